@@ -1,0 +1,3 @@
+"""Processes of one distributed run: roll-call, watching, reaping."""
+
+from __future__ import annotations

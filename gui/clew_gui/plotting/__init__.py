@@ -1,0 +1,3 @@
+"""Decimation and series for plots, NumPy only. No Qt."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Hand-in and report, made from journals. No Qt."""
+
+from __future__ import annotations

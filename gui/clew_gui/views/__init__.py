@@ -1,0 +1,3 @@
+"""Widgets only, no intelligence."""
+
+from __future__ import annotations

@@ -1,0 +1,6 @@
+"""What the laptop side and the node side must agree on: protocol, journal, lifecycle, parameters, cards, run specs."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"
+"""Version of the whole distribution; also read where only the sources were uploaded and no package metadata exists."""

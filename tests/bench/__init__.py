@@ -1,0 +1,3 @@
+"""Measurements; run by make bench, never by make test."""
+
+from __future__ import annotations

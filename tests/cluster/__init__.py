@@ -1,0 +1,3 @@
+"""Real sshd and schedulers."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""What each exercise must reach and reproduce."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""The real window, offscreen."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Real agents, real processes, real sockets."""
+
+from __future__ import annotations
