@@ -1,0 +1,211 @@
+"""Requests and replies on the wire between a viewer and an agent, and between a supervisor and a trainer.
+
+Each travels as two ZeroMQ frames: an 8-byte request id chosen by the client, and this struct as msgpack. Every request
+can be sent twice without harm. PROTOCOL.md is the authority.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from clew_shared.cards import Catalogue
+from clew_shared.lifecycle import RunState
+from clew_shared.problem import Problem
+from clew_shared.spec import RunSpec
+
+PROTOCOL_VERSION = (1, 0)
+MAX_REQUEST_BYTES = 64 * 1024
+MAX_FETCH_BYTES = 256 * 1024
+MAX_FETCH_WAIT = 5.0
+"""Seconds; an empty answer after this wait is the heartbeat."""
+
+
+class AgentAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """Content of ``agents/<uuid>.json``: what a viewer needs to reach an agent. Holds no secret."""
+
+    agent: str
+    host: str
+    boot: str
+    pid: int
+    generation: int
+    address: str
+    port: int
+    public_key: str
+    allow_list: str
+    """Folder in which a file ``<name>.key`` with a client's public key (Z85) lets that client in."""
+    protocol: tuple[int, int] = PROTOCOL_VERSION
+    version: str = ""
+    started: float = 0.0
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, tag_field="t"):
+    """Base of all requests."""
+
+
+class Hello(Request, frozen=True, kw_only=True, tag="hello"):
+    """First request of a viewer."""
+
+    protocol: tuple[int, int] = PROTOCOL_VERSION
+    client: str = ""
+
+
+class GetStatus(Request, frozen=True, kw_only=True, tag="status"):
+    """Asks for the states of all runs; answered at once, never behind a Fetch. ``wait`` > 0: answer on change."""
+
+    version: int = 0
+    wait: float = 0.0
+
+
+class Fetch(Request, frozen=True, kw_only=True, tag="fetch"):
+    """Bytes of a run's journal file ``attempt`` from ``offset`` on; waits up to ``wait`` seconds for a new byte."""
+
+    run: str
+    attempt: int
+    offset: int
+    wait: float = MAX_FETCH_WAIT
+
+
+class GetCatalogue(Request, frozen=True, kw_only=True, tag="catalogue"):
+    """Asks for the agent's own exercise cards."""
+
+
+class StartRun(Request, frozen=True, kw_only=True, tag="start"):
+    """Queues a run; ``spec.run`` is a UUID made by the client, so sending it twice starts it once."""
+
+    spec: RunSpec
+
+
+class ContinueRun(Request, frozen=True, kw_only=True, tag="continue"):
+    """Resumes an ended run from its last checkpoint as a new attempt."""
+
+    run: str
+
+
+class Pause(Request, frozen=True, kw_only=True, tag="pause"):
+    """Stops after the current block and waits."""
+
+    run: str
+
+
+class Unpause(Request, frozen=True, kw_only=True, tag="unpause"):
+    """Goes on after ``Pause``."""
+
+    run: str
+
+
+class Stop(Request, frozen=True, kw_only=True, tag="stop"):
+    """Ends a run: after the current block with a checkpoint, or ``now`` (killed, sealed). Cancels a queued one."""
+
+    run: str
+    now: bool = False
+
+
+class SetLive(Request, frozen=True, kw_only=True, tag="live"):
+    """Changes a live hyperparameter from the next block on."""
+
+    run: str
+    name: str
+    value: float
+
+
+class Shutdown(Request, frozen=True, kw_only=True, tag="shutdown"):
+    """Ends the supervisor; runs go on."""
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True, tag_field="t"):
+    """Base of all replies."""
+
+
+class Welcome(Reply, frozen=True, kw_only=True, tag="welcome"):
+    """Answer to ``Hello``. ``clock`` is the agent's wall clock, for display offsets only."""
+
+    protocol: tuple[int, int]
+    agent: str
+    host: str
+    version: str
+    clock: float
+    catalogue_hash: str = ""
+    devices: tuple[str, ...] = ()
+
+
+class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One run as the supervisor sees it.
+
+    ``size`` is its journal's length in bytes, ``queue`` its place in the run queue from 1 (0 when not queued).
+    """
+
+    run: str
+    exercise: str
+    state: RunState
+    attempt: int
+    size: int
+    name: str = ""
+    step: int = 0
+    steps: int = 0
+    queue: int = 0
+    started: float = 0.0
+    reason: str = ""
+
+
+class Status(Reply, frozen=True, kw_only=True, tag="status"):
+    """Answer to ``GetStatus``; ``version`` grows with every change."""
+
+    version: int
+    runs: tuple[RunStatus, ...]
+
+
+class Fetched(Reply, frozen=True, kw_only=True, tag="fetched"):
+    """Bytes of a journal file from ``offset`` on; empty data is the heartbeat.
+
+    ``size`` is the file's present length, ``attempts`` how many attempts exist, ``sealed`` whether this file will not
+    grow any more (then ``offset + len(data) == size`` means that the reader has all of it).
+    """
+
+    run: str
+    attempt: int
+    offset: int
+    data: bytes
+    size: int
+    attempts: int
+    sealed: bool = False
+
+
+class CatalogueReply(Reply, frozen=True, kw_only=True, tag="cards"):
+    """Answer to ``GetCatalogue``."""
+
+    catalogue: Catalogue
+
+
+class Done(Reply, frozen=True, kw_only=True, tag="done"):
+    """The request was carried out, or had been already."""
+
+    run: str = ""
+
+
+class Refused(Reply, frozen=True, kw_only=True, tag="refused"):
+    """The request was not carried out, and why."""
+
+    problem: Problem
+
+
+AnyRequest = (
+    Hello | GetStatus | Fetch | GetCatalogue | StartRun | ContinueRun | Pause | Unpause | Stop | SetLive | Shutdown
+)
+AnyReply = Welcome | Status | Fetched | CatalogueReply | Done | Refused
+
+
+def encode(message: Request | Reply) -> bytes:
+    """The message as msgpack bytes."""
+    return msgspec.msgpack.encode(message)
+
+
+def decode_request(data: bytes) -> AnyRequest:
+    """A request. Raises ``msgspec.DecodeError`` (or its ``ValidationError``) for anything else."""
+    request: AnyRequest = msgspec.msgpack.decode(data, type=AnyRequest)
+    return request
+
+
+def decode_reply(data: bytes) -> AnyReply:
+    """A reply. Raises ``msgspec.DecodeError`` (or its ``ValidationError``) for anything else."""
+    reply: AnyReply = msgspec.msgpack.decode(data, type=AnyReply)
+    return reply

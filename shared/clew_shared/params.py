@@ -1,0 +1,247 @@
+"""Typed hyperparameters: one declaration gives the form, the command-line flags, the TOML table and the checks.
+
+An exercise declares a frozen struct whose fields carry a ``Knob``::
+
+    class Settings(Params, frozen=True):
+        learning_rate: Annotated[float, Knob("Learning rate", gt=0, le=10, live=True)] = 0.5
+
+``describe(Settings)`` turns that into plain ``ParamSpec`` data that travels in the exercise's card, ``check`` validates
+values against such data (the window has no other knowledge of an exercise), ``build`` makes the typed struct.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import types
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from clew_shared.problem import Problem, raise_all
+
+Value = bool | int | float | str | None
+Kind = Literal["float", "int", "bool", "choice", "text"]
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One allowed value of a choice and the words that stand for it."""
+
+    value: str
+    label: str
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """A field matters only while another field has one of these values (a momentum without the momentum optimizer)."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+class Knob(msgspec.Struct, frozen=True):
+    """What a person needs to know of a hyperparameter; stands in the ``Annotated`` type of a ``Params`` field.
+
+    ``gt``/``ge``/``lt``/``le`` bound a number; ``live`` means it may be changed while the run trains; ``log`` means
+    that the arrow keys multiply instead of adding; ``choices`` turns a ``str`` into a choice.
+    """
+
+    label: str
+    help: str = ""
+    group: str = "Training"
+    unit: str = ""
+    gt: float | None = None
+    ge: float | None = None
+    lt: float | None = None
+    le: float | None = None
+    choices: tuple[Choice, ...] = ()
+    live: bool = False
+    log: bool = False
+    shown_when: Condition | None = None
+
+
+class ParamSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One hyperparameter as data: what ``Knob`` says, plus its name, kind and default (the course's value)."""
+
+    name: str
+    kind: Kind
+    label: str
+    default: Value
+    optional: bool = False
+    help: str = ""
+    group: str = "Training"
+    unit: str = ""
+    gt: float | None = None
+    ge: float | None = None
+    lt: float | None = None
+    le: float | None = None
+    choices: tuple[Choice, ...] = ()
+    live: bool = False
+    log: bool = False
+    shown_when: Condition | None = None
+
+
+class Params(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of every exercise's hyperparameters. Subclasses add fields with a ``Knob`` and a default."""
+
+
+ParamsT = TypeVar("ParamsT", bound=Params)
+
+_KINDS: dict[type, Kind] = {bool: "bool", int: "int", float: "float", str: "text"}
+
+
+def describe(cls: type[Params]) -> tuple[ParamSpec, ...]:
+    """The fields of ``cls`` as data, in the order of declaration. Raises ``TypeError`` if one has no ``Knob``."""
+    hints = get_type_hints(cls, include_extras=True)
+    return tuple(_spec(field.name, hints[field.name], field.default) for field in msgspec.structs.fields(cls))
+
+
+def _spec(name: str, annotation: Any, default: Any) -> ParamSpec:
+    if get_origin(annotation) is not Annotated:
+        raise TypeError(f"the hyperparameter {name!r} needs Annotated[type, Knob(...)]")
+    base, *extras = get_args(annotation)
+    knob = next((extra for extra in extras if isinstance(extra, Knob)), None)
+    if knob is None or default is msgspec.NODEFAULT:
+        raise TypeError(f"the hyperparameter {name!r} needs a Knob and a default")
+    optional = get_origin(base) in (Union, types.UnionType) and type(None) in get_args(base)
+    if optional:
+        base = next(arg for arg in get_args(base) if arg is not type(None))
+    kind: Kind = "choice" if knob.choices else _KINDS[base]
+    return ParamSpec(name=name, kind=kind, default=default, optional=optional, **msgspec.structs.asdict(knob))
+
+
+def build(cls: type[ParamsT], values: Mapping[str, object]) -> ParamsT:
+    """The typed struct for ``values``; missing ones take their default. Raises ``ProblemError`` with *all* problems."""
+    typed, problems = check(describe(cls), values)
+    raise_all(problems)
+    return cls(**typed)
+
+
+def defaults(specs: Sequence[ParamSpec]) -> dict[str, Value]:
+    """The course's values by name."""
+    return {spec.name: spec.default for spec in specs}
+
+
+def check(specs: Sequence[ParamSpec], values: Mapping[str, object]) -> tuple[dict[str, Value], tuple[Problem, ...]]:
+    """Validate ``values`` (typed, or text from a form or a command line) against ``specs``.
+
+    Returns a complete dictionary (defaults filled in, wrong fields at their default) and every problem found.
+    """
+    known = {spec.name: spec for spec in specs}
+    problems = [_unknown(name, known) for name in values if name not in known]
+    typed = defaults(specs)
+    for name, spec in known.items():
+        if name in values:
+            value, found = convert(spec, values[name])
+            if found is None:
+                typed[name] = value
+            else:
+                problems.append(found)
+    return typed, tuple(problems)
+
+
+def convert(spec: ParamSpec, raw: object) -> tuple[Value, Problem | None]:
+    """One value, typed and checked: ``(value, None)`` or ``(default, problem)``."""
+    try:
+        value = _typed(spec, raw)
+        _check_range(spec, value)
+    except ValueError as error:
+        return spec.default, Problem("params.value", f"{spec.label} ({spec.name}): {error}", where=spec.name)
+    return value, None
+
+
+def format_value(value: Value) -> str:
+    """A value as text that ``convert`` reads back unchanged; for fields, tables and ``--set``."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:.12g}" if isinstance(value, float) and float(f"{value:.12g}") == value else str(value)
+
+
+def _unknown(name: str, known: Mapping[str, ParamSpec]) -> Problem:
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"Did you mean {near[0]}?" if near else f"Known names: {', '.join(known)}."
+    return Problem("params.unknown", f"There is no hyperparameter {name!r}.", hint, where=name)
+
+
+def _typed(spec: ParamSpec, raw: object) -> Value:
+    text = raw.strip() if isinstance(raw, str) else raw
+    if text is None or (text == "" and spec.kind != "text") or (spec.optional and text == "none"):
+        if spec.optional:
+            return None
+        raise ValueError("a value is needed")
+    return _READERS[spec.kind](spec, text)
+
+
+def _read_float(spec: ParamSpec, raw: object) -> Value:
+    if isinstance(raw, bool) or not isinstance(raw, str | int | float):
+        raise ValueError(f"expected a number, got {raw!r}")
+    try:
+        value = float(raw)
+    except (ValueError, OverflowError):
+        raise ValueError(f"expected a number such as {format_value(spec.default) or '0.1'}, got {raw!r}") from None
+    if not math.isfinite(value):
+        raise ValueError(f"expected a finite number, got {raw!r}")
+    return value
+
+
+def _read_int(spec: ParamSpec, raw: object) -> Value:
+    text = raw.replace(",", "").replace("_", "") if isinstance(raw, str) else raw
+    if isinstance(text, str):
+        try:
+            return int(text)
+        except ValueError:
+            pass
+    try:
+        value = _read_float(spec, text)
+    except ValueError:
+        raise ValueError(f"expected a whole number, got {raw!r}") from None
+    if not isinstance(value, float) or not value.is_integer() or abs(value) > 2**53:
+        raise ValueError(f"expected a whole number, got {raw!r}")
+    return int(value)
+
+
+def _read_bool(_spec: ParamSpec, raw: object) -> Value:
+    words: dict[object, bool] = {"true": True, "yes": True, "on": True, "1": True}
+    words |= {"false": False, "no": False, "off": False, "0": False}
+    value = raw if isinstance(raw, bool) else words.get(str(raw).lower())
+    if value is None:
+        raise ValueError(f"expected true or false, got {raw!r}")
+    return value
+
+
+def _read_choice(spec: ParamSpec, raw: object) -> Value:
+    allowed = [choice.value for choice in spec.choices]
+    if raw not in allowed:
+        raise ValueError(f"expected one of {', '.join(allowed)}; got {raw!r}")
+    return str(raw)
+
+
+def _read_text(_spec: ParamSpec, raw: object) -> Value:
+    if not isinstance(raw, str):
+        raise ValueError(f"expected text, got {raw!r}")
+    return raw
+
+
+_READERS = {
+    "float": _read_float,
+    "int": _read_int,
+    "bool": _read_bool,
+    "choice": _read_choice,
+    "text": _read_text,
+}
+
+
+def _check_range(spec: ParamSpec, value: Value) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return
+    fails = [
+        (spec.gt is not None and not value > spec.gt, "greater than", spec.gt),
+        (spec.ge is not None and not value >= spec.ge, "at least", spec.ge),
+        (spec.lt is not None and not value < spec.lt, "less than", spec.lt),
+        (spec.le is not None and not value <= spec.le, "at most", spec.le),
+    ]
+    for failed, words, limit in fails:
+        if failed:
+            raise ValueError(f"must be {words} {limit:g}, got {format_value(value)}")

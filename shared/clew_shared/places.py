@@ -1,0 +1,52 @@
+"""Where Clew keeps things on one computer. ``CLEW_HOME`` moves everything that lasts to another folder."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import msgspec
+import platformdirs
+
+
+class Places(msgspec.Struct, frozen=True):
+    """Folders below ``home`` (lasting, maybe on a shared file system), and ``private`` (owner-only, the node's own)."""
+
+    home: Path
+    private: Path
+
+    @property
+    def runs(self) -> Path:
+        """Run folders, one per run, named by the run's UUID."""
+        return self.home / "runs"
+
+    @property
+    def agents(self) -> Path:
+        """``<uuid>.json`` of every agent: what a viewer needs to find it (``AgentAddress``)."""
+        return self.home / "agents"
+
+    @property
+    def mirrors(self) -> Path:
+        """A viewer's own copies of journals, one folder per run."""
+        return self.home / "mirrors"
+
+    @property
+    def config(self) -> Path:
+        """Settings of the window and of sites."""
+        return self.home / "config"
+
+    @property
+    def data(self) -> Path:
+        """The user's cache of data sets."""
+        return self.home / "data"
+
+
+def find_places() -> Places:
+    """The folders of this user: below ``CLEW_HOME``, else where the platform keeps a program's data."""
+    home = os.environ.get("CLEW_HOME")
+    base = Path(home) if home else Path(platformdirs.user_data_dir("clew", appauthor=False))
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    private = Path(runtime) / "clew" if runtime else Path(tempfile.gettempdir()) / f"clew-{user}"
+    return Places(home=base, private=private)

@@ -1,0 +1,45 @@
+"""Every refusal a person can meet: what is wrong, why, and what to do now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One refusal in words a person can act on.
+
+    ``code`` is a stable dotted name for programs ("params.range"), ``text`` says what is wrong and why, with the value
+    and the limit in it, ``hint`` says what to do now (may be empty), ``where`` names the field, file or host concerned.
+    """
+
+    code: str
+    text: str
+    hint: str = ""
+    where: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.hint}".rstrip()
+
+
+class ProblemError(Exception):
+    """Carries one or several problems to the nearest process border, which shows all of them."""
+
+    def __init__(self, *problems: Problem) -> None:
+        if not problems:
+            raise ValueError("a ProblemError needs at least one Problem")
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = problems
+
+
+def problem(code: str, text: str, hint: str = "", where: str = "") -> ProblemError:
+    """A ``ProblemError`` with a single problem, ready to be raised."""
+    return ProblemError(Problem(code, text, hint, where))
+
+
+def raise_all(problems: Iterable[Problem]) -> None:
+    """Raise one ``ProblemError`` with all of ``problems``; do nothing when there are none."""
+    found = tuple(problems)
+    if found:
+        raise ProblemError(*found)
