@@ -1,0 +1,141 @@
+"""The look of the window, made from the tokens: fonts by role, a QPalette and one style sheet.
+
+Fusion and our own palette first; the style sheet only draws boxes. Fonts are set with ``QFont`` in code, never in the
+sheet, because a sheet's font drops OpenType features such as figures of equal width. A widget says what it is with the
+dynamic property ``role`` (and a label its tone with ``tone``); only ``sheet.py`` knows how a role looks.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from PySide6.QtCore import QDir, Qt
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
+from PySide6.QtWidgets import QApplication
+
+from clew_gui.views.icons import PICTURES
+from clew_gui.views.sheet import stylesheet
+from clew_gui.views.tokens import DARK, DASHES, LIGHT, CurveStyle, Theme, contrast, luminance
+
+__all__ = [
+    "DARK",
+    "DASHES",
+    "LIGHT",
+    "CurveStyle",
+    "FontKind",
+    "Theme",
+    "alpha",
+    "apply",
+    "contrast",
+    "font",
+    "luminance",
+    "palette",
+    "stylesheet",
+    "system_theme",
+]
+
+FontKind = Literal[
+    "caption",
+    "captionStrong",
+    "body",
+    "strong",
+    "section",
+    "subtitle",
+    "title",
+    "big",
+    "button",
+    "primary",
+    "guide",
+    "mono",
+]
+
+_FACTOR: Final[dict[str, float]] = {
+    "caption": 0.88,
+    "captionStrong": 0.88,
+    "subtitle": 1.15,
+    "title": 1.54,
+    "big": 2.0,
+    "primary": 1.12,
+    "guide": 1.1,
+    "mono": 0.94,
+}
+_WEIGHT: Final[dict[str, QFont.Weight]] = {
+    "button": QFont.Weight.Medium,
+    **dict.fromkeys(
+        ("captionStrong", "strong", "section", "subtitle", "title", "big", "primary"), QFont.Weight.DemiBold
+    ),
+}
+_SMALLEST_BASE_PT: Final = 9.75  # 13 px at 96 dpi; captions of 0.88 then stay above 11 px
+_PREFERRED: Final = "Inter"
+
+
+def font(kind: FontKind = "body") -> QFont:
+    """The font of a role. Sizes are factors of the application's font, so they follow the system's text size."""
+    base = QApplication.font()
+    result = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont) if kind == "mono" else QFont(base)
+    result.setPointSizeF(max(base.pointSizeF(), _SMALLEST_BASE_PT) * _FACTOR.get(kind, 1.0))
+    result.setWeight(_WEIGHT.get(kind, QFont.Weight.Normal))
+    result.setFeature(QFont.Tag("tnum"), 1)  # figures of equal width, so that a running number does not dance
+    return result
+
+
+def alpha(colour: str, opacity: float) -> QColor:
+    """The colour with an opacity of 0 to 1."""
+    result = QColor(colour)
+    result.setAlphaF(opacity)
+    return result
+
+
+def palette(theme: Theme) -> QPalette:
+    """The theme as a QPalette, with its disabled group."""
+    role = QPalette.ColorRole
+    colours = {
+        role.Window: theme.canvas,
+        role.WindowText: theme.text,
+        role.Base: theme.surface,
+        role.AlternateBase: theme.hover,
+        role.Text: theme.text,
+        role.Button: theme.surface,
+        role.ButtonText: theme.text,
+        role.ToolTipBase: theme.text,
+        role.ToolTipText: theme.surface,
+        role.PlaceholderText: theme.text3,
+        role.Highlight: theme.accent_soft,
+        role.HighlightedText: theme.text,
+        role.Link: theme.accent,
+        role.LinkVisited: theme.accent,
+        role.Light: theme.surface,
+        role.Mid: theme.line,
+        role.Dark: theme.border,
+        role.Accent: theme.accent,
+        role.BrightText: theme.bad,
+    }
+    result = QPalette()
+    for name, colour in colours.items():
+        result.setColor(name, QColor(colour))
+    for name in (role.WindowText, role.Text, role.ButtonText):
+        result.setColor(QPalette.ColorGroup.Disabled, name, QColor(theme.disabled))
+    return result
+
+
+def system_theme(app: QApplication) -> Theme:
+    """The theme the system asks for; light where it says nothing."""
+    return DARK if app.styleHints().colorScheme() is Qt.ColorScheme.Dark else LIGHT
+
+
+def apply(app: QApplication, theme: Theme) -> None:
+    """Give the whole application this look. May be called again at any time to switch.
+
+    The system's own colour scheme is not asked to change: outside GNOME Qt ignores that without a word.
+    """
+    QDir.setSearchPaths("clew", [str(PICTURES)])
+    if app.style().objectName().lower() != "fusion":
+        app.setStyle("Fusion")
+    base = app.font()
+    if _PREFERRED in QFontDatabase.families():
+        base.setFamilies([_PREFERRED])
+    base.setPointSizeF(max(base.pointSizeF(), _SMALLEST_BASE_PT))
+    base.setFeature(QFont.Tag("tnum"), 1)
+    app.setFont(base)
+    app.setPalette(palette(theme))
+    app.setStyleSheet(stylesheet(theme))
