@@ -1,0 +1,169 @@
+"""The client's end of the wire: one DEALER socket with CURVE. The only place in ``clew_shared`` that knows ZeroMQ.
+
+A ``Channel`` belongs to one thread. It never blocks except in ``request``, which waits no longer than it is told to.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from clew_shared.messages import AnyReply, Refused, Request, decode_reply, encode
+from clew_shared.private import make_private, write_private
+from clew_shared.problem import Problem, problem
+
+ID_BYTES = 8
+KEY_SUFFIX = ".key"
+MAX_REPLY_BYTES = 64 * 1024 * 1024
+"""A catalogue with all its sources is the longest reply, some hundred kilobytes; more than this is no reply of ours."""
+_DRAIN_AT_ONCE = 256
+_LINGER_MS = 300
+_RECONNECT_MS = 100
+_RECONNECT_MAX_MS = 2000
+_WATCHED = (
+    zmq.EVENT_HANDSHAKE_SUCCEEDED
+    | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+    | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+    | zmq.EVENT_DISCONNECTED
+)
+
+
+class KeyPair(msgspec.Struct, frozen=True):
+    """A CURVE key pair in Z85 text (40 characters each). ``secret`` stays in memory, in no file or log."""
+
+    public: str
+    secret: str
+
+    @classmethod
+    def generate(cls) -> KeyPair:
+        """A new random pair."""
+        public, secret = zmq.curve_keypair()
+        return cls(public.decode("ascii"), secret.decode("ascii"))
+
+    def __repr__(self) -> str:
+        return f"KeyPair(public={self.public!r})"
+
+
+class Greeting(StrEnum):
+    """How far the connection came: what the last handshake of a channel said."""
+
+    NONE = "none"
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    """The server does not know this client's key; ZeroMQ does not try again, a new channel must."""
+    WRONG = "wrong"
+    """No agent of ours, or one with another key, answers at that port."""
+    GONE = "gone"
+    """It was accepted and the connection ended; ZeroMQ tries again by itself."""
+
+
+def allow(folder: Path, name: str, public_key: str) -> None:
+    """Let the client with ``public_key`` in: write ``<name>.key`` into the allow-list ``folder``, owner-only."""
+    make_private(folder)
+    write_private(folder / f"{name}{KEY_SUFFIX}", public_key.encode("ascii"))
+
+
+class Channel:
+    """Requests out, replies in, over one encrypted connection to a supervisor or a trainer."""
+
+    def __init__(
+        self, context: zmq.Context[zmq.Socket[bytes]], address: str, port: int, server_key: str, keys: KeyPair
+    ) -> None:
+        self._socket: zmq.Socket[bytes] = context.socket(zmq.DEALER)
+        self._monitor: zmq.Socket[bytes] = self._socket.get_monitor_socket(_WATCHED)
+        self._backlog: deque[tuple[bytes, AnyReply]] = deque()
+        self._count = 0
+        self._greeting = Greeting.NONE
+        self._socket.linger = _LINGER_MS
+        self._socket.maxmsgsize = MAX_REPLY_BYTES
+        self._socket.reconnect_ivl = _RECONNECT_MS
+        self._socket.reconnect_ivl_max = _RECONNECT_MAX_MS
+        self._socket.curve_publickey = keys.public.encode("ascii")
+        self._socket.curve_secretkey = keys.secret.encode("ascii")
+        self._socket.curve_serverkey = server_key.encode("ascii")
+        self._socket.connect(f"tcp://{address}:{port}")
+
+    @property
+    def socket(self) -> zmq.Socket[bytes]:
+        """For a poller: readable when ``receive`` has something to give."""
+        return self._socket
+
+    @property
+    def greeting(self) -> Greeting:
+        """What became of the handshake so far."""
+        while self._monitor.poll(0):
+            self._greeting = _greeting(int(recv_monitor_message(self._monitor)["event"]), self._greeting)
+        return self._greeting
+
+    def send(self, message: Request) -> bytes:
+        """Hand ``message`` over to be sent, without waiting; returns the id that its reply will carry.
+
+        Raises ``ProblemError`` when a thousand requests already wait for the connection.
+        """
+        self._count += 1
+        request_id = self._count.to_bytes(ID_BYTES, "big")
+        try:
+            self._socket.send_multipart([request_id, encode(message)], flags=zmq.DONTWAIT)
+        except zmq.Again:
+            raise problem("channel.full", "The agent takes no more requests.", "Wait until it answers again.") from None
+        return request_id
+
+    def receive(self) -> list[tuple[bytes, AnyReply]]:
+        """The replies that have come, with the ids of their requests; never waits.
+
+        Bytes that are no reply of ours come as ``Refused``, so that whoever asked learns of it.
+        """
+        replies = list(self._backlog)
+        self._backlog.clear()
+        for _ in range(_DRAIN_AT_ONCE):
+            try:
+                frames = self._socket.recv_multipart(flags=zmq.DONTWAIT)
+            except zmq.Again:
+                break
+            if len(frames) == 2:
+                replies.append((frames[0], _decode(frames[1])))
+        return replies
+
+    def request(self, message: Request, timeout: float) -> AnyReply:
+        """Send ``message`` and wait for its reply, at most ``timeout`` seconds. Raises ``ProblemError`` if not."""
+        request_id = self.send(message)
+        deadline = time.monotonic() + timeout
+        while (left := deadline - time.monotonic()) > 0:
+            self._socket.poll(max(1, int(left * 1000)))
+            replies = self.receive()
+            self._backlog.extend(pair for pair in replies if pair[0] != request_id)
+            for found, reply in replies:
+                if found == request_id:
+                    return reply
+        raise problem("channel.timeout", f"No answer within {timeout:g} s.", "The agent may have ended, or be busy.")
+
+    def close(self) -> None:
+        """End the connection. What was handed over is still sent for a moment."""
+        self._socket.disable_monitor()
+        self._monitor.close(linger=0)
+        self._socket.close()
+
+
+def _decode(data: bytes) -> AnyReply:
+    try:
+        return decode_reply(data)
+    except msgspec.DecodeError as error:
+        hint = "The two ends may be of different versions."
+        return Refused(problem=Problem("channel.reply", f"The agent's reply cannot be read: {error}.", hint))
+
+
+def _greeting(event: int, before: Greeting) -> Greeting:
+    if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+        return Greeting.ACCEPTED
+    if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+        return Greeting.REFUSED
+    if event == zmq.EVENT_DISCONNECTED:
+        return Greeting.GONE if before is Greeting.ACCEPTED else before
+    return Greeting.WRONG
