@@ -1,0 +1,98 @@
+"""The ``clew`` command: finds the command's module, and tells every refusal in one message with exit status 2."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import NamedTuple
+
+from clew_gui.commands.shell import BAD_INPUT, FAILED, INTERRUPTED, OK, Shell, complain, standard_shell
+from clew_shared import __version__
+from clew_shared.places import find_places
+from clew_shared.problem import ProblemError, problem
+
+
+class Command(NamedTuple):
+    """One command: its group in the help, its name, what it does, and the module with its function of the same name."""
+
+    group: str
+    name: str
+    about: str
+    module: str
+
+
+COMMANDS = (
+    Command("Begin", "start", "open the window; without a display run an exercise and write a picture", "start"),
+    Command("Begin", "catalogue", "list the exercises, their presets and hyperparameters", "catalogue"),
+    Command("Train", "run", "run an exercise on this computer and follow it here", "run"),
+    Command("Train", "resume", "go on with an ended run from its last checkpoint", "run"),
+    Command("Look back", "runs", "list the runs that are kept on this computer", "look"),
+    Command("Look back", "show", "show one run: settings, curves, goals, files", "look"),
+    Command("Keep and check", "verify", "check every byte of a run against its journal", "keep"),
+    Command("Keep and check", "export", "write a run as CSV, JSON lines, TensorBoard or Parquet files", "keep"),
+)
+
+_EXAMPLES = """Examples:
+  clew run softmax                          the course's values, live in the terminal
+  clew run softmax --learning-rate 0.1      one hyperparameter changed
+  clew run cnn --preset tiny                a few seconds, no data needed
+  clew show last                            the run that was started last
+  clew export last --csv out                its points as a table"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command in ``argv`` (default: the process's own) and return the exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    shell = standard_shell(find_places())
+    name = words[0] if words else "--help"
+    if name in ("--help", "-h", "help"):
+        return _help(shell, words[1:2])
+    if name in ("--version", "version"):
+        shell.say(f"clew {__version__}")
+        return OK
+    return _guarded(shell, name, words[1:])
+
+
+def _guarded(shell: Shell, name: str, words: Sequence[str]) -> int:
+    """Run one command; a refusal becomes a message, ``--help`` a normal end, a closed pipe and Ctrl+C no traceback."""
+    try:
+        return _function(name)(shell, words)
+    except ProblemError as error:
+        complain(shell, f"clew {name}", error.problems, as_json="--json" in words)
+        return BAD_INPUT
+    except SystemExit as end:  # argparse after --help
+        return end.code if isinstance(end.code, int) else OK
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stdout = None  # type: ignore[assignment]  # whoever read it has left: nothing more can be written there
+        return FAILED
+
+
+def _function(name: str) -> Callable[[Shell, Sequence[str]], int]:
+    for command in COMMANDS:
+        if command.name == name:
+            function: Callable[[Shell, Sequence[str]], int] = getattr(
+                import_module(f"clew_gui.commands.{command.module}"), name
+            )
+            return function
+    near = difflib.get_close_matches(name, [command.name for command in COMMANDS], n=1)
+    hint = f"Did you mean {near[0]}?" if near else "See: clew --help"
+    raise problem("cli.command", f"There is no command {name!r}.", hint, where=name)
+
+
+def _help(shell: Shell, words: Sequence[str]) -> int:
+    if words:
+        return _guarded(shell, words[0], ["--help"])
+    shell.say("Clew: guided deep-learning laboratories. Pick an exercise, run it, and watch it converge.\n")
+    shell.say("usage: clew COMMAND [options]      (clew COMMAND --help shows a command's options)")
+    group = ""
+    for command in COMMANDS:
+        if command.group != group:
+            group = command.group
+            shell.say(f"\n{group}:")
+        shell.say(f"  {command.name:<11}{command.about}")
+    shell.say(f"\n{_EXAMPLES}\n\nclew --version shows the version; runs are kept in {shell.places.runs}")
+    return OK
