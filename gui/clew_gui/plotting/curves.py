@@ -1,0 +1,197 @@
+"""From recorded values to lines in axis coordinates: unit of x, logarithms, decimation, smoothing. NumPy only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from clew_gui.plotting.pyramid import Columns, FloatArray
+from clew_gui.plotting.series import Series, SeriesStore, XUnit
+from clew_gui.plotting.ticks import Span
+
+_NOTHING = np.empty(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The pixel columns of the shared x axis. ``span`` is in axis coordinates: the unit's values, or log10 of them."""
+
+    unit: XUnit
+    log: bool
+    span: Span
+    columns: int
+    edges: FloatArray = field(init=False)
+    """Borders of the columns in the unit's values."""
+
+    def __post_init__(self) -> None:
+        borders = np.linspace(self.span.low, self.span.high, self.columns + 1)
+        object.__setattr__(self, "edges", 10.0**borders if self.log else borders)
+
+    def same(self, other: Grid) -> bool:
+        """Whether both show the same."""
+        return (self.unit, self.log, self.span, self.columns) == (other.unit, other.log, other.span, other.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One metric of one run, in axis coordinates (log10 where an axis is logarithmic).
+
+    ``x``, ``y`` is the main line. ``raw_x``, ``raw_y`` runs through least and greatest value of each column, empty
+    where the main line shows everything. ``bands`` says that the main line itself is that raw line.
+    """
+
+    run: str
+    metric: str
+    x: FloatArray
+    y: FloatArray
+    raw_x: FloatArray
+    raw_y: FloatArray
+    exact: bool
+    """The main line goes through recorded values, without smoothing."""
+    bands: bool
+    sparse: bool
+    skipped: bool
+    """Values of 0 or less could not be drawn on the logarithmic axis."""
+    bad_x: float | None
+    """Where the values first stopped being finite."""
+    best: tuple[float, float] | None
+    """Best recorded value, in axis coordinates; only of curves drawn as they are."""
+
+    @property
+    def end(self) -> tuple[float, float] | None:
+        """The last point of the main line."""
+        return (float(self.x[-1]), float(self.y[-1])) if self.x.size else None
+
+    def at(self, x: float) -> tuple[float, float] | None:
+        """The point of the main line at ``x``, on a sparse curve the last one before; None outside the curve."""
+        if not self.x.size or not self.x[0] <= x:
+            return None
+        if self.sparse or self.bands:
+            k = int(np.searchsorted(self.x, x, side="right")) - 1
+            return float(self.x[k]), float(self.y[k])
+        if x > self.x[-1]:
+            return None
+        return x, float(np.interp(x, self.x, self.y))
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How a curve is to be drawn."""
+
+    run: str
+    metric: str
+    log_y: bool
+    window: float
+    better: str = "none"
+    raw: bool = True
+
+
+class CurveMaker:
+    """Makes curves from a store and keeps each until its data, the grid or the wish change."""
+
+    def __init__(self, store: SeriesStore) -> None:
+        self._store = store
+        self._edges: dict[str, tuple[Grid, int, FloatArray]] = {}
+        self._kept: dict[tuple[str, str], tuple[Wish, FloatArray, int, Curve]] = {}
+
+    def make(self, wish: Wish, grid: Grid) -> Curve | None:
+        """The curve, or None when there is nothing recorded or the run has no such unit."""
+        series = self._store.get(wish.run, wish.metric)
+        if series is None or not len(series) or not self._store.knows(wish.run, grid.unit):
+            return None
+        edges = self._step_edges(wish.run, grid)
+        kept = self._kept.get((wish.run, wish.metric))
+        if kept is not None and kept[0] == wish and kept[1] is edges and kept[2] == series.revision:
+            return kept[3]
+        curve = self._make(wish, grid, series, edges)
+        self._kept[wish.run, wish.metric] = (wish, edges, series.revision, curve)
+        return curve
+
+    def forget(self, run: str) -> None:
+        """Drop what is kept of a run."""
+        self._edges.pop(run, None)
+        for key in [key for key in self._kept if key[0] == run]:
+            del self._kept[key]
+
+    def _step_edges(self, run: str, grid: Grid) -> FloatArray:
+        if grid.unit is XUnit.STEP:
+            return grid.edges
+        clock = self._store.clock(run)
+        size = len(clock) if grid.unit is XUnit.SECONDS and clock is not None else 0
+        kept = self._edges.get(run)
+        if kept is None or kept[0] is not grid or kept[1] != size:
+            kept = (grid, size, self._store.to_steps(run, grid.edges, grid.unit))
+            self._edges[run] = kept
+        return kept[2]
+
+    def _make(self, wish: Wish, grid: Grid, series: Series, edges: FloatArray) -> Curve:
+        columns = series.columns(edges)
+        window = wish.window if series.noisy else 1.0
+        mean = series.smoothed(edges, window) if window > 1 else columns.mean
+        dense = bool(np.any(columns.samples > 1))
+        exact = window <= 1
+        bands = exact and dense and series.noisy
+        x = self._axis_x(wish.run, columns.x, grid)
+        line_x, line_y = _raw_line(x, columns) if bands else (x, mean)
+        if not bands:
+            line_x, line_y = self._with_neighbours(wish.run, series, edges, grid, exact, line_x, line_y)
+        raw_x, raw_y = _NOTHING, _NOTHING
+        if wish.raw and not bands and (dense or not exact):
+            raw_x, raw_y = _raw_line(x, columns)
+        skipped = False
+        if wish.log_y:
+            line_x, line_y, skipped = _logarithm(line_x, line_y)
+            raw_x, raw_y, raw_skipped = _logarithm(raw_x, raw_y)
+            skipped = skipped or raw_skipped
+        return Curve(
+            run=wish.run, metric=wish.metric, x=line_x, y=line_y, raw_x=raw_x, raw_y=raw_y, exact=exact, bands=bands,
+            sparse=series.sparse, skipped=skipped, bad_x=self._bad_x(wish.run, series, grid),
+            best=self._best(wish, series, grid) if exact else None,
+        )  # fmt: skip
+
+    def _axis_x(self, run: str, steps: FloatArray, grid: Grid) -> FloatArray:
+        x = self._store.from_steps(run, steps, grid.unit)
+        return np.log10(x) if grid.log else x
+
+    def _with_neighbours(
+        self, run: str, series: Series, edges: FloatArray, grid: Grid, exact: bool, x: FloatArray, y: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Lead the line over the borders of the view, to the samples just outside."""
+        if not exact:
+            return x, y
+        for step, after in ((float(edges[0]), False), (float(edges[-1]), True)):
+            sample = series.neighbour(step, after)
+            if sample is None or (grid.log and sample.step <= 0):
+                continue
+            at = self._axis_x(run, np.array([sample.step]), grid)
+            pieces = ((x, at), (y, np.array([sample.value]))) if after else ((at, x), (np.array([sample.value]), y))
+            x, y = np.concatenate(pieces[0]), np.concatenate(pieces[1])
+        return x, y
+
+    def _bad_x(self, run: str, series: Series, grid: Grid) -> float | None:
+        if series.first_bad is None or (grid.log and series.first_bad <= 0):
+            return None
+        return float(self._axis_x(run, np.array([series.first_bad]), grid)[0])
+
+    def _best(self, wish: Wish, series: Series, grid: Grid) -> tuple[float, float] | None:
+        sample = {"higher": series.highest, "lower": series.lowest}.get(wish.better)
+        if sample is None or (wish.log_y and sample.value <= 0) or (grid.log and sample.step <= 0):
+            return None
+        x = float(self._axis_x(wish.run, np.array([sample.step]), grid)[0])
+        return x, float(np.log10(sample.value)) if wish.log_y else sample.value
+
+
+def _raw_line(x: FloatArray, columns: Columns) -> tuple[FloatArray, FloatArray]:
+    """A line through least and greatest value of each column, turning at each so that it never jumps back."""
+    y = np.empty(2 * x.size)
+    y[0::4], y[1::4] = columns.low[0::2], columns.high[0::2]
+    y[2::4], y[3::4] = columns.high[1::2], columns.low[1::2]
+    return np.repeat(x, 2), y
+
+
+def _logarithm(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
+    good = y > 0
+    if good.all():
+        return x, np.log10(y), False
+    return x[good], np.log10(y[good]), True

@@ -1,0 +1,121 @@
+"""What is to be drawn, as plain data: the runs with their looks, the events, the view, and the plots of the stack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from clew_gui.plotting.series import XUnit
+from clew_gui.plotting.ticks import Span
+from clew_shared.cards import Goal, MetricSpec, PlotSpec
+
+Better = Literal["lower", "higher", "none"]
+
+
+@dataclass(frozen=True)
+class RunStyle:
+    """A run that is shown. ``index`` fixes its colour and dash; ``steps`` is what it is planned to have, 0 unknown.
+
+    A ``pinned`` run (the baseline) keeps its place in the gutter and the read-out however many runs are shown.
+    """
+
+    run_id: str
+    label: str
+    index: int
+    selected: bool = False
+    live: bool = False
+    pinned: bool = False
+    stale: bool = False
+    steps: int = 0
+
+
+@dataclass(frozen=True)
+class RunEvent:
+    """Something that happened to a run at a step, as one short sentence."""
+
+    run_id: str
+    step: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Ghost:
+    """The curve to be expected, drawn while nothing has run: (step, value) pairs and what they are."""
+
+    points: tuple[tuple[float, float], ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class View:
+    """How the curves are looked at. ``zoom`` is the visible part of x in axis coordinates, None for all of it."""
+
+    unit: XUnit = XUnit.STEP
+    log_x: bool = False
+    log_y: bool = True
+    smoothing: float = 0.6
+    zoom: Span | None = None
+
+
+@dataclass(frozen=True)
+class PlotSetup:
+    """One plot of the stack, resolved: which metric is labelled, which others accompany it, its goals."""
+
+    id: str
+    title: str
+    headline: str
+    others: tuple[str, ...]
+    log: bool
+    format: Literal["number", "percent"]
+    better: Better
+    goals: tuple[Goal, ...]
+    labels: tuple[tuple[str, str], ...] = ()
+    ghost: Ghost | None = None
+
+    def label(self, metric: str) -> str:
+        """The metric's name for people."""
+        return dict(self.labels).get(metric, metric.replace("_", " "))
+
+
+EXPECTED = "What the slides show"
+
+
+def resolve_plots(
+    plots: Sequence[PlotSpec], goals: Sequence[Goal] = (), metrics: Sequence[MetricSpec] = ()
+) -> tuple[PlotSetup, ...]:
+    """The plots of an exercise's card, ready to be drawn.
+
+    A plot's labels and marks belong to its headline: the metric that a goal is about, else an evaluation (a metric
+    that is not recorded at every step), else the plot's first.
+    """
+    known = {metric.name: metric for metric in metrics}
+    return tuple(_resolve(plot, goals, known) for plot in plots)
+
+
+def _resolve(plot: PlotSpec, goals: Sequence[Goal], known: dict[str, MetricSpec]) -> PlotSetup:
+    wanted = [goal.metric for goal in goals if goal.metric in plot.metrics]
+    evaluated = [name for name in plot.metrics if name in known and not known[name].per_step]
+    headline = (wanted or evaluated or list(plot.metrics))[0]
+    own = tuple(goal for goal in goals if goal.metric in plot.metrics)
+    return PlotSetup(
+        id=plot.id,
+        title=plot.title,
+        headline=headline,
+        others=tuple(name for name in plot.metrics if name != headline),
+        log=plot.log,
+        format=plot.format,
+        better=_better(plot, known.get(headline), own),
+        goals=own,
+        labels=tuple((name, known[name].label) for name in plot.metrics if name in known),
+        ghost=Ghost(plot.expected, EXPECTED) if plot.expected else None,
+    )
+
+
+def _better(plot: PlotSpec, metric: MetricSpec | None, goals: Sequence[Goal]) -> Better:
+    if metric is not None and metric.better != "none":
+        return metric.better
+    for goal in goals:
+        if goal.op in (">=", "<="):
+            return "higher" if goal.op == ">=" else "lower"
+    return "lower" if plot.log else "none"

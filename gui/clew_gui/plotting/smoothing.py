@@ -1,0 +1,53 @@
+"""Smoothing of a decimated curve: an exponential moving average that knows how many samples stand in each column."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clew_gui.plotting.pyramid import FloatArray, IntArray
+
+_STRONGEST = 0.9  # at 1 the window is total ** 0.9 samples
+
+
+def window_for(amount: float, total: float) -> float:
+    """How many samples the slider's ``amount`` (0 to 1) averages over in a curve of ``total`` samples.
+
+    It grows as a power, so that the same place of the slider suits a run of 500 steps (29 at 0.6) and one of 25,000
+    (237). ``total`` is rounded up to a power of two, so that the smoothing does not creep while a run grows. 1 is none.
+    """
+    if amount <= 0 or total < 2:
+        return 1.0
+    return float((2.0 ** np.ceil(np.log2(total))) ** (_STRONGEST * min(amount, 1.0)))
+
+
+def ema(mean: FloatArray, count: IntArray, window: float) -> FloatArray:
+    """Exponential moving average, free of the pull of its start, over columns of ``count`` samples each.
+
+    A sample has the weight ``a = 2 / (window + 1)``, so a column of n samples keeps ``(1 - a) ** n`` of what was
+    before. The result equals the average over single samples where a column's samples equal its mean. The recurrence
+    is solved as a prefix scan of affine maps (Hillis and Steele 1986): log2(columns) vector operations.
+    """
+    if window <= 1 or mean.size < 2:
+        return mean
+    keep = (1.0 - 2.0 / (window + 1.0)) ** count.astype(np.float64)
+    value = (1.0 - keep) * mean
+    stride = 1
+    while stride < mean.size:
+        value = value.copy()
+        keep = keep.copy()
+        value[stride:] += keep[stride:] * value[:-stride].copy()
+        keep[stride:] *= keep[:-stride].copy()
+        stride *= 2
+    return value / (1.0 - keep)
+
+
+def is_noisy(y: FloatArray) -> bool:
+    """Whether a curve jumps from sample to sample, so that smoothing shows more than it hides.
+
+    Judged by how often the curve turns: noise turns at two of three samples, a smooth descent hardly ever. ``y`` are
+    its first samples; smoothing a curve without noise would only draw it late.
+    """
+    steps = np.diff(y[np.isfinite(y)])
+    if steps.size < 6:
+        return False
+    return bool(np.count_nonzero(steps[1:] * steps[:-1] < 0) > 0.15 * (steps.size - 1))
