@@ -1,3 +1,3 @@
-"""What runs on the node: supervisor, nursery, guard, trainer, strategies, peers, exercises and the headless command line."""
+"""What runs on the node: supervisor, nursery, guard, trainer, strategies, peers, exercises, ``clew-agent``."""
 
 from __future__ import annotations

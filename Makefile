@@ -1,0 +1,47 @@
+# The two commands of the README are run and test; both make .venv first when needed. CONTRIBUTING.md explains the rest.
+
+PY := .venv/bin/python
+PYTEST_ARGS ?=
+ROUNDS ?= 10
+
+.PHONY: help setup run test check format bench soak cluster-up cluster-down
+
+help:
+	@echo "make run            open the window; without a display run an exercise headless and write a picture"
+	@echo "make test           run the tests (PYTEST_ARGS='tests/unit -k journal' to choose)"
+	@echo "make check          lint, types, import rules, generated files"
+	@echo "make format         let ruff rewrite what it can"
+	@echo "make bench          measure speed; takes minutes and wants a quiet machine"
+	@echo "make soak           run the tests ROUNDS=10 times, up to the first failure"
+	@echo "make setup          make .venv and install what is missing"
+
+setup:
+	@packaging/setup.sh
+
+run: setup
+	@.venv/bin/clew start
+
+test: setup
+	@$(PY) -m pytest $(PYTEST_ARGS)
+
+check: setup
+	@.venv/bin/ruff check
+	@.venv/bin/ruff format --check
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports
+	@if [ -f agent/clew_agent/catalogue.py ]; then $(PY) -m clew_agent catalogue --check; fi
+
+format: setup
+	@.venv/bin/ruff check --fix
+	@.venv/bin/ruff format
+
+bench: setup
+	@$(PY) -m tests.bench
+
+soak: setup
+	@for round in $$(seq $(ROUNDS)); do \
+	    echo "round $$round of $(ROUNDS)"; $(PY) -m pytest -q -x $(PYTEST_ARGS) || exit 1; \
+	done
+
+cluster-up cluster-down:
+	@echo "make $@: the mini cluster for tests does not exist yet; tests/cluster is empty." >&2; exit 1

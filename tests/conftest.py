@@ -1,0 +1,46 @@
+"""What holds for every test: no display, the guards of ``tests/guards.py``, the selection of ``tests/needs.py``."""
+
+from __future__ import annotations
+
+import os
+
+# Before anything can import Qt or TensorFlow: no window on the developer's screen, no chatter of C++ on stderr.
+os.environ["QT_QPA_PLATFORM"] = "offscreen"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.guards import (
+    expect_logs,
+    home,
+    no_leaked_processes,
+    no_leaked_sockets,
+    no_leaked_threads,
+    no_leaked_timers,
+    no_modal_dialogs,
+    no_unexpected_logs,
+)
+from tests.needs import Selection
+
+__all__ = [
+    "expect_logs",
+    "home",
+    "no_leaked_processes",
+    "no_leaked_sockets",
+    "no_leaked_threads",
+    "no_leaked_timers",
+    "no_modal_dialogs",
+    "no_unexpected_logs",
+]
+
+# Time limits of Hypothesis measure the machine, not the code; under CI the same examples every time.
+settings.register_profile(
+    "clew", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
+)
+settings.load_profile("clew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the selection act; ``CLEW_DEMAND_ALL=1`` (set by .ci/run) makes left-out and skipped tests a failure."""
+    config.pluginmanager.register(Selection(demand_all=os.environ.get("CLEW_DEMAND_ALL") == "1"), "clew-selection")

@@ -1,0 +1,103 @@
+"""Which tests can run here: what a test needs beyond Python stands in a mark, and what is absent is said at the end.
+
+``@pytest.mark.needs("real-mnist")`` on a test whose need is absent deselects it, and the last lines of the output name
+the need, the number of tests and how to provide it. With ``CLEW_DEMAND_ALL=1`` a run that left out or skipped anything
+fails, unless it was for want of a GPU.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+GPU = "gpu"
+_MNIST_FILES = ("mnist.npz", "mnist.pkl.gz", "train-images-idx3-ubyte.gz", "train-images-idx3-ubyte")
+
+
+class Need(NamedTuple):
+    """One thing that a machine may lack: how to see that it is there, and what a person can do when not."""
+
+    present: Callable[[], bool]
+    advice: str
+
+
+def _has_real_mnist() -> bool:
+    folder = os.environ.get("CLEW_DATA")
+    return bool(folder) and any((Path(str(folder)) / name).is_file() for name in _MNIST_FILES)
+
+
+def _is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+NEEDS: Mapping[str, Need] = {
+    "real-mnist": Need(_has_real_mnist, "point CLEW_DATA at a folder with mnist.npz, mnist.pkl.gz or IDX files"),
+    "root": Need(_is_root, "run the tests as root, in a container for example"),
+    "fork": Need(lambda: hasattr(os, "fork"), "run the tests on Linux"),
+    GPU: Need(lambda: Path("/dev/nvidiactl").exists(), "run the tests on a machine with an NVIDIA GPU"),
+}
+
+
+def missing_needs(item: pytest.Item) -> list[str]:
+    """The needs of one test that this machine lacks; an unknown name ends the run."""
+    wanted = [str(name) for mark in item.iter_markers("needs") for name in mark.args]
+    for name in wanted:
+        if name not in NEEDS:
+            raise pytest.UsageError(f"{item.nodeid} needs '{name}', but tests/needs.py knows only {', '.join(NEEDS)}")
+    return [name for name in wanted if not NEEDS[name].present()]
+
+
+class Selection:
+    """Plugin object: deselects what cannot run, counts it, and lets a demanding run fail for it."""
+
+    def __init__(self, demand_all: bool) -> None:
+        self._demand_all = demand_all
+        self._left_out: Counter[str] = Counter()
+        self._skips: list[str] = []
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Take out the tests whose needs are absent."""
+        lacking = {item: missing_needs(item) for item in items}
+        for needs in lacking.values():
+            self._left_out.update(needs)
+        config.hook.pytest_deselected(items=[item for item in items if lacking[item]])
+        items[:] = [item for item in items if not lacking[item]]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Remember skips. An expected failure is reported as skipped as well, but it did run."""
+        if report.skipped and not hasattr(report, "wasxfail"):
+            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+            self._skips.append(f"{report.nodeid}: {reason}")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Under xdist a worker hands its counts to the controller; a demanding run that left something out fails."""
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output["left_out"] = dict(self._left_out)
+        elif self._complaints() and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: object) -> None:
+        """Every xdist worker collects all tests, so their counts are equal, not to be added."""
+        self._left_out |= Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Name what was left out, why, and how to have it."""
+        for need, count in sorted(self._left_out.items()):
+            tests = "1 test" if count == 1 else f"{count} tests"
+            terminalreporter.write_line(f"left out: {tests} that need '{need}' ({NEEDS[need].advice})")
+        for complaint in self._complaints():
+            terminalreporter.write_line(f"CLEW_DEMAND_ALL: {complaint}", red=True)
+
+    def _complaints(self) -> list[str]:
+        if not self._demand_all:
+            return []
+        absent = [f"the need '{need}' is absent" for need in sorted(self._left_out) if need != GPU]
+        return absent + [f"skipped {skip}" for skip in self._skips if "gpu" not in skip.lower()]
