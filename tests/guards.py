@@ -78,7 +78,9 @@ def no_leaked_threads(home: Path) -> Iterator[None]:
 
 def _describe(process: psutil.Process) -> str:
     try:
-        return f"{process.pid} {process.status()} {' '.join(process.cmdline())[:200]}"
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return f"{process.pid} (a zombie: it ended, but was not waited for)"
+        return f"{process.pid} {' '.join(process.cmdline())[:200]}"
     except psutil.Error:
         return str(process.pid)
 
