@@ -1,0 +1,48 @@
+"""Refuses the one release of PySide6 that ends the program, before Qt is imported.
+
+PySide6 6.12.0 loses a reference to None on every call of a Qt method that returns nothing. Before Python 3.12 None could
+be freed, and the program aborts after some thousand calls (``none_dealloc``). The project file excludes that release, but
+an environment can be changed by hand afterwards. No Qt is imported here.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+
+from clew_shared.problem import Problem
+
+_DISTRIBUTIONS = ("PySide6-Essentials", "PySide6")
+_IMMORTAL_NONE = (3, 12)
+
+
+def find_problem(python: tuple[int, ...], pyside: str | None) -> Problem | None:
+    """What is wrong with this pair of a Python version and a PySide6 version (None: not installed), if anything."""
+    if pyside is None:
+        return Problem(
+            code="gui.qt_missing",
+            text="The window needs PySide6, which is not installed.",
+            hint="Install it with: pip install 'clew[gui]'. Runs without a window work as they are: clew run softmax.",
+        )
+    if python[:2] < _IMMORTAL_NONE and pyside.split(".")[:3] == ["6", "12", "0"]:
+        return Problem(
+            code="gui.qt_aborts",
+            text=f"PySide6 {pyside} aborts on Python {python[0]}.{python[1]} within a minute of drawing.",
+            hint="Install another release, pip install 'PySide6-Essentials>=6.11.3,!=6.12.0', or use Python 3.12.",
+        )
+    return None
+
+
+def installed_pyside() -> str | None:
+    """The installed PySide6's version, read from package metadata, or None."""
+    for name in _DISTRIBUTIONS:
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def check_qt() -> Problem | None:
+    """What stands against importing Qt here, if anything. To be asked before ``clew_gui.app`` is imported."""
+    return find_problem(sys.version_info[:3], installed_pyside())
