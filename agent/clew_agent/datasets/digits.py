@@ -1,0 +1,81 @@
+"""``digits``: 1,797 real handwritten digits of 8×8 pixels that ship inside scikit-learn, shown as 28×28.
+
+So every MNIST exercise runs on a machine without data and without internet. Source: E. Alpaydin and C. Kaynak, Optical
+Recognition of Handwritten Digits, UCI Machine Learning Repository (1998), test part, as in scikit-learn's
+``digits.csv.gz``. In file order the first 1,200 train, the next 297 validate, the last 300 test.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from clew_agent.datasets.dataset import DataSet, Split, check_labels, junk, pixels
+from clew_agent.datasets.files import digest, read_bytes
+from clew_shared.problem import problem
+
+SMALL = 8
+FACTOR = 3
+BORDER = 2
+SIDE = SMALL * FACTOR + 2 * BORDER
+COUNT = 1797
+TRAIN, VALIDATION = 1200, 297
+CLASSES = 10
+
+
+def read() -> DataSet:
+    """The data set. Raises ``ProblemError`` when scikit-learn is not installed or its file is damaged."""
+    path = find_file()
+    images, labels = _parse(read_bytes(path, 4 << 20), path)
+    x, y = pixels(enlarge(images)), check_labels(labels, COUNT, CLASSES, lambda found: junk(path, found))
+    ends = (TRAIN, TRAIN + VALIDATION)
+    return DataSet(
+        name="digits",
+        source=f"scikit-learn's {path.name}",
+        sha256=digest((path,)),
+        train=Split(x[: ends[0]], y[: ends[0]]),
+        validation=Split(x[ends[0] : ends[1]], y[ends[0] : ends[1]]),
+        test=Split(x[ends[1] :], y[ends[1] :]),
+        image_shape=(SIDE, SIDE, 1),
+        classes=CLASSES,
+    )
+
+
+def find_file() -> Path:
+    """scikit-learn's file, found without importing scikit-learn, which takes a second."""
+    spec = importlib.util.find_spec("sklearn")
+    path = Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz" if spec and spec.origin else None
+    if path is None or not path.is_file():
+        text = "The data set 'digits' comes with scikit-learn, which this Python environment lacks."
+        raise problem("data.digits", text, "Install it: pip install scikit-learn.", "digits")
+    return path
+
+
+def enlarge(images: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:
+    """Images [N, 8, 8] of 0 to 16 as [N, 28, 28] of 0 to 255, the form of MNIST.
+
+    Each side is enlarged three times by linear interpolation between the pixels' centres, and a black border of two
+    pixels is put around. Values are rounded to whole grey levels, so that they are the same bits on every machine.
+    """
+    weights = _interpolation(SMALL, FACTOR)
+    large = weights @ images @ weights.T * (255 / 16)
+    return np.pad(np.rint(large).astype(np.uint8), ((0, 0), (BORDER, BORDER), (BORDER, BORDER)))
+
+
+def _interpolation(size: int, factor: int) -> npt.NDArray[np.float64]:
+    """Matrix [size * factor, size] of linear interpolation; beyond the outer centres the outer pixel continues."""
+    centres = np.clip((np.arange(size * factor) + 0.5) / factor - 0.5, 0, size - 1)
+    return np.maximum(0.0, 1.0 - np.abs(centres[:, None] - np.arange(size)[None, :]))
+
+
+def _parse(data: bytes, path: Path) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    try:
+        table = np.loadtxt(data.decode("ascii").splitlines(), delimiter=",")
+    except (ValueError, UnicodeDecodeError):
+        raise junk(path, "it is no table of numbers") from None
+    if table.shape != (COUNT, SMALL * SMALL + 1) or not (table.min() >= 0 and table.max() <= 16):
+        raise junk(path, f"it has a table of {table.shape}, expected {COUNT} rows of 64 grey levels and a label")
+    return table[:, :-1].reshape(-1, SMALL, SMALL), table[:, -1].astype(np.int64)

@@ -1,0 +1,66 @@
+"""``.npz`` files, read without pickle and without trusting the sizes they declare."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import math
+import zipfile
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from clew_agent.datasets.dataset import Array
+
+_NPY_VERSIONS = ((1, 0), (2, 0))
+_READ_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, NotImplementedError)
+
+
+def parse_npz(data: bytes, names: Sequence[str], limit: int) -> dict[str, Array]:
+    """The arrays ``names`` of the npz file ``data``, together at most ``limit`` bytes.
+
+    Raises ``ValueError`` that says what is wrong: no zip, a missing array, damage, a size that does not fit.
+    """
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(data))
+    except _READ_ERRORS as error:
+        raise ValueError(f"it is no readable npz file ({error})") from None
+    with archive:
+        members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+        missing = [name for name in names if name not in members]
+        if missing:
+            present = ", ".join(sorted(members)) or "nothing"
+            raise ValueError(f"it lacks the arrays {', '.join(missing)}; it holds {present[:200]}")
+        total = sum(members[name].file_size for name in names)
+        if total > limit:
+            raise ValueError(f"its arrays unpack to {total:,} bytes, more than the {limit:,} that such a file can have")
+        return {name: parse_npy(_read_member(archive, members[name]), name) for name in names}
+
+
+def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    try:
+        with archive.open(info) as member:
+            return member.read(info.file_size + 1)
+    except _READ_ERRORS as error:
+        raise ValueError(f"its array {info.filename} is damaged ({error})") from None
+
+
+def parse_npy(data: bytes, name: str) -> Array:
+    """The numeric array in the ``.npy`` bytes ``data``. Raises ``ValueError``; object arrays (pickles) are refused."""
+    stream = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(stream)
+        if version not in _NPY_VERSIONS:
+            raise ValueError(f"npy version {version}")
+        reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = reader(stream)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError) as error:
+        raise ValueError(f"its array {name} has no readable header ({str(error)[:80]})") from None
+    start = stream.tell()
+    if dtype.kind not in "iufb":
+        raise ValueError(f"its array {name} has the type {dtype}, expected numbers")
+    declared, present = math.prod(shape) * dtype.itemsize, len(data) - start
+    if declared != present or min(shape, default=0) < 0:
+        raise ValueError(f"its array {name} declares {shape} ({declared:,} bytes), but {present:,} bytes follow")
+    return np.frombuffer(data, dtype, offset=start).reshape(shape, order="F" if fortran else "C")
