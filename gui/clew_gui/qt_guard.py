@@ -1,8 +1,8 @@
 """Refuses the one release of PySide6 that ends the program, before Qt is imported.
 
-PySide6 6.12.0 loses a reference to None on every call of a Qt method that returns nothing. Before Python 3.12 None could
-be freed, and the program aborts after some thousand calls (``none_dealloc``). The project file excludes that release, but
-an environment can be changed by hand afterwards. No Qt is imported here.
+PySide6 6.12.0 loses a reference to None on every call of a Qt method that returns nothing. Before Python 3.12 None
+could be freed, and the program aborts after some thousand calls (``none_dealloc``). The project file excludes that
+release, but an environment can be changed by hand afterwards. No Qt is imported here.
 """
 
 from __future__ import annotations

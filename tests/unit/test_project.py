@@ -1,4 +1,4 @@
-"""What the project file promises: the wheel's content, the pin of PySide6, which rooms import without which packages."""
+"""What the project file promises: the wheel's content, the pin of PySide6, which room loads which packages."""
 
 from __future__ import annotations
 
