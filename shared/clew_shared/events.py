@@ -7,8 +7,8 @@ from typing import Literal
 import msgspec
 
 from clew_shared.cards import MetricSpec
-from clew_shared.lifecycle import RunState
 from clew_shared.problem import Problem
+from clew_shared.states import RunState
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defaults=True):
@@ -19,12 +19,14 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defau
 
 class FileRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A file of a run folder as it was when recorded: path below the run folder (with ``/``), length in bytes, SHA-256,
-    and the CRC-32 of each block of 4096 bytes (little-endian uint32, concatenated): damage is found with its offset."""
+    and the CRC-32 of each block of ``block_size`` bytes (little-endian uint32, concatenated): damage is found with its
+    offset. A later record of the same path replaces an earlier one; ``size`` -1 says that the file was removed."""
 
     path: str
     size: int
     sha256: str
     blocks: bytes = b""
+    block_size: int = 4096
 
 
 class Attempt(Event, frozen=True, kw_only=True, tag="attempt"):
@@ -70,8 +72,8 @@ class Points(Event, frozen=True, kw_only=True, tag="points"):
     """Every step of one stretch: ``count`` steps from step ``first`` (0-based), one little-endian array per column.
 
     ``clock`` is the training clock (seconds, monotonic, without compile, evaluation, checkpoints) at the end of the
-    stretch and ``seconds`` how long it took; a step's own time inside is interpolated. ``time`` is the wall clock at the
-    end. Values are those of the batch *before* the step's update.
+    stretch and ``seconds`` how long it took; a step's own time inside is interpolated. ``time`` is the wall clock at
+    the end. Values are those of the batch *before* the step's update.
     """
 
     schema: int

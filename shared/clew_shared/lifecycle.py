@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Iterable
 
+from clew_shared.events import Attempt, Checkpoint, Evaluation, Event, Points, Seal, State
+from clew_shared.problem import Problem
+from clew_shared.states import RunState
 
-class RunState(StrEnum):
-    """DRAFT to QUEUED and LOST stand in the laptop's job record, STARTING to the end in the node's journal."""
-
-    DRAFT = "DRAFT"
-    SUBMITTED = "SUBMITTED"
-    QUEUED = "QUEUED"
-    STARTING = "STARTING"
-    PREPARING = "PREPARING"
-    RUNNING = "RUNNING"
-    PAUSED = "PAUSED"
-    FINISHED = "FINISHED"
-    STOPPED = "STOPPED"
-    FAILED = "FAILED"
-    TIMED_OUT = "TIMED_OUT"
-    LOST = "LOST"
-
+__all__ = ["TERMINAL", "RunFold", "RunState", "fold", "may_follow"]
 
 TERMINAL = frozenset(
     {RunState.FINISHED, RunState.STOPPED, RunState.FAILED, RunState.TIMED_OUT, RunState.LOST},
@@ -38,3 +26,101 @@ def may_follow(earlier: RunState, later: RunState) -> bool:
     if later is RunState.PAUSED or earlier is RunState.PAUSED:
         return {earlier, later} == {RunState.PAUSED, RunState.RUNNING}
     return _ORDER.index(earlier) < _ORDER.index(later)
+
+
+class RunFold:
+    """What is shown of a run, folded from its records one by one, in any mixture of job record and journals.
+
+    ``attempt`` is the latest attempt seen (0: none yet) and everything else is about that one: ``state`` with
+    ``reason``, ``problem`` and ``exit_code``; ``step`` is the number of updates done and ``steps`` of how many;
+    ``started`` and ``ended`` are wall-clock seconds since 1970 (0.0: not yet), ``updated`` the latest time seen in a
+    record, ``first_started`` when the run's first attempt began. The first terminal state of an attempt stays, whatever
+    is written behind it; only LOST, which is the viewer's guess, gives way to what the node says.
+    """
+
+    def __init__(self) -> None:
+        self.run = ""
+        self.exercise = ""
+        self.host = ""
+        self.attempt = 0
+        self.state = RunState.DRAFT
+        self.reason = ""
+        self.problem: Problem | None = None
+        self.exit_code: int | None = None
+        self.step = 0
+        self.steps = 0
+        self.started = 0.0
+        self.first_started = 0.0
+        self.ended = 0.0
+        self.updated = 0.0
+        self.sealed = False
+
+    @property
+    def done(self) -> bool:
+        """Whether the state is terminal."""
+        return self.state in TERMINAL
+
+    def feed(self, attempt: int, event: Event | None) -> bool:
+        """Take one record of attempt ``attempt`` (job records name the attempt they are about; 0 before the first).
+
+        Events of earlier attempts than the latest change nothing: a process on a cut node may still write. ``None``, an
+        event of a kind unknown here, changes nothing either. Returns whether the shown state changed.
+        """
+        if attempt < self.attempt or event is None:
+            return False
+        before = (self.attempt, self.state, self.reason)
+        if attempt > self.attempt:
+            self._begin(attempt)
+        self.updated = max(self.updated, event.time)
+        self._take(event)
+        return before != (self.attempt, self.state, self.reason)
+
+    def _begin(self, attempt: int) -> None:
+        """A later attempt: whatever ended the earlier one no longer counts."""
+        first = self.attempt == 0
+        self.attempt = attempt
+        if not first:
+            self.state = RunState.SUBMITTED
+            self.reason, self.problem, self.exit_code = "", None, None
+            self.ended, self.sealed = 0.0, False
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, Points):
+            self.step = max(self.step, event.first + event.count)
+        elif isinstance(event, State):
+            self._enter(event)
+        elif isinstance(event, Attempt):
+            self._start(event)
+        elif isinstance(event, Evaluation | Checkpoint):
+            self.step = max(self.step, event.step)
+        elif isinstance(event, Seal):
+            self.sealed = True
+
+    def _start(self, event: Attempt) -> None:
+        self.run, self.exercise, self.host = event.run, event.exercise, event.host
+        self.step, self.steps = event.start_step, event.steps
+        self.started = event.time
+        self.first_started = self.first_started or event.time
+        if may_follow(self.state, RunState.STARTING):
+            self.state, self.reason = RunState.STARTING, ""
+
+    def _enter(self, event: State) -> None:
+        ends = event.state in TERMINAL and (not self.done or self.state is RunState.LOST)
+        if not ends and not may_follow(self.state, event.state):
+            # A repeated state may bring a new reason ("waiting for disk space"); a terminal one never changes.
+            if event.state is self.state and not self.done:
+                self.reason = event.reason
+            return
+        self.state, self.reason = event.state, event.reason
+        self.problem, self.exit_code = event.problem, event.exit_code
+        self.step = max(self.step, event.step)
+        if ends:
+            self.ended = event.time
+
+
+def fold(records: Iterable[tuple[int, Event | None]]) -> RunFold:
+    """The fold of (attempt, event) pairs."""
+    result = RunFold()
+    for attempt, event in records:
+        result.feed(attempt, event)
+    return result

@@ -1,0 +1,370 @@
+"""The journal's byte layer: append frames, read them from any offset, skip damaged stretches, seal.
+
+A frame is ``MAGIC``, the payload's length and a CRC-32 over length and payload (both little-endian uint32), and the
+payload: one event of ``events`` as msgpack. PROTOCOL.md is the authority. No NumPy here: the supervisor imports this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import msgspec
+
+from clew_shared.cards import MetricSpec
+from clew_shared.events import AnyEvent, Digest, Event, Seal
+from clew_shared.problem import problem
+
+JOURNAL_FORMAT = 1
+MAGIC = b"\xc1CLW"  # 0xC1 begins no msgpack value and stands in no UTF-8 text
+HEADER_SIZE = 12
+MAX_FRAME = 1 << 20
+DIGEST_EVERY = 1 << 20
+MAX_JOURNAL = 2 << 30
+
+_HEADER = struct.Struct("<4sII")
+_LENGTH = struct.Struct("<I")
+_CHUNK = 1 << 20
+_DECODER = msgspec.msgpack.Decoder(AnyEvent)
+_NAME = re.compile(r"journal\.(\d{4,})")
+
+
+class Record(NamedTuple):
+    """One intact frame at ``offset``, ``size`` bytes long. ``event`` is None for a kind that is not known here."""
+
+    offset: int
+    size: int
+    event: AnyEvent | None
+
+
+class Damage(NamedTuple):
+    """``size`` bytes at ``offset`` that are no intact frame. ``tail`` says that they reach to the end of what was read:
+    a frame that is cut there may be one that is being written."""
+
+    offset: int
+    size: int
+    text: str
+    tail: bool = False
+
+
+# --- Names ------------------------------------------------------------------------------------------------------------
+
+
+def journal_path(folder: Path, attempt: int) -> Path:
+    """The journal file of attempt ``attempt`` (from 1) in a run folder or mirror."""
+    return folder / f"journal.{attempt:04d}"
+
+
+def attempts(folder: Path) -> tuple[int, ...]:
+    """The attempts whose journal files are in ``folder``, ascending; empty when there are none or no folder."""
+    if not folder.is_dir():
+        return ()
+    names = (_NAME.fullmatch(path.name) for path in folder.iterdir())
+    return tuple(sorted(int(match[1]) for match in names if match))
+
+
+# --- Frames -----------------------------------------------------------------------------------------------------------
+
+
+def encode_frame(event: Event) -> bytes:
+    """``event`` as one frame. Raises ``ProblemError`` when it is longer than ``MAX_FRAME``."""
+    payload = msgspec.msgpack.encode(event)
+    if HEADER_SIZE + len(payload) > MAX_FRAME:
+        kind = type(event).__name__
+        text = f"An event of {len(payload)} bytes ({kind}) does not fit into a journal frame of {MAX_FRAME} bytes."
+        raise problem("journal.frame", text, "Record it in smaller parts.")
+    length = _LENGTH.pack(len(payload))
+    return b"".join((MAGIC, length, _LENGTH.pack(zlib.crc32(payload, zlib.crc32(length))), payload))
+
+
+def _decode(payload: bytes) -> AnyEvent | None:
+    """The event, or None for an unknown kind. Raises ``msgspec.DecodeError`` when it is neither."""
+    try:
+        event: AnyEvent = _DECODER.decode(payload)
+    except msgspec.ValidationError:
+        fields = msgspec.msgpack.decode(payload)
+        tag = fields.get("t") if isinstance(fields, dict) else None
+        if isinstance(tag, str) and tag not in _TAGS:
+            return None
+        raise
+    return event
+
+
+_TAGS = frozenset(str(kind.__struct_config__.tag) for kind in AnyEvent.__args__)
+
+_INVALID, _PARTIAL = -1, -2
+
+
+def _probe(data: bytearray, start: int) -> int:
+    """The end of the intact frame at ``start``, or ``_INVALID``, or ``_PARTIAL`` when more bytes must decide."""
+    head = bytes(data[start : start + len(MAGIC)])
+    if not MAGIC.startswith(head):
+        return _INVALID
+    if len(data) - start < HEADER_SIZE:
+        return _PARTIAL
+    _, length, crc = _HEADER.unpack_from(data, start)
+    end = start + HEADER_SIZE + int(length)
+    if end - start > MAX_FRAME:
+        return _INVALID
+    if end > len(data):
+        return _PARTIAL
+    actual = zlib.crc32(data[start + 4 : start + 8])
+    return end if zlib.crc32(memoryview(data)[start + HEADER_SIZE : end], actual) == crc else _INVALID
+
+
+def _next_candidate(data: bytearray, start: int) -> int:
+    """Where at or after ``start`` a frame might begin: a magic, a beginning of one at the end, or the end."""
+    found = data.find(MAGIC, start)
+    if found >= 0:
+        return found
+    tail = range(max(start, len(data) - len(MAGIC) + 1), len(data))
+    return next((place for place in tail if MAGIC.startswith(bytes(data[place:]))), len(data))
+
+
+class FrameReader:
+    """Finds frames in bytes that arrive in pieces of any size; what it returns does not depend on the pieces.
+
+    ``offset`` is the position in the file up to which everything has been returned or skipped; behind it a partial
+    frame, or the candidate for the end of a damaged stretch, waits for more bytes (at most ``MAX_FRAME``).
+    """
+
+    def __init__(self, offset: int = 0) -> None:
+        self.offset = offset
+        self._data = bytearray()
+        self._bad: int | None = None  # where the damaged stretch began, while one lasts
+
+    @property
+    def missing(self) -> int:
+        """Bytes that must come before the waiting partial frame can be judged; 0 when nothing waits."""
+        if not self._data:
+            return 0
+        if len(self._data) < HEADER_SIZE:
+            return HEADER_SIZE - len(self._data)
+        _, length, _ = _HEADER.unpack_from(self._data)
+        return HEADER_SIZE + int(length) - len(self._data)
+
+    def feed(self, data: bytes) -> list[Record | Damage]:
+        """The records and damaged stretches that ``data`` completes, in the order of the file."""
+        self._data += data
+        return self._take(final=False)
+
+    def finish(self) -> list[Record | Damage]:
+        """What is left when no more bytes come: a torn tail is damage, and frames behind a damaged length count."""
+        found = self._take(final=True)
+        if self._bad is not None:
+            found.append(_damage(self._bad, self.offset, tail=True))
+            self._bad = None
+        return found
+
+    def _take(self, final: bool) -> list[Record | Damage]:
+        found: list[Record | Damage] = []
+        data, place = self._data, 0
+        while place < len(data):
+            end = _probe(data, place)
+            if end == _PARTIAL and not final:
+                break
+            if end < 0:
+                self._bad = self.offset + place if self._bad is None else self._bad
+                place = _next_candidate(data, place + 1)
+                continue
+            if self._bad is not None:
+                found.append(_damage(self._bad, self.offset + place))
+                self._bad = None
+            found.append(_read_frame(bytes(memoryview(data)[place:end]), self.offset + place))
+            place = end
+        del data[:place]
+        self.offset += place
+        return found
+
+
+def _damage(start: int, end: int, tail: bool = False) -> Damage:
+    words = "an incomplete or damaged frame at the end" if tail else "no intact frame"
+    return Damage(start, end - start, f"bytes {start}–{end - 1}: {words}", tail)
+
+
+def _read_frame(frame: bytes, offset: int) -> Record | Damage:
+    try:
+        return Record(offset, len(frame), _decode(frame[HEADER_SIZE:]))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        text = f"bytes {offset}–{offset + len(frame) - 1}: an intact frame whose content cannot be read ({error})"
+        return Damage(offset, len(frame), text)
+
+
+def read_journal(path: Path, offset: int = 0) -> Iterator[Record | Damage]:
+    """Everything in the journal file from ``offset`` (the start of a frame) to its present end.
+
+    A frame that is cut at the end comes last, as ``Damage`` with ``tail``. Raises ``OSError`` as it comes.
+    """
+    reader = FrameReader(offset)
+    with path.open("rb") as file:
+        file.seek(offset)
+        while chunk := file.read(_CHUNK):
+            yield from reader.feed(chunk)
+    yield from reader.finish()
+
+
+# --- Writing ----------------------------------------------------------------------------------------------------------
+
+
+class JournalWriter:
+    """Appends frames to one journal file; used by one thread of one process at a time.
+
+    Each frame is one unbuffered write, so the file is always as long as ``size`` says and another process sees a frame
+    as soon as ``append`` returns. ``sync`` makes it last through a power cut; when to call it is the caller's choice.
+    """
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        """Use ``create`` or ``open_to_seal``."""
+        self.path = path
+        self.size = 0
+        self.sealed = False
+        self._descriptor = descriptor
+        self._hash = hashlib.sha256()
+        self._digested = 0
+        self._torn = 0  # bytes of an unfinished frame behind ``size`` that could not be taken back yet
+
+    @classmethod
+    def create(cls, path: Path) -> Self:
+        """A new, empty journal file. Raises ``FileExistsError`` when there is one: no attempt is written twice."""
+        writer = cls(path, _open(path, os.O_CREAT | os.O_EXCL))
+        sync_folder(path.parent)
+        return writer
+
+    @classmethod
+    def open_to_seal(cls, path: Path) -> Self:
+        """An existing journal file whose writer has died, to append its end behind whatever is there.
+
+        Nothing is cut: a torn last frame is filled up with zeros to the length it announces, so that readers which wait
+        for the rest of it see that it is damaged and go on. ``sealed`` says that nothing is left to do.
+        """
+        writer = cls(path, _open(path, 0))
+        try:
+            writer._take_over()
+        except BaseException:
+            writer.close()
+            raise
+        return writer
+
+    def _take_over(self) -> None:
+        reader = FrameReader()
+        with self.path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                self._hash.update(chunk)
+                self.size += len(chunk)
+                found = reader.feed(chunk)
+                self.sealed |= any(isinstance(item, Record) and isinstance(item.event, Seal) for item in found)
+        while missing := reader.missing:
+            reader.feed(bytes(missing))
+            self._write(bytes(missing))
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of everything in the file so far, as hexadecimal digits."""
+        return self._hash.hexdigest()
+
+    def append(self, event: Event) -> int:
+        """Write one event; returns the file's length behind it. A ``Digest`` goes before it when one is due.
+
+        When the disk refuses, the ``OSError`` comes as it is, the file is as it was before, and the same call may be
+        made again. Raises ``ProblemError`` for an event that is too large and for a sealed journal.
+        """
+        self._refuse_if_sealed()
+        frame = encode_frame(event)
+        if self.size - self._digested >= DIGEST_EVERY:
+            self._write(encode_frame(Digest(size=self.size, sha256=self.sha256)))
+            self._digested = self.size
+        self._write(frame)
+        return self.size
+
+    def seal(self, writer: str) -> int:
+        """Write the last frame (``writer``: trainer, guard or supervisor) and sync; returns the file's final length."""
+        self._refuse_if_sealed()
+        self._write(encode_frame(Seal(size=self.size, sha256=self.sha256, writer=writer)))
+        self.sealed = True
+        self.sync()
+        return self.size
+
+    def sync(self) -> None:
+        """Return when everything appended so far is on the disk."""
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file; doing it twice is harmless."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _refuse_if_sealed(self) -> None:
+        if self.sealed:
+            raise problem("journal.sealed", f"{self.path} is sealed; nothing can be written behind its end.")
+
+    def _write(self, data: bytes) -> None:
+        self._take_back()
+        try:
+            while self._torn < len(data):
+                self._torn += os.write(self._descriptor, memoryview(data)[self._torn :])
+        except OSError:
+            with contextlib.suppress(OSError):  # the next write tries again
+                self._take_back()
+            raise
+        self._torn = 0
+        self._hash.update(data)
+        self.size += len(data)
+
+    def _take_back(self) -> None:
+        """Remove what a refused write left of its frame, unless somebody has already written behind it."""
+        if self._torn and os.fstat(self._descriptor).st_size == self.size + self._torn:
+            os.ftruncate(self._descriptor, self.size)
+        self._torn = 0
+
+
+def _open(path: Path, flags: int) -> int:
+    always = os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    return os.open(path, always | flags, 0o644)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make new names in ``folder`` last through a power cut, where the system has a way to say so."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# --- Size -------------------------------------------------------------------------------------------------------------
+
+
+def journal_bytes(steps: int, metrics: Sequence[MetricSpec]) -> int:
+    """About how long the journal of ``steps`` steps will be: 4 or 8 bytes for each step and per-step metric, and frames
+    of a hundred steps (about 120 bytes each beside their values)."""
+    width = sum(8 if metric.dtype == "float64" else 4 for metric in metrics if metric.per_step)
+    return steps * width + 120 * (steps // 100 + 1)
+
+
+def check_size(steps: int, metrics: Sequence[MetricSpec]) -> None:
+    """Raise ``ProblemError`` when a run of ``steps`` steps would need a journal of more than 2 GiB."""
+    size = journal_bytes(steps, metrics)
+    if size > MAX_JOURNAL:
+        most = steps * MAX_JOURNAL // size // 1000 * 1000
+        limit = MAX_JOURNAL / 2**30
+        text = f"{steps} steps would need a journal of {size / 2**30:.1f} GiB; the limit is {limit:.0f} GiB."
+        raise problem("spec.size", text, f"Choose at most {most} steps, or split the work into several runs.", "steps")
