@@ -38,13 +38,20 @@ add_venv_package() {
     version_fits "${PYTHON:-python3}" && can_use_apt && apt_install python3-venv
 }
 
+version_of() { "$1" -c 'import sys; print(sys.version_info[:2])'; }
+
 # An environment that was copied or moved keeps the old path in its scripts, and one can outlive its Python.
 venv_is_sound() {
     version_fits "$VENV/bin/python" && grep -qF "$PWD/$VENV/bin/python" "$VENV/bin/pip" 2>/dev/null
 }
 
+# Only a Python that was asked for by name replaces a sound environment.
+venv_is_wanted() {
+    [ -z "${PYTHON:-}" ] || [ "$(version_of "$PYTHON" 2>/dev/null)" = "$(version_of "$VENV/bin/python")" ]
+}
+
 make_venv() {
-    venv_is_sound && return
+    if venv_is_sound && venv_is_wanted; then return; fi
     local python
     if ! python=$(find_python); then
         add_venv_package || true
