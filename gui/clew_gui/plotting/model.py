@@ -32,11 +32,12 @@ class RunStyle:
 
 @dataclass(frozen=True)
 class RunEvent:
-    """Something that happened to a run at a step, as one short sentence."""
+    """Something that happened to a run at a step, as one short sentence; ``bad`` when it is a failure."""
 
     run_id: str
     step: float
     text: str
+    bad: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,82 @@
+"""What the crosshair says: the values of every run at one x."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from clew_gui.plotting.model import RunStyle
+from clew_gui.plotting.numbers import count_text, seconds_text, value_text
+from clew_gui.plotting.scene import Scene
+from clew_gui.plotting.series import XUnit
+
+ROWS: Final = 8
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run: the value in each plot as text, and where its dots stand (axis coordinates, None outside the curve)."""
+
+    run: RunStyle
+    values: tuple[str, ...]
+    points: tuple[tuple[float, float] | None, ...]
+
+
+@dataclass(frozen=True)
+class Readout:
+    """The box at the crosshair: heading, a column for each plot, a row for each run, how many runs were left out."""
+
+    x: float
+    heading: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    omitted: int
+
+    def sentence(self) -> str:
+        """The read-out in words, for screen readers."""
+        parts = []
+        for row in self.rows:
+            values = [f"{name} {text}" for name, text in zip(self.columns, row.values, strict=True) if text != "–"]
+            parts.append(f"{row.run.label}: {', '.join(values) or 'no value'}")
+        return f"{self.heading}. " + "; ".join(parts) + "."
+
+
+def x_text(value: float, unit: XUnit) -> str:
+    """A place on the x axis in words, such as "Step 11,200"."""
+    if unit is XUnit.STEP:
+        return f"Step {count_text(round(value))}"
+    if unit is XUnit.EPOCH:
+        return f"Epoch {value:.2f}"
+    if unit is XUnit.IMAGES:
+        return f"{count_text(round(value))} images"
+    return seconds_text(max(value, 0.0))
+
+
+def read(scene: Scene, x: float) -> Readout:
+    """The read-out at ``x`` in axis coordinates. Runs that stand out come first when not all fit."""
+    runs = prominent(scene.runs, ROWS)
+    rows = tuple(_row(scene, run, x) for run in runs)
+    smooth = any(not d.curve.exact for plot in scene.plots for d in plot.curves if d.headline)
+    heading = x_text(scene.x_value(x), scene.grid.unit) + (", smoothed" if smooth else "")
+    names = tuple(plot.setup.id.replace("_", " ") for plot in scene.plots)
+    return Readout(x, heading, names, rows, len(scene.runs) - len(rows))
+
+
+def prominent(runs: Sequence[RunStyle], at_most: int) -> tuple[RunStyle, ...]:
+    """At most so many of the runs, in their order; selected, pinned and live ones are kept first."""
+    if len(runs) <= at_most:
+        return tuple(runs)
+    ranked = sorted(range(len(runs)), key=lambda i: (not runs[i].selected, not runs[i].pinned, not runs[i].live, i))
+    return tuple(runs[i] for i in sorted(ranked[:at_most]))
+
+
+def _row(scene: Scene, run: RunStyle, x: float) -> Row:
+    values: list[str] = []
+    points: list[tuple[float, float] | None] = []
+    for plot in scene.plots:
+        curve = next((d.curve for d in plot.curves if d.headline and d.run.run_id == run.run_id), None)
+        point = curve.at(x) if curve is not None else None
+        points.append(point)
+        values.append("–" if point is None else value_text(plot.value(point[1]), plot.setup.format))
+    return Row(run, tuple(values), tuple(points))

@@ -1,0 +1,285 @@
+"""Everything that one frame shows, worked out before a pixel is drawn: ranges, ticks and curves of all plots."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from clew_gui.plotting.curves import Curve, CurveMaker, Grid, Wish
+from clew_gui.plotting.model import PlotSetup, RunEvent, RunStyle, View
+from clew_gui.plotting.pyramid import FloatArray
+from clew_gui.plotting.series import SeriesStore, XUnit
+from clew_gui.plotting.smoothing import window_for
+from clew_gui.plotting.ticks import Span, Tick, keep_span, linear_ticks, log_ticks, settled_span, x_span, x_ticks
+
+MANY: Final = 8
+"""With more runs than this, lines are thin and raw curves are drawn only for the runs that stand out."""
+_SAMPLED: Final = 128
+_EMPTY_SPAN: Final = {False: Span(0.0, 1.0), True: Span(-2.0, 0.5)}
+
+
+@dataclass(frozen=True)
+class Room:
+    """Size of the plots in logical pixels: their common width, and each one's height."""
+
+    width: int
+    heights: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A curve with the run it belongs to. ``headline`` curves carry the label, the marks and the heavy line."""
+
+    run: RunStyle
+    curve: Curve
+    headline: bool
+
+
+@dataclass(frozen=True, eq=False)
+class PlotScene:
+    """One plot: its value axis and curves, the selected run's last. ``log`` says that values are log10."""
+
+    setup: PlotSetup
+    log: bool
+    span: Span
+    ticks: tuple[Tick, ...]
+    curves: tuple[Drawn, ...]
+    ghost: tuple[FloatArray, FloatArray] | None
+
+    def headline(self, run: str) -> Curve | None:
+        """The labelled curve of a run."""
+        return next((d.curve for d in self.curves if d.headline and d.run.run_id == run), None)
+
+    def value(self, y: float) -> float:
+        """An axis coordinate as value."""
+        return 10.0**y if self.log else y
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """One frame. ``empty`` means that no run has a value yet; ``window`` is the smoothing in steps, 1 for none."""
+
+    grid: Grid
+    full: Span
+    ticks: tuple[Tick, ...]
+    plots: tuple[PlotScene, ...]
+    runs: tuple[RunStyle, ...]
+    events: tuple[tuple[RunEvent, float], ...]
+    window: float
+    empty: bool
+    notes: tuple[str, ...]
+
+    @property
+    def many(self) -> bool:
+        """Whether so many runs are shown that lines are thin."""
+        return len(self.runs) > MANY
+
+    def x_value(self, x: float) -> float:
+        """An axis coordinate in the unit of x."""
+        return 10.0**x if self.grid.log else x
+
+
+class SceneBuilder:
+    """Builds scenes; remembers the last grid and the value axes so that both stay still while points arrive."""
+
+    def __init__(self, store: SeriesStore) -> None:
+        self._store = store
+        self._maker = CurveMaker(store)
+        self._grid: Grid | None = None
+        self._spans: dict[str, tuple[View, tuple[str, ...], Span]] = {}
+
+    def build(
+        self,
+        setups: Sequence[PlotSetup],
+        runs: Sequence[RunStyle],
+        events: Sequence[RunEvent],
+        view: View,
+        room: Room,
+        lifted: str = "",
+    ) -> Scene:
+        """The scene of ``runs`` in ``room``. ``lifted`` is the run under the pointer, drawn above the others."""
+        empty = not any(self._store.get(r.run_id, m) for r in runs for s in setups for m in (s.headline, *s.others))
+        full = self._full_span(runs, setups, view, empty)
+        span = view.zoom or full
+        grid = Grid(view.unit, view.log_x, span, max(room.width, 16))
+        if self._grid is None or not self._grid.same(grid):
+            self._grid = grid
+        window = window_for(view.smoothing, max((self._length(run) for run in runs), default=0.0))
+        plots = tuple(
+            self._plot(setup, runs, view, self._grid, window, height, lifted, empty)
+            for setup, height in zip(setups, room.heights, strict=True)
+        )
+        return Scene(
+            grid=self._grid,
+            full=full,
+            ticks=x_ticks(span, max(room.width // 96, 2), view.unit, view.log_x),
+            plots=plots,
+            runs=tuple(runs),
+            events=tuple(self._placed(events, runs, self._grid)),
+            window=window,
+            empty=empty,
+            notes=self._notes(plots, runs, view),
+        )
+
+    def forget(self, run: str) -> None:
+        """Drop what is kept of a run."""
+        self._maker.forget(run)
+
+    def _length(self, run: RunStyle) -> float:
+        return max(self._store.last_step(run.run_id), float(run.steps) if run.live else 0.0)
+
+    def _full_span(self, runs: Sequence[RunStyle], setups: Sequence[PlotSetup], view: View, empty: bool) -> Span:
+        if empty:
+            ghosts = [p for setup in setups if setup.ghost for p in setup.ghost.points]
+            last = max((x for x, _ in ghosts), default=1000.0)
+            return x_span(last, last, view.log_x, 1.0)
+        known = [run for run in runs if self._store.knows(run.run_id, view.unit)]
+        last = max((self._in_unit(r, self._store.last_step(r.run_id), view.unit) for r in known), default=1.0)
+        planned = max((self._in_unit(r, self._length(r), view.unit) for r in known), default=1.0)
+        first = min((self._in_unit(r, 1.0, view.unit) for r in known), default=1.0)
+        if view.unit is XUnit.SECONDS and any(run.live for run in known):
+            last, planned = planned, 0.0  # the estimate of the end wavers: grow in coarse steps
+        return x_span(last, planned, view.log_x, first)
+
+    def _in_unit(self, run: RunStyle, step: float, unit: XUnit) -> float:
+        return float(self._store.from_steps(run.run_id, np.array([step]), unit)[0])
+
+    def _plot(
+        self,
+        setup: PlotSetup,
+        runs: Sequence[RunStyle],
+        view: View,
+        grid: Grid,
+        window: float,
+        height: int,
+        lifted: str,
+        empty: bool,
+    ) -> PlotScene:
+        log = setup.log and view.log_y
+        ghost = _ghost(setup, grid, log) if empty else None
+        drawn = [d for run in runs for d in self._curves(setup, run, grid, log, window, len(runs), lifted)]
+        drawn.sort(key=lambda d: (d.run.run_id == lifted, d.run.selected, d.headline))
+        span = self._span(setup, view, log, drawn, ghost)
+        return PlotScene(setup, log, span, _y_ticks(setup, span, log, height), tuple(drawn), ghost)
+
+    def _curves(
+        self, setup: PlotSetup, run: RunStyle, grid: Grid, log: bool, window: float, shown: int, lifted: str
+    ) -> list[Drawn]:
+        raw = shown <= MANY or run.selected or run.run_id == lifted
+        result = []
+        for metric in (setup.headline, *setup.others):
+            better = setup.better if metric == setup.headline else "none"
+            curve = self._maker.make(Wish(run.run_id, metric, log, window, better, raw), grid)
+            if curve is not None:
+                result.append(Drawn(run, curve, metric == setup.headline))
+        if result and not any(d.headline for d in result):  # nothing evaluated yet: the plain curve takes the lead
+            result[0] = Drawn(run, result[0].curve, True)
+        return result
+
+    def _span(
+        self,
+        setup: PlotSetup,
+        view: View,
+        log: bool,
+        drawn: Sequence[Drawn],
+        ghost: tuple[FloatArray, FloatArray] | None,
+    ) -> Span:
+        if ghost is not None:
+            return keep_span(None, settled_span(ghost[1], "none", log) or _EMPTY_SPAN[log])
+        whole = view.zoom is None
+        wanted = settled_span(_heights(drawn, self._grid), setup.better if whole else "none", log)
+        if wanted is None:
+            return _EMPTY_SPAN[log]
+        wanted = _with_raw(wanted, drawn)
+        if whole:
+            wanted = _with_goals(wanted, setup, log)
+        shown = tuple(dict.fromkeys(d.run.run_id for d in drawn))
+        kept = self._spans.get(setup.id)
+        old = kept[2] if kept is not None and kept[0] == view and kept[1] == shown else None
+        span = keep_span(old, wanted)
+        self._spans[setup.id] = (view, shown, span)
+        return span
+
+    def _placed(self, events: Sequence[RunEvent], runs: Sequence[RunStyle], grid: Grid) -> list[tuple[RunEvent, float]]:
+        """The events of the selected run with their x, or of the only run shown."""
+        chosen = {run.run_id for run in runs if run.selected} or {run.run_id for run in runs[:1] if len(runs) == 1}
+        result = []
+        for event in events:
+            if event.run_id in chosen and self._store.knows(event.run_id, grid.unit):
+                x = float(self._store.from_steps(event.run_id, np.array([event.step]), grid.unit)[0])
+                if not grid.log or x > 0:
+                    result.append((event, math.log10(x) if grid.log else x))
+        return result
+
+    def _notes(self, plots: Sequence[PlotScene], runs: Sequence[RunStyle], view: View) -> tuple[str, ...]:
+        notes = []
+        if any(d.curve.skipped for plot in plots for d in plot.curves):
+            notes.append("Values of 0 or less cannot stand on a log axis and are left out.")
+        without = [
+            r.label for r in runs if self._store.metrics(r.run_id) and not self._store.knows(r.run_id, view.unit)
+        ]
+        if without:
+            notes.append(f"Not shown against {view.unit.value}: {', '.join(without)}.")
+        return tuple(notes)
+
+
+def _y_ticks(setup: PlotSetup, span: Span, log: bool, height: int) -> tuple[Tick, ...]:
+    at_most = max(min(height // 34, 6), 2)
+    if log:
+        return log_ticks(span, at_most, setup.format, least_gap=18 * span.size / max(height, 1))
+    return linear_ticks(span, at_most, setup.format)
+
+
+def _ghost(setup: PlotSetup, grid: Grid, log: bool) -> tuple[FloatArray, FloatArray] | None:
+    if setup.ghost is None:
+        return None
+    points = np.array(setup.ghost.points, np.float64).reshape(-1, 2)
+    good = (points[:, 0] > 0 if grid.log else np.isfinite(points[:, 0])) & (points[:, 1] > 0 if log else True)
+    x, y = points[good, 0], points[good, 1]
+    return (np.log10(x) if grid.log else x), (np.log10(y) if log else y)
+
+
+def _heights(drawn: Sequence[Drawn], grid: Grid | None) -> FloatArray:
+    """Heights of all main lines, sampled evenly over x so that a curve counts by its length, with their extremes."""
+    if grid is None:
+        return np.empty(0)
+    at = np.linspace(grid.span.low, grid.span.high, _SAMPLED)
+    parts = [np.empty(0)]
+    for item in drawn:
+        x, y = item.curve.x, item.curve.y
+        inside = (x >= grid.span.low) & (x <= grid.span.high)
+        if not inside.any():
+            continue
+        parts += [np.interp(at, x, y, left=np.nan, right=np.nan), np.array([y[inside].min(), y[inside].max()])]
+        parts += [y[inside][-1:]]
+    return np.concatenate(parts)
+
+
+def _with_raw(span: Span, drawn: Sequence[Drawn]) -> Span:
+    """A little more, for most of the raw curves where their main lines are in sight; far spikes get marks instead."""
+    for item in drawn:
+        curve = item.curve
+        if not curve.raw_x.size:
+            continue
+        main = np.interp(curve.raw_x, curve.x, curve.y) if curve.x.size else curve.raw_y
+        near = curve.raw_y[(main >= span.low) & (main <= span.high)]
+        if near.size:
+            low, high = np.quantile(near, (0.02, 0.98))
+            reach = 0.25 * span.size
+            span = Span(min(span.low, max(low, span.low - reach)), max(span.high, min(high, span.high + reach)))
+    return span
+
+
+def _with_goals(span: Span, setup: PlotSetup, log: bool) -> Span:
+    for goal in setup.goals:
+        if log and goal.value <= 0:
+            continue
+        at = math.log10(goal.value) if log else goal.value
+        wider = span.union(Span(at, at))
+        if setup.format == "percent" or wider.size <= (span.size + 1.5 if log else 3 * span.size):
+            span = wider
+    return span

@@ -1,0 +1,75 @@
+"""The shown curves as a table in long form, one row a value."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from clew_gui.plotting.pyramid import FloatArray
+from clew_gui.plotting.series import SeriesStore
+
+HEADER: Final = ("run", "step", "metric", "value", "wall_time")
+_BLOCK: Final = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Extract:
+    """A copy of one curve, independent of what arrives later. ``wall`` is empty where the wall clock is unknown."""
+
+    run: str
+    metric: str
+    steps: FloatArray
+    values: npt.NDArray[np.floating[Any]]
+    wall: FloatArray
+
+
+def extract(store: SeriesStore, runs: Sequence[str], metrics: Iterable[str]) -> tuple[Extract, ...]:
+    """Copies of the recorded values of ``metrics`` of ``runs``, every step of them."""
+    wanted = tuple(metrics)
+    result = []
+    for run in runs:
+        clock = store.clock(run)
+        for metric in wanted:
+            series = store.get(run, metric)
+            if series is not None and len(series):
+                steps = series.pyramid.x.slice(0, len(series)).copy()
+                wall = clock.wall(steps) if clock is not None and clock.wall(steps[-1:])[0] > 0 else np.empty(0)
+                result.append(Extract(run, metric, steps, series.pyramid.y.array.copy(), wall))
+    return tuple(result)
+
+
+def write_csv(path: Path, extracts: Iterable[Extract]) -> int:
+    """Write the curves to ``path`` and return the number of rows. Raises OSError where that cannot be written.
+
+    The file appears whole: it is written beside its place and moved there.
+    """
+    rows = 0
+    part = path.with_name(path.name + ".part")
+    try:
+        with part.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(HEADER)
+            for item in extracts:
+                for block in _rows(item):
+                    writer.writerows(block)
+                rows += item.steps.size
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return rows
+
+
+def _rows(item: Extract) -> Iterator[list[tuple[str, str, str, str, str]]]:
+    for start in range(0, item.steps.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        walls = [f"{w:.6f}" for w in item.wall[part]] if item.wall.size else [""] * item.steps[part].size
+        yield [
+            (item.run, f"{step:.0f}" if step == int(step) else repr(float(step)), item.metric, str(value), wall)
+            for step, value, wall in zip(item.steps[part], item.values[part], walls, strict=True)
+        ]

@@ -1,0 +1,426 @@
+"""The widget that shows the plots: refresh, zoom and pan, crosshair by mouse and by keyboard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleEvent,
+    QColor,
+    QFocusEvent,
+    QFontMetricsF,
+    QHideEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPixmap,
+    QResizeEvent,
+    QShowEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from clew_gui.plotting.model import PlotSetup, RunEvent, RunStyle, View
+from clew_gui.plotting.readout import Readout, read
+from clew_gui.plotting.scene import Room, Scene, SceneBuilder
+from clew_gui.plotting.series import SeriesStore
+from clew_gui.plotting.summary import summary
+from clew_gui.plotting.ticks import Span
+from clew_gui.views.plots.artist import Artist
+from clew_gui.views.plots.geometry import Stack, gutter_width, stack
+from clew_gui.views.plots.readbox import ReadBox, point_in
+from clew_gui.views.theme import Theme, font
+
+REFRESH_MS: Final = 40
+"""Shortest time between two frames while points arrive: 25 a second."""
+_LEAST_LEFT: Final = 46.0
+_NOTE: Final = 18.0
+
+
+class PlotCanvas(QWidget):
+    """Shows the curves of a store. Nothing is drawn, and no timer runs, while nothing changed or nobody can see it."""
+
+    run_hovered = Signal(str)
+    run_clicked = Signal(str)
+    view_changed = Signal(object)
+
+    def __init__(self, store: SeriesStore, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._store = store
+        self._theme = theme
+        self._builder = SceneBuilder(store)
+        self._setups: tuple[PlotSetup, ...] = ()
+        self._runs: tuple[RunStyle, ...] = ()
+        self._events: tuple[RunEvent, ...] = ()
+        self._view = View()
+        self._left = _LEAST_LEFT
+        self._dirty = True
+        self._picture = QPixmap()
+        self._still = QPixmap()
+        self._still_key: tuple[object, ...] = ()
+        self._artist: Artist | None = None
+        self._cross: float | None = None
+        self._box = ReadBox()
+        self._lifted = ""
+        self._drag: tuple[float, Span] | None = None
+        self._ring = False
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(REFRESH_MS)
+        self._timer.timeout.connect(self._refresh)
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setAccessibleName("Convergence plots")
+
+    # ------------------------------------------------------------ what is shown
+    @property
+    def view(self) -> View:
+        """How the curves are looked at."""
+        return self._view
+
+    @property
+    def runs(self) -> tuple[RunStyle, ...]:
+        """The runs shown."""
+        return self._runs
+
+    @property
+    def setups(self) -> tuple[PlotSetup, ...]:
+        """The plots of the stack."""
+        return self._setups
+
+    def set_setups(self, setups: Sequence[PlotSetup]) -> None:
+        """Show these plots."""
+        self._setups = tuple(setups)
+        self.touch()
+
+    def set_runs(self, runs: Sequence[RunStyle]) -> None:
+        """Show these runs."""
+        if tuple(runs) != self._runs:
+            self._runs = tuple(runs)
+            self.touch()
+
+    def set_events(self, events: Sequence[RunEvent]) -> None:
+        """Mark these events."""
+        self._events = tuple(events)
+        self.touch()
+
+    def set_view(self, view: View) -> None:
+        """Look at the curves in another way. A zoom ends where the unit or the scale of x changes."""
+        if view == self._view:
+            return
+        if (view.unit, view.log_x) != (self._view.unit, self._view.log_x):
+            view = replace(view, zoom=None)
+            self._cross = None
+        self._view = view
+        self._redraw()
+        self.view_changed.emit(view)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Change the colours."""
+        self._theme = theme
+        self._redraw()
+
+    def forget(self, run: str) -> None:
+        """Drop what is kept of a run."""
+        self._builder.forget(run)
+        self.touch()
+
+    def touch(self) -> None:
+        """Say that something to be drawn has changed; the next frame follows within ``REFRESH_MS`` when visible."""
+        self._dirty = True
+        if self.isVisible() and not self._timer.isActive():
+            self._timer.start()
+
+    def flush(self) -> None:
+        """Bring the picture up to date now, visible or not."""
+        if self._dirty:
+            self._render()
+
+    @property
+    def artist(self) -> Artist:
+        """The picture's geometry, up to date."""
+        self.flush()
+        if self._artist is None:
+            self._render()
+        return self._artist or Artist(self._scene(self._stack()), self._stack(), self._theme)
+
+    @property
+    def scene(self) -> Scene:
+        """What the picture shows, up to date."""
+        return self.artist.scene
+
+    @property
+    def readout(self) -> Readout | None:
+        """What the crosshair says, None when there is none."""
+        return read(self.scene, self._cross) if self._cross is not None else None
+
+    # ------------------------------------------------------------ frames
+    def _refresh(self) -> None:
+        if self._dirty and self.isVisible() and not self.window().isMinimized():
+            self.update()
+
+    def _redraw(self) -> None:
+        self._dirty = True
+        self.update()
+
+    def _stack(self) -> Stack:
+        empty = not any(self._store.metrics(run.run_id) for run in self._runs)
+        gutter = 0.0 if empty else gutter_width(self.width())
+        return stack(self.width(), self.height(), len(self._setups), self._left, gutter, empty, self._footer)
+
+    @property
+    def _footer(self) -> float:
+        return _NOTE if self._artist is not None and self._artist.scene.notes else 2.0
+
+    def _scene(self, rects: Stack) -> Scene:
+        room = Room(round(rects.area.width()), tuple(round(r.height()) for r in rects.plots))
+        return self._builder.build(self._setups, self._runs, self._events, self._view, room, self._lifted)
+
+    def _render(self) -> None:
+        rects = self._stack()
+        scene = self._scene(rects)
+        needed = self._needed_left(scene)
+        notes = bool(scene.notes) != (self._footer == _NOTE)
+        if needed != self._left or notes:
+            self._left = needed
+            self._artist = Artist(scene, rects, self._theme)
+            rects = self._stack()
+            scene = self._scene(rects)
+        artist = Artist(scene, rects, self._theme, self._lifted)
+        self._paint_still(artist)
+        self._picture = self._still.copy()
+        painter = QPainter(self._picture)
+        artist.moving(painter)
+        painter.end()
+        self._artist = artist
+        self._dirty = False
+        self._describe(summary(scene, self._store))
+
+    def _needed_left(self, scene: Scene) -> float:
+        metrics = QFontMetricsF(font("caption"))
+        widest = max((metrics.horizontalAdvance(t.text) for plot in scene.plots for t in plot.ticks), default=0.0)
+        return max(_LEAST_LEFT, 8 * math.ceil((widest + 10) / 8))
+
+    def _paint_still(self, artist: Artist) -> None:
+        scene, ratio = artist.scene, self.devicePixelRatioF()
+        resting = tuple(d.curve for plot in scene.plots for d in plot.curves if not d.run.live)
+        axes = tuple((plot.setup, plot.log, plot.span, plot.ticks) for plot in scene.plots)
+        key = (scene.grid, axes, resting, self._runs, self._theme, artist.stack, ratio, self._lifted, scene.empty)
+        if key == self._still_key:
+            return
+        size = QSize(max(round(self.width() * ratio), 1), max(round(self.height() * ratio), 1))
+        self._still = QPixmap(size)
+        self._still.setDevicePixelRatio(ratio)
+        painter = QPainter(self._still)
+        artist.still(painter)
+        painter.end()
+        self._still_key = key
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Show the finished picture, and the crosshair over it: moving the mouse draws no curve."""
+        del event
+        self.flush()
+        painter = QPainter(self)
+        painter.drawPixmap(0, 0, self._picture)
+        readout = self.readout
+        if readout is not None and self._artist is not None:
+            self._box.paint(painter, readout, self._artist)
+        if self._ring and self.hasFocus():
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+            painter.setPen(QPen(QColor(self._theme.accent), 2))
+            painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 6, 6)
+        painter.end()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Divide the room anew."""
+        super().resizeEvent(event)
+        self._redraw()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Catch up with what arrived while hidden."""
+        super().showEvent(event)
+        self._redraw()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Rest."""
+        self._timer.stop()
+        super().hideEvent(event)
+
+    def sizeHint(self) -> QSize:
+        """A comfortable size."""
+        return QSize(860, 200 * max(len(self._setups), 1) + 40)
+
+    def minimumSizeHint(self) -> QSize:
+        """The least size in which the plots can be read."""
+        return QSize(360, 84 * max(len(self._setups), 1) + 32)
+
+    # ------------------------------------------------------------ zoom and pan
+    def zoom_by(self, factor: float, around: float | None = None) -> None:
+        """Show ``factor`` times as much of x; ``around`` is the axis coordinate that stays in place."""
+        scene = self.scene
+        span = scene.grid.span
+        centre = around if around is not None else 0.5 * (span.low + span.high)
+        least = scene.full.size * 1e-6 if self._view.log_x else min(scene.full.size, 4.0 * scene.full.size / 1e6)
+        size = max(span.size * factor, least)
+        part = (centre - span.low) / span.size
+        self._show_part(Span(centre - part * size, centre + (1 - part) * size), scene.full)
+
+    def pan_by(self, part: float) -> None:
+        """Move the visible part of x by ``part`` of its extent."""
+        scene = self.scene
+        shift = part * scene.grid.span.size
+        self._show_part(Span(scene.grid.span.low + shift, scene.grid.span.high + shift), scene.full)
+
+    def reset_zoom(self) -> None:
+        """Show all of x."""
+        self.set_view(replace(self._view, zoom=None))
+
+    def _show_part(self, span: Span, full: Span) -> None:
+        if span.size >= full.size * 0.999:
+            self.reset_zoom()
+            return
+        low = min(max(span.low, full.low), full.high - span.size)
+        self.set_view(replace(self._view, zoom=Span(low, low + span.size)))
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Zoom around the pointer; a sideways wheel or touchpad moves along."""
+        if not self._setups:
+            return
+        delta = event.angleDelta()
+        if abs(delta.x()) > abs(delta.y()):
+            self.pan_by(-delta.x() / 1200)
+        elif delta.y():
+            frame = self.artist.frames[0]
+            self.zoom_by(1.25 ** (-delta.y() / 120), frame.x_at(event.position().x()))
+        event.accept()
+
+    # ------------------------------------------------------------ mouse
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Begin to drag, or choose the run whose label is under the pointer."""
+        if event.button() is not Qt.MouseButton.LeftButton:
+            return
+        run = self._label_at(event.position())
+        if run:
+            self.run_clicked.emit(run)
+        elif self._view.zoom is not None and point_in(self.artist, event.position()):
+            self._drag = (event.position().x(), self.scene.grid.span)
+            self.setCursor(Qt.CursorShape.ClosedHandCursor)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Move the crosshair, or the visible part while dragging."""
+        if self._drag is not None:
+            start, span = self._drag
+            shift = (start - event.position().x()) / max(self.artist.stack.area.width(), 1.0) * span.size
+            self._show_part(Span(span.low + shift, span.high + shift), self.scene.full)
+            return
+        self._lift(self._label_at(event.position()))
+        inside = bool(self._setups) and not self.scene.empty and point_in(self.artist, event.position())
+        self._set_cross(self._snapped(self.artist.frames[0].x_at(event.position().x())) if inside else None)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """End a drag."""
+        del event
+        self._drag = None
+        self.unsetCursor()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Show all of x."""
+        del event
+        self.reset_zoom()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Take the crosshair away."""
+        self._set_cross(None)
+        self._lift("")
+        super().leaveEvent(event)
+
+    def _label_at(self, at: QPointF) -> str:
+        return next((run for gutter in self.artist.gutters if (run := gutter.run_at(at))), "")
+
+    def _lift(self, run: str) -> None:
+        if run == self._lifted:
+            return
+        self._lifted = run
+        self.setCursor(Qt.CursorShape.PointingHandCursor) if run else self.unsetCursor()
+        self.run_hovered.emit(run)
+        self._redraw()
+
+    # ------------------------------------------------------------ crosshair
+    def _snapped(self, x: float) -> float:
+        """To a whole step, where steps are farther apart than half a pixel."""
+        grid = self.scene.grid
+        value = self.scene.x_value(x)
+        if grid.unit.value != "step" or value < 0.5:
+            return x
+        whole = math.log10(round(value)) if grid.log else float(round(value))
+        return min(max(whole, grid.span.low), grid.span.high)
+
+    def _set_cross(self, x: float | None) -> None:
+        if x != self._cross:
+            self._cross = x
+            self.update()
+
+    def step_crosshair(self, pixels: float) -> None:
+        """Move the crosshair by so many pixels, at least to the next step; it begins at the end of the curves."""
+        if not self._setups or self.scene.empty:
+            return
+        frame, span = self.artist.frames[0], self.scene.grid.span
+        if self._cross is None:
+            ends = [d.curve.end[0] for plot in self.scene.plots for d in plot.curves if d.curve.end is not None]
+            target = max(ends, default=span.high)
+        else:
+            move = pixels / frame.rect.width() * span.size
+            if self.scene.grid.unit.value == "step" and not self.scene.grid.log:
+                move = math.copysign(max(abs(move), 1.0), pixels)
+            target = self._cross + move
+        self._set_cross(min(max(self._snapped(target), span.low), span.high))
+        readout = self.readout
+        if readout is not None:
+            self._describe(readout.sentence())
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Arrows move the crosshair (Shift: farther), + and - zoom, Home shows all, Escape takes the crosshair away."""
+        far = 40.0 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 4.0
+        actions = {
+            Qt.Key.Key_Left: lambda: self.step_crosshair(-far),
+            Qt.Key.Key_Right: lambda: self.step_crosshair(far),
+            Qt.Key.Key_PageUp: lambda: self.pan_by(-0.5),
+            Qt.Key.Key_PageDown: lambda: self.pan_by(0.5),
+            Qt.Key.Key_Plus: lambda: self.zoom_by(0.8, self._cross),
+            Qt.Key.Key_Equal: lambda: self.zoom_by(0.8, self._cross),
+            Qt.Key.Key_Minus: lambda: self.zoom_by(1.25, self._cross),
+            Qt.Key.Key_Home: self.reset_zoom,
+        }
+        action = actions.get(Qt.Key(event.key()))
+        if event.key() == Qt.Key.Key_Escape and self._cross is not None:
+            self._set_cross(None)
+        elif action is not None and self._setups:
+            action()
+        else:
+            super().keyPressEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Show a ring when reached by keyboard."""
+        self._ring = event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
+        super().focusInEvent(event)
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Take the ring away."""
+        super().focusOutEvent(event)
+        self.update()
+
+    def _describe(self, text: str) -> None:
+        if text != self.accessibleDescription():
+            self.setAccessibleDescription(text)
+            if self.hasFocus():
+                QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.DescriptionChanged))

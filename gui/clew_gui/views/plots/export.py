@@ -1,0 +1,94 @@
+"""The plots as files: PNG and SVG, with units and labels, larger than the window where that is small."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QRect, QSize
+from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter
+from PySide6.QtSvg import QSvgGenerator
+
+from clew_gui.plotting.model import RunEvent, View
+from clew_gui.plotting.scene import Room, SceneBuilder
+from clew_gui.plotting.series import SeriesStore, XUnit
+from clew_gui.views.plots.artist import Artist
+from clew_gui.views.plots.canvas import PlotCanvas
+from clew_gui.views.plots.geometry import gutter_width, stack
+from clew_gui.views.theme import Theme, font
+from clew_shared.problem import problem
+
+_LEAST = QSize(860, 480)
+_UNITS = {XUnit.STEP: "Step", XUnit.EPOCH: "Epoch", XUnit.IMAGES: "Images", XUnit.SECONDS: "Training time"}
+
+
+class Picture:
+    """What the canvas shows, laid out for a file. ``size`` is in logical pixels, by default the canvas' own."""
+
+    def __init__(
+        self,
+        canvas: PlotCanvas,
+        store: SeriesStore,
+        events: tuple[RunEvent, ...],
+        theme: Theme,
+        size: QSize | None = None,
+    ) -> None:
+        self.size = size or canvas.size().expandedTo(_LEAST)
+        self._canvas = canvas
+        self._store = store
+        self._events = events
+        self._theme = theme
+
+    def _artist(self, vector: bool) -> Artist:
+        view: View = self._canvas.view
+        label = _UNITS[view.unit] + (", log scale" if view.log_x else "")
+        builder, left = SceneBuilder(self._store), 46.0
+        empty = self._canvas.scene.empty
+        gutter = 0.0 if empty else gutter_width(self.size.width())
+        metrics = QFontMetricsF(font("caption"))
+        for _ in range(2):  # the width of the value axis is known once its numbers are
+            rects = stack(self.size.width(), self.size.height(), len(self._canvas.setups), left, gutter, empty, 24)
+            room = Room(round(rects.area.width()), tuple(round(r.height()) for r in rects.plots))
+            scene = builder.build(self._canvas.setups, self._canvas.runs, self._events, view, room)
+            texts = [tick.text for plot in scene.plots for tick in plot.ticks]
+            left = max([46.0, *(metrics.horizontalAdvance(text) + 12 for text in texts)])
+        return Artist(scene, rects, self._theme, vector=vector, unit_label=label)
+
+    def paint(self, painter: QPainter, vector: bool) -> None:
+        """Draw everything."""
+        artist = self._artist(vector)
+        artist.still(painter)
+        artist.moving(painter)
+
+    def image(self, scale: float = 2.0) -> QImage:
+        """As pixels, ``scale`` times as many as logical ones in each direction."""
+        image = QImage(self.size * scale, QImage.Format.Format_RGB32)
+        image.setDevicePixelRatio(scale)
+        image.fill(QColor(self._theme.surface))
+        painter = QPainter(image)
+        self.paint(painter, vector=False)
+        painter.end()
+        return image
+
+    def save_png(self, path: Path, scale: float = 2.0) -> None:
+        """Write a PNG; raises ProblemError where that cannot be written."""
+        if not self.image(scale).save(str(path), b"PNG"):
+            raise _not_written(path)
+
+    def save_svg(self, path: Path) -> None:
+        """Write an SVG; raises ProblemError where that cannot be written."""
+        generator = QSvgGenerator()
+        generator.setFileName(str(path))
+        generator.setResolution(self._canvas.logicalDpiX())  # fonts are in points: else they do not match the lines
+        generator.setSize(self.size)
+        generator.setViewBox(QRect(0, 0, self.size.width(), self.size.height()))
+        generator.setTitle("Convergence plots")
+        generator.setDescription(self._canvas.accessibleDescription())
+        painter = QPainter()
+        if not painter.begin(generator):
+            raise _not_written(path)
+        self.paint(painter, vector=True)
+        painter.end()
+
+
+def _not_written(path: Path) -> Exception:
+    return problem("plots.export", f"{path} could not be written.", "Choose a folder you may write to.", str(path))

@@ -1,0 +1,110 @@
+"""Where the parts of the stacked plots lie, and how axis coordinates become pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QPolygonF
+from shiboken6 import VoidPtr
+
+from clew_gui.plotting.pyramid import FloatArray
+from clew_gui.plotting.ticks import Span
+
+AXIS_HEIGHT: Final = 24
+GAP: Final = 16
+TOP: Final = 8
+TITLE: Final = 22
+_FAR: Final = 4000.0  # pixels; beyond this a coordinate is cut off, because the rasteriser overflows
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One plot's rectangle and the axis coordinates it shows."""
+
+    rect: QRectF
+    x: Span
+    y: Span
+
+    def px(self, x: FloatArray) -> FloatArray:
+        """Pixel columns of axis coordinates."""
+        pixels = self.rect.left() + (x - self.x.low) * (self.rect.width() / self.x.size)
+        return np.clip(pixels, self.rect.left() - _FAR, self.rect.right() + _FAR)
+
+    def py(self, y: FloatArray) -> FloatArray:
+        """Pixel rows of axis coordinates."""
+        pixels = self.rect.bottom() - (y - self.y.low) * (self.rect.height() / self.y.size)
+        return np.clip(pixels, self.rect.top() - _FAR, self.rect.bottom() + _FAR)
+
+    def at(self, x: float, y: float) -> QPointF:
+        """The pixel of one point."""
+        return QPointF(self.column(x), self.row(y))
+
+    def column(self, x: float) -> float:
+        """The pixel column of one x."""
+        return float(self.px(np.array([x]))[0])
+
+    def row(self, y: float) -> float:
+        """The pixel row of one y."""
+        return float(self.py(np.array([y]))[0])
+
+    def x_at(self, pixel: float) -> float:
+        """The axis coordinate of a pixel column."""
+        return self.x.low + (pixel - self.rect.left()) / max(self.rect.width(), 1.0) * self.x.size
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Rectangles of the plots from top to bottom, the gutter right of them, and the whole picture."""
+
+    width: float
+    height: float
+    plots: tuple[QRectF, ...]
+    gutter: float
+
+    @property
+    def area(self) -> QRectF:
+        """The rectangle from the first plot's top to the last one's bottom."""
+        if not self.plots:
+            return QRectF()
+        return self.plots[0].united(self.plots[-1])
+
+    def plot_at(self, y: float) -> int:
+        """The plot at this height, -1 when there is none."""
+        return next((i for i, r in enumerate(self.plots) if r.top() - GAP / 2 <= y <= r.bottom() + GAP / 2), -1)
+
+
+def gutter_width(width: float) -> float:
+    """Room for names and last values right of the plots."""
+    return 186.0 if width >= 760 else 158.0 if width >= 620 else 132.0
+
+
+def stack(width: float, height: float, plots: int, left: float, gutter: float, titles: bool, footer: float) -> Stack:
+    """Divide a picture: plots of equal height, ``left`` for the value axes, the x axis once at the foot.
+
+    ``titles`` leaves a line above each plot for its title; ``footer`` is extra room below the x axis.
+    """
+    top = TITLE if titles else TOP
+    between = GAP + (TITLE - 6 if titles else 0)
+    inner = height - top - AXIS_HEIGHT - footer - between * max(plots - 1, 0)
+    each = max(inner / max(plots, 1), 24.0)
+    wide = max(width - left - (gutter or 14.0), 32.0)
+    rects = tuple(QRectF(left, top + i * (each + between), wide, each) for i in range(plots))
+    return Stack(width, height, rects, gutter)
+
+
+def polygon(x: FloatArray, y: FloatArray) -> QPolygonF:
+    """A polyline of pixels, filled through its memory: a Python loop over points would take longer than painting."""
+    result = QPolygonF()
+    if not x.size:
+        return result
+    result.resize(x.size)
+    pointer: Any = VoidPtr  # its type information knows neither the size nor that data() gives an address
+    memory = pointer(result.data(), x.size * 16, True)
+    points: npt.NDArray[np.float64] = np.frombuffer(memory, np.float64).reshape(-1, 2)
+    points[:, 0] = x
+    points[:, 1] = y
+    return result

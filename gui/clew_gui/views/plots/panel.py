@@ -1,0 +1,305 @@
+"""The panel of stacked convergence plots: what the rest of the window talks to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from PySide6.QtCore import QObject, QPoint, Qt, Signal
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import QFileDialog, QMenu, QVBoxLayout, QWidget
+
+from clew_gui.plotting.model import EXPECTED, Ghost, RunEvent, RunStyle, View, resolve_plots
+from clew_gui.plotting.numbers import count_text
+from clew_gui.plotting.series import SeriesStore, XUnit
+from clew_gui.plotting.smoothing import window_for
+from clew_gui.plotting.table import Extract, extract, write_csv
+from clew_gui.views.plots.canvas import PlotCanvas
+from clew_gui.views.plots.export import Picture
+from clew_gui.views.theme import Theme
+from clew_shared.cards import Goal, MetricSpec, PlotSpec
+from clew_shared.problem import Problem, ProblemError
+
+KINDS: Final = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Values (*.csv)"}
+
+
+class _Writer(QObject):
+    """Writes a table in a thread and says when it is done: (path, rows, Problem or None)."""
+
+    done = Signal(object, int, object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._thread: threading.Thread | None = None
+
+    def start(self, path: Path, extracts: tuple[Extract, ...]) -> None:
+        """Begin to write, after what is being written."""
+        before = self._thread
+
+        def work() -> None:
+            if before is not None:
+                before.join()
+            try:
+                self.done.emit(path, write_csv(path, extracts), None)
+            except OSError as error:
+                reason = error.strerror or str(error)
+                hint = "Choose a folder with room that you may write to."
+                self.done.emit(path, 0, Problem("plots.export", f"{path} could not be written: {reason}.", hint))
+
+        self._thread = threading.Thread(target=work, name="clew-export", daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the end of writing, at most so long."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+
+class ConvergencePlots(QWidget):
+    """Live curves of several runs, plots above each other with one x axis.
+
+    Feed it with ``append``, ``add_clock`` and ``set_scale``; say what to show with ``set_plots`` and ``set_runs``. How
+    it is looked at is set with ``set_unit``, ``set_log_y``, ``set_log_x`` and ``set_smoothing``. All calls are cheap:
+    drawing happens at most 25 times a second, and not at all while the panel cannot be seen.
+    """
+
+    run_clicked = Signal(str)
+    """A run's label in the gutter was clicked."""
+    run_hovered = Signal(str)
+    """The pointer is on a run's label; empty when it left."""
+    view_changed = Signal(object)
+    """The ``View`` changed, by a call or by hand."""
+    saved = Signal(object)
+    """A file was written (its Path)."""
+    failed = Signal(object)
+    """A file could not be written (a Problem)."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.store = SeriesStore()
+        self._theme = theme
+        self._events: list[RunEvent] = []
+        self._specs: tuple[tuple[PlotSpec, ...], tuple[Goal, ...], tuple[MetricSpec, ...]] = ((), (), ())
+        self._ghosts: dict[str, Ghost] = {}
+        self.canvas = PlotCanvas(self.store, theme, self)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.canvas)
+        self._writer = _Writer()
+        self._writer.done.connect(self._written, Qt.ConnectionType.QueuedConnection)
+        self.canvas.run_clicked.connect(self.run_clicked)
+        self.canvas.run_hovered.connect(self.run_hovered)
+        self.canvas.view_changed.connect(self.view_changed)
+        self.canvas.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.canvas.customContextMenuRequested.connect(self._show_menu)
+        self.setFocusProxy(self.canvas)
+
+    # ------------------------------------------------------------ what to show
+    def set_plots(
+        self, plots: Sequence[PlotSpec], goals: Sequence[Goal] = (), metrics: Sequence[MetricSpec] = ()
+    ) -> None:
+        """Show the plots of an exercise's card. ``metrics`` tell labels and which way is better."""
+        self._specs = (tuple(plots), tuple(goals), tuple(metrics))
+        self._ghosts = {}
+        self._resolve()
+
+    def set_ghost(self, plot_id: str, points: Sequence[tuple[float, float]], text: str = EXPECTED) -> None:
+        """The curve to expect in one plot, (step, value) pairs, and what it is; drawn while nothing has run."""
+        self._ghosts[plot_id] = Ghost(tuple(points), text)
+        self._resolve()
+
+    def _resolve(self) -> None:
+        setups = resolve_plots(*self._specs)
+        self.canvas.set_setups([replace(s, ghost=self._ghosts.get(s.id, s.ghost)) for s in setups])
+
+    def set_runs(self, runs: Sequence[RunStyle]) -> None:
+        """Show these runs, in the order of their labels. Curves of other runs stay in the store."""
+        self.canvas.set_runs(runs)
+
+    # ------------------------------------------------------------ data
+    def append(
+        self,
+        run_id: str,
+        metric: str,
+        steps: int | npt.ArrayLike,
+        values: npt.ArrayLike,
+        dtype: type[np.floating[Any]] | np.dtype[Any] = np.float32,
+    ) -> None:
+        """Append values; ``steps`` is an array, or the first of consecutive steps. Values behind it are replaced."""
+        self.store.append(run_id, metric, steps, values, dtype)
+        self._changed(run_id)
+
+    def add_clock(self, run_id: str, first: int, count: int, clock: float, seconds: float, wall: float = 0.0) -> None:
+        """Say when ``count`` steps from ``first`` happened: in ``seconds``, until ``clock`` and ``wall``."""
+        self.store.add_clock(run_id, first, count, clock, seconds, wall)
+        if self.canvas.view.unit is XUnit.SECONDS:
+            self._changed(run_id)
+
+    def set_scale(self, run_id: str, batch_size: int, samples_per_epoch: int) -> None:
+        """Say how many images a step and an epoch have; 0 for a run without."""
+        self.store.set_scale(run_id, batch_size, samples_per_epoch)
+        self._changed(run_id)
+
+    def truncate(self, run_id: str, metric: str | None, step: float) -> None:
+        """Take away what was recorded at or behind ``step``, with its events: a later attempt wins."""
+        self.store.truncate(run_id, metric, step)
+        if metric is None:
+            self._events = [e for e in self._events if e.run_id != run_id or e.step < step]
+            self.canvas.set_events(self._events)
+        self._changed(run_id)
+
+    def add_event(self, run_id: str, step: float, text: str) -> None:
+        """Mark a step with one short sentence, such as "Learning rate halved"."""
+        self._add(RunEvent(run_id, step, text))
+
+    def mark_nonfinite(self, run_id: str, step: float) -> None:
+        """Mark the step where a run stopped giving numbers, when its own values do not show it."""
+        known = [self.store.get(run_id, metric) for metric in self.store.metrics(run_id)]
+        if not any(series is not None and series.first_bad is not None for series in known):
+            self._add(RunEvent(run_id, step, f"NaN at step {count_text(step)}", bad=True))
+
+    def _add(self, event: RunEvent) -> None:
+        if event not in self._events:
+            self._events.append(event)
+            self._events.sort(key=lambda e: e.step)
+            self.canvas.set_events(self._events)
+
+    def drop_run(self, run_id: str) -> None:
+        """Forget a run's curves and events."""
+        self.store.drop(run_id)
+        self._events = [e for e in self._events if e.run_id != run_id]
+        self.canvas.set_events(self._events)
+        self.canvas.forget(run_id)
+
+    def _changed(self, run_id: str) -> None:
+        if any(run.run_id == run_id for run in self.canvas.runs):
+            self.canvas.touch()
+
+    # ------------------------------------------------------------ how it is looked at
+    @property
+    def view(self) -> View:
+        """Unit, scales, smoothing and zoom."""
+        return self.canvas.view
+
+    def set_unit(self, unit: XUnit | str) -> None:
+        """X as "step", "epoch", "images" or "seconds"."""
+        self.canvas.set_view(replace(self.view, unit=XUnit(unit)))
+
+    def set_log_y(self, on: bool) -> None:
+        """Logarithmic value axes where the exercise asks for them."""
+        self.canvas.set_view(replace(self.view, log_y=on))
+
+    def set_log_x(self, on: bool) -> None:
+        """A logarithmic x axis."""
+        self.canvas.set_view(replace(self.view, log_x=on))
+
+    def set_smoothing(self, amount: float) -> None:
+        """Smoothing from 0 (none) to 1."""
+        self.canvas.set_view(replace(self.view, smoothing=min(max(amount, 0.0), 1.0)))
+
+    def smoothing_text(self) -> str:
+        """The smoothing in words, for a tooltip."""
+        steps = max((self.store.last_step(run.run_id) for run in self.canvas.runs), default=0.0)
+        steps = max([steps, *(float(run.steps) for run in self.canvas.runs if run.live)])
+        window = window_for(self.view.smoothing, steps)
+        return "No smoothing" if window <= 1 else f"Mean over about {count_text(round(window, -1) or 1)} steps"
+
+    def reset_zoom(self) -> None:
+        """Show all of x."""
+        self.canvas.reset_zoom()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Change the colours."""
+        self._theme = theme
+        self.canvas.set_theme(theme)
+
+    def knows(self, unit: XUnit | str) -> bool:
+        """Whether any shown run can be drawn against ``unit``; the others are worth a disabled button."""
+        return any(self.store.knows(run.run_id, XUnit(unit)) for run in self.canvas.runs)
+
+    # ------------------------------------------------------------ files
+    def _picture(self) -> Picture:
+        return Picture(self.canvas, self.store, tuple(self._events), self._theme)
+
+    def copy_picture(self) -> None:
+        """Put the plots on the clipboard as a picture."""
+        QGuiApplication.clipboard().setImage(self._picture().image())
+
+    def save_png(self, path: Path, scale: float = 2.0) -> None:
+        """Write a PNG with ``scale`` pixels per logical pixel; raises ProblemError."""
+        self._picture().save_png(path, scale)
+
+    def save_svg(self, path: Path) -> None:
+        """Write an SVG; raises ProblemError."""
+        self._picture().save_svg(path)
+
+    def extracts(self) -> tuple[Extract, ...]:
+        """Copies of all values of the shown runs in the shown plots."""
+        metrics = dict.fromkeys(m for setup in self.canvas.setups for m in (setup.headline, *setup.others))
+        return extract(self.store, [run.run_id for run in self.canvas.runs], metrics)
+
+    def save_csv(self, path: Path) -> int:
+        """Write every value of the shown curves, ``run,step,metric,value,wall_time``; returns the number of rows.
+
+        It waits until the file is written; raises OSError. ``export`` does the same in a thread.
+        """
+        return write_csv(path, self.extracts())
+
+    def export(self, kind: str, path: Path | None = None) -> None:
+        """Write "png", "svg" or "csv"; asks for the place when ``path`` is None. Ends with ``saved`` or ``failed``."""
+        if path is None:
+            self._ask(kind)
+        elif kind == "csv":
+            self._writer.start(path, self.extracts())
+        else:
+            try:
+                self.save_png(path) if kind == "png" else self.save_svg(path)
+            except ProblemError as error:
+                self.failed.emit(error.problems[0])
+            else:
+                self.saved.emit(path)
+
+    def _ask(self, kind: str) -> None:
+        dialog = QFileDialog(self, "Export the plots", "", KINDS[kind])
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix(kind)
+        dialog.selectFile(f"curves.{kind}")
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(lambda name: self.export(kind, Path(name)))
+        dialog.open()
+
+    def _written(self, path: Path, rows: int, trouble: Problem | None) -> None:
+        del rows
+        self._writer.wait(1.0)
+        if trouble is not None:
+            self.failed.emit(trouble)
+        else:
+            self.saved.emit(path)
+
+    # ------------------------------------------------------------ menu
+    def menu(self) -> QMenu:
+        """What can be done with the plots, for a context menu or a button."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._entry(menu, "Logarithmic x axis", lambda: self.set_log_x(not self.view.log_x)).setCheckable(True)
+        menu.actions()[0].setChecked(self.view.log_x)
+        self._entry(menu, "Show all of x\tHome", self.reset_zoom).setEnabled(self.view.zoom is not None)
+        menu.addSeparator()
+        self._entry(menu, "Copy as a picture", self.copy_picture)
+        for kind, text in (("png", "As a picture, PNG…"), ("svg", "As a drawing, SVG…"), ("csv", "Values, CSV…")):
+            self._entry(menu, text, lambda kind=kind: self.export(kind))
+        return menu
+
+    @staticmethod
+    def _entry(menu: QMenu, text: str, action: Any) -> QAction:
+        entry = menu.addAction(text)
+        entry.triggered.connect(lambda _checked=False: action())
+        return entry
+
+    def _show_menu(self, at: QPoint) -> None:
+        self.menu().popup(self.canvas.mapToGlobal(at))
