@@ -74,16 +74,18 @@ print(digest.hexdigest())
 PY
 }
 
+pip_install() { "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check "$@"; }
+
 install_packages() {
     local wanted
     wanted=$(fingerprint)
     if [ "$(cat "$STAMP" 2>/dev/null)" = "$wanted" ]; then return; fi
     say "installing Python packages into $VENV (extras: $EXTRAS); the first time this takes minutes"
     # Dependency groups came with pip 25.1; the pip that a Python brings along can be older.
-    "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1' \
-        && "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --editable ".[$EXTRAS]" --group dev \
-        || die "pip could not install the packages (its message is above)." \
-            "Without internet, point PIP_FIND_LINKS or PIP_INDEX_URL at a folder or mirror that has them."
+    if ! { pip_install --upgrade 'pip>=25.1' && pip_install --editable ".[$EXTRAS]" --group dev; }; then
+        die "pip could not install the packages (its message is above)." \
+            "Without internet, point PIP_FIND_LINKS at a folder that has them."
+    fi
     printf '%s\n' "$wanted" >"$STAMP"
 }
 
