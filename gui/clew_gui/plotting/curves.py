@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
@@ -10,7 +11,8 @@ from clew_gui.plotting.pyramid import Columns, FloatArray
 from clew_gui.plotting.series import Series, SeriesStore, XUnit
 from clew_gui.plotting.ticks import Span
 
-_NOTHING = np.empty(0)
+_NOTHING: Final = np.empty(0)
+_HUGE: Final = 1e150
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,9 @@ class Curve:
     """The main line goes through recorded values, without smoothing."""
     bands: bool
     sparse: bool
+    noisy: bool
+    ends: bool
+    """The last recorded value is in sight."""
     skipped: bool
     """Values of 0 or less could not be drawn on the logarithmic axis."""
     bad_x: float | None
@@ -127,8 +132,10 @@ class CurveMaker:
 
     def _make(self, wish: Wish, grid: Grid, series: Series, edges: FloatArray) -> Curve:
         columns = series.columns(edges)
+        if not wish.log_y:
+            columns = _bounded(columns)
         window = wish.window if series.noisy else 1.0
-        mean = series.smoothed(edges, window) if window > 1 else columns.mean
+        mean = columns.mean if window <= 1 else np.clip(series.smoothed(edges, window), -_HUGE, _HUGE)
         dense = bool(np.any(columns.samples > 1))
         exact = window <= 1
         bands = exact and dense and series.noisy
@@ -146,7 +153,8 @@ class CurveMaker:
             skipped = skipped or raw_skipped
         return Curve(
             run=wish.run, metric=wish.metric, x=line_x, y=line_y, raw_x=raw_x, raw_y=raw_y, exact=exact, bands=bands,
-            sparse=series.sparse, skipped=skipped, bad_x=self._bad_x(wish.run, series, grid),
+            sparse=series.sparse, noisy=series.noisy, ends=series.pyramid.x.at(len(series) - 1) <= float(edges[-1]),
+            skipped=skipped, bad_x=self._bad_x(wish.run, series, grid),
             best=self._best(wish, series, grid) if exact else None,
         )  # fmt: skip
 
@@ -166,7 +174,7 @@ class CurveMaker:
                 continue
             at = self._axis_x(run, np.array([sample.step]), grid)
             pieces = ((x, at), (y, np.array([sample.value]))) if after else ((at, x), (np.array([sample.value]), y))
-            x, y = np.concatenate(pieces[0]), np.concatenate(pieces[1])
+            x, y = np.concatenate(pieces[0]), np.clip(np.concatenate(pieces[1]), -_HUGE, _HUGE)
         return x, y
 
     def _bad_x(self, run: str, series: Series, grid: Grid) -> float | None:
@@ -180,6 +188,14 @@ class CurveMaker:
             return None
         x = float(self._axis_x(wish.run, np.array([sample.step]), grid)[0])
         return x, float(np.log10(sample.value)) if wish.log_y else sample.value
+
+
+def _bounded(columns: Columns) -> Columns:
+    """The columns without values so huge that differences of them overflow."""
+    if not columns.high.size or max(-float(columns.low.min()), float(columns.high.max())) < _HUGE:
+        return columns
+    low, high, mean = (np.clip(part, -_HUGE, _HUGE) for part in (columns.low, columns.high, columns.mean))
+    return Columns(columns.x, low, high, mean, columns.samples)
 
 
 def _raw_line(x: FloatArray, columns: Columns) -> tuple[FloatArray, FloatArray]:

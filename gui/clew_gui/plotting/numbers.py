@@ -53,9 +53,9 @@ def tick_text(value: float, step: float, form: Format = "number") -> str:
     unit = " %" if form == "percent" and value != 0 else ""
     shown, gap = value * factor, abs(step) * factor
     if max(abs(shown), gap) >= 1e7 or gap < 1e-6:
-        return f"{shown:.3g}"
+        return f"{shown:.3g}".replace("e+", "e")
     decimals = max(0, -math.floor(math.log10(gap) + 1e-9)) if gap else 0
-    if decimals and round(gap * 10**decimals, 6) != round(gap * 10**decimals):
+    if round(gap * 10**decimals, 6) != round(gap * 10**decimals):
         decimals += 1
     text = f"{shown:,.{decimals}f}"
     return ("0" if float(text.replace(",", "")) == 0 else text) + unit
@@ -69,7 +69,8 @@ def log_tick_text(value: float, form: Format = "number") -> str:
     exponent = math.floor(math.log10(shown) + 1e-9)
     mantissa = shown / 10.0**exponent
     if -6 <= exponent < 6:
-        return f"{shown:,.{max(0, -exponent) + (0 if abs(mantissa - round(mantissa)) < 1e-6 else 1)}f}{unit}"
+        digits = 0 if abs(mantissa - round(mantissa)) < 1e-6 else 1
+        return f"{shown:,.{max(0, digits - exponent)}f}{unit}"
     power = "10" + str(exponent).translate(_SUPERSCRIPT)
     return (power if abs(mantissa - 1) < 1e-6 else f"{mantissa:.2g}·{power}") + unit
 
@@ -86,6 +87,6 @@ def seconds_tick_text(seconds: float, step: float) -> str:
 def images_tick_text(images: float, step: float) -> str:
     """A number on an axis of images: thousands and millions by letter, so that labels stay short."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if step >= size / 10 and images >= size:
+        if step >= size / 10 and images:
             return f"{tick_text(images / size, step / size)}{_NARROW_NO_BREAK}{letter}"
     return tick_text(images, step)

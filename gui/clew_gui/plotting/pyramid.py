@@ -220,18 +220,19 @@ class Pyramid:
         count = stop - start
         low, high, total = np.empty(filled.size), np.empty(filled.size), np.empty(filled.size)
         finite = np.empty(filled.size, np.int64)
-        for first, last in _chunks(filled.size):
-            part = slice(first, last)
-            level = self._level_for(int(count[part].min()))
-            read = self._from_samples if level == 0 else self._from_blocks
-            low[part], high[part], total[part], finite[part] = read(start[part], stop[part], level)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for first, last in _chunks(filled.size):
+                part = slice(first, last)
+                level = self._level_for(int(count[part].min()))
+                read = self._from_samples if level == 0 else self._from_blocks
+                low[part], high[part], total[part], finite[part] = read(start[part], stop[part], level)
         x = 0.5 * (edges[filled] + edges[filled + 1])
         single = count == 1
         x[single] = self.x.take(start[single])
         keep = finite > 0
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mean = total / finite
-        return Columns(x[keep], low[keep], high[keep], mean[keep], finite[keep])
+        mean = total[keep] / finite[keep]
+        mean = np.where(np.isfinite(mean), mean, high[keep])  # the sum of huge values may overflow
+        return Columns(x[keep], low[keep], high[keep], mean, finite[keep])
 
     def _level_for(self, samples: int) -> int:
         level = 0
@@ -277,7 +278,8 @@ class Pyramid:
             level = self._levels[k]
             begin, end = level.size * BLOCK, source // BLOCK * BLOCK
             if end > begin:
-                self._build(level, k, begin, end)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    self._build(level, k, begin, end)
             source = level.size
 
     def _build(self, level: _Level, k: int, begin: int, end: int) -> None:

@@ -19,7 +19,7 @@ from clew_gui.plotting.ticks import Span, Tick, keep_span, linear_ticks, log_tic
 MANY: Final = 8
 """With more runs than this, lines are thin and raw curves are drawn only for the runs that stand out."""
 _SAMPLED: Final = 128
-_EMPTY_SPAN: Final = {False: Span(0.0, 1.0), True: Span(-2.0, 0.5)}
+_EMPTY_SPAN: Final = {False: Span(0.0, 1.06), True: Span(-2.0, 0.5)}
 
 
 @dataclass(frozen=True)
@@ -169,10 +169,11 @@ class SceneBuilder:
     def _curves(
         self, setup: PlotSetup, run: RunStyle, grid: Grid, log: bool, window: float, shown: int, lifted: str
     ) -> list[Drawn]:
-        raw = shown <= MANY or run.selected or run.run_id == lifted
+        stands_out = run.selected or run.run_id == lifted
         result = []
         for metric in (setup.headline, *setup.others):
             better = setup.better if metric == setup.headline else "none"
+            raw = stands_out or (shown <= MANY and metric == setup.headline)
             curve = self._maker.make(Wish(run.run_id, metric, log, window, better, raw), grid)
             if curve is not None:
                 result.append(Drawn(run, curve, metric == setup.headline))
@@ -191,7 +192,9 @@ class SceneBuilder:
         if ghost is not None:
             return keep_span(None, settled_span(ghost[1], "none", log) or _EMPTY_SPAN[log])
         whole = view.zoom is None
-        wanted = settled_span(_heights(drawn, self._grid), setup.better if whole else "none", log)
+        starts = np.array([d.curve.y[0] for d in drawn if d.curve.y.size])
+        better = setup.better if whole else "none"
+        wanted = settled_span(_heights(drawn, self._grid), better, log, starts if whole and starts.size > 1 else None)
         if wanted is None:
             return _EMPTY_SPAN[log]
         wanted = _with_raw(wanted, drawn)
@@ -263,7 +266,7 @@ def _with_raw(span: Span, drawn: Sequence[Drawn]) -> Span:
     """A little more, for most of the raw curves where their main lines are in sight; far spikes get marks instead."""
     for item in drawn:
         curve = item.curve
-        if not curve.raw_x.size:
+        if not curve.raw_x.size or not item.headline:
             continue
         main = np.interp(curve.raw_x, curve.x, curve.y) if curve.x.size else curve.raw_y
         near = curve.raw_y[(main >= span.low) & (main <= span.high)]

@@ -47,7 +47,8 @@ def is_noisy(y: FloatArray) -> bool:
     Judged by how often the curve turns: noise turns at two of three samples, a smooth descent hardly ever. ``y`` are
     its first samples; smoothing a curve without noise would only draw it late.
     """
-    steps = np.diff(y[np.isfinite(y)])
-    if steps.size < 6:
+    finite = y[np.isfinite(y)]
+    signs = (finite[1:] > finite[:-1]).astype(np.int64) - (finite[1:] < finite[:-1])
+    if signs.size < 6:
         return False
-    return bool(np.count_nonzero(steps[1:] * steps[:-1] < 0) > 0.15 * (steps.size - 1))
+    return bool(np.count_nonzero(signs[1:] * signs[:-1] < 0) > 0.15 * (signs.size - 1))

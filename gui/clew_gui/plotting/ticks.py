@@ -93,9 +93,9 @@ def log_ticks(span: Span, at_most: int, form: Format = "number", least_gap: floa
 
 
 def _log_candidates(span: Span, at_most: int) -> list[list[float]]:
-    low, high = math.floor(span.low), math.ceil(span.high)
+    low, high = max(math.floor(span.low), -307), min(math.ceil(span.high), 307)
     sets: list[list[float]] = []
-    if span.size < 0.5:  # less than a factor of three: as on a linear axis
+    if span.size < 0.5 and low > -300 and high < 300:  # less than a factor of three: as on a linear axis
         values = Span(10.0**span.low, 10.0**span.high)
         for step in dict.fromkeys(nice_step(values.size, count) for count in range(at_most, 1, -1)):
             sets += [[float(v) for v in _multiples(values, step) if v > 0]]
@@ -137,13 +137,15 @@ def x_span(last: float, planned: float, log: bool, first: float) -> Span:
     return Span(0.0, end * 1.03)
 
 
-def settled_span(values: FloatArray, better: str, log: bool) -> Span | None:
+def settled_span(values: FloatArray, better: str, log: bool, starts: FloatArray | None = None) -> Span | None:
     """The part of a value axis worth seeing: all of it, less the first approach where that would dwarf the rest.
 
     ``values`` are the drawn heights of all curves (log10 where ``log``), evenly over x. On a linear axis the worst
-    eighth is cut when that at least halves the extent; on a logarithmic one only when it cuts two thirds.
+    eighth is cut when that at least halves the extent; on a logarithmic one only when it cuts two thirds. A run that
+    diverged does not squeeze the others: on a linear axis values twenty times the median are left out, on a
+    logarithmic one those ten thousand times above all ``starts`` (the curves' first heights).
     """
-    finite = values[np.isfinite(values)]
+    finite = _sensible(values[np.isfinite(values)], starts, log)
     if not finite.size:
         return None
     low, high = float(finite.min()), float(finite.max())
@@ -156,6 +158,17 @@ def settled_span(values: FloatArray, better: str, log: bool) -> Span | None:
         half = 0.5 if log else (0.1 * abs(high) or 1.0)
         return Span(low - half, high + half)
     return Span(low, high)
+
+
+def _sensible(finite: FloatArray, starts: FloatArray | None, log: bool) -> FloatArray:
+    if not finite.size:
+        return finite
+    if log:
+        keep = finite <= (float(starts.max()) + 4.0 if starts is not None and starts.size else np.inf)
+    else:
+        typical = float(np.median(np.abs(finite)))
+        keep = np.abs(finite) <= 20.0 * typical if typical > 0 else np.ones(finite.size, bool)
+    return finite[keep] if keep.any() else finite
 
 
 def keep_span(old: Span | None, wanted: Span) -> Span:

@@ -13,6 +13,7 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPixmap, QPolygonF
 
+from clew_gui.plotting.clip import clip_lines
 from clew_gui.plotting.layout import Box, emptiest
 from clew_gui.plotting.model import RunStyle
 from clew_gui.plotting.numbers import value_text
@@ -152,7 +153,7 @@ class Artist:
 
     def _raw(self, painter: QPainter, frame: Frame, item: Drawn) -> None:
         line = polygon(frame.px(item.curve.raw_x), frame.py(item.curve.raw_y))
-        opacity = 0.26 if self.theme.dark else 0.20
+        opacity = (0.26 if self.theme.dark else 0.20) * (1.0 if item.headline and self._alone(item) else 0.6)
 
         def draw(to: QPainter, colour: QColor) -> None:
             to.setRenderHint(QPainter.RenderHint.Antialiasing, True)
@@ -160,12 +161,14 @@ class Artist:
             to.drawPolyline(line)
 
         if self._vector:
-            painter.save()
-            painter.setClipRect(frame.rect)
-            draw(painter, alpha(self._colour(item.run).name(), opacity))
-            painter.restore()
+            painter.setPen(QPen(alpha(self._colour(item.run).name(), opacity), 1))
+            self._polyline(painter, frame, frame.px(item.curve.raw_x), frame.py(item.curve.raw_y))
         else:
             self._layered(painter, frame.rect, opacity, lambda to: draw(to, self._colour(item.run)))
+
+    def _alone(self, item: Drawn) -> bool:
+        """Whether this raw curve may be plain to see; of several, only that of a run that stands out."""
+        return self._stands_out(item.run) or len(self.scene.runs) == 1
 
     def _layered(self, painter: QPainter, rect: QRectF, opacity: float, draw: Callable[[QPainter], None]) -> None:
         ratio = painter.device().devicePixelRatioF()
@@ -187,7 +190,7 @@ class Artist:
             return
         lifted = self._stands_out(item.run)
         width = LIFTED_WIDTH if lifted else RUN_WIDTH
-        if not item.headline:
+        if not item.headline or (curve.noisy and curve.exact):
             width = OTHER_WIDTH
         if curve.bands or (self.scene.many and not lifted):
             width = 1.0
@@ -197,12 +200,21 @@ class Artist:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, width != 1.0 or not self.scene.many)
         painter.setPen(dashed(QPen(colour, width), look.dash))
         x, y = frame.px(curve.x), frame.py(curve.y)
-        painter.drawPolyline(polygon(x, y))
+        self._polyline(painter, frame, x, y)
         if curve.sparse:
             self._points(painter, frame, item, x, y)
 
+    def _polyline(self, painter: QPainter, frame: Frame, x: FloatArray, y: FloatArray) -> None:
+        if not self._vector:
+            painter.drawPolyline(polygon(x, y))
+            return
+        r = frame.rect  # a QSvgGenerator does not clip
+        for piece_x, piece_y in clip_lines(x, y, Box(r.left(), r.top() - 1, r.width(), r.height() + 2)):
+            painter.drawPolyline(polygon(piece_x, piece_y))
+
     def _points(self, painter: QPainter, frame: Frame, item: Drawn, x: FloatArray, y: FloatArray) -> None:
         inside = (x >= frame.rect.left() - 1) & (x <= frame.rect.right() + 1)
+        inside &= (y >= frame.rect.top() - 1) & (y <= frame.rect.bottom() + 1)
         if np.count_nonzero(inside) > min(_MARKED, frame.rect.width() / 9):
             return
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
@@ -214,8 +226,8 @@ class Artist:
         painter.setBrush(Qt.BrushStyle.NoBrush)
 
     def _beyond(self, painter: QPainter, plot: PlotScene, frame: Frame, item: Drawn) -> None:
-        """No spike is lost: short strokes at the border where raw values lie outside though the line is in sight."""
-        curve = item.curve
+        """No spike is lost: short strokes at the border where raw values lie far outside though the line is in sight."""
+        curve, far = item.curve, 0.5 * plot.span.size
         if not curve.raw_x.size or not curve.x.size:
             return
         main = np.interp(curve.raw_x, curve.x, curve.y)
@@ -223,8 +235,8 @@ class Artist:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         painter.setPen(QPen(self._colour(item.run), 1))
         for outside, y, end in (
-            (curve.raw_y > plot.span.high, frame.rect.top(), frame.rect.top() - 4),
-            (curve.raw_y < plot.span.low, frame.rect.bottom(), frame.rect.bottom() + 4),
+            (curve.raw_y > plot.span.high + far, frame.rect.top(), frame.rect.top() - 4),
+            (curve.raw_y < plot.span.low - far, frame.rect.bottom(), frame.rect.bottom() + 4),
         ):
             columns = np.unique(np.round(frame.px(curve.raw_x[seen & outside]))).tolist()
             painter.drawLines([QLineF(x, y, x, end) for x in columns if frame.rect.left() <= x <= frame.rect.right()])
@@ -235,7 +247,7 @@ class Artist:
             if not item.headline or end is None:
                 continue
             point = frame.at(*end)
-            inside = frame.rect.adjusted(-1, -1, 1, 1).contains(point)
+            inside = item.curve.ends and frame.rect.adjusted(-1, -1, 1, 1).contains(point)
             colour = self._colour(item.run)
             if inside and point.x() < frame.rect.right() - 8:
                 marks.leader(painter, point, frame.rect.right(), colour, live=item.run.live and not item.run.stale)
@@ -249,7 +261,7 @@ class Artist:
     def _broken(self, painter: QPainter, plot: PlotScene, frame: Frame) -> None:
         """Say where a curve stopped being a number."""
         for item in plot.curves:
-            if item.curve.bad_x is None:
+            if item.curve.bad_x is None or not item.headline:
                 continue
             x = frame.column(item.curve.bad_x)
             if not frame.rect.left() <= x <= frame.rect.right():
@@ -302,7 +314,7 @@ class Artist:
         painter.setClipRect(frame.rect)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
         painter.setPen(dashed(QPen(QColor(self.theme.border), 1.6), (5, 5)))
-        painter.drawPolyline(polygon(x, y))
+        self._polyline(painter, frame, x, y)
         painter.restore()
         text = plot.setup.ghost.text if plot.setup.ghost is not None else ""
         wide = self._metrics.horizontalAdvance(text) + 6
@@ -389,6 +401,7 @@ class Artist:
                 Label(
                     run=item.run,
                     at=min(max(frame.row(y), frame.rect.top()), frame.rect.bottom()),
+                    seen=plot.span.low <= y <= plot.span.high,
                     value="NaN" if broken else value_text(plot.value(y), plot.setup.format),
                     colour=self._colour(item.run),
                     strong=self._stands_out(item.run),

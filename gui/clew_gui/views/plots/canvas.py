@@ -172,10 +172,20 @@ class PlotCanvas(QWidget):
         self._dirty = True
         self.update()
 
+    @property
+    def _empty(self) -> bool:
+        return not any(self._store.metrics(run.run_id) for run in self._runs)
+
+    @property
+    def drawn_setups(self) -> tuple[PlotSetup, ...]:
+        """The plots that are drawn: while nothing has run, those that have a curve to expect, if any has."""
+        expected = tuple(setup for setup in self._setups if setup.ghost is not None)
+        return expected if self._empty and expected else self._setups
+
     def _stack(self) -> Stack:
-        empty = not any(self._store.metrics(run.run_id) for run in self._runs)
-        gutter = 0.0 if empty else gutter_width(self.width())
-        return stack(self.width(), self.height(), len(self._setups), self._left, gutter, empty, self._footer)
+        gutter = 0.0 if self._empty else gutter_width(self.width())
+        count = len(self.drawn_setups)
+        return stack(self.width(), self.height(), count, self._left, gutter, self._empty, self._footer)
 
     @property
     def _footer(self) -> float:
@@ -183,7 +193,7 @@ class PlotCanvas(QWidget):
 
     def _scene(self, rects: Stack) -> Scene:
         room = Room(round(rects.area.width()), tuple(round(r.height()) for r in rects.plots))
-        return self._builder.build(self._setups, self._runs, self._events, self._view, room, self._lifted)
+        return self._builder.build(self.drawn_setups, self._runs, self._events, self._view, room, self._lifted)
 
     def _render(self) -> None:
         rects = self._stack()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QRect, QSize
-from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter
+from PySide6.QtCore import QByteArray, QRect, QSize
+from PySide6.QtGui import QColor, QFontMetricsF, QImage, QImageWriter, QPainter
 from PySide6.QtSvg import QSvgGenerator
 
 from clew_gui.plotting.model import RunEvent, View
@@ -46,9 +46,11 @@ class Picture:
         gutter = 0.0 if empty else gutter_width(self.size.width())
         metrics = QFontMetricsF(font("caption"))
         for _ in range(2):  # the width of the value axis is known once its numbers are
-            rects = stack(self.size.width(), self.size.height(), len(self._canvas.setups), left, gutter, empty, 24)
+            rects = stack(
+                self.size.width(), self.size.height(), len(self._canvas.drawn_setups), left, gutter, empty, 24
+            )
             room = Room(round(rects.area.width()), tuple(round(r.height()) for r in rects.plots))
-            scene = builder.build(self._canvas.setups, self._canvas.runs, self._events, view, room)
+            scene = builder.build(self._canvas.drawn_setups, self._canvas.runs, self._events, view, room)
             texts = [tick.text for plot in scene.plots for tick in plot.ticks]
             left = max([46.0, *(metrics.horizontalAdvance(text) + 12 for text in texts)])
         return Artist(scene, rects, self._theme, vector=vector, unit_label=label)
@@ -71,7 +73,7 @@ class Picture:
 
     def save_png(self, path: Path, scale: float = 2.0) -> None:
         """Write a PNG; raises ProblemError where that cannot be written."""
-        if not self.image(scale).save(str(path), b"PNG"):
+        if not QImageWriter(str(path), QByteArray(b"png")).write(self.image(scale)):
             raise _not_written(path)
 
     def save_svg(self, path: Path) -> None:

@@ -79,7 +79,7 @@ class Stack:
 
 def gutter_width(width: float) -> float:
     """Room for names and last values right of the plots."""
-    return 186.0 if width >= 760 else 158.0 if width >= 620 else 132.0
+    return 186.0 if width >= 760 else 168.0
 
 
 def stack(width: float, height: float, plots: int, left: float, gutter: float, titles: bool, footer: float) -> Stack:

@@ -20,13 +20,14 @@ _LEADER: Final = 16.0
 
 @dataclass(frozen=True)
 class Label:
-    """One run at the height ``at`` of its curve's end."""
+    """One run at the height ``at`` of its curve's end; not ``seen`` when that lies outside the plot."""
 
     run: RunStyle
     at: float
     value: str
     colour: QColor
     strong: bool
+    seen: bool = True
     bad: bool = False
 
 
@@ -87,7 +88,8 @@ class Gutter:
         ink = QColor(label.colour)
         ink.setAlphaF(0.75)
         painter.setPen(QPen(ink, 1))
-        painter.drawLine(QLineF(r.left(), label.at, r.left() + 12, y))
+        if label.seen:
+            painter.drawLine(QLineF(r.left(), label.at, r.left() + 12, y))
         chosen = font("captionStrong" if label.strong else "caption")
         painter.setFont(chosen)
         metrics = QFontMetricsF(chosen)
