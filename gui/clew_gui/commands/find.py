@@ -1,0 +1,59 @@
+"""Which run is meant: a number, an id, the beginning of an id, ``last``, or a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from clew_shared.events import Attempt
+from clew_shared.journal import FrameReader, Record, attempts, journal_path
+from clew_shared.places import Places
+from clew_shared.problem import problem
+
+_HEAD_BYTES = 64 * 1024
+"""Enough for the first frame of a journal."""
+
+
+class Kept(NamedTuple):
+    """A kept run: ``number`` counts from 1 in the order in which the runs began."""
+
+    number: int
+    folder: Path
+    started: float
+
+
+def kept_runs(places: Places) -> list[Kept]:
+    """All runs on this computer, the oldest first. Only the first frame of each is read."""
+    folders = [path for path in places.runs.iterdir() if attempts(path)] if places.runs.is_dir() else []
+    begun = sorted((began(folder), folder.name, folder) for folder in folders)
+    return [Kept(number, folder, started) for number, (started, _, folder) in enumerate(begun, 1)]
+
+
+def began(folder: Path) -> float:
+    """When the run's first attempt began, as wall-clock seconds since 1970; 0 when its journal does not say."""
+    with journal_path(folder, attempts(folder)[0]).open("rb") as file:
+        found = FrameReader().feed(file.read(_HEAD_BYTES))
+    first = found[0] if found else None
+    return first.event.time if isinstance(first, Record) and isinstance(first.event, Attempt) else 0.0
+
+
+def find_run(places: Places, word: str) -> Path:
+    """The folder of the run that ``word`` names. Raises ``ProblemError`` when there is none, or more than one."""
+    path = Path(word).expanduser()
+    if path.is_dir() and attempts(path):
+        return path.absolute()
+    runs = kept_runs(places)
+    if word == "last" and runs:
+        return runs[-1].folder
+    if word.isdecimal() and 1 <= int(word) <= len(runs) and len(word) < 8:
+        return runs[int(word) - 1].folder
+    found = [run.folder for run in runs if word and run.folder.name.startswith(word)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        text = f"{len(found)} runs begin with {word!r}: {', '.join(folder.name for folder in found[:5])}."
+        raise problem("cli.run", text, "Give more of the id.", word)
+    if path.is_dir():
+        raise problem("cli.run", f"The folder {word} holds no run: it has no journal.0001.", where=word)
+    hint = "`clew runs` lists them." if runs else f"No runs are kept in {places.runs} yet; begin with: clew run softmax"
+    raise problem("cli.run", f"There is no run {word!r}.", hint, word)

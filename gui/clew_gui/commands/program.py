@@ -1,0 +1,111 @@
+"""The agent as a program of its own: started, watched, asked to stop, killed. All that depends on the system is here."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+_POSIX = os.name == "posix"
+_KILL_WAIT_S = 10.0
+_TAIL_BYTES = 16 * 1024
+
+
+class AgentProgram:
+    """``python -m clew_agent …`` with its output in a temporary file, in a session of its own.
+
+    Ctrl+C in the terminal reaches only Clew, which then passes it on: the agent is never interrupted twice by one key.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as this object, see close
+        group = {} if _POSIX else {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
+        try:
+            self._process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=subprocess.STDOUT,
+                start_new_session=_POSIX,
+                **group,
+            )
+        except BaseException:
+            self._output.close()
+            raise
+
+    def exit_code(self) -> int | None:
+        """The exit status, or None while it runs."""
+        return self._process.poll()
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait at most ``seconds`` for the end."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        return self._process.poll()
+
+    def ask_to_stop(self) -> None:
+        """What Ctrl+C is to a program: first stop after the current block, asked again, stop at once."""
+        with suppress(ProcessLookupError, OSError):
+            self._process.send_signal(signal.SIGINT if _POSIX else getattr(signal, "CTRL_BREAK_EVENT", signal.SIGTERM))
+
+    def kill(self) -> None:
+        """End it at once. Its guard seals the journal."""
+        with suppress(ProcessLookupError, OSError):
+            self._process.kill()
+        self.wait(_KILL_WAIT_S)
+
+    def output(self) -> str:
+        """The end of what it printed."""
+        size = self._output.seek(0, os.SEEK_END)
+        self._output.seek(max(0, size - _TAIL_BYTES))
+        return self._output.read().decode("utf-8", "replace").strip()
+
+    def close(self) -> None:
+        """Make sure that it has ended, and let go of its output."""
+        if self._process.poll() is None:
+            self.kill()
+        self._output.close()
+
+    def __enter__(self) -> AgentProgram:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@contextmanager
+def stop_requests() -> Iterator[Callable[[], int]]:
+    """Count requests to stop (Ctrl+C, a polite kill, the terminal closed) instead of dying of them."""
+    count = 0
+
+    def note(_number: int, _frame: FrameType | None) -> None:
+        nonlocal count
+        count += 1
+
+    numbers = [signal.SIGINT, signal.SIGTERM] + ([signal.SIGHUP] if _POSIX else [])
+    before = {number: signal.signal(number, note) for number in numbers}
+    try:
+        yield lambda: count
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def temporary_file(name: str, text: str) -> Iterator[Path]:
+    """A file that is gone afterwards, with its folder."""
+    with tempfile.TemporaryDirectory(prefix="clew-") as folder:
+        path = Path(folder) / name
+        path.write_text(text, encoding="utf-8")
+        yield path
+
+
+def agent_command(interpreter: str, *words: str) -> list[str]:
+    """The command line of the agent under ``interpreter``."""
+    return [interpreter or sys.executable, "-m", "clew_agent", *words]

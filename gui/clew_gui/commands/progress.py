@@ -1,0 +1,207 @@
+"""How a running exercise looks in a terminal: a live picture, or plain lines where the output is no terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from clew_gui.commands import words
+from clew_gui.commands.braille import plot
+from clew_shared.cards import ExerciseCard, PlotSpec
+from clew_shared.history import History
+from clew_shared.lifecycle import TERMINAL, RunState
+
+_REDRAW_S = 0.25
+_DRAWING_SHARE = 20
+"""Drawing takes at most a twentieth of one core: what it burns, the training beside it loses."""
+_PLAIN_EVERY_S = 5.0
+_PLOT_ROWS = 8
+_TWO_PLOTS_FROM = 100
+_STYLES = {RunState.FINISHED: "green", RunState.FAILED: "red", RunState.TIMED_OUT: "red", RunState.PAUSED: "yellow"}
+
+
+class Display(Protocol):
+    """Shows a history as it grows."""
+
+    def show(self, history: History, note: str = "", last: bool = False) -> None:
+        """Bring the display up to date, when it is time; ``last`` does it in any case. ``note`` is about stopping."""
+
+    def close(self, discard: bool = False) -> None:
+        """Leave the terminal as it should be; ``discard`` takes away what was drawn."""
+
+
+class LiveDisplay:
+    """A picture that is drawn anew in place: progress, values, and the curves in braille."""
+
+    def __init__(self, console: Console, card: ExerciseCard | None, title: str) -> None:
+        self._card = card
+        self._title = title
+        self._console = console
+        self._live = Live(console=console, auto_refresh=False, transient=False, redirect_stdout=False, redirect_stderr=False)
+        self._live.start()
+        self._next = 0.0
+
+    def show(self, history: History, note: str = "", last: bool = False) -> None:
+        """Redraw at most four times a second, less often when drawing is slow."""
+        begin = time.monotonic()
+        if begin < self._next and not last:
+            return
+        self._live.update(picture(history, self._card, self._title, self._console.width, note), refresh=True)
+        end = time.monotonic()
+        self._next = end + max(_REDRAW_S, _DRAWING_SHARE * (end - begin))
+
+    def close(self, discard: bool = False) -> None:
+        """End the live picture; its last state stays on the screen unless it is to be discarded."""
+        if discard:
+            self._live.update(Text(""), refresh=True)
+        self._live.stop()
+
+
+class PlainDisplay:
+    """One line for each evaluation and sentence of the run, and one every five seconds."""
+
+    def __init__(self, say: Callable[[str], None], card: ExerciseCard | None, title: str) -> None:
+        self._say = say
+        self._card = card
+        self._title: str | None = title
+        self._logs = 0
+        self._evaluated = -1
+        self._next = 0.0
+        self._note = ""
+
+    def show(self, history: History, note: str = "", last: bool = False) -> None:
+        """Print what is new."""
+        if self._title is not None:
+            self._say(self._title)
+            self._title = None
+        for log in history.logs[self._logs :]:
+            if log.level != "debug":
+                self._say(f"  {log.text}")
+        self._logs = len(history.logs)
+        if note != self._note:
+            self._say(f"  {note}")
+            self._note = note
+        evaluated = last_evaluation(history)
+        if history.fold.step and (last or evaluated > self._evaluated or time.monotonic() >= self._next):
+            self._say(f"  {progress_line(history)}  {values_line(history, self._card)}")
+            self._evaluated = evaluated
+            self._next = time.monotonic() + _PLAIN_EVERY_S
+
+    def close(self, discard: bool = False) -> None:
+        """Nothing is left open, and lines stay."""
+
+
+def choose_display(console: Console, card: ExerciseCard | None, title: str) -> Display:
+    """A live picture on a terminal, else plain lines."""
+    if console.is_terminal:
+        return LiveDisplay(console, card, title)
+
+    def say(text: str) -> None:
+        print(text, file=console.file, flush=True)
+
+    return PlainDisplay(say, card, title)
+
+
+def last_evaluation(history: History) -> int:
+    """After how many updates the latest evaluation was; -1 before the first."""
+    evaluated = (history.column(name).steps for name, metric in history.metrics.items() if not metric.per_step)
+    return max((int(steps[-1]) for steps in evaluated if len(steps)), default=-1)
+
+
+def progress_line(history: History) -> str:
+    """``step 320 of 500, 6,203 steps/s, 0.3 s left``."""
+    fold = history.fold
+    parts = [f"step {fold.step:,} of {fold.steps:,}" if fold.steps else f"step {fold.step:,}"]
+    speed = history.steps_per_second()
+    if speed:
+        parts.append(words.rate(speed))
+    left = seconds_left(history)
+    if left is not None:
+        parts.append(f"{words.duration(left)} left")
+    return ", ".join(parts)
+
+
+def seconds_left(history: History) -> float | None:
+    """How long the remaining steps take at the present rate; None when unknown or nothing remains."""
+    fold = history.fold
+    speed = history.recent_steps_per_second()
+    if not speed or fold.state in TERMINAL or fold.step >= fold.steps:
+        return None
+    return (fold.steps - fold.step) / speed
+
+
+def values_line(history: History, card: ExerciseCard | None) -> str:
+    """The latest value of each metric, separated by commas."""
+    shown = []
+    for name in history.recorded():
+        value = history.last(name)
+        metric = history.metrics.get(name) or words.metric_of(card, name)
+        if value is not None:
+            shown.append(words.metric_value(metric, value))
+    return ", ".join(shown)
+
+
+def picture(history: History, card: ExerciseCard | None, title: str, width: int, note: str = "") -> RenderableType:
+    """Everything worth seeing of a run, ``width`` columns wide."""
+    fold = history.fold
+    state = words.state_word(fold.state if fold.attempt else None)
+    head = Text.assemble((state, f"bold {_STYLES.get(fold.state, 'blue')}"), "  ", progress_line(history))
+    if fold.reason:
+        head.append(f"  {fold.reason}", style="dim")
+    bar = ProgressBar(total=max(fold.steps, 1), completed=min(fold.step, max(fold.steps, 1)), width=width)
+    parts: list[RenderableType] = [Text(title, style="bold"), head, bar, curves(history, card, width)]
+    parts.append(Text(values_line(history, card)))
+    parts += [Text(_nonfinite(name, step), style="red") for name, step in sorted(history.first_nonfinite.items())]
+    if history.logs and not fold.done:
+        parts.append(Text(history.logs[-1].text, style="dim"))
+    if note:
+        parts.append(Text(note, style="yellow"))
+    return Group(*parts)
+
+
+def _nonfinite(name: str, step: int) -> str:
+    return f"{name} is not a finite number since step {step:,}. A smaller learning rate may help."
+
+
+def curves(history: History, card: ExerciseCard | None, width: int) -> RenderableType:
+    """The exercise's first plots: two side by side in a wide terminal, one in a narrow one."""
+    plots = [spec for spec in _plots(history, card) if len(history.column(spec.metrics[0]).steps)]
+    plots = plots[: 2 if width >= _TWO_PLOTS_FROM else 1]
+    if not plots:
+        return Text("")
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    each = width // len(plots) - 2
+    grid.add_row(*(curve(history, spec, each) for spec in plots))
+    return grid
+
+
+def _plots(history: History, card: ExerciseCard | None) -> Sequence[PlotSpec]:
+    if card and card.plots:
+        return card.plots
+    return [PlotSpec(id=name, title=name, metrics=(name,)) for name in history.recorded()]
+
+
+def curve(history: History, spec: PlotSpec, width: int) -> Text:
+    """One plot with its title, the values at its edges, and the step axis."""
+    column = history.column(spec.metrics[0])
+    finite = column.values[column.values > 0]
+    log = spec.log or (spec.format == "number" and len(finite) > 0 and float(finite.max()) > 100 * float(finite.min()))
+    log = log and len(finite) == len(column.values)
+    last = max(history.fold.steps, int(column.steps[-1]) + 1)
+    room = max(width - 10, 10)
+    drawn = plot(column.steps.astype(float), column.values.astype(float), room, _PLOT_ROWS, last, log)
+    edges = {0: words.quantity(drawn.top, spec.format), _PLOT_ROWS - 1: words.quantity(drawn.bottom, spec.format)}
+    text = Text(no_wrap=True)
+    text.append(f"{spec.title}{' (logarithmic)' if log else ''}\n", style="dim")
+    for row, line in enumerate(drawn.lines):
+        text.append(f"{edges.get(row, ''):>8} │", style="dim")
+        text.append(f"{line}\n", style="blue")
+    text.append(f"{'':>8} └0{f'{last:,} steps':>{room - 1}}", style="dim")
+    return text

@@ -1,0 +1,130 @@
+"""``clew run`` and ``clew resume``: the agent trains as a program of its own, and its journal is followed from here."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from clew_gui.commands.agent import cards, interpreter
+from clew_gui.commands.arguments import parse_run
+from clew_gui.commands.find import find_run
+from clew_gui.commands.follow import Follower
+from clew_gui.commands.program import AgentProgram, agent_command, stop_requests, temporary_file
+from clew_gui.commands.progress import choose_display
+from clew_gui.commands.result import exit_status, result_lines
+from clew_gui.commands.shell import BAD_INPUT, FAILED, Parser, Shell
+from clew_shared.cards import ExerciseCard
+from clew_shared.history import History, summary
+from clew_shared.problem import problem
+from clew_shared.runfolder import RunFolder
+from clew_shared.spec import RunSpec, read_spec, to_toml
+
+_POLL_S = 0.05
+_STOP_NOTES = (
+    "",
+    "Stopping after this block, with a checkpoint. Ctrl+C again stops at once.",
+    "Stopping at once.",
+)
+
+
+class Outcome(NamedTuple):
+    """What became of the agent program: the history of its run, its exit status and the end of its output."""
+
+    history: History
+    exit_code: int
+    output: str
+
+
+def run(shell: Shell, argv: Sequence[str]) -> int:
+    """``clew run EXERCISE …``: returns the exit status, see ``arguments``."""
+    request, card, spec = parse_run(argv, cards(), str(uuid.uuid4()))
+    folder = Path(request.out).expanduser().absolute() if request.out else shell.places.runs / spec.run
+    return run_spec(shell, spec, card, folder, request.json)
+
+
+def run_spec(shell: Shell, spec: RunSpec, card: ExerciseCard | None, folder: Path, as_json: bool) -> int:
+    """Run ``spec`` in ``folder`` and tell of it; returns the exit status."""
+    with temporary_file("spec.toml", to_toml(spec)) as path:
+        command = agent_command(interpreter(shell.places), "run", str(path), "--out", str(folder))
+        outcome = follow(shell, command, folder, card, title(spec, card), as_json)
+    return conclude(shell, outcome, folder, card, as_json)
+
+
+def resume(shell: Shell, argv: Sequence[str]) -> int:
+    """``clew resume RUN``: a new attempt from the last checkpoint."""
+    parser = Parser("clew resume", "Go on with an ended run from its last checkpoint, as a new attempt.")
+    parser.add_argument("run", metavar="RUN", help="its number, id, the beginning of its id, `last`, or its folder")
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
+    options = parser.parse_args(list(argv))
+    folder = find_run(shell.places, options.run)
+    path = RunFolder(folder).spec
+    spec = read_spec(path)
+    card = next((card for card in cards().exercises if card.id == spec.exercise), None)
+    command = agent_command(interpreter(shell.places), "run", str(path), "--resume", str(folder))
+    outcome = follow(shell, command, folder, card, title(spec, card), options.json)
+    return conclude(shell, outcome, folder, card, options.json)
+
+
+def title(spec: RunSpec, card: ExerciseCard | None) -> str:
+    """``Softmax: preset tiny, seed 7, data digits``."""
+    parts = [f"preset {spec.preset}"] if spec.preset else []
+    parts.append(f"seed {spec.seed}")
+    data = spec.data or (card.datasets[0] if card and card.datasets else "")
+    parts += [f"data {data}"] if data else []
+    return f"{card.title if card else spec.exercise}: {', '.join(parts)}"
+
+
+def follow(
+    shell: Shell, command: Sequence[str], folder: Path, card: ExerciseCard | None, heading: str, as_json: bool
+) -> Outcome:
+    """Start the agent's ``command``, show the run in ``folder`` while it lasts, pass on Ctrl+C."""
+    display = choose_display(shell.console(err=as_json), card, heading)
+    refused = False
+    try:
+        with stop_requests() as stops, AgentProgram(command) as agent, Follower(folder) as follower:
+            asked = 0
+            code = None
+            while code is None:
+                code = agent.wait(_POLL_S)  # asked before reading, so that nothing written before the end is missed
+                follower.poll()
+                while asked < stops():
+                    asked += 1
+                    _pass_on(agent, asked)
+                display.show(follower.history, _STOP_NOTES[min(asked, 2)], last=code is not None)
+            refused = code == BAD_INPUT
+            return Outcome(follower.history, code, agent.output())
+    finally:
+        display.close(discard=refused)
+
+
+def _pass_on(agent: AgentProgram, asked: int) -> None:
+    """The first two requests are the agent's own business, the third is for one that does not answer."""
+    if asked <= 2:
+        agent.ask_to_stop()
+    else:
+        agent.kill()
+
+
+def conclude(shell: Shell, outcome: Outcome, folder: Path, card: ExerciseCard | None, as_json: bool) -> int:
+    """Say how the run ended. Raises ``ProblemError`` when the agent refused it or ended without a word."""
+    history = outcome.history
+    if outcome.exit_code == BAD_INPUT:
+        raise problem("cli.refused", without_prefix(outcome.output))
+    if not history.fold.done:
+        last = outcome.output.splitlines()[-1:] or ["It printed nothing."]
+        text = f"The agent ended with status {outcome.exit_code} before the run did. Its last words: {last[0]}"
+        shell.note(f"clew run: {text}")
+    say = shell.note if as_json else shell.say
+    for line in result_lines(history, card, folder):
+        say(line)
+    if as_json:
+        shell.say_json(summary(history, folder))
+    return exit_status(history.fold.state) if history.fold.done else FAILED
+
+
+def without_prefix(output: str) -> str:
+    """The agent's refusal without its own name in front."""
+    first, _, rest = output.partition(": ")
+    return rest if first.startswith("clew-agent") else output or "The agent refused the run and gave no reason."
