@@ -1,0 +1,307 @@
+"""The desktop program: ``build_app`` is the only place where its objects are joined, ``main`` runs it.
+
+The first frame needs Qt alone. NumPy, the plots and the session are imported in a thread meanwhile and put in their
+places when they are there (about half a second later).
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import logging.handlers
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtWidgets import QApplication
+
+from clew_gui.views.desk import Desk
+from clew_gui.views.dialogs import Dialog
+from clew_gui.views.parts import Button, Look
+from clew_gui.views.ports import SessionLike
+from clew_gui.views.shell import Shell
+from clew_gui.views.theme import DARK, LIGHT, apply, system_theme
+from clew_gui.views.window import MainWindow
+from clew_gui.views.window_state import Memory, NoMemory
+from clew_shared.cards import Catalogue
+from clew_shared.lifecycle import TERMINAL
+from clew_shared.places import Places, find_places
+from clew_shared.problem import Problem
+
+_LOG = logging.getLogger(__name__)
+SessionMaker = Callable[[], SessionLike]
+_THREAD_END_S = 10.0
+"""Bound on the wait for the importing thread when a window closes within its first second."""
+
+
+class Loader(QObject):
+    """Imports what takes long in a thread and says so on the GUI thread."""
+
+    loaded = Signal()
+    failed = Signal(str)
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._thread = threading.Thread(target=self._work, name="clew-imports", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def _work(self) -> None:
+        try:
+            import clew_gui.plotting.model
+            import clew_gui.session
+            import clew_gui.views.feed
+            import clew_gui.views.plots
+            import clew_shared.goals
+            import clew_shared.history  # noqa: F401
+        except Exception:  # noqa: BLE001  # the thread's border: the window shows it and stays usable
+            self.failed.emit(traceback.format_exc())
+        else:
+            self.loaded.emit()
+
+    def wait(self) -> None:
+        """Wait for the thread's end."""
+        if self._thread.ident is not None:
+            self._thread.join(_THREAD_END_S)
+
+
+class Program(QObject):
+    """One window with everything that belongs to it."""
+
+    ready = Signal()
+    """The plots and the session are there."""
+
+    def __init__(self, app: QApplication, places: Places, catalogue: Catalogue, memory: Memory) -> None:
+        super().__init__()
+        self.app, self.places, self.memory = app, places, memory
+        self.state = memory.load_window()
+        self.window = MainWindow(Look(), self.state)
+        self.desk = Desk(self.window, catalogue, places.runs)
+        self.shell = Shell(app, self.window, self.desk, places)
+        self.session: SessionLike | None = None
+        self._make_session: SessionMaker | None = None
+        self._loader = Loader(self)
+        self._loader.loaded.connect(self._loaded, Qt.ConnectionType.QueuedConnection)
+        self._loader.failed.connect(self._not_loaded, Qt.ConnectionType.QueuedConnection)
+        self._closed = False
+        self.window.may_close = self.may_close
+        controls = self.window.run_view.controls
+        controls.log.setChecked(self.state.log_axes)
+        controls.smoothing.setValue(round(100 * self.state.smoothing))
+        self.window.actions_["log_scale"].setChecked(self.state.log_axes)
+
+    def begin(self, make_session: SessionMaker) -> None:
+        """Load what takes long, once the first frame stands."""
+        self._make_session = make_session
+        QTimer.singleShot(0, self._loader.start)
+
+    def _loaded(self) -> None:
+        if self._closed or self._make_session is None:
+            return
+        from clew_gui.views.feed import PlotFeed
+        from clew_gui.views.plots import ConvergencePlots
+
+        plots = ConvergencePlots(self.window.look.theme)
+        self.shell.put_plots(plots, PlotFeed(plots))
+        self.session = self._make_session()
+        self.desk.attach(self.session)
+        self.ready.emit()
+
+    def _not_loaded(self, text: str) -> None:
+        _LOG.error("parts of the window could not be loaded:\n%s", text)
+        hint = "Install Clew again: pip install 'clew[gui]'."
+        found = Problem("window.load", f"The plots could not be loaded: {text.splitlines()[-1]}", hint)
+        self.window.messages.show_problems((found,))
+
+    # --- Closing ------------------------------------------------------------------------------------------------------
+
+    def may_close(self) -> bool:
+        """Close, and let runs go on. Said once, the first time that some are at work."""
+        runs = self.session.runs.values() if self.session is not None else ()
+        busy = [run for run in runs if run.state not in TERMINAL]
+        if busy and not self.state.told_runs_go_on:
+            self.state = msgspec.structs.replace(self.state, told_runs_go_on=True)
+            self._tell_runs_go_on(len(busy))
+            return False
+        self.close()
+        return True
+
+    def _tell_runs_go_on(self, number: int) -> None:
+        what = "A run is at work. It goes" if number == 1 else f"{number} runs are at work. They go"
+        sentence = f"{what} on without this window, and will be here when you open Clew again. This is said only once."
+        dialog = Dialog(self.window, "Close the window?", sentence)
+        stay = Button(self.window.look, "Stay")
+        stay.clicked.connect(dialog.reject)
+        close = Button(self.window.look, "Close the window", "primarySmall")
+        close.setDefault(True)
+        close.clicked.connect(dialog.accept)
+        dialog.finish(None, stay, close)
+        dialog.accepted.connect(self.window.close, Qt.ConnectionType.QueuedConnection)
+        dialog.open()
+
+    def close(self) -> None:
+        """Remember how the window was left and end the link. Runs go on."""
+        if self._closed:
+            return
+        self._closed = True
+        self.window.messages.lapse()
+        self.desk.detach()
+        self._remember()
+        self._loader.wait()
+        if self.session is not None:
+            self.session.close()
+
+    def _remember(self) -> None:
+        controls = self.window.run_view.controls
+        card = self.desk.scope.card
+        self.state = msgspec.structs.replace(
+            self.window.left_as(self.state),
+            exercise=card.id if card is not None else "",
+            theme=self.shell.theme_choice,
+            log_axes=controls.log.isChecked(),
+            smoothing=controls.smoothing.value() / 100,
+        )
+        self.memory.save_window(self.state)
+
+
+def build_app(
+    places: Places,
+    *,
+    catalogue: Catalogue | None = None,
+    session: SessionLike | None = None,
+    memory: Memory | None = None,
+    theme: str | None = None,
+    exercise: str = "",
+) -> Program:
+    """Everything joined and ready to be shown. ``session`` None: one that finds or starts this computer's agent."""
+    found = QApplication.instance()
+    app = found if isinstance(found, QApplication) else QApplication(sys.argv[:1])
+    app.setApplicationName("Clew")
+    apply(app, LIGHT)
+    program = Program(app, places, catalogue or _builtin_catalogue(), memory or _settings(places))
+    choice = theme or program.state.theme
+    program.shell.choose_theme(choice)
+    cards = program.desk.scope.catalogue.exercises
+    known = {card.id for card in cards}
+    wanted = next((name for name in (exercise, program.state.exercise) if name in known), cards[0].id if cards else "")
+    program.desk.open_exercise(wanted)
+    given = session
+    program.begin(lambda: given if given is not None else _live_session(places, program.desk.scope.catalogue))
+    return program
+
+
+def _builtin_catalogue() -> Catalogue:
+    from clew_shared.catalogue import load_builtin
+
+    return load_builtin()
+
+
+def _settings(places: Places) -> Memory:
+    del places
+    return NoMemory()
+
+
+def _live_session(places: Places, catalogue: Catalogue) -> SessionLike:
+    from clew_gui.session import Session
+
+    session = Session(places, catalogue)
+    session.start()
+    return session
+
+
+# --- The program ------------------------------------------------------------------------------------------------------
+
+
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line of the window."""
+    parser = argparse.ArgumentParser(prog="clew start", description="Open the window.")
+    parser.add_argument("--exercise", default="", metavar="ID", help="the exercise to open")
+    parser.add_argument("--run", default="", metavar="RUN", help="the run to show: its id, its folder, or latest")
+    parser.add_argument("--theme", choices=("system", "light", "dark"), default=None)
+    parser.add_argument("--size", default="", metavar="WxH", help="the window's size, such as 1280x800")
+    parser.add_argument("--tab", choices=("guide", "run"), default=None)
+    parser.add_argument("--screenshot", type=Path, metavar="PNG", help="write a picture of the window and end")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Open the window, or write a picture of it. Returns the exit code."""
+    options = arguments(argv)
+    places = find_places()
+    if options.screenshot is not None:
+        os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+        return screenshot(places, options)
+    _keep_log(places)
+    program = build_app(places, theme=options.theme, exercise=options.exercise)
+    _size(program.window, options.size)
+    _show_problems_of(program.window)
+    program.window.show()
+    code = program.app.exec()
+    program.close()
+    return code
+
+
+def _size(window: MainWindow, text: str) -> None:
+    width, _, height = text.partition("x")
+    if width.isdigit() and height.isdigit():
+        window.resize(int(width), int(height))
+
+
+def _keep_log(places: Places) -> None:
+    folder = places.home / "log"
+    folder.mkdir(parents=True, exist_ok=True)
+    handler = logging.handlers.RotatingFileHandler(folder / "clew.log", maxBytes=1 << 20, backupCount=2)
+    logging.basicConfig(
+        level=logging.INFO, handlers=[handler], format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+
+
+def _show_problems_of(window: MainWindow) -> None:
+    """An exception in a slot does not end Qt's loop; it is logged and shown, wherever it came from."""
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        _LOG.error("an unexpected error", exc_info=(kind, error, trace))
+        hint = "Clew goes on. Please copy this message and tell who maintains Clew; the log has more."
+        window.messages.show_problems((Problem("window.unexpected", f"{kind.__name__}: {error}", hint),))
+
+    sys.excepthook = hook
+
+
+# --- Pictures ---------------------------------------------------------------------------------------------------------
+
+
+def screenshot(places: Places, options: argparse.Namespace) -> int:
+    """Write a picture of the window that shows a recorded run. Needs neither display nor agent."""
+    from clew_gui.views.recorded import RecordedSession
+
+    given = Path(options.run) if options.run and Path(options.run).is_dir() else None
+    folders = [path for path in (places.runs, places.mirrors) if path.is_dir()]
+    session = RecordedSession([given] if given is not None else [f for path in folders for f in path.iterdir()])
+    known = session.runs
+    run = next(reversed(known), "") if options.run in ("", "latest") or given is not None else options.run
+    exercise = options.exercise or (known[run].spec.exercise if run in known else "")
+    program = build_app(places, session=session, memory=NoMemory(), theme=options.theme or "light", exercise=exercise)
+    _size(program.window, options.size)
+    program.window.head.tabs.setCurrentIndex(0 if options.tab == "guide" else 1)
+    program.window.show()
+    program.ready.connect(lambda: program.desk.select(run))
+    QTimer.singleShot(20_000, program.app.quit)  # should the plots never come: a picture without them, but an end
+    program.ready.connect(lambda: QTimer.singleShot(400, program.app.quit))
+    program.app.exec()
+    options.screenshot.parent.mkdir(parents=True, exist_ok=True)
+    written = program.window.grab().save(str(options.screenshot))
+    program.window.close()
+    program.close()
+    return 0 if written else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

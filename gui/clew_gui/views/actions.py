@@ -1,0 +1,144 @@
+"""Everything that can be done, as menu entries with shortcuts. An entry that does nothing does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QMenu, QMenuBar, QSizePolicy, QWidget
+
+from clew_gui.views.theme import font
+
+
+@dataclass(frozen=True)
+class Deed:
+    """One entry: its name in code, its words, its shortcut; a checkable one shows a state."""
+
+    name: str
+    text: str
+    keys: str = ""
+    checkable: bool = False
+
+
+MENUS: tuple[tuple[str, tuple[Deed | None, ...]], ...] = (
+    (
+        "&Lab",
+        (
+            Deed("find", "&Find an exercise", "Ctrl+K"),
+            Deed("next_exercise", "&Next exercise", "Ctrl+PgDown"),
+            Deed("previous_exercise", "&Previous exercise", "Ctrl+PgUp"),
+            None,
+            Deed("settings", "&Settings…", "Ctrl+,"),
+            Deed("quit", "&Close the window", "Ctrl+Q"),
+        ),
+    ),
+    (
+        "&Run",
+        (
+            Deed("run", "&Run", "Ctrl+Return"),
+            Deed("slides", "Sli&des' values", "Ctrl+Shift+D"),
+            Deed("reuse", "&Use the selected run's settings", "Ctrl+E"),
+            None,
+            Deed("pause", "&Pause", "Ctrl+P"),
+            Deed("rate", "&Learning rate…", "Ctrl+L"),
+            Deed("stop", "&Stop after this block", "Ctrl+."),
+            Deed("stop_now", "Stop &now", "Ctrl+Shift+."),
+            Deed("continue", "&Continue from the last checkpoint", "Ctrl+Shift+Return"),
+            None,
+            Deed("show", "S&how in the plots", "Ctrl+D", checkable=True),
+            Deed("pin", "Pin as &baseline", "Ctrl+B", checkable=True),
+            Deed("export_run", "Export this run as CS&V…", "Ctrl+Shift+E"),
+            Deed("remove", "Re&move from the list", "Ctrl+Backspace"),
+            Deed("undo", "U&ndo", "Ctrl+Z"),
+        ),
+    ),
+    (
+        "&View",
+        (
+            Deed("guide", "&Guide", "Ctrl+1"),
+            Deed("work", "&Run", "Ctrl+2"),
+            None,
+            Deed("log_scale", "&Log axes", "Ctrl+G", checkable=True),
+            Deed("copy_picture", "&Copy the plots as a picture", "Ctrl+Shift+C"),
+            Deed("export_plots", "&Export the plots…", "Ctrl+Shift+S"),
+            None,
+            Deed("lab_panel", "Show the &exercises", "F9", checkable=True),
+            Deed("form_panel", "Show the &next run", "F10", checkable=True),
+            Deed("runs_panel", "Show the runs and the l&og", "F11", checkable=True),
+            Deed("log", "&Log of the selected run", "Ctrl+3"),
+            None,
+            Deed("theme", "Light or &dark", "Ctrl+Shift+L"),
+            Deed("reset_layout", "&Reset the layout"),
+        ),
+    ),
+    (
+        "&Help",
+        (
+            Deed("shortcuts", "&Keyboard shortcuts", "F1"),
+            Deed("code", "Show the &code of this exercise", "Ctrl+U"),
+            Deed("report", "&This computer and its agent"),
+            Deed("about", "&About Clew"),
+        ),
+    ),
+)
+
+
+class Actions:
+    """All entries by name, owned by one window."""
+
+    def __init__(self, window: QWidget) -> None:
+        self._all: dict[str, QAction] = {}
+        for deed in _deeds():
+            action = QAction(deed.text, window)
+            action.setObjectName(f"action.{deed.name}")
+            action.setCheckable(deed.checkable)
+            if deed.keys:
+                action.setShortcut(QKeySequence(deed.keys))
+            self._all[deed.name] = action
+            window.addAction(action)
+        self._all["run"].setShortcuts([QKeySequence("Ctrl+Return"), QKeySequence("Ctrl+Enter")])
+
+    def __getitem__(self, name: str) -> QAction:
+        return self._all[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def menu_bar(self) -> QMenuBar:
+        """The menus, inside the window's own top bar on every system."""
+        bar = QMenuBar()
+        bar.setNativeMenuBar(False)
+        bar.setFont(font())
+        bar.setAccessibleName("Menus")
+        bar.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
+        for title, deeds in MENUS:
+            menu = bar.addMenu(title)
+            menu.setFont(font())
+            for deed in deeds:
+                self._put(menu, deed)
+        return bar
+
+    def _put(self, menu: QMenu, deed: Deed | None) -> None:
+        if deed is None:
+            menu.addSeparator()
+        else:
+            menu.addAction(self._all[deed.name])
+
+    def shortcuts(self) -> list[tuple[str, str]]:
+        """(keys, words) of everything that has a shortcut, for the help."""
+        found = []
+        for deed in _deeds():
+            keys = self._all[deed.name].shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+            if keys:
+                found.append((keys, deed.text.replace("&", "").rstrip("…")))
+        return [
+            *found,
+            ("Space", "Show or hide the run under the cursor"),
+            ("Up, Down", "Step a number; with Shift, a big step"),
+        ]
+
+
+def _deeds() -> Iterator[Deed]:
+    for _, deeds in MENUS:
+        yield from (deed for deed in deeds if deed is not None)

@@ -1,0 +1,296 @@
+"""What a click asks for, and what news from the session mean for the window. One for each window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+
+from clew_gui.views import words
+from clew_gui.views.bridge import Bridge
+from clew_gui.views.ports import RunLike, SessionLike
+from clew_gui.views.scope import Scope
+from clew_gui.views.teller import Teller
+from clew_gui.views.window import MainWindow
+from clew_shared.cards import Catalogue
+from clew_shared.lifecycle import TERMINAL, RunState
+from clew_shared.problem import Problem, ProblemError
+from clew_shared.spec import RunSpec
+
+SLOW_TICKS = 8
+"""The table, the card and the log follow every so many ticks, about four times a second; curves every tick."""
+_NOTHING_YET = "Clew is still starting; this takes a second or two"
+
+
+class Desk(QObject):
+    """Keeps every panel true to the session. Works without one while it is still being made."""
+
+    curves_changed = Signal()
+    """Which runs are drawn, or how, changed."""
+    points = Signal(frozenset)
+    """These runs have new values or events."""
+
+    def __init__(self, window: MainWindow, catalogue: Catalogue, runs_folder: Path) -> None:
+        super().__init__(window)
+        self.window = window
+        self.scope = Scope(catalogue)
+        self.tell = Teller(window, self.scope, runs_folder)
+        self.bridge: Bridge | None = None
+        self._dirty: set[str] = set()
+        self._ticks = 0
+        self._awaited = ""
+        window.lab.fill(catalogue)
+        window.lab.opened.connect(self.open_exercise)
+        window.next_run.run_asked.connect(self.start)
+        window.next_run.edited.connect(self._form_edited)
+        window.bottom.table.chosen.connect(self.select)
+        window.bottom.model.toggled.connect(self.show_curve)
+        window.bottom.log_shown.connect(self.tell.log)
+        window.next_run.refuse(_NOTHING_YET)
+        self.tell.link()
+
+    # --- The session --------------------------------------------------------------------------------------------------
+
+    def attach(self, session: SessionLike) -> None:
+        """The session is there: show what it has and follow it."""
+        self.scope.session = session
+        bridge = self.bridge = Bridge(session, self)
+        bridge.arrived.connect(self._arrived)
+        bridge.states.connect(self._states)
+        bridge.points.connect(self._points)
+        bridge.link.connect(self._link)
+        bridge.problems.connect(self.window.messages.show_problems)
+        bridge.ticked.connect(self._ticked)
+        self.window.next_run.refuse("")
+        self.tell.link()
+        self.tell.progress()
+        self._show_all()
+        bridge.start()
+
+    def detach(self) -> None:
+        """Follow no more; the caller closes the session."""
+        if self.bridge is not None:
+            self.bridge.stop()
+
+    # --- What is open -------------------------------------------------------------------------------------------------
+
+    def open_exercise(self, exercise: str) -> None:
+        """Show another exercise in every panel."""
+        scope, window = self.scope, self.window
+        card = scope.cards.get(exercise)
+        if card is None or (scope.card is not None and card.id == scope.card.id):
+            return
+        scope.card = card
+        window.lab.tree.select(card.id)
+        window.head.show_card(card)
+        window.guide.set_card(card)
+        window.next_run.set_card(card)
+        window.run_view.controls.set_scales(bool(card.datasets))
+        window.setWindowTitle(f"{card.title} – Clew")
+        if card.problem is not None:
+            window.messages.show_problems((card.problem,))
+        self._show_all()
+
+    def _show_all(self) -> None:
+        """Every panel that depends on the open exercise and its runs."""
+        self._choose()
+        self.tell.table()
+        self._dirty.clear()
+        self.window.bottom.table.select(self._selected())
+        self.tell.card()
+        self.tell.goals()
+        self.tell.cost()
+        self.tell.data()
+        self.tell.log()
+        self.curves_changed.emit()
+
+    def _selected(self) -> str:
+        return self.scope.board.choices(self.scope.card.id).selected if self.scope.card is not None else ""
+
+    def _choose(self) -> None:
+        """Select the newest run when the selected one is gone or there was none."""
+        if self.scope.card is None:
+            return
+        runs, chosen = self.scope.runs(), self.scope.board.choices(self.scope.card.id)
+        if chosen.selected not in {run.id for run in runs}:
+            chosen.selected = runs[-1].id if runs else ""
+
+    def select(self, run: str) -> None:
+        """Put a run on the card and its curve in front."""
+        if self.scope.card is None or not run or self._selected() == run:
+            return
+        self.scope.board.choices(self.scope.card.id).selected = run
+        self.window.bottom.table.select(run)
+        self._curves_chosen()
+        self.tell.log()
+
+    def _curves_chosen(self) -> None:
+        self.tell.table_rows()
+        self.tell.card()
+        self.curves_changed.emit()
+
+    def step_exercise(self, by: int) -> None:
+        """The exercise after or before the open one."""
+        ids = self.window.lab.tree.exercise_ids()
+        if self.scope.card is not None and ids:
+            self.open_exercise(ids[(ids.index(self.scope.card.id) + by) % len(ids)])
+
+    def _form_edited(self) -> None:
+        self.tell.cost()
+        self.tell.data()
+
+    # --- What a person asks for ---------------------------------------------------------------------------------------
+
+    def start(self, spec: RunSpec) -> None:
+        """Run these values."""
+        session = self.scope.session
+        if session is None:
+            return
+        try:
+            self._awaited = session.start_run(spec)
+        except ProblemError as error:
+            self._refused(error)
+            return
+        self.window.show_tab(1)
+        if self._awaited in session.runs:
+            self._arrived(frozenset((self._awaited,)))
+
+    def _refused(self, error: ProblemError) -> None:
+        self.window.next_run.form.show_problems(error.problems)
+        self.window.messages.show_problems(error.problems)
+
+    def _ask(self, call: Callable[[SessionLike, RunLike], None]) -> None:
+        """Ask the session for something about the selected run; a refusal is shown."""
+        run, session = self.scope.run(), self.scope.session
+        if run is None or session is None:
+            return
+        try:
+            call(session, run)
+        except ProblemError as error:
+            self._refused(error)
+
+    def pause_or_resume(self) -> None:
+        """Pause a run that trains, let a paused one go on."""
+        self._ask(lambda session, run: (session.unpause if run.state is RunState.PAUSED else session.pause)(run.id))
+
+    def stop(self, now: bool = False) -> None:
+        """End the selected run."""
+        self._ask(lambda session, run: session.stop(run.id, now))
+
+    def set_live(self, name: str, value: float) -> None:
+        """Change a live hyperparameter of the selected run."""
+        self._ask(lambda session, run: session.set_live(run.id, name, value))
+
+    def continue_run(self) -> None:
+        """Go on from the last checkpoint."""
+        self._ask(lambda session, run: session.continue_run(run.id))
+
+    def reuse(self) -> None:
+        """Put the selected run's values into the form."""
+        run = self.scope.run()
+        if run is not None:
+            self.window.next_run.show_spec(run.spec)
+
+    def remove(self) -> None:
+        """Take the selected run out of the list; for some seconds it can be taken back."""
+        run = self.scope.run()
+        if run is None:
+            return
+        if run.state not in TERMINAL:
+            text = f"Run {run.number} is still {words.state_word(run).lower()}."
+            self.window.messages.show_problems((Problem("window.busy", text, "Stop it first, then remove it."),))
+            return
+        self.scope.board.remove(run.id)
+        self._runs_changed()
+        self.window.messages.show_note(
+            f"Run {run.number} was removed from the list.",
+            undo=lambda: self._take_back(run.id),
+            lapse=lambda: self._forget(run.id),
+        )
+
+    def _forget(self, run: str) -> None:
+        session = self.scope.session
+        if session is None:
+            return
+        try:
+            session.forget(run)
+        except ProblemError as error:
+            self._take_back(run)
+            self._refused(error)
+
+    def _take_back(self, run: str) -> None:
+        self.scope.board.restore(run)
+        self._runs_changed()
+
+    def _runs_changed(self) -> None:
+        self.tell.progress()
+        self._show_all()
+
+    def show_curve(self, run: str, on: bool) -> None:
+        """Show or hide a run in the plots."""
+        if self.scope.card is not None:
+            self.scope.board.show(self.scope.card.id, run, on)
+            self._curves_chosen()
+
+    def pin(self, on: bool) -> None:
+        """Pin the selected run as the baseline that is always drawn."""
+        run = self.scope.run()
+        if run is not None and self.scope.card is not None:
+            self.scope.board.pin(self.scope.card.id, run.id if on else "")
+            self._curves_chosen()
+
+    # --- News ---------------------------------------------------------------------------------------------------------
+
+    def _mine(self, runs: Iterable[str]) -> set[str]:
+        return {run.id for run in self.scope.runs()} & set(runs)
+
+    def _arrived(self, new: frozenset[str]) -> None:
+        mine = self._mine(new)
+        if mine and self.scope.card is not None:
+            had = bool(self._selected())
+            self._choose()
+            if self._awaited in mine:
+                self.scope.board.choices(self.scope.card.id).selected = self._awaited
+            self.tell.table_rows()
+            self.window.bottom.table.select(self._selected())
+            if not had or self._awaited in mine:
+                self.tell.log()
+            self._awaited = "" if self._awaited in mine else self._awaited
+            self.tell.card()
+            self.curves_changed.emit()
+        self.tell.progress()
+        self.tell.queue()
+
+    def _states(self, changed: frozenset[str]) -> None:
+        mine = self._mine(changed)
+        if mine:
+            self.tell.table_rows(mine)
+            self.tell.card()
+            self.tell.goals()
+            self.tell.cost()
+            self.tell.log()
+            self.curves_changed.emit()
+            self.points.emit(frozenset(mine))
+        self.tell.progress()
+        self.tell.queue()
+
+    def _points(self, changed: frozenset[str]) -> None:
+        mine = self._mine(changed)
+        self._dirty |= mine
+        if mine:
+            self.points.emit(frozenset(mine))
+
+    def _link(self) -> None:
+        self.tell.link()
+        self.tell.card()
+        self.tell.table_rows()
+
+    def _ticked(self) -> None:
+        self._ticks += 1
+        if self._ticks % SLOW_TICKS == 0 and self._dirty:
+            dirty, self._dirty = self._dirty, set()
+            if self._selected() in dirty:
+                self.tell.card()
+                self.tell.log()
+            self.tell.table_rows(dirty)

@@ -1,0 +1,158 @@
+"""Brings what the shown runs recorded to the plots: only what is new, and the events that stand on the curves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from clew_gui.views import words
+from clew_gui.views.ports import RunLike
+from clew_shared.cards import ExerciseCard
+from clew_shared.events import Live
+from clew_shared.lifecycle import TERMINAL
+from clew_shared.params import ParamSpec, format_value
+
+if TYPE_CHECKING:
+    from clew_gui.views.plots import ConvergencePlots
+    from clew_shared.history import Column, History
+
+_CLOCK_PIECES = 400
+"""A long curve that is brought at once gets so many marks of its training clock; between them time is interpolated."""
+
+
+@dataclass
+class Cursor:
+    """What the plots already have of a run: how many points of each metric with the last step, and events."""
+
+    attempt: int = 0
+    points: dict[str, tuple[int, int]] = field(default_factory=dict)
+    live: int = 0
+    checkpoints: set[int] = field(default_factory=set)
+    clock: int = 0
+    scale: tuple[int, int] = (0, 0)
+    bad: bool = False
+
+
+class PlotFeed:
+    """Glue between run models and the plots. Cheap to call on every tick."""
+
+    def __init__(self, plots: ConvergencePlots) -> None:
+        self._plots = plots
+        self._cursors: dict[str, Cursor] = {}
+        self._card: ExerciseCard | None = None
+
+    def set_card(self, card: ExerciseCard) -> None:
+        """Another exercise: its plots, goals and expected curves."""
+        if self._card is None or self._card.id != card.id:
+            self._card = card
+            for run in tuple(self._cursors):
+                self.drop(run)
+            self._plots.set_plots(card.plots, card.goals, card.metrics)
+
+    def drop(self, run: str) -> None:
+        """Forget what was brought of a run."""
+        if self._cursors.pop(run, None) is not None:
+            self._plots.drop_run(run)
+
+    def show(self, runs: Sequence[RunLike], selected: str, pinned: str) -> None:
+        """These curves are to be seen; bring what is missing of them."""
+        from clew_gui.plotting.model import RunStyle
+
+        for run in runs:
+            self.bring(run)
+        styles = [
+            RunStyle(
+                run_id=run.id,
+                label=_label(run, self._card, run.id == pinned),
+                index=run.index,
+                selected=run.id == selected,
+                live=run.state not in TERMINAL,
+                pinned=run.id == pinned,
+                stale=run.link_stale and run.state not in TERMINAL,
+                steps=run.history.fold.steps,
+            )
+            for run in runs
+        ]
+        self._plots.set_runs(styles)
+
+    def bring(self, run: RunLike) -> None:
+        """Bring what the plots do not have yet of one run."""
+        history = run.history
+        cursor = self._cursors.get(run.id)
+        if cursor is None or cursor.attempt != history.fold.attempt or _was_cut(cursor, history):
+            self.drop(run.id)
+            cursor = self._cursors[run.id] = Cursor(attempt=history.fold.attempt)
+        self._bring_scale(run.id, cursor, history)
+        for metric in self._metrics():
+            self._bring_metric(run.id, cursor, metric, history.column(metric))
+        self._bring_clock(run.id, cursor, history)
+        self._bring_events(run.id, cursor, history)
+
+    def _metrics(self) -> Iterable[str]:
+        card = self._card
+        return dict.fromkeys(name for plot in card.plots for name in plot.metrics) if card is not None else ()
+
+    def _bring_scale(self, run: str, cursor: Cursor, history: History) -> None:
+        schema = history.schema
+        scale = (schema.batch_size, schema.samples_per_epoch) if schema is not None else (0, 0)
+        if scale != cursor.scale:
+            cursor.scale = scale
+            self._plots.set_scale(run, *scale)
+
+    def _bring_metric(self, run: str, cursor: Cursor, metric: str, column: Column) -> None:
+        have, _ = cursor.points.get(metric, (0, -1))
+        number = len(column.steps)
+        if number > have:
+            self._plots.append(run, metric, column.steps[have:], column.values[have:], column.values.dtype)
+            cursor.points[metric] = (number, int(column.steps[-1]))
+
+    def _bring_clock(self, run: str, cursor: Cursor, history: History) -> None:
+        """The training clock, from the longest per-step metric: one mark for each stretch that is new."""
+        longest = max((history.column(name) for name in self._metrics()), key=lambda c: len(c.steps), default=None)
+        if longest is None or len(longest.steps) <= cursor.clock:
+            return
+        steps, clock, number = longest.steps, longest.clock, len(longest.steps)
+        wall = history.fold.updated
+        size = max(1, (number - cursor.clock) // _CLOCK_PIECES)
+        for start in range(cursor.clock, number, size):
+            end = min(start + size, number)
+            before = float(clock[start - 1]) if start else max(0.0, float(2 * clock[0] - clock[min(1, number - 1)]))
+            first, last = int(steps[start]), int(steps[end - 1])
+            at = wall - (float(clock[-1]) - float(clock[end - 1])) if wall else 0.0
+            seconds = float(clock[end - 1]) - before
+            self._plots.add_clock(run, first, last - first + 1, float(clock[end - 1]), seconds, at)
+        cursor.clock = number
+
+    def _bring_events(self, run: str, cursor: Cursor, history: History) -> None:
+        for event in history.live[cursor.live :]:
+            self._plots.add_event(run, event.step, live_words(self._card, event))
+        cursor.live = len(history.live)
+        for step in sorted(set(history.checkpoints) - cursor.checkpoints):
+            if step < (history.fold.steps or step + 1):  # one at the end is told by the state
+                self._plots.add_event(run, step, "Checkpoint")
+            cursor.checkpoints.add(step)
+        if history.first_nonfinite and not cursor.bad:
+            cursor.bad = True
+            self._plots.mark_nonfinite(run, min(history.first_nonfinite.values()))
+
+
+def _was_cut(cursor: Cursor, history: History) -> bool:
+    """Whether points that were brought are no longer there: a later attempt replaced them."""
+    for metric, (have, last) in cursor.points.items():
+        steps = history.column(metric).steps
+        if len(steps) < have or int(steps[have - 1]) != last:
+            return True
+    return len(history.live) < cursor.live
+
+
+def live_words(card: ExerciseCard | None, event: Live) -> str:
+    """A live change as a short sentence: "Learning rate 0.05 from here"."""
+    spec: ParamSpec | None = next((s for s in card.params if s.name == event.name), None) if card is not None else None
+    name = spec.label if spec is not None else event.name.replace("_", " ").capitalize()
+    return f"{name} {format_value(event.value)} from here"
+
+
+def _label(run: RunLike, card: ExerciseCard | None, pinned: bool) -> str:
+    title = words.run_title(run, card)
+    return f"{title}, baseline" if pinned else title

@@ -1,0 +1,195 @@
+"""The settings of the next run as a form, made from an exercise's ``ParamSpec`` data alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QWidget
+
+from clew_gui.views.fields import Editor, make_editor
+from clew_gui.views.parts import IconButton, Look, label, set_role
+from clew_gui.views.theme import font
+from clew_gui.views.words import shown, value_words
+from clew_shared.params import ParamSpec, Value, convert
+from clew_shared.problem import Problem
+
+LABEL_WIDTH = 104
+
+
+class FormRow:
+    """Label, field, reset arrow and the sentence of an error, for one hyperparameter."""
+
+    def __init__(self, look: Look, spec: ParamSpec) -> None:
+        self.spec = spec
+        self.editor: Editor = make_editor(spec)
+        self.value: Value = spec.default
+        self.problem: Problem | None = None
+        self.visible = True
+        self.label = label(spec.label)
+        self.label.setWordWrap(True)
+        self.unit = label(spec.unit, "caption", "3")
+        self.reset = IconButton(look, "reset", f"Reset {spec.label}", size=14)
+        self.error = label("", "caption", "bad", wrap=True)
+        self._dress()
+
+    def _dress(self) -> None:
+        field, spec = self.editor.widget(), self.spec
+        self.label.setBuddy(field)
+        field.setAccessibleName(spec.label)
+        field.setAccessibleDescription(spec.help)
+        field.setObjectName(f"field.{spec.name}")
+        slides = f"On the slides: {value_words(spec, spec.default)}."
+        field.setToolTip(f"{spec.help} {slides}".strip())
+        self.label.setToolTip(field.toolTip())
+        self.reset.setFixedSize(22, 22)
+        self.reset.setToolTip(f"Back to the slides' value: {value_words(spec, spec.default)}")
+        policy = self.reset.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)
+        self.reset.setSizePolicy(policy)
+        self.reset.hide()
+        self.error.hide()
+
+    def read(self) -> None:
+        """Take the value from the field and check it."""
+        self.value, self.problem = convert(self.spec, self.editor.raw())
+
+    def show_state(self) -> None:
+        """Strong label and reset arrow when changed, red outline and a sentence when wrong."""
+        changed = self.visible and (self.problem is not None or self.value != self.spec.default)
+        self.label.setFont(font("strong" if changed else "body"))
+        self.reset.setVisible(changed)
+        set_role(self.editor.widget(), "bad" if self.problem is not None else "", "state")
+        text = _short(self.problem, self.spec) if self.problem is not None else ""
+        self.error.setText(text)
+        self.error.setVisible(bool(text) and self.visible)
+
+    def show_row(self, visible: bool) -> None:
+        """A field that does not matter with the other values is not there."""
+        self.visible = visible
+        for widget in (self.label, self.editor.widget()):
+            widget.setVisible(visible)
+        self.unit.setVisible(visible and bool(self.spec.unit))
+
+
+def _short(found: Problem, spec: ParamSpec) -> str:
+    """The problem without the field's name, which stands beside it."""
+    text = found.text.removeprefix(f"{spec.label} ({spec.name}): ")
+    return text[:1].upper() + text[1:]
+
+
+class ParamForm(QWidget):
+    """Rows in groups. ``changed`` is emitted after any change, when values and problems are up to date."""
+
+    changed = Signal()
+
+    def __init__(self, look: Look, specs: Sequence[ParamSpec]) -> None:
+        super().__init__()
+        self.setObjectName("panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._rows = {spec.name: FormRow(look, spec) for spec in specs}
+        self._heads: list[tuple[QLabel, tuple[str, ...]]] = []
+        self._quiet = False
+        self.setFont(font())
+        self._build(_groups(specs))
+        for form_row in self._rows.values():
+            form_row.editor.set_value(form_row.spec.default)
+            form_row.editor.edited.connect(self._edited)
+            form_row.reset.clicked.connect(lambda _checked=False, r=form_row: r.editor.set_value(r.spec.default))
+        self._edited()
+
+    def _build(self, groups: Mapping[str, Sequence[ParamSpec]]) -> None:
+        grid = QGridLayout(self)
+        grid.setContentsMargins(16, 2, 12, 4)
+        grid.setHorizontalSpacing(6)
+        grid.setVerticalSpacing(6)
+        grid.setColumnMinimumWidth(0, LABEL_WIDTH)
+        grid.setColumnStretch(1, 1)
+        line = 0
+        for title, specs in groups.items():
+            head = label(title, "section", "2")
+            head.setContentsMargins(0, 4 if line else 0, 0, 0)
+            grid.addWidget(head, line, 0, 1, 4)
+            self._heads.append((head, tuple(spec.name for spec in specs)))
+            line += 1
+            for spec in specs:
+                line = self._add(grid, line, self._rows[spec.name])
+
+    def _add(self, grid: QGridLayout, line: int, form_row: FormRow) -> int:
+        form_row.label.setFixedWidth(LABEL_WIDTH)
+        form_row.label.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
+        grid.addWidget(form_row.label, line, 0)
+        grid.addWidget(form_row.editor.widget(), line, 1)
+        if form_row.spec.unit:
+            grid.addWidget(form_row.unit, line, 2)
+        grid.addWidget(form_row.reset, line, 3)
+        grid.addWidget(form_row.error, line + 1, 0, 1, 4)
+        return line + 2
+
+    def sizeHint(self) -> QSize:
+        """Never wider than the panel it scrolls in."""
+        return QSize(240, super().sizeHint().height())
+
+    def row(self, name: str) -> FormRow:
+        """The row of one hyperparameter."""
+        return self._rows[name]
+
+    def values(self) -> dict[str, Value]:
+        """The values that matter, typed; wrong ones stand at their default (see ``problems``)."""
+        return {name: form_row.value for name, form_row in self._rows.items() if form_row.visible}
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong in visible fields."""
+        return tuple(r.problem for r in self._rows.values() if r.visible and r.problem is not None)
+
+    def set_values(self, values: Mapping[str, Value]) -> None:
+        """Show these values; names that are missing go to their default."""
+        self._quiet = True
+        for name, form_row in self._rows.items():
+            form_row.editor.set_value(values.get(name, form_row.spec.default))
+        self._quiet = False
+        self._edited()
+
+    def show_problems(self, problems: Iterable[Problem]) -> None:
+        """Put problems that came from elsewhere under their fields."""
+        for found in problems:
+            if found.where in self._rows:
+                self._rows[found.where].problem = found
+                self._rows[found.where].show_state()
+
+    def focus_first_problem(self) -> None:
+        """Put the cursor where something is wrong."""
+        for form_row in self._rows.values():
+            if form_row.visible and form_row.problem is not None:
+                form_row.editor.widget().setFocus()
+                return
+
+    def _edited(self) -> None:
+        if self._quiet:
+            return
+        for form_row in self._rows.values():
+            form_row.read()
+        raw = {name: form_row.value for name, form_row in self._rows.items()}
+        for form_row in self._rows.values():
+            visible = _visible(form_row.spec, raw, self._rows)
+            form_row.show_row(visible)
+            form_row.show_state()
+        for head, names in self._heads:
+            head.setVisible(any(self._rows[name].visible for name in names))
+        self.changed.emit()
+
+
+def _visible(spec: ParamSpec, values: Mapping[str, object], rows: Mapping[str, FormRow]) -> bool:
+    """A field is there when its condition holds and the field it depends on is there as well."""
+    if not shown(spec, values):
+        return False
+    parent = rows.get(spec.shown_when.name) if spec.shown_when is not None else None
+    return parent is None or _visible(parent.spec, values, rows)
+
+
+def _groups(specs: Sequence[ParamSpec]) -> dict[str, list[ParamSpec]]:
+    """Specs by group, groups in the order of their first member."""
+    groups: dict[str, list[ParamSpec]] = {}
+    for spec in specs:
+        groups.setdefault(spec.group, []).append(spec)
+    return groups

@@ -1,0 +1,131 @@
+"""The strip under the top bar: what went wrong, why, what to do now; can be copied. Also notes with an undo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFrame, QWidget
+
+from clew_gui.views.parts import Button, Glyph, IconButton, Look, column, label, row
+from clew_gui.views.parts import set_role as set_property
+from clew_shared.problem import Problem
+
+NOTE_MS = 10_000
+_MOST = 50
+
+
+class MessageBar(QWidget):
+    """One message at a time, the newest first; older ones come back when it is dismissed."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self._problems: list[Problem] = []
+        self._undo: Callable[[], None] | None = None
+        self._lapse: Callable[[], None] | None = None
+        self._glyph = Glyph(look, "s_failed", "bad", 16)
+        self._text = label("", "strong", wrap=True)
+        self._hint = label("", "body", "2", wrap=True)
+        self._count = label("", "caption", "3")
+        self._undo_button = Button(look, "Undo", "quiet", "reset", "Take it back (Ctrl+Z)")
+        self._undo_button.clicked.connect(self.undo)
+        self._copy = IconButton(look, "copy", "Copy the message")
+        self._copy.clicked.connect(self.copy)
+        self._close = IconButton(look, "cross", "Dismiss the message", size=14)
+        self._close.clicked.connect(self.dismiss)
+        texts = column(self._text, self._hint, gap=2)
+        inner = row(
+            self._glyph, texts, self._count, self._undo_button, self._copy, self._close, gap=10, margins=(14, 6, 8, 6)
+        )
+        inner.setStretch(1, 1)
+        self._box = QFrame()
+        self._box.setLayout(inner)
+        column(self._box, margins=(16, 8, 16, 0), parent=self)
+        self._timer = QTimer(self)
+        self._timer.setObjectName("message lapse")
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self.lapse)
+        self.hide()
+
+    # --- Problems -----------------------------------------------------------------------------------------------------
+
+    def show_problems(self, problems: tuple[Problem, ...]) -> None:
+        """Add problems; the same one twice in a row is shown once."""
+        for found in problems:
+            if not self._problems or self._problems[-1] != found:
+                self._problems.append(found)
+        del self._problems[:-_MOST]
+        self._show()
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What is waiting to be read, newest last."""
+        return tuple(self._problems)
+
+    def _show(self) -> None:
+        if not self._problems:
+            self.setVisible(self._undo is not None)
+            return
+        self.lapse()
+        now = self._problems[-1]
+        more = len(self._problems) - 1
+        self._dress("badNote", "s_failed", "bad", now.text, now.hint)
+        self._count.setText(f"{more} more" if more else "")
+        self._undo_button.hide()
+        self._copy.show()
+        self.show()
+
+    def _dress(self, role: str, glyph: str, tone: str, text: str, hint: str) -> None:
+        set_property(self._box, role)
+        self._glyph.set_glyph(glyph, tone)
+        self._text.setText(text)
+        self._hint.setText(hint)
+        self._hint.setVisible(bool(hint))
+        self._count.setText("")
+        self.setAccessibleName(f"Message: {text} {hint}".strip())
+
+    def copy(self) -> None:
+        """The message as text, with its code, to the clipboard."""
+        now = self._problems[-1] if self._problems else None
+        if now is not None:
+            parts = [now.text, now.hint, f"({now.code}{', ' + now.where if now.where else ''})"]
+            QGuiApplication.clipboard().setText("\n".join(part for part in parts if part))
+
+    def dismiss(self) -> None:
+        """Read; the one before it comes back."""
+        if self._undo is not None or self._lapse is not None:
+            self.lapse()
+        elif self._problems:
+            self._problems.pop()
+        self._show()
+
+    # --- Notes --------------------------------------------------------------------------------------------------------
+
+    def show_note(
+        self, text: str, hint: str = "", undo: Callable[[], None] | None = None, lapse: Callable[[], None] | None = None
+    ) -> None:
+        """A sentence that goes away by itself. ``lapse`` is called when it does without an ``undo``."""
+        self.lapse()
+        self._undo, self._lapse = undo, lapse
+        self._dress("note", "info", "accent", text, hint)
+        self._undo_button.setVisible(undo is not None)
+        self._copy.hide()
+        self.show()
+        self._timer.start(NOTE_MS)
+
+    def undo(self) -> None:
+        """Take back what the note is about."""
+        undo, self._undo, self._lapse = self._undo, None, None
+        self._timer.stop()
+        if undo is not None:
+            undo()
+        self._show()
+
+    def lapse(self) -> None:
+        """The time to take it back is over."""
+        lapse, self._undo, self._lapse = self._lapse, None, None
+        self._timer.stop()
+        if lapse is not None:
+            lapse()
+        if not self._problems:
+            self.hide()

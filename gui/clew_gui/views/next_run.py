@@ -1,0 +1,325 @@
+"""The right panel: what the next run will be, what it will cost, and the one Run button."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import QFileDialog, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from clew_gui.views.fields import NumberEdit, choose_quietly, combo
+from clew_gui.views.form import LABEL_WIDTH, ParamForm
+from clew_gui.views.parts import Button, Elided, IconButton, Look, column, label, line, panel, row, set_role
+from clew_gui.views.words import data_name, preset_values
+from clew_shared.cards import ExerciseCard
+from clew_shared.params import ParamSpec, Value, convert
+from clew_shared.problem import Problem
+from clew_shared.spec import RunSpec
+
+OWN = "own"
+SLIDES = "slides"
+FILE = "file"
+SEED = ParamSpec(
+    name="seed",
+    kind="int",
+    label="Seed",
+    default=1,
+    ge=0,
+    lt=2**31,
+    help="The same seed gives the same run, bit for bit.",
+)
+
+
+class NextRun(QWidget):
+    """Form, presets, data, seed, cost and Run. Emits the spec to start; knows no session."""
+
+    run_asked = Signal(RunSpec)
+    code_asked = Signal()
+    edited = Signal()
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setObjectName("panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._look = look
+        self._card: ExerciseCard | None = None
+        self._refusal = ""
+        self._drafts: dict[str, RunSpec] = {}
+        self._names: dict[str, QLabel] = {}
+        self.form = ParamForm(look, ())
+        self._make_controls()
+        self._make_layout()
+
+    # --- Building -----------------------------------------------------------------------------------------------------
+
+    def _make_controls(self) -> None:
+        look = self._look
+        self.slides = Button(
+            look, "Slides' values", "quiet", "reset", "Put every field back to the value on the slides"
+        )
+        self.slides.clicked.connect(lambda: self._use_preset(SLIDES))
+        self.preset = combo([], "Preset")
+        self.preset.setToolTip("Named sets of values for this exercise")
+        self.preset.activated.connect(lambda _index: self._use_preset(str(self.preset.currentData())))
+        self.data = combo([], "Data set")
+        self.data.activated.connect(lambda _index: self._data_chosen())
+        self.own_file = Elided("", "caption", "2")
+        self.seed = NumberEdit(SEED)
+        self.seed.setAccessibleName("Seed")
+        self.seed.setToolTip(SEED.help)
+        self.seed.edited.connect(self._changed)
+        self.seed_reset = IconButton(look, "reset", "Reset Seed", "Back to seed 1", size=14)
+        self.seed_reset.setFixedSize(22, 22)
+        self.seed_reset.clicked.connect(lambda: self.seed.set_value(1))
+        self.cost = Elided("", "strong")
+        self.cost2 = label("Nothing leaves this computer.", "caption", "2", wrap=True)
+        self.run = Button(look, "Run on this computer", "primary", "play", "Run with these values (Ctrl+Enter)")
+        self.run.clicked.connect(self.ask_run)
+        self.code = Button(look, "Code", "quiet", "code", "Show the very file that runs (Ctrl+U)")
+        self.code.clicked.connect(self.code_asked)
+
+    def _make_layout(self) -> None:
+        self._area = QScrollArea()
+        self._area.setWidgetResizable(True)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._inner = panel()
+        self._inner_box: QVBoxLayout = column(gap=0, parent=self._inner)
+        self._top = self._grid_of((("Preset", self.preset, None),))
+        self._where_head = label("Where and what", "section", "2")
+        self._where_head.setContentsMargins(16, 8, 0, 2)
+        site = label("This computer")
+        self._low = self._grid_of(
+            (
+                ("Data set", self.data, None),
+                ("File", self.own_file, None),
+                ("Seed", self.seed, self.seed_reset),
+                ("Site", site, None),
+            )
+        )
+        self.seed_error = label("", "caption", "bad", wrap=True)
+        self.seed_error.setContentsMargins(16, 0, 16, 0)
+        self.seed_error.hide()
+        for widget in (self._top, self.form, self._where_head, self._low, self.seed_error):
+            self._inner_box.addWidget(widget)
+        self._inner_box.addStretch(1)
+        self._area.setWidget(self._inner)
+        head = row(label("Next run", "subtitle"), None, self.slides, margins=(16, 10, 10, 4))
+        foot = column(self.cost, self.cost2, 4, self.run, row(None, self.code, gap=0), gap=3, margins=(16, 12, 16, 8))
+        column(head, self._area, line(), foot, gap=0, parent=self).setStretchFactor(self._area, 1)
+
+    def _grid_of(self, rows: tuple[tuple[str, QWidget, QWidget | None], ...]) -> QWidget:
+        area = panel()
+        grid = QGridLayout(area)
+        grid.setContentsMargins(16, 2, 12, 2)
+        grid.setHorizontalSpacing(6)
+        grid.setVerticalSpacing(6)
+        grid.setColumnMinimumWidth(0, LABEL_WIDTH)
+        grid.setColumnMinimumWidth(2, 22)
+        grid.setColumnStretch(1, 1)
+        for number, (name, field, extra) in enumerate(rows):
+            self._names[name] = text = label(name)
+            text.setBuddy(field)
+            text.setFixedWidth(LABEL_WIDTH)
+            grid.addWidget(text, number, 0)
+            grid.addWidget(field, number, 1)
+            if extra is not None:
+                grid.addWidget(extra, number, 2)
+        return area
+
+    # --- What stands there --------------------------------------------------------------------------------------------
+
+    def set_card(self, card: ExerciseCard) -> None:
+        """Show the form of another exercise; what was typed for it before is still there."""
+        if self._card is not None:
+            self._drafts[self._card.id] = self.spec()
+        self._card = card
+        self._replace_form(card)
+        self._fill_choices(card)
+        draft = self._drafts.get(card.id)
+        if draft is not None:
+            self.show_spec(draft)
+        else:
+            self._use_preset(SLIDES)
+
+    def _replace_form(self, card: ExerciseCard) -> None:
+        old, self.form = self.form, ParamForm(self._look, card.params)
+        self._inner_box.replaceWidget(old, self.form)
+        old.hide()
+        old.deleteLater()
+        self.form.changed.connect(self._changed)
+        QWidget.setTabOrder(self.preset, self._first_field())
+
+    def _first_field(self) -> QWidget:
+        card = self._card
+        return self.form.row(card.params[0].name).editor.widget() if card is not None and card.params else self.data
+
+    def _fill_choices(self, card: ExerciseCard) -> None:
+        self.preset.clear()
+        self.preset.addItem("Slides' values", SLIDES)
+        for preset in card.presets:
+            if preset.values or preset.data:
+                self.preset.addItem(preset.title, preset.name)
+                self.preset.setItemData(self.preset.count() - 1, preset.help, Qt.ItemDataRole.ToolTipRole)
+        self.preset.addItem("Own values", OWN)
+        self.data.clear()
+        for name in card.datasets:
+            self.data.addItem(data_name(name), name)
+        if card.datasets:
+            self.data.addItem("Own file…", FILE)
+        self._show_data_rows(bool(card.datasets))
+
+    def _show_data_rows(self, needed: bool) -> None:
+        self._names["Data set"].setVisible(needed)
+        self.data.setVisible(needed)
+        self._show_own_file("")
+
+    def _show_own_file(self, path: str) -> None:
+        self.own_file.setVisible(bool(path))
+        self.own_file.set_text(path)
+        self._names["File"].setVisible(bool(path))
+
+    def spec(self) -> RunSpec:
+        """What would run, without a run id; wrong fields stand at their default."""
+        card = self._card
+        seed, _ = convert(SEED, self.seed.raw())
+        return RunSpec(
+            exercise=card.id if card is not None else "",
+            preset=self._preset_name(),
+            seed=seed if isinstance(seed, int) else 1,
+            data=self._data_value(),
+            source_hash=card.source_hash if card is not None else "",
+            params=self.form.values(),
+        )
+
+    def _preset_name(self) -> str:
+        key = str(self.preset.currentData())
+        return "" if key in (OWN, SLIDES) else key
+
+    def _data_value(self) -> str:
+        key = self.data.currentData()
+        if key == FILE:
+            return self.own_file.whole()
+        return "" if key is None else str(key)
+
+    def show_spec(self, spec: RunSpec) -> None:
+        """Show the values of a run, to start it again or to change one thing."""
+        self.form.set_values(spec.params)
+        self.seed.set_value(spec.seed)
+        self._show_data(spec.data)
+        self._changed()
+
+    def _show_data(self, name: str) -> None:
+        known = self.data.findData(name) >= 0
+        if name and not known and self.data.count():
+            choose_quietly(self.data, FILE)
+            self._show_own_file(name)
+        else:
+            choose_quietly(self.data, name)
+            self._show_own_file("")
+
+    def _use_preset(self, key: str) -> None:
+        card = self._card
+        if card is None or key == OWN:
+            self._changed()
+            return
+        found = next((preset for preset in card.presets if preset.name == key), None)
+        self.form.set_values(preset_values(card, key))
+        if found is not None and found.data:
+            self._show_data(found.data)
+        elif key == SLIDES and card.datasets:
+            self._show_data(card.datasets[0])
+        if found is not None and found.seed is not None:
+            self.seed.set_value(found.seed)
+        elif key == SLIDES:
+            self.seed.set_value(1)
+        self._changed()
+
+    def _data_chosen(self) -> None:
+        if self.data.currentData() != FILE:
+            self._show_own_file("")
+            self._changed()
+            return
+        dialog = QFileDialog(self, "Choose a data file", "", "Data (*.npz *.gz *.pkl.gz *ubyte*);;All files (*)")
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(self.use_file)
+        dialog.rejected.connect(self._no_file)
+        dialog.open()
+
+    def use_file(self, path: str) -> None:
+        """Take a file of one's own as data."""
+        choose_quietly(self.data, FILE)
+        self._show_own_file(path)
+        self._changed()
+
+    def _no_file(self) -> None:
+        if not self.own_file.whole():
+            self.data.setCurrentIndex(0)
+        self._changed()
+
+    # --- Checking -----------------------------------------------------------------------------------------------------
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What keeps this from running, field by field."""
+        _, found = convert(SEED, self.seed.raw())
+        return self.form.problems() + (() if found is None else (found,))
+
+    def refuse(self, reason: str) -> None:
+        """Nothing can run now, for this reason; empty when it can."""
+        self._refusal = reason
+        self._changed()
+
+    def _changed(self) -> None:
+        seed, found = convert(SEED, self.seed.raw())
+        set_role(self.seed, "bad" if found is not None else "", "state")
+        self.seed_error.setText("" if found is None else found.text.removeprefix("Seed (seed): ").capitalize())
+        self.seed_error.setVisible(found is not None)
+        self.seed_reset.setVisible(found is not None or seed != 1)
+        self._recognise_preset()
+        wrong = self.problems()
+        reason = self._refusal or _why_not(wrong)
+        self.run.allow(not reason, reason)
+        self.edited.emit()
+
+    def _recognise_preset(self) -> None:
+        card = self._card
+        if card is None:
+            return
+        current = str(self.preset.currentData())
+        names = [current, SLIDES, *(preset.name for preset in card.presets)]
+        values = self.form.values()
+        match = next((name for name in names if name != OWN and self._is_preset(card, name, values)), OWN)
+        if match != OWN and self.preset.findData(match) < 0:
+            match = SLIDES
+        choose_quietly(self.preset, match)
+        self.slides.setEnabled(match != SLIDES)
+
+    def _is_preset(self, card: ExerciseCard, name: str, values: Mapping[str, Value]) -> bool:
+        wanted = preset_values(card, name)
+        same = all(wanted.get(key) == value for key, value in values.items()) and not self.form.problems()
+        found = next((preset for preset in card.presets if preset.name == name), None)
+        return same and (found is None or not found.data or found.data == self._data_value())
+
+    def ask_run(self) -> None:
+        """Start it, or go to the field that is wrong."""
+        if self.run.isEnabled() and self._card is not None:
+            self.run_asked.emit(self.spec())
+        elif self.form.problems():
+            self.form.focus_first_problem()
+
+    def show_cost(self, first: str, second: str) -> None:
+        """Time first, then what it uses."""
+        self.cost.set_text(first)
+        self.cost2.setText(second)
+
+    def shortcut_text(self) -> str:
+        """How Run is pressed from the keyboard."""
+        return QKeySequence("Ctrl+Return").toString(QKeySequence.SequenceFormat.NativeText)
+
+
+def _why_not(problems: tuple[Problem, ...]) -> str:
+    if not problems:
+        return ""
+    return problems[0].text if len(problems) == 1 else f"{len(problems)} fields need another value: {problems[0].text}"

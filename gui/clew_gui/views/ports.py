@@ -1,0 +1,141 @@
+"""What the window needs of a session: a live one, a recorded one for pictures, and a fake one in tests all fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from clew_shared.lifecycle import RunState
+from clew_shared.problem import Problem
+from clew_shared.spec import RunSpec
+
+if TYPE_CHECKING:
+    from clew_shared.history import History
+
+
+class RunLike(Protocol):
+    """One run as the viewer knows it."""
+
+    @property
+    def id(self) -> str:
+        """Its UUID."""
+
+    @property
+    def number(self) -> int:
+        """1, 2, …; kept for good."""
+
+    @property
+    def index(self) -> int:
+        """Which curve style it has."""
+
+    @property
+    def spec(self) -> RunSpec:
+        """What was asked for."""
+
+    @property
+    def history(self) -> History:
+        """What its journal says so far."""
+
+    @property
+    def state(self) -> RunState:
+        """Where it stands."""
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+
+    @property
+    def link_stale(self) -> bool:
+        """Whether the link to it is silent."""
+
+    @property
+    def catching_up(self) -> float | None:
+        """Share of the journal that is here, 0 to 1, while an old part is still being fetched."""
+
+    @property
+    def folder(self) -> Path:
+        """The viewer's own copy of its journal."""
+
+    @property
+    def where(self) -> str:
+        """The machine it runs on, in words."""
+
+
+class LinkLike(Protocol):
+    """How the link to the agent is."""
+
+    @property
+    def state(self) -> object:
+        """OFFLINE, CONNECTING, LIVE, STALE or REFUSED (a string enum)."""
+
+    @property
+    def since(self) -> float:
+        """Wall clock of the last change."""
+
+    @property
+    def text(self) -> str:
+        """The state in words."""
+
+
+class ChangesLike(Protocol):
+    """What one tick brought."""
+
+    @property
+    def points(self) -> frozenset[str]:
+        """Runs with new values to draw."""
+
+    @property
+    def states(self) -> frozenset[str]:
+        """Runs whose state changed."""
+
+    @property
+    def new(self) -> frozenset[str]:
+        """Runs seen for the first time."""
+
+    @property
+    def link(self) -> bool:
+        """Whether the link's state changed."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Refusals to show."""
+
+
+class SessionLike(Protocol):
+    """The calls the window makes. None of them may block."""
+
+    @property
+    def runs(self) -> Mapping[str, RunLike]:
+        """All runs by id."""
+
+    @property
+    def link(self) -> LinkLike:
+        """The link to this computer's agent."""
+
+    def tick(self, budget: float = 0.008) -> ChangesLike:
+        """Take in what arrived, for at most ``budget`` seconds."""
+
+    def start_run(self, spec: RunSpec) -> str:
+        """Ask for a run; its id."""
+
+    def pause(self, run: str) -> None:
+        """Pause after the current block."""
+
+    def unpause(self, run: str) -> None:
+        """Go on after a pause."""
+
+    def stop(self, run: str, now: bool = False) -> None:
+        """End it, after the current block or at once."""
+
+    def set_live(self, run: str, name: str, value: float) -> None:
+        """Change a live hyperparameter."""
+
+    def continue_run(self, run: str) -> None:
+        """Go on from the last checkpoint as a new attempt."""
+
+    def forget(self, run: str) -> None:
+        """Take it out of the list for good."""
+
+    def close(self) -> None:
+        """End the link; runs go on."""

@@ -1,0 +1,121 @@
+"""Runs read from their folders, without an agent: for pictures of the window and for a computer without TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from clew_gui.views.ports import RunLike
+from clew_shared.history import History, read_run
+from clew_shared.lifecycle import RunState
+from clew_shared.problem import Problem, ProblemError, problem
+from clew_shared.runfolder import RunFolder
+from clew_shared.spec import RunSpec, read_spec
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """One run as its folder tells it."""
+
+    id: str
+    number: int
+    index: int
+    spec: RunSpec
+    history: History
+    folder: Path
+    where: str = "This computer"
+    link_stale: bool = False
+    catching_up: float | None = None
+
+    @property
+    def state(self) -> RunState:
+        """Where the journal ends."""
+        return self.history.fold.state
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+        return self.history.fold.reason
+
+
+@dataclass(frozen=True)
+class RecordedLink:
+    """There is no link."""
+
+    state: str = "OFFLINE"
+    since: float = 0.0
+    text: str = "recorded runs only"
+
+
+@dataclass(frozen=True)
+class NoChanges:
+    """Nothing ever changes."""
+
+    points: frozenset[str] = frozenset()
+    states: frozenset[str] = frozenset()
+    new: frozenset[str] = frozenset()
+    link: bool = False
+    problems: tuple[Problem, ...] = ()
+
+
+def read_folders(folders: Iterable[Path]) -> dict[str, RecordedRun]:
+    """The runs in these folders by id, numbered by when they started; folders that hold no run are left out."""
+    found = []
+    for folder in folders:
+        try:
+            found.append((read_spec(RunFolder(folder).spec), read_run(folder), folder))
+        except ProblemError:
+            continue
+    found.sort(key=lambda item: item[1].fold.first_started)
+    return {
+        (spec.run or folder.name): RecordedRun(spec.run or folder.name, n + 1, n, spec, history, folder)
+        for n, (spec, history, folder) in enumerate(found)
+    }
+
+
+class RecordedSession:
+    """A session that only looks back. Whoever wants more of it gets a sentence."""
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self.runs: Mapping[str, RunLike] = read_folders(folders)
+        self.link = RecordedLink()
+
+    def tick(self, budget: float = 0.008) -> NoChanges:
+        """Nothing arrives."""
+        del budget
+        return NoChanges()
+
+    def _refuse(self) -> ProblemError:
+        return problem("session.recorded", "These runs are recorded; no agent is there to act.", "Open the window.")
+
+    def start_run(self, spec: RunSpec) -> str:
+        """Refused."""
+        raise self._refuse()
+
+    def pause(self, run: str) -> None:
+        """Refused."""
+        raise self._refuse()
+
+    def unpause(self, run: str) -> None:
+        """Refused."""
+        raise self._refuse()
+
+    def stop(self, run: str, now: bool = False) -> None:
+        """Refused."""
+        raise self._refuse()
+
+    def set_live(self, run: str, name: str, value: float) -> None:
+        """Refused."""
+        raise self._refuse()
+
+    def continue_run(self, run: str) -> None:
+        """Refused."""
+        raise self._refuse()
+
+    def forget(self, run: str) -> None:
+        """Refused."""
+        raise self._refuse()
+
+    def close(self) -> None:
+        """Nothing to close."""

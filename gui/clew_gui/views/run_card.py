@@ -1,0 +1,152 @@
+"""The card of the selected run: its state, how far it is, when it will end, and the buttons that steer it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QAction, QKeySequence, QResizeEvent
+from PySide6.QtWidgets import QFrame, QLabel, QMenu, QProgressBar
+
+from clew_gui.views import words
+from clew_gui.views.parts import Button, Elided, Look, Pill, column, label, row, set_role
+from clew_gui.views.ports import RunLike
+from clew_shared.cards import ExerciseCard
+from clew_shared.lifecycle import TERMINAL, RunState
+
+NARROW = 640
+
+
+class RunCard(QFrame):
+    """Shows a run; the buttons say what a person wants, somebody else does it."""
+
+    pause_asked = Signal()
+    rate_asked = Signal()
+    stop_asked = Signal(bool)
+    continue_asked = Signal()
+    reuse_asked = Signal()
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("role", "card")
+        self.pill = Pill(look)
+        self.title = label("", "subtitle")
+        self.sentence = Elided("", "body", "2")
+        self._make_buttons(look)
+        self.bar = QProgressBar()
+        self.bar.setTextVisible(False)
+        self.bar.setAccessibleName("Progress of the run")
+        self.progress = label("", "strong")
+        self.speed = Elided("", "body", "2")
+        self.forecast = label("", "strong")
+        first = row(
+            self.pill, self.title, self.sentence, self.pause, self.rate, self.stop, self.reuse, self.go_on, gap=8
+        )
+        last = row(self.progress, self.speed, self.forecast, gap=8)
+        column(first, self.bar, last, gap=9, margins=(14, 12, 14, 11), parent=self)
+
+    def _make_buttons(self, look: Look) -> None:
+        self.pause = Button(look, "Pause", "", "pause", "Pause after the current block (Ctrl+P)")
+        self.pause.clicked.connect(self.pause_asked)
+        self.rate = Button(look, "Learning rate…", "", "rate", "Change it while the run goes on (Ctrl+L)")
+        self.rate.clicked.connect(self.rate_asked)
+        self.stop = Button(look, "Stop", "danger", "stop", "Stop the run")
+        menu = QMenu(self.stop)
+        menu.setToolTipsVisible(True)
+        self._stop_entry(menu, "Stop after this block, keep a checkpoint", "Ctrl+.", now=False)
+        self._stop_entry(menu, "Stop now", "Ctrl+Shift+.", now=True)
+        self.stop.setMenu(menu)
+        self.reuse = Button(look, "Use these settings", "", "reset", "Put this run's values into the form (Ctrl+E)")
+        self.reuse.clicked.connect(self.reuse_asked)
+        self.go_on = Button(look, "Continue", "", "play", "Go on from the last checkpoint")
+        self.go_on.clicked.connect(self.continue_asked)
+
+    def _stop_entry(self, menu: QMenu, text: str, keys: str, now: bool) -> None:
+        """The key stands in the text only: the same key in the Run menu acts, two would cancel each other."""
+        shown = QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText)
+        entry = QAction(f"{text}\t{shown}", menu)
+        entry.triggered.connect(lambda _checked=False: self.stop_asked.emit(now))
+        menu.addAction(entry)
+
+    def show_run(self, run: RunLike, card: ExerciseCard | None, has_live: bool) -> None:
+        """Bring everything up to date; cheap enough for every tick."""
+        word = words.state_word(run)
+        state = "Stale" if word == "Stale" else run.state.value
+        self.pill.set_state(state, "Stale" if word == "Stale" else "")
+        _text(self.title, f"Run {run.number}{', ' + run.spec.name if run.spec.name else ''}")
+        self.sentence.set_text(self._sentence(run))
+        self._show_progress(run)
+        self._show_buttons(run, has_live)
+
+    def _sentence(self, run: RunLike) -> str:
+        fold = run.history.fold
+        if run.catching_up is not None:
+            return f"catching up, {100 * run.catching_up:.0f} %"
+        if run.link_stale and run.state not in TERMINAL:
+            return "the link is silent; the run goes on and will be fetched when it answers"
+        if run.state in (RunState.RUNNING, RunState.PAUSED):
+            since = f"on {_here(run)} since {words.wall(fold.started)}" if fold.started else f"on {_here(run)}"
+            return words.join([since, run.reason])
+        if run.state in TERMINAL:
+            when = f"at {words.wall(fold.ended)}" if fold.ended else ""
+            detail = run.reason or (fold.problem.text if fold.problem is not None else "")
+            return words.join([when, detail])
+        return words.state_detail(run) or {
+            RunState.QUEUED: "waits for the run before it",
+            RunState.SUBMITTED: "sent to the agent",
+            RunState.STARTING: "the trainer starts",
+            RunState.PREPARING: "data and compiling",
+        }.get(run.state, "")
+
+    def _show_progress(self, run: RunLike) -> None:
+        history = run.history
+        fold = history.fold
+        self.bar.setRange(0, max(1, fold.steps))
+        self.bar.setValue(min(fold.step, max(1, fold.steps)))
+        finished = run.state is RunState.FINISHED
+        set_role(self.bar, "ok" if finished else "warn" if run.state is RunState.PAUSED else "")
+        of = f" of {words.count(fold.steps)}" if fold.steps else ""
+        _text(self.progress, f"Step {words.count(fold.step)}{of}")
+        speed = history.steps_per_second()
+        epochs = ""
+        if history.schema is not None:
+            schema = history.schema
+            epochs = words.epochs(fold.step, fold.steps, schema.batch_size, schema.samples_per_epoch)
+        self.speed.set_text(words.join([epochs, words.rate(speed)]))
+        running = run.state is RunState.RUNNING and not run.link_stale
+        text = words.forecast(fold.step, fold.steps, speed) if running else ""
+        if run.state in TERMINAL and fold.ended and fold.first_started:
+            text = f"Took {words.clock(fold.ended - fold.first_started)}"
+        _text(self.forecast, text)
+
+    def _show_buttons(self, run: RunLike, has_live: bool) -> None:
+        over = run.state in TERMINAL
+        steerable = run.state in (RunState.RUNNING, RunState.PAUSED) and not run.link_stale
+        paused = run.state is RunState.PAUSED
+        self.pause.setVisible(not over)
+        self.pause.set_words("Resume" if paused else "Pause")
+        self.pause.set_glyph("play" if paused else "pause")
+        silent = "The link to this run is silent" if run.link_stale else "The run does not train yet"
+        self.pause.allow(steerable, silent)
+        self.rate.setVisible(not over and has_live)
+        self.rate.allow(steerable, silent)
+        self.stop.setVisible(not over)
+        self.stop.allow(not run.link_stale, silent)
+        resumable = over and run.state is not RunState.FINISHED
+        self.go_on.setVisible(resumable)
+        self.go_on.allow(bool(run.history.checkpoints), "This run has no checkpoint to go on from")
+        self.reuse.setVisible(over)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Shorter verbs when there is little room."""
+        super().resizeEvent(event)
+        self.rate.set_words("Rate…" if self.width() < NARROW + 120 else "Learning rate…")
+        self.reuse.set_words("Reuse" if self.width() < NARROW else "Use these settings")
+
+
+def _here(run: RunLike) -> str:
+    return run.where[:1].lower() + run.where[1:] if run.where == "This computer" else run.where
+
+
+def _text(target: QLabel, text: str) -> None:
+    """Set a label's text only when it changed: every change lays the card out again."""
+    if target.text() != text:
+        target.setText(text)

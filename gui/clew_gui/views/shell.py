@@ -1,0 +1,296 @@
+"""Joins menus, buttons and dialogs to the desk, and the plots once they are loaded."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtWidgets import QApplication, QFileDialog
+
+from clew_gui.views.desk import Desk
+from clew_gui.views.dialogs import CodeDialog, LiveDialog, SettingsDialog, TextDialog
+from clew_gui.views.parts import wear
+from clew_gui.views.runs_model import COLUMNS
+from clew_gui.views.theme import DARK, LIGHT, Theme, apply, system_theme
+from clew_gui.views.window import MainWindow
+from clew_gui.views.window_state import ThemeChoice
+from clew_shared import __version__
+from clew_shared.places import Places
+from clew_shared.problem import Problem
+
+if TYPE_CHECKING:
+    from clew_gui.views.feed import PlotFeed
+    from clew_gui.views.plots import ConvergencePlots
+
+
+class Shell(QObject):
+    """Owns what is joined; the window and the desk stay ignorant of each other's callers."""
+
+    def __init__(self, app: QApplication, window: MainWindow, desk: Desk, places: Places) -> None:
+        super().__init__(window)
+        self._app, self._window, self._desk, self._places = app, window, desk, places
+        self.theme_choice: ThemeChoice = "system"
+        self.plots: ConvergencePlots | None = None
+        self.feed: PlotFeed | None = None
+        self._join_actions()
+        self._join_buttons()
+        app.styleHints().colorSchemeChanged.connect(lambda _scheme: self._system_changed())
+
+    # --- Joining ------------------------------------------------------------------------------------------------------
+
+    def _join_actions(self) -> None:
+        window, desk = self._window, self._desk
+        deeds: dict[str, Callable[[], object]] = {
+            "find": self._find,
+            "next_exercise": lambda: desk.step_exercise(1),
+            "previous_exercise": lambda: desk.step_exercise(-1),
+            "settings": self.show_settings,
+            "quit": window.close,
+            "run": window.next_run.ask_run,
+            "slides": window.next_run.slides.click,
+            "reuse": desk.reuse,
+            "pause": desk.pause_or_resume,
+            "rate": self.show_rate,
+            "stop": lambda: desk.stop(False),
+            "stop_now": lambda: desk.stop(True),
+            "continue": desk.continue_run,
+            "export_run": self.export_run,
+            "remove": desk.remove,
+            "undo": window.messages.undo,
+            "guide": lambda: window.show_tab(0),
+            "work": lambda: window.show_tab(1),
+            "copy_picture": self.copy_picture,
+            "export_plots": lambda: self.export_plots("png"),
+            "log": self._show_log,
+            "theme": self.toggle_theme,
+            "reset_layout": window.reset_layout,
+            "shortcuts": self.show_shortcuts,
+            "code": self.show_code,
+            "report": self.show_computer,
+            "about": self.show_about,
+        }
+        for name, deed in deeds.items():
+            window.actions_[name].triggered.connect(lambda _checked=False, deed=deed: deed())
+        window.actions_["show"].triggered.connect(self._show_selected)
+        window.actions_["pin"].triggered.connect(desk.pin)
+        window.actions_["log_scale"].setChecked(True)
+        window.actions_["log_scale"].triggered.connect(window.run_view.controls.log.setChecked)
+
+    def _join_buttons(self) -> None:
+        window, desk = self._window, self._desk
+        window.top.site_asked.connect(self.show_computer)
+        window.top.theme_asked.connect(self.toggle_theme)
+        window.top.settings_asked.connect(self.show_settings)
+        window.guide.code_asked.connect(self.show_code)
+        window.next_run.code_asked.connect(self.show_code)
+        window.run_view.hello.guide_asked.connect(lambda: window.show_tab(0))
+        window.bottom.export_asked.connect(self.export_table)
+        window.bottom.table.remove_asked.connect(desk.remove)
+        card = window.run_view.card
+        card.pause_asked.connect(desk.pause_or_resume)
+        card.rate_asked.connect(self.show_rate)
+        card.stop_asked.connect(desk.stop)
+        card.continue_asked.connect(desk.continue_run)
+        card.reuse_asked.connect(desk.reuse)
+
+    def _find(self) -> None:
+        self._window.fold("lab", False)
+        self._window.lab.search.setFocus()
+        self._window.lab.search.selectAll()
+
+    def _show_log(self) -> None:
+        self._window.fold("runs", False)
+        self._window.bottom.show_log()
+
+    def _show_selected(self, on: bool) -> None:
+        run = self._desk.scope.run()
+        if run is not None:
+            self._desk.show_curve(run.id, on)
+
+    # --- The plots ----------------------------------------------------------------------------------------------------
+
+    def put_plots(self, plots: ConvergencePlots, feed: PlotFeed) -> None:
+        """The plots are loaded: show them and keep them fed."""
+        window, desk = self._window, self._desk
+        self.plots, self.feed = plots, feed
+        window.run_view.put_plots(plots)
+        controls = window.run_view.controls
+        controls.unit_chosen.connect(plots.set_unit)
+        controls.log_toggled.connect(plots.set_log_y)
+        controls.log_toggled.connect(window.actions_["log_scale"].setChecked)
+        controls.smoothing_moved.connect(self._smooth)
+        controls.copy_asked.connect(self.copy_picture)
+        controls.export_asked.connect(self.export_plots)
+        plots.set_log_y(controls.log.isChecked())
+        self._smooth(controls.smoothing.value() / 100)
+        plots.run_clicked.connect(desk.select)
+        plots.failed.connect(lambda trouble: window.messages.show_problems((trouble,)))
+        plots.saved.connect(lambda path: window.messages.show_note(f"Written: {path}"))
+        desk.curves_changed.connect(self._show_curves)
+        desk.points.connect(self._bring)
+        self._show_curves()
+
+    def _smooth(self, amount: float) -> None:
+        if self.plots is not None:
+            self.plots.set_smoothing(amount)
+            slider = self._window.run_view.controls.smoothing
+            slider.setToolTip(f"{self.plots.smoothing_text()}. The raw curve stays faint behind.")
+
+    def _show_curves(self) -> None:
+        scope, feed = self._desk.scope, self.feed
+        if feed is None or scope.card is None:
+            return
+        feed.set_card(scope.card)
+        wanted = set(scope.shown())
+        selected = scope.run()
+        runs = [run for run in scope.runs() if run.id in wanted]
+        feed.show(runs, selected.id if selected is not None else "", scope.pinned())
+        if runs and self.plots is not None:
+            self._window.run_view.controls.set_scales(self.plots.knows("images"))
+
+    def _bring(self, changed: frozenset[str]) -> None:
+        scope, feed = self._desk.scope, self.feed
+        if feed is None:
+            return
+        wanted = set(scope.shown()) & changed
+        for run in scope.runs():
+            if run.id in wanted:
+                feed.bring(run)
+
+    def copy_picture(self) -> None:
+        """The plots to the clipboard."""
+        if self.plots is not None:
+            self.plots.copy_picture()
+            self._window.messages.show_note("The plots were copied as a picture.")
+
+    def export_plots(self, kind: str) -> None:
+        """The plots to a file that a person names."""
+        if self.plots is not None:
+            self.plots.export(kind)
+
+    # --- Files --------------------------------------------------------------------------------------------------------
+
+    def _ask_file(self, title: str, name: str, write: Callable[[Path], None]) -> None:
+        dialog = QFileDialog(self._window, title, "", "Values (*.csv)")
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix("csv")
+        dialog.selectFile(name)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(lambda path: self._write(Path(path), write))
+        dialog.open()
+
+    def _write(self, path: Path, write: Callable[[Path], None]) -> None:
+        try:
+            write(path)
+        except OSError as error:
+            text = f"{path} could not be written: {error.strerror or error}."
+            hint = "Choose a folder with room that you may write to."
+            self._window.messages.show_problems((Problem("window.export", text, hint, str(path)),))
+        else:
+            self._window.messages.show_note(f"Written: {path}")
+
+    def export_table(self) -> None:
+        """The runs table as CSV."""
+        card = self._desk.scope.card
+        self._ask_file("Export the runs table", f"{card.id if card is not None else 'runs'}.csv", self.write_table)
+
+    def write_table(self, path: Path) -> None:
+        """Write the runs table as shown; raises OSError."""
+        with path.open("w", encoding="utf-8", newline="") as file:
+            out = csv.writer(file, lineterminator="\n")
+            out.writerow([column.title for column in COLUMNS])
+            for row in self._window.bottom.model.rows():
+                out.writerow([column.text(row) for column in COLUMNS])
+
+    def export_run(self) -> None:
+        """Every recorded value of the selected run as CSV."""
+        run = self._desk.scope.run()
+        if run is None:
+            return
+        history = run.history
+
+        def write(path: Path) -> None:
+            from clew_gui.plotting.table import Extract, write_csv
+
+            names = [name for name in history.metrics if len(history.column(name).steps)]
+            columns = [(name, history.column(name), history.wall(name)) for name in names]
+            write_csv(path, [Extract(run.id, n, c.steps.astype(float), c.values, w) for n, c, w in columns])
+
+        self._ask_file("Export the run's values", f"run-{run.number}.csv", write)
+
+    # --- Dialogs ------------------------------------------------------------------------------------------------------
+
+    def show_code(self) -> None:
+        """The very file that runs."""
+        card = self._desk.scope.card
+        if card is not None and card.source:
+            CodeDialog(self._window, self._window.look, card).open()
+
+    def show_rate(self) -> None:
+        """Change what may be changed while the run goes on."""
+        run, live = self._desk.scope.run(), self._desk.scope.live_params()
+        if run is not None and live:
+            dialog = LiveDialog(self._window, self._window.look, run.number, live)
+            dialog.changed.connect(self._desk.set_live)
+            dialog.open()
+
+    def show_settings(self) -> None:
+        """Light or dark, layout."""
+        dialog = SettingsDialog(self._window, self._window.look, self.theme_choice, str(self._places.home))
+        dialog.theme_chosen.connect(self.choose_theme)
+        dialog.reset_asked.connect(self._window.reset_layout)
+        dialog.open()
+
+    def show_shortcuts(self) -> None:
+        """Everything the keyboard can do."""
+        pairs = self._window.actions_.shortcuts()
+        TextDialog(self._window, self._window.look, "Keyboard shortcuts", "", pairs).open()
+
+    def show_computer(self) -> None:
+        """Where runs go, how the link is, where things lie."""
+        status = self._window.status
+        pairs = [
+            ("Link", status.text("link")),
+            ("Queue", status.text("queue")),
+            ("Processor", status.text("agent")),
+            ("Runs", str(self._places.runs)),
+            ("Settings", str(self._places.config)),
+            ("Clew", __version__),
+        ]
+        sentence = "Runs train in processes of their own. They go on when this window is closed."
+        TextDialog(self._window, self._window.look, "This computer", sentence, pairs).open()
+
+    def show_about(self) -> None:
+        """What this is."""
+        pairs = [("Version", __version__), ("Licence", "Apache-2.0"), ("Exercises", self._desk.scope.catalogue.version)]
+        sentence = "The thread from a student's laptop to the compute node: guided deep-learning laboratories."
+        TextDialog(self._window, self._window.look, "Clew", sentence, [pair for pair in pairs if pair[1]]).open()
+
+    # --- Light and dark -----------------------------------------------------------------------------------------------
+
+    def choose_theme(self, choice: str) -> None:
+        """Light, dark, or as the system has it."""
+        self.theme_choice = "light" if choice == "light" else "dark" if choice == "dark" else "system"
+        chosen = {"light": LIGHT, "dark": DARK}.get(choice)
+        self.wear(chosen if chosen is not None else system_theme(self._app))
+
+    def toggle_theme(self) -> None:
+        """The other one."""
+        self.choose_theme("light" if self._window.look.theme.dark else "dark")
+
+    def _system_changed(self) -> None:
+        if self.theme_choice == "system":
+            self.wear(system_theme(self._app))
+
+    def wear(self, theme: Theme) -> None:
+        """Dress everything in this theme."""
+        if theme is self._window.look.theme:
+            return
+        self._window.look.theme = theme
+        apply(self._app, theme)
+        wear(self._window)
+        if self.plots is not None:
+            self.plots.set_theme(theme)

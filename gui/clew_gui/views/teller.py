@@ -1,0 +1,182 @@
+"""Tells each panel what is the case. Every method may be called at any time; what did not change costs little."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from clew_gui.views import words
+from clew_gui.views.board import estimate
+from clew_gui.views.log_panel import read_tail
+from clew_gui.views.ports import RunLike
+from clew_gui.views.runs_model import RunRow
+from clew_gui.views.scope import Scope
+from clew_gui.views.window import MainWindow
+from clew_shared.lifecycle import TERMINAL, RunState
+
+_LINKS = {
+    "OFFLINE": ("unlink", "bad", "off"),
+    "CONNECTING": ("link", "warn", "connecting"),
+    "LIVE": ("laptop", "ok", "ready"),
+    "STALE": ("unlink", "stale", "silent"),
+    "REFUSED": ("unlink", "bad", "refused"),
+}
+_BUSY = frozenset({RunState.RUNNING, RunState.PREPARING, RunState.STARTING, RunState.PAUSED})
+
+
+class Teller:
+    """Reads the scope, writes the widgets."""
+
+    def __init__(self, window: MainWindow, scope: Scope, runs_folder: Path) -> None:
+        self._window, self._scope, self._runs_folder = window, scope, runs_folder
+
+    # --- The selected run ---------------------------------------------------------------------------------------------
+
+    def card(self) -> None:
+        """The run's card, or the first card when there is none; and what can be done now."""
+        window, scope = self._window, self._scope
+        run = scope.run()
+        window.run_view.show_empty(run is None)
+        if run is None:
+            if scope.card is not None:
+                nothing = scope.session is None or not scope.session.runs
+                window.run_view.hello.show_card(scope.card, nothing)
+        else:
+            window.run_view.card.show_run(run, scope.card, bool(scope.live_params()))
+        self._actions(run)
+
+    def _actions(self, run: RunLike | None) -> None:
+        actions = self._window.actions_
+        over = run is not None and run.state in TERMINAL
+        steer = run is not None and run.state in (RunState.RUNNING, RunState.PAUSED) and not run.link_stale
+        alive = run is not None and not over
+        allowed = {
+            "pause": steer,
+            "rate": steer and bool(self._scope.live_params()),
+            "stop": alive,
+            "stop_now": alive,
+            "continue": run is not None
+            and over
+            and run.state is not RunState.FINISHED
+            and bool(run.history.checkpoints),
+            "remove": over,
+        }
+        allowed |= dict.fromkeys(("reuse", "show", "pin", "export_run", "log"), run is not None)
+        for name, yes in allowed.items():
+            actions[name].setEnabled(yes)
+        paused = run is not None and run.state is RunState.PAUSED
+        actions["pause"].setText("&Resume" if paused else "&Pause")
+        actions["show"].setChecked(run is not None and run.id in self._scope.shown())
+        actions["pin"].setChecked(run is not None and run.id == self._scope.pinned())
+
+    def log(self) -> None:
+        """The log of the selected run, only while it can be seen."""
+        panel = self._window.bottom.log
+        if not panel.isVisible():
+            return
+        run = self._scope.run()
+        if run is None:
+            panel.show_run("", ())
+            return
+        output = read_tail(self._runs_folder / run.id / "log.txt")
+        panel.show_run(run.id, run.history.logs, output)
+
+    # --- All runs of the exercise -------------------------------------------------------------------------------------
+
+    def rows(self, runs: Iterable[RunLike]) -> list[RunRow]:
+        """Runs as rows of the table."""
+        scope = self._scope
+        if scope.card is None:
+            return []
+        shown, pinned = set(scope.shown()), scope.pinned()
+        return [scope.board.row(scope.card, run, run.id in shown, run.id == pinned) for run in runs]
+
+    def table(self) -> None:
+        """All rows anew."""
+        self._window.bottom.model.set_rows(self.rows(self._scope.runs()))
+        self._window.bottom.show_count()
+
+    def table_rows(self, wanted: Iterable[str] | None = None) -> None:
+        """Some rows, or all where they stand."""
+        some = None if wanted is None else set(wanted)
+        runs = [run for run in self._scope.runs() if some is None or run.id in some]
+        model = self._window.bottom.model
+        before = model.rowCount()
+        model.update_rows(self.rows(runs))
+        if model.rowCount() != before:
+            self._window.bottom.show_count()
+
+    # --- The exercise -------------------------------------------------------------------------------------------------
+
+    def goals(self) -> None:
+        """The chip in the head and the ticks in the guide."""
+        scope, window = self._scope, self._window
+        if scope.card is None:
+            return
+        runs = scope.runs()
+        for goal in scope.card.goals:
+            by = scope.board.reached_by(goal, runs)
+            window.guide.show_goal(goal.id, by is not None, f"Reached in run {by.number}." if by is not None else "")
+        if not scope.card.goals:
+            window.head.goal.show_goal("", False, "")
+            return
+        goal = scope.card.goals[0]
+        reached = scope.board.reached_by(goal, runs) is not None
+        text = words.goal_short(goal, words.metric_of(scope.card, goal.metric))
+        window.head.goal.show_goal(text, reached, f"{goal.text} {goal.detail}".strip())
+
+    def progress(self) -> None:
+        """Ticks and best values of all exercises."""
+        scope = self._scope
+        found = {card.id: scope.board.progress(card, scope.runs(card)) for card in scope.catalogue.exercises}
+        self._window.lab.show_progress(found)
+
+    def cost(self) -> None:
+        """What the next run will take."""
+        form = self._window.next_run
+        form.show_cost(*estimate(form.form.values(), self._scope.runs()))
+
+    # --- The status line ----------------------------------------------------------------------------------------------
+
+    def link(self) -> None:
+        """The link to this computer's agent, in the status line, the pill and the Run button."""
+        session, window = self._scope.session, self._window
+        if session is None:
+            window.status.tell("link", "Clew is starting", "link", "warn")
+            window.top.show_site("This computer", "laptop", "text2")
+            return
+        state = str(session.link.state)
+        glyph, tone, word = _LINKS.get(state, ("link", "text3", state.lower()))
+        text = session.link.text or word
+        if state == "STALE" and session.link.since:
+            text = f"silent since {words.wall(session.link.since)}, runs go on"
+        window.status.tell("link", f"This computer: {text}", glyph, tone)
+        window.top.show_site(f"This computer, {word}", glyph, tone)
+        window.next_run.refuse(text if state == "REFUSED" else "")
+        self.queue()
+
+    def queue(self) -> None:
+        """How many runs work and wait, over all exercises."""
+        session = self._scope.session
+        runs = list(session.runs.values()) if session is not None else []
+        busy = [run for run in runs if run.state in _BUSY]
+        waiting = [run for run in runs if run.state in (RunState.QUEUED, RunState.SUBMITTED)]
+        if waiting:
+            text = f"Queue: {len(waiting)} waiting, {len(busy)} at work"
+        elif busy:
+            text = f"Queue: run {busy[0].number} at work" if len(busy) == 1 else f"Queue: {len(busy)} runs at work"
+        else:
+            text = "Queue: empty"
+        self._window.status.tell("queue", text, "clock", "warn" if waiting else "text3")
+        cores = os.cpu_count() or 1
+        self._window.status.tell("agent", f"{cores} CPU cores", "chip")
+
+    def data(self) -> None:
+        """The data of the open exercise."""
+        card = self._scope.card
+        if card is None:
+            return
+        chosen = self._window.next_run.spec().data
+        text = f"Data: {words.data_name(chosen or card.datasets[0])}" if card.datasets else "Needs no data"
+        self._window.status.tell("data", text, "data")

@@ -1,0 +1,207 @@
+"""The main window: puts the panels in their places, folds and sizes them, and remembers how it was left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QCloseEvent, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QWidget
+
+from clew_gui.views.actions import Actions
+from clew_gui.views.bottom_panel import HEAD, BottomPanel
+from clew_gui.views.exercise_head import ExerciseHead
+from clew_gui.views.guide import GuideView
+from clew_gui.views.lab_panel import LabPanel
+from clew_gui.views.message_bar import MessageBar
+from clew_gui.views.next_run import NextRun
+from clew_gui.views.parts import IconButton, Look, column, line, panel
+from clew_gui.views.run_view import RunView
+from clew_gui.views.runs_table import table_height
+from clew_gui.views.status_line import StatusLine
+from clew_gui.views.top_bar import TopBar
+from clew_gui.views.window_state import WindowState
+
+NARROW = 1200
+LOW = 740
+WIDE = 1400
+TALL = 860
+FIRST_SIZE = (1440, 900)
+SMALLEST = (1000, 640)
+STRIP = 40
+
+
+class Strip(QWidget):
+    """What is left of a folded panel: the way back."""
+
+    def __init__(self, look: Look, glyph: str, name: str, keys: str) -> None:
+        super().__init__()
+        self.setObjectName("panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setFixedWidth(STRIP)
+        self.button = IconButton(look, glyph, name, f"{name} ({keys})")
+        column(self.button, None, margins=(6, 10, 6, 0), parent=self)
+
+
+class MainWindow(QMainWindow):
+    """Top bar, message bar, three columns, status line. ``closing`` is asked before it closes and may say no."""
+
+    theme_worn = Signal()
+
+    def __init__(self, look: Look, state: WindowState) -> None:
+        super().__init__()
+        self.look = look
+        self.setWindowTitle("Clew")
+        self.actions_ = Actions(self)
+        self.top = TopBar(look, self.actions_.menu_bar())
+        self.messages = MessageBar(look)
+        self.lab = LabPanel(look)
+        self.head = ExerciseHead(look)
+        self.guide = GuideView(look)
+        self.run_view = RunView(look)
+        self.bottom = BottomPanel(look, self.actions_)
+        self.next_run = NextRun(look)
+        self.status = StatusLine(look)
+        self.may_close: Callable[[], bool] = lambda: True
+        self._folds = dict(state.folds)
+        self._sizes = state
+        self._build()
+        self._connect_folds()
+        self.setMinimumSize(*SMALLEST)
+        self._restore(state)
+
+    # --- Building -----------------------------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        self.pages = QStackedWidget()
+        self.pages.addWidget(self.guide)
+        self.pages.addWidget(self.run_view)
+        work = QWidget()
+        column(self.head, line(), self.pages, gap=0, parent=work).setStretchFactor(self.pages, 1)
+        self._rows = QSplitter(Qt.Orientation.Vertical)
+        self._rows.addWidget(work)
+        self._rows.addWidget(self.bottom)
+        self._lab_strip = Strip(self.look, "right", "Show the exercises", "F9")
+        self._form_strip = Strip(self.look, "left", "Show the next run", "F10")
+        self._columns = QSplitter(Qt.Orientation.Horizontal)
+        for widget in (self._lab_strip, self.lab, self._rows, self._form_strip, self.next_run):
+            self._columns.addWidget(widget)
+        for splitter, grows in ((self._rows, 0), (self._columns, 2)):
+            splitter.setHandleWidth(1)
+            splitter.setChildrenCollapsible(False)
+            splitter.setStretchFactor(grows, 1)
+        self.lab.setMinimumWidth(196)
+        self.next_run.setMinimumWidth(264)
+        work.setMinimumHeight(320)
+        whole = panel()
+        box = column(self.top, line(), self.messages, self._columns, line(), self.status, gap=0, parent=whole)
+        box.setStretchFactor(self._columns, 1)
+        self.setCentralWidget(whole)
+        self.head.tab_chosen.connect(self._show_tab)
+
+    def _connect_folds(self) -> None:
+        for name, ask in (("lab", self.lab.fold_asked), ("runs", self.bottom.fold_asked)):
+            ask.connect(lambda name=name: self.fold(name, not self.folded(name)))
+        self._lab_strip.button.clicked.connect(lambda: self.fold("lab", False))
+        self._form_strip.button.clicked.connect(lambda: self.fold("form", False))
+        for name in ("lab", "form", "runs"):
+            self.actions_[f"{name}_panel"].triggered.connect(lambda on, name=name: self.fold(name, not on))
+
+    # --- Folding ------------------------------------------------------------------------------------------------------
+
+    def _small(self, name: str) -> bool:
+        return self.height() < LOW if name == "runs" else self.width() < NARROW
+
+    def _key(self, name: str) -> str:
+        return f"{name}:{'small' if self._small(name) else 'large'}"
+
+    def folded(self, name: str) -> bool:
+        """Whether a panel (lab, form, runs) is folded at this size: by hand, else by the rules for small windows."""
+        return self._folds.get(self._key(name), self._small(name) and name != "form")
+
+    def fold(self, name: str, folded: bool) -> None:
+        """Fold or unfold by hand; remembered for windows of this size."""
+        self._folds[self._key(name)] = folded
+        self._apply_folds()
+
+    def _apply_folds(self) -> None:
+        lab, form, runs = (self.folded(name) for name in ("lab", "form", "runs"))
+        self.lab.setVisible(not lab)
+        self._lab_strip.setVisible(lab)
+        self.next_run.setVisible(not form)
+        self._form_strip.setVisible(form)
+        if self.bottom.pages.isHidden() != runs or runs:
+            self.bottom.set_folded(runs)
+        head = self.bottom.tabs.sizeHint().height() + 6
+        self.bottom.setMinimumHeight(max(HEAD, head) if runs else 110)
+        self.bottom.setMaximumHeight(max(HEAD, head) if runs else 16_777_215)
+        for name, folded in (("lab", lab), ("form", form), ("runs", runs)):
+            self.actions_[f"{name}_panel"].setChecked(not folded)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Small windows fold panels."""
+        super().resizeEvent(event)
+        self._apply_folds()
+
+    # --- Sizes --------------------------------------------------------------------------------------------------------
+
+    def _restore(self, state: WindowState) -> None:
+        self.resize(state.width or FIRST_SIZE[0], state.height or FIRST_SIZE[1])
+        if state.maximized:
+            self.setWindowState(Qt.WindowState.WindowMaximized)
+        self._apply_folds()
+        self.head.tabs.setCurrentIndex(state.tab)
+        self._show_tab(state.tab)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """The splitters know their room only now."""
+        super().showEvent(event)
+        self._lay_out(self._sizes)
+
+    def _lay_out(self, state: WindowState) -> None:
+        lab = state.lab_width or (252 if self.width() >= WIDE else 224)
+        form = state.form_width or (300 if self.width() >= WIDE else 280)
+        self._columns.setSizes([STRIP, lab, max(400, self.width() - lab - form - 4), STRIP, form])
+        rows = 5 if self.height() >= TALL else 3
+        runs = state.runs_height or table_height(rows, self.bottom.table) + self.bottom.tabs.sizeHint().height() + 8
+        self._rows.setSizes([max(300, self._rows.height() - runs), runs])
+
+    def reset_layout(self) -> None:
+        """As on the first day."""
+        self._folds.clear()
+        self._sizes = WindowState()
+        self._apply_folds()
+        self._lay_out(self._sizes)
+
+    def left_as(self, state: WindowState) -> WindowState:
+        """``state`` with the present sizes and folds in it."""
+        normal = self.normalGeometry() if self.isMaximized() else self.geometry()
+        columns, rows = self._columns.sizes(), self._rows.sizes()
+        return msgspec.structs.replace(
+            state,
+            width=normal.width(),
+            height=normal.height(),
+            maximized=self.isMaximized(),
+            lab_width=columns[1] or self._sizes.lab_width,
+            form_width=columns[4] or self._sizes.form_width,
+            runs_height=self._sizes.runs_height if self.folded("runs") else rows[1],
+            folds=dict(self._folds),
+            tab=self.head.tabs.currentIndex(),
+        )
+
+    # --- Tabs and closing ---------------------------------------------------------------------------------------------
+
+    def show_tab(self, tab: int) -> None:
+        """Guide is 0, Run is 1."""
+        self.head.tabs.setCurrentIndex(tab)
+
+    def _show_tab(self, tab: int) -> None:
+        self.pages.setCurrentIndex(tab)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Ask first; runs go on either way."""
+        if self.may_close():
+            event.accept()
+        else:
+            event.ignore()

@@ -1,0 +1,352 @@
+"""A catalogue and a session for fast widget tests: the session has the real one's calls, its runs real histories."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+
+from clew_shared.cards import Catalogue, ExerciseCard, Goal, MetricSpec, PlotSpec, Preset
+from clew_shared.events import Attempt, Checkpoint, Evaluation, Event, Live, Log, Points, Schema, State
+from clew_shared.history import History
+from clew_shared.lifecycle import TERMINAL, RunState
+from clew_shared.params import Choice, Condition, Knob, Params, describe
+from clew_shared.problem import Problem
+from clew_shared.spec import RunSpec
+
+OPTIMIZERS = tuple(Choice(name.lower(), name) for name in ("SGD", "Momentum", "Nesterov", "RMSprop", "Adam", "Nadam"))
+SCHEDULES = (Choice("constant", "Constant"), Choice("step", "Step"), Choice("cosine", "Cosine"))
+ORDERS = (Choice("file", "File order"), Choice("shuffle", "Shuffled each epoch"))
+
+
+class Training(Params, frozen=True):
+    """What every exercise's form begins with."""
+
+    optimizer: Annotated[str, Knob("Optimizer", "The update rule.", choices=OPTIMIZERS)] = "sgd"
+    learning_rate: Annotated[
+        float, Knob("Learning rate", "Length of a step. Too large diverges.", gt=0, le=1000, live=True, log=True)
+    ] = 0.5
+    momentum: Annotated[
+        float,
+        Knob("Momentum", "Share kept.", ge=0, lt=1, shown_when=Condition("optimizer", ("momentum", "nesterov"))),
+    ] = 0.9
+    schedule: Annotated[str, Knob("Schedule", "How the rate changes.", choices=SCHEDULES)] = "constant"
+    batch_size: Annotated[int, Knob("Batch size", "Images of one step.", ge=1, le=50_000, group="Batches")] = 100
+    order: Annotated[str, Knob("Order", "Which images come when.", choices=ORDERS, group="Batches")] = "file"
+    steps: Annotated[int, Knob("Steps", "Updates in all.", ge=1, le=10_000_000, group="Length")] = 500
+    evaluate_every: Annotated[
+        int | None, Knob("Evaluate every", "Empty: each epoch and the end.", ge=1, unit="steps", group="Length")
+    ] = None
+
+
+class Line(Params, frozen=True):
+    """Linear regression."""
+
+    optimizer: Annotated[str, Knob("Optimizer", choices=OPTIMIZERS)] = "sgd"
+    learning_rate: Annotated[float, Knob("Learning rate", gt=0, le=10, live=True, log=True)] = 0.01
+    steps: Annotated[int, Knob("Steps", ge=1, le=10_000_000)] = 1000
+    w_start: Annotated[float, Knob("W at start", group="Start")] = 0.3
+    b_start: Annotated[float, Knob("b at start", group="Start")] = -0.3
+
+
+GUIDE = """# Train a single layer and beat 90.79 %
+
+Every image of a digit is 784 numbers. One matrix turns them into ten scores, and the highest score is the answer.
+You train that matrix, first with the values on the slides, then with your own.
+
+## What to do
+
+1. Press **Run** with the slides' values: gradient descent, rate 0.5, batches of 100, 500 steps.
+2. Change the optimizer to Adam, keep the rate, and run again. Why does it get worse?
+3. Find a rate for Adam that passes the dashed goal line within 25,000 steps.
+
+## What to watch
+
+Does the accuracy still rise when the loss is flat? How much does the raw curve jump from batch to batch?
+
+> **Hint: choose a rate** Adam divides every step by the size of recent gradients, so 0.5 is far too long for it.
+> Start at 0.001 and move by factors of three.
+
+> **Hint: why the curve is noisy** Each point is one batch of 100 images.
+
+## The step that runs
+
+```python
+logits = tf.matmul(x, W) + b
+loss   = tf.reduce_mean(cross_entropy(y, logits))
+```
+"""
+SOURCE = '"""Softmax on MNIST."""\n\nimport tensorflow as tf\n\n\ndef loss(x, y):  # one layer\n    return tf.matmul(x, 0.5)\n'
+
+LOSS = MetricSpec(name="loss", label="Training loss", better="lower")
+ACCURACY = MetricSpec(name="accuracy", label="Batch accuracy", better="higher", format="percent")
+TEST = MetricSpec(name="test_accuracy", label="Test accuracy", better="higher", format="percent", per_step=False)
+GOAL = Goal(id="slides", text="90.79 %", metric="test_accuracy", op=">=", value=0.9079, which="best", detail="As on the slides.")
+EXPECTED = tuple((float(s), float(1.35 * np.exp(-s / 12) * 10 + 10 ** (-s * 0.0059))) for s in range(0, 1001, 20))
+
+
+def card(**changes: object) -> ExerciseCard:
+    """The softmax card, or one like it."""
+    values: dict[str, object] = {
+        "id": "softmax",
+        "title": "Softmax on MNIST",
+        "subtitle": "one layer, 784 to 10",
+        "chapter": "Convergence",
+        "course": "BSC guided lab, exercise 2",
+        "minutes": 20,
+        "summary": "A single layer learns to read digits. A few seconds on this computer: no account, no cluster.",
+        "guide": GUIDE,
+        "params": describe(Training),
+        "presets": (
+            Preset(name="slides", title="Slides' values"),
+            Preset(name="tiny", title="Tiny, some seconds", values={"steps": 60, "batch_size": 32}, data="digits"),
+            Preset(name="adam", title="Adam, well set", values={"optimizer": "adam", "learning_rate": 0.001}),
+        ),
+        "baseline": "slides",
+        "metrics": (LOSS, ACCURACY, TEST),
+        "plots": (
+            PlotSpec(id="loss", title="Training loss", metrics=("loss",), log=True),
+            PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy", "test_accuracy"), format="percent"),
+        ),
+        "goals": (GOAL, Goal(id="more", text="Better than 92 %", metric="test_accuracy", op=">=", value=0.92, which="best")),
+        "datasets": ("mnist", "digits"),
+        "source": SOURCE,
+        "source_hash": "ab" * 32,
+        "file": "softmax.py",
+    }
+    return ExerciseCard(**(values | changes))  # type: ignore[arg-type]
+
+
+def catalogue() -> Catalogue:
+    """Three exercises that look like the real ones."""
+    line = card(
+        id="linear-regression",
+        title="Linear regression",
+        subtitle="four points, one line",
+        params=describe(Line),
+        presets=(Preset(name="slides", title="Slides' values"),),
+        metrics=(MetricSpec(name="loss", label="Loss", dtype="float64", better="lower"),),
+        plots=(PlotSpec(id="loss", title="Loss", metrics=("loss",), log=True, expected=EXPECTED),),
+        goals=(Goal(id="end", text="W = -1, b = 1", metric="loss", op="<=", value=1e-5),),
+        datasets=(),
+        minutes=10,
+        summary="A line is fitted to four points while you watch. Two seconds on this computer: no account, no data.",
+    )
+    cnn = card(id="cnn", title="CNN on MNIST", subtitle="two convolutions", minutes=45)
+    broken = card(
+        id="mine",
+        title="My own exercise",
+        chapter="Own files",
+        params=(),
+        presets=(),
+        plots=(),
+        goals=(),
+        metrics=(),
+        problem=Problem("exercise.import", "mine.py cannot be loaded: line 3, name 'tf' is not defined.", "Mend it."),
+    )
+    return Catalogue(chapters=("Convergence",), exercises=(line, card(), cnn, broken), version="test")
+
+
+@dataclass
+class FakeRun:
+    """A run whose journal a test writes."""
+
+    id: str
+    number: int
+    index: int
+    spec: RunSpec
+    folder: Path = Path("nowhere")
+    where: str = "This computer"
+    link_stale: bool = False
+    catching_up: float | None = None
+    waiting: RunState = RunState.QUEUED
+    history: History = field(default_factory=History)
+
+    @property
+    def state(self) -> RunState:
+        """Where it stands."""
+        return self.history.fold.state if self.history.fold.attempt else self.waiting
+
+    @property
+    def reason(self) -> str:
+        """Why."""
+        return self.history.fold.reason
+
+    def feed(self, *events: Event) -> None:
+        """Write into the journal of the latest attempt."""
+        for event in events:
+            self.history.feed(max(1, self.history.fold.attempt), event)
+
+    def begin(self, steps: int = 500, when: float = 0.0) -> None:
+        """As a trainer begins."""
+        when = when or time.time()
+        self.feed(
+            Attempt(format=1, run=self.id, attempt=1, exercise=self.spec.exercise, spec_sha256="", steps=steps, time=when),
+            State(state=RunState.PREPARING, time=when),
+            Log(text="compiled the training step", stage="compile", seconds=1.2, time=when),
+            Schema(id=1, metrics=(LOSS, ACCURACY, TEST), batch_size=100, samples_per_epoch=50_000, time=when),
+            State(state=RunState.RUNNING, time=when),
+        )
+
+    def train(self, count: int, seconds: float = 0.1, when: float = 0.0) -> None:
+        """Record so many steps of a curve that falls, with noise."""
+        first = self.history.fold.step
+        steps = np.arange(first, first + count)
+        noise = np.random.default_rng(first + self.index).normal(0, 1, count)
+        rate = float(self.spec.params.get("learning_rate") or 0.5)
+        fall = np.exp(-steps / (40 + 30 / rate))
+        loss = (0.27 + 0.02 * self.index + 2.0 * fall) * (1 + 0.12 * noise)
+        accuracy = np.clip(0.92 - 0.008 * self.index - 0.8 * fall + 0.02 * noise, 0, 1)
+        clock = self.history.column("loss").clock
+        end = (float(clock[-1]) if len(clock) else 0.0) + seconds
+        values = (loss.astype("<f4").tobytes(), accuracy.astype("<f4").tobytes())
+        self.feed(
+            Points(schema=1, first=first, count=count, seconds=seconds, clock=end, values=values, time=when or time.time())
+        )
+
+    def evaluate(self, value: float, when: float = 0.0) -> None:
+        """Record a test accuracy."""
+        self.feed(Evaluation(step=self.history.fold.step, values={"test_accuracy": value}, time=when or time.time()))
+
+    def end(self, state: RunState = RunState.FINISHED, reason: str = "", when: float = 0.0) -> None:
+        """As a trainer ends."""
+        trouble = Problem("run.nan", reason, "Take a smaller rate.") if state is RunState.FAILED else None
+        self.feed(State(state=state, reason=reason, step=self.history.fold.step, time=when or time.time(), problem=trouble))
+
+
+@dataclass
+class FakeLink:
+    """How the link is."""
+
+    state: str = "LIVE"
+    since: float = 0.0
+    text: str = "ready"
+
+
+@dataclass(frozen=True)
+class FakeChanges:
+    """What a tick tells."""
+
+    points: frozenset[str] = frozenset()
+    states: frozenset[str] = frozenset()
+    new: frozenset[str] = frozenset()
+    link: bool = False
+    problems: tuple[Problem, ...] = ()
+
+
+class FakeSession:
+    """Answers at once; ``tell`` decides what the next tick says."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, FakeRun] = {}
+        self.link = FakeLink()
+        self.asked: list[tuple[object, ...]] = []
+        self.refusal: Exception | None = None
+        self.closed = False
+        self._next = FakeChanges()
+
+    def add(self, exercise: str = "softmax", preset: str = "", **params: object) -> FakeRun:
+        """A run that is known from the start."""
+        number = len(self.runs) + 1
+        spec = RunSpec(exercise=exercise, run=str(uuid.UUID(int=number)), preset=preset, params=params)  # type: ignore[arg-type]
+        run = self.runs[spec.run] = FakeRun(spec.run, number, number - 1, spec)
+        return run
+
+    def tell(self, **changes: object) -> None:
+        """What the next tick brings."""
+        self._next = FakeChanges(**changes)  # type: ignore[arg-type]
+
+    def tick(self, budget: float = 0.008) -> FakeChanges:
+        """What was told."""
+        told, self._next = self._next, FakeChanges()
+        return told
+
+    def _ask(self, *what: object) -> None:
+        self.asked.append(what)
+        if self.refusal is not None:
+            raise self.refusal
+
+    def start_run(self, spec: RunSpec) -> str:
+        """A new run, queued."""
+        self._ask("start", spec)
+        run = self.add(spec.exercise, spec.preset, **spec.params)
+        self.tell(new=frozenset((run.id,)))
+        return run.id
+
+    def pause(self, run: str) -> None:
+        """Paused at once."""
+        self._ask("pause", run)
+        self.runs[run].feed(State(state=RunState.PAUSED))
+        self.tell(states=frozenset((run,)))
+
+    def unpause(self, run: str) -> None:
+        """Running at once."""
+        self._ask("unpause", run)
+        self.runs[run].feed(State(state=RunState.RUNNING))
+        self.tell(states=frozenset((run,)))
+
+    def stop(self, run: str, now: bool = False) -> None:
+        """Stopped at once, with a checkpoint unless ``now``."""
+        self._ask("stop", run, now)
+        if not now:
+            self.runs[run].feed(Checkpoint(step=self.runs[run].history.fold.step, folder="checkpoints/1", files=()))
+        self.runs[run].end(RunState.STOPPED, "stopped by hand")
+        self.tell(states=frozenset((run,)))
+
+    def set_live(self, run: str, name: str, value: float) -> None:
+        """Acts from the next step."""
+        self._ask("live", run, name, value)
+        self.runs[run].feed(Live(name=name, value=value, step=self.runs[run].history.fold.step))
+        self.tell(points=frozenset((run,)))
+
+    def continue_run(self, run: str) -> None:
+        """Only noted."""
+        self._ask("continue", run)
+
+    def forget(self, run: str) -> None:
+        """Gone."""
+        self._ask("forget", run)
+        assert self.runs[run].state in TERMINAL
+        del self.runs[run]
+
+    def close(self) -> None:
+        """No more ticks."""
+        self.closed = True
+
+
+def example_session(now: float = 0.0) -> FakeSession:
+    """Seven runs as a student has them after half an hour, one of them at work."""
+    now = now or time.time()
+    session = FakeSession()
+    session.add("linear-regression").begin(1000, now - 3000)
+    line = session.runs[str(uuid.UUID(int=1))]
+    line.end(RunState.FAILED, "loss is NaN at step 0", now - 2990)
+    for number, (optimizer, rate, best) in enumerate((("sgd", 0.5, 0.9079), ("momentum", 0.05, 0.9158), ("nadam", 3.0, 0.62))):
+        run = session.add("softmax", optimizer=optimizer, learning_rate=rate, **({} if number else {"steps": 500}))
+        run.begin(500, now - 900 + 100 * number)
+        for part in range(10):
+            run.train(50, 0.14, now - 890 + 100 * number + part)
+        run.evaluate(best, now - 880 + 100 * number)
+        if number == 2:
+            run.end(RunState.FAILED, "loss is NaN at step 212", now - 870 + 100 * number)
+        else:
+            run.end(when=now - 870 + 100 * number)
+    stopped = session.add("softmax", optimizer="rmsprop", learning_rate=0.001)
+    stopped.begin(500, now - 300)
+    stopped.train(140, 0.5, now - 290)
+    stopped.feed(Checkpoint(step=140, folder="checkpoints/00000140", files=(), time=now - 289))
+    stopped.end(RunState.STOPPED, "stopped by hand", now - 289)
+    live = session.add("softmax", optimizer="adam", learning_rate=0.01, steps=25_000)
+    live.begin(25_000, now - 100)
+    for part in range(40):
+        live.train(460, 2.5, now - 100 + part * 2.5)
+        if part % 2:
+            live.evaluate(0.88 + 0.035 * (1 - np.exp(-part / 9)), now - 100 + part * 2.5)
+        if part == 30:
+            live.feed(Live(name="learning_rate", value=0.005, step=live.history.fold.step))
+    session.add("softmax", optimizer="nadam", learning_rate=0.001)
+    return session
