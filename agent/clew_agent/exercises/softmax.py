@@ -1,0 +1,139 @@
+"""Softmax regression on MNIST: one layer from 784 pixels to 10 digits. BSC guided lab, exercise 2."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
+from clew_agent.training.layers import correct, cross_entropy
+from clew_agent.training.random import StepContext
+from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
+from clew_shared.cards import Goal, MetricSpec, PlotSpec, Preset
+
+GUIDE = """\
+## Train a single layer and beat 90.79 %
+
+Every image of a digit is 784 numbers. One matrix turns them into ten scores, and the highest score is the answer. You train
+that matrix, first with the values on the slides, then with your own.
+
+## What to do
+
+1. Press **Run** with the slides' values: gradient descent, rate 0.5, batches of 100 in file order, 500 steps.
+2. Change the optimizer to Adam, keep the rate, and run again. Why does it get worse?
+3. Find a rate for Adam that beats 90.79 % within 500 steps.
+4. Take more steps, other batch sizes and a shuffled order. How far does a single layer go?
+
+## What to watch
+
+Does the accuracy still rise when the loss is flat? How much does the raw curve jump from batch to batch, and what does a larger
+batch do to it?
+
+> **Hint: choose a rate**
+> Adam divides every step by the size of recent gradients, so 0.5 is far too long for it. Start at 0.001 and move by factors
+> of three.
+
+> **Hint: why the curve is noisy**
+> Each point is the loss of one batch of 100 images, before the step. Some batches are harder than others. The evaluation on
+> 10,000 test images is what counts, and smoothing shows the trend.
+
+> **Hint: where it ends**
+> Ten thousand steps bring a single layer to about 92.5 %. It weighs each pixel alone and cannot know that a stroke may
+> shift. That is what the next exercise is for.
+"""
+
+
+class Settings(BatchSettings, frozen=True, kw_only=True):
+    """The slides' values: one pass over the 50,000 training images."""
+
+    optimizer: OptimizerName = "sgd"
+    learning_rate: LearningRate = 0.5
+    batch_size: BatchSize = 100
+    steps: Steps = 500
+
+
+class Softmax(Exercise[Settings]):
+    """784 pixels, 10 digits, one matrix between them."""
+
+    id = "softmax"
+    title = "Softmax on MNIST"
+    subtitle = "one layer, 784 to 10"
+    chapter = "Convergence"
+    course = "BSC guided lab, exercise 2"
+    minutes = 20
+    summary = "Train a single layer on handwritten digits, reproduce 90.79 % and beat it."
+    guide = GUIDE
+    Settings = Settings
+    datasets = ("mnist", "digits")
+    jit = True
+    metrics = (
+        MetricSpec(name="loss", label="Training loss", better="lower"),
+        MetricSpec(name="accuracy", label="Training accuracy", better="higher", format="percent"),
+        MetricSpec(name="validation_loss", label="Validation loss", per_step=False, better="lower"),
+        MetricSpec(
+            name="validation_accuracy", label="Validation accuracy", per_step=False, better="higher", format="percent"
+        ),
+        MetricSpec(name="test_loss", label="Test loss", per_step=False, better="lower"),
+        MetricSpec(name="test_accuracy", label="Test accuracy", per_step=False, better="higher", format="percent"),
+    )
+    plots = (
+        PlotSpec(id="loss", title="Loss", metrics=("loss", "test_loss"), log=True),
+        PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy", "test_accuracy"), format="percent"),
+    )
+    baseline = "slides"
+    presets = (
+        Preset(name="slides", title="Slides' values", help="Gradient descent, rate 0.5, 500 steps: 90.79 %."),
+        Preset(
+            name="adam", title="Adam", values={"optimizer": "adam", "learning_rate": 0.003}, help="The same images, Adam."
+        ),
+        Preset(
+            name="long",
+            title="Longer, shuffled",
+            values={"steps": 10_000, "order": "shuffle", "schedule": "cosine"},
+            help="Twenty passes in a new order each time.",
+        ),
+        Preset(name="tiny", title="Tiny", values={"steps": 100}, data="digits", help="The built-in small digits."),
+    )
+    goals = (
+        Goal(
+            id="slides",
+            text="90.79 %",
+            metric="test_accuracy",
+            op="near",
+            value=0.9079,
+            tolerance=0.0002,
+            detail="The slides' test accuracy, with the slides' values.",
+        ),
+        Goal(
+            id="better",
+            text="Better than 90.79 %",
+            metric="test_accuracy",
+            op=">=",
+            value=0.9082,
+            which="best",
+            detail="With values of your own.",
+        ),
+    )
+
+    def build(self, setup: Setup[Settings]) -> Model:
+        """A matrix and an offset, both zero at the start."""
+        data = setup.require_data()
+        W = tf.Variable(tf.zeros([data.train.x.shape[1], data.classes]), name="W")
+        b = tf.Variable(tf.zeros([data.classes]), name="b")
+
+        def scores(x: tf.Tensor) -> tf.Tensor:
+            return tf.matmul(x, W) + b
+
+        def loss(batch: Batch, context: StepContext) -> Loss:
+            logits = scores(batch.x)
+            value = batch.mean(cross_entropy(logits, batch.y))
+            return Loss(value, {"accuracy": batch.mean(correct(logits, batch.y))})
+
+        def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
+            logits = scores(batch.x)
+            return {"loss": cross_entropy(logits, batch.y), "accuracy": correct(logits, batch.y)}
+
+        part = Part("softmax", {"W": W, "b": b}, loss, setup.optimizer())
+        return Model(parts=[part], evaluate=evaluate, evaluation_sets=setup.held_out())
+
+
+EXERCISE = Softmax()

@@ -1,0 +1,233 @@
+"""Trains one exercise in blocks of steps. Knows no journal, no socket and no process: the trainer calls it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew_agent.datasets.dataset import DataSet
+from clew_agent.strategies.single import Single, Strategy
+from clew_agent.training import checks, state
+from clew_agent.training.block import BlockProgram, capacity
+from clew_agent.training.blocksize import BlockSizer
+from clew_agent.training.evaluation import Evaluator
+from clew_agent.training.exercise import Exercise, Model, Samples, Setup
+from clew_agent.training.order import make_order, steps_per_epoch
+from clew_agent.training.progress import EarlyStopping, Plan, Progress
+from clew_agent.training.step import Source, TrainingStep
+from clew_shared.cards import MetricSpec
+from clew_shared.params import Params, convert, describe
+from clew_shared.problem import problem
+
+BlockSteps = Callable[[int], int]
+"""From the room that is left to the size of the next block, for tests."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Steps ``first`` to ``first + count - 1``: one array [count] for each of the engine's ``per_step`` metrics.
+
+    ``seconds`` is what the steps took. ``nonfinite`` is the first step with a value that is no finite number, or None.
+    """
+
+    first: int
+    count: int
+    values: tuple[npt.NDArray[np.floating[Any]], ...]
+    seconds: float
+    nonfinite: int | None = None
+
+
+class Engine:
+    """One run of ``exercise``: make it, ``compile``, then ``run_block`` until ``done``, evaluating and saving when due.
+
+    Same exercise, settings, seed and data give the same bits, whatever the sizes of the blocks and however often the run
+    was saved and restored. Raises ``ProblemError`` for an exercise or data that cannot be trained.
+    """
+
+    def __init__(
+        self,
+        exercise: Exercise[Any],
+        settings: Params,
+        seed: int,
+        data: DataSet | None = None,
+        *,
+        strategy: Strategy | None = None,
+        block_steps: BlockSteps | None = None,
+    ) -> None:
+        self.plan = Plan.of(settings)
+        self.per_step: tuple[MetricSpec, ...] = tuple(spec for spec in exercise.metrics if spec.per_step)
+        self._model = exercise.build(Setup(settings, seed, data, fused=not exercise.jit))
+        samples = _training_samples(self._model, data)
+        self.samples_per_epoch = len(samples.x)
+        self.batch_size = min(self.plan.batch_size or self.samples_per_epoch, self.samples_per_epoch)
+        self._live_specs = {spec.name: spec for spec in describe(type(settings)) if spec.live}
+        self._progress = Progress([float(getattr(settings, name)) for name in self._live_specs])
+        step = TrainingStep(
+            model=self._model,
+            source=Source(samples, make_order(self.plan.order, samples.y, self.batch_size, seed)),
+            strategy=strategy or Single(),
+            metrics=self.per_step,
+            live=tuple(self._live_specs),
+            seed=seed,
+            batch_size=self.batch_size,
+        )
+        self._program = BlockProgram(step, capacity(self.steps, step), exercise.jit)
+        self._state = state.named_state(self._model)
+        self._evaluators = _evaluators(self._model, [spec.name for spec in exercise.metrics if not spec.per_step])
+        self._stopping = EarlyStopping(self.plan.patience, self._model.watch)
+        self._sizer = BlockSizer(self._program.capacity)
+        self._block_steps = block_steps or self._sizer.next
+
+    @property
+    def steps(self) -> int:
+        """Steps that the whole run will have."""
+        return self.plan.steps
+
+    @property
+    def step(self) -> int:
+        """The next step, which is how many updates have been done."""
+        return self._progress.step
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to train: all steps done, or stopped early."""
+        return self.step >= self.steps or self.stopped_early
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether the watched metric has not become better for as many evaluations as the settings allow."""
+        return self._stopping.exhausted(self._progress)
+
+    @property
+    def diverged_at(self) -> int | None:
+        """The first step of the run with a value that is no finite number. Training goes on all the same."""
+        return self._progress.diverged_at if self._progress.diverged_at >= 0 else None
+
+    @property
+    def live(self) -> dict[str, float]:
+        """The live hyperparameters as the next block will use them."""
+        return dict(zip(self._live_specs, self._progress.live.tolist(), strict=True))
+
+    @property
+    def traces(self) -> int:
+        """How many times the block was traced: 1, whatever has been run."""
+        return self._program.traces
+
+    @property
+    def variables(self) -> dict[str, npt.NDArray[Any]]:
+        """Copies of all weights, slots and moving averages by name."""
+        return {name: variable.numpy() for name, variable in self._state.items()}
+
+    def compile(self) -> float:
+        """Trace and compile everything, run no step; returns the seconds it took.
+
+        Raises ``ProblemError`` when the exercise could not be resumed exactly.
+        """
+        start = time.perf_counter()
+        checks.check_resumable(self._program.trace(), self._state)
+        self._program(0, 0, self._progress.live)
+        for evaluator in self._evaluators:
+            evaluator.compile()
+        return time.perf_counter() - start
+
+    def run_block(self) -> Block:
+        """Train the next block, which ends at the latest where an evaluation, a checkpoint or the run's end is due."""
+        first = self.step
+        room = min(self._room(), self._program.capacity)
+        if room < 1:
+            raise RuntimeError(f"all {self.steps} steps are done")
+        count = max(1, min(self._block_steps(room), room))
+        start = time.perf_counter()
+        rows = self._program(first, count, self._progress.live)
+        seconds = time.perf_counter() - start
+        self._sizer.record(count, seconds)
+        self._progress.step += count
+        columns = tuple(rows[:, place].astype(spec.dtype) for place, spec in enumerate(self.per_step))
+        return Block(first, count, columns, seconds, self._nonfinite(first, rows))
+
+    def evaluation_due(self) -> bool:
+        """Whether held-out samples are to be measured now, before the next block."""
+        if not self._evaluators or self.step == 0 or self._progress.evaluated_at == self.step:
+            return False
+        return self.step >= self.steps or self.step % self._evaluation_interval() == 0
+
+    def evaluate(self) -> dict[str, float]:
+        """Measure the held-out samples; may stop the run early."""
+        values: dict[str, float] = {}
+        for evaluator in self._evaluators:
+            values |= evaluator.evaluate()
+        self._progress.evaluated_at = self.step
+        self._stopping.note(values, self._progress)
+        return values
+
+    def checkpoint_due(self) -> bool:
+        """Whether the settings ask for a checkpoint now. Checkpoints on a stop are the caller's decision."""
+        every = self.plan.checkpoint_every
+        return every is not None and self.step > 0 and self.step % every == 0 and self._progress.saved_at != self.step
+
+    def set_live(self, name: str, value: object) -> None:
+        """Change a live hyperparameter from the next block's first step on. Raises ``ProblemError``."""
+        if name not in self._live_specs:
+            known = ", ".join(self._live_specs) or "none"
+            raise problem("live.unknown", f"{name!r} cannot be changed while the run trains.", f"Live values: {known}.", name)
+        number, found = convert(self._live_specs[name], value)
+        if found is not None:
+            raise problem(found.code, found.text, found.hint, name)
+        if not isinstance(number, int | float):
+            raise problem("live.kind", f"{name!r} is no number.", where=name)
+        self._progress.live[list(self._live_specs).index(name)] = number
+
+    def save(self, folder: Path) -> None:
+        """Write everything that the run needs to go on into ``folder``."""
+        self._progress.saved_at = self.step
+        state.save(self._state | self._progress.variables(), folder)
+
+    def restore(self, folder: Path) -> None:
+        """Go on from what ``save`` wrote. Raises ``ProblemError`` when it does not fit this run."""
+        progress = self._progress.variables()
+        state.restore(self._state | progress, folder)
+        self._progress.read(progress)
+
+    def _room(self) -> int:
+        """Steps until something is due that stands between blocks."""
+        intervals = [every for every in (self.plan.checkpoint_every,) if every is not None]
+        if self._evaluators:
+            intervals.append(self._evaluation_interval())
+        return min([self.steps - self.step, *(every - self.step % every for every in intervals)])
+
+    def _evaluation_interval(self) -> int:
+        return self.plan.evaluate_every or steps_per_epoch(self.samples_per_epoch, self.batch_size)
+
+    def _nonfinite(self, first: int, rows: npt.NDArray[np.floating[Any]]) -> int | None:
+        finite = np.isfinite(rows).all(axis=1)
+        if finite.all():
+            return None
+        step = first + int(np.argmin(finite))
+        if self._progress.diverged_at < 0:
+            self._progress.diverged_at = step
+        return step
+
+
+def _training_samples(model: Model, data: DataSet | None) -> Samples:
+    if model.train is not None:
+        samples = model.train
+    elif data is not None:
+        samples = Samples(data.train.x, data.train.y)
+    else:
+        raise problem("exercise.data", "The run has no training samples.", "Choose mnist or digits.", "data")
+    if not len(samples.x):
+        raise problem("exercise.empty", "The data set has no training samples.", "Choose another one.", "data")
+    return samples
+
+
+def _evaluators(model: Model, wanted: list[str]) -> list[Evaluator]:
+    if model.evaluate is None:
+        return []
+    sets = model.evaluation_sets.items()
+    return [Evaluator(name, samples, model.evaluate, wanted) for name, samples in sets if len(samples.x)]

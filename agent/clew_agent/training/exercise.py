@@ -1,0 +1,201 @@
+"""What an exercise is: a card for people and a ``build`` that declares parts, whose gradients Clew takes and applies.
+
+A training exercise says which variables there are, what the loss of a batch is and which optimizer moves the variables.
+It has no loop: batches, randomness, gradients, strategies, metrics, evaluation and checkpoints are Clew's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from clew_agent.datasets.dataset import DataSet
+from clew_agent.training import random
+from clew_agent.training.optimizers import Optimizer, Rate, make_optimizer
+from clew_agent.training.random import StepContext
+from clew_agent.training.schedules import make_schedule
+from clew_agent.training.settings import TrainingSettings
+from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec, Preset, StrategyCard
+from clew_shared.events import Event
+from clew_shared.params import Params, describe
+from clew_shared.problem import problem
+
+SettingsT = TypeVar("SettingsT", bound=Params)
+
+SINGLE = StrategyCard(id="single", title="One device", help="All of a batch on one device.")
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples in memory: ``x`` [samples, ...] and ``y`` [samples, ...], gathered by index inside the compiled block."""
+
+    x: npt.NDArray[np.generic]
+    y: npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The samples of one step (or of one chunk of an evaluation).
+
+    ``index`` are their places in the set (int64 [batch]); ``weight`` (float32 [batch]) is 0 for samples that only fill the batch up,
+    and None where all count.
+    """
+
+    x: tf.Tensor
+    y: tf.Tensor
+    index: tf.Tensor
+    weight: tf.Tensor | None = None
+
+    def mean(self, values: tf.Tensor) -> tf.Tensor:
+        """The mean of one value per sample, over the samples that count."""
+        if self.weight is None:
+            return tf.reduce_mean(values)
+        weight = tf.cast(self.weight, values.dtype)
+        return tf.reduce_sum(values * weight) / tf.reduce_sum(weight)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What a part computes for a batch: the ``value`` to make smaller and further ``metrics`` of this step (scalars)."""
+
+    value: tf.Tensor
+    metrics: Mapping[str, tf.Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Variables that are trained together to make one loss smaller. A GAN has two.
+
+    ``loss`` is called with the batch and the step's context. ``repeats`` updates are made in each step with the same batch and fresh
+    random numbers; the recorded values are those of the first, before any update. Parts are updated in the order in which
+    they are listed, each seeing what the earlier ones changed.
+    """
+
+    name: str
+    variables: Mapping[str, tf.Variable]
+    loss: Callable[[Batch, StepContext], Loss]
+    optimizer: Optimizer
+    repeats: int = 1
+
+
+@dataclass(frozen=True)
+class Model:
+    """What ``build`` returns.
+
+    ``evaluate`` gives values per sample ({"accuracy": [batch], ...}); their means over ``evaluation_sets`` become "test_accuracy" and
+    so on. ``state`` are variables that change without being trained (moving averages). ``train`` replaces the data set's
+    training samples. ``watch`` is the evaluated metric for early stopping, better when higher.
+    """
+
+    parts: Sequence[Part]
+    evaluate: Callable[[Batch], Mapping[str, tf.Tensor]] | None = None
+    evaluation_sets: Mapping[str, Samples] = field(default_factory=dict)
+    state: Mapping[str, tf.Variable] = field(default_factory=dict)
+    train: Samples | None = None
+    watch: str = "validation_accuracy"
+
+
+@dataclass(frozen=True)
+class Setup(Generic[SettingsT]):
+    """What ``build`` and ``measure`` get: the hyperparameters, the seed and the data."""
+
+    settings: SettingsT
+    seed: int
+    data: DataSet | None = None
+    fused: bool = False
+
+    def require_data(self) -> DataSet:
+        """The data set. Raises ``ProblemError`` when the run has none."""
+        if self.data is None:
+            raise problem("exercise.data", "This exercise needs a data set and got none.", "Choose mnist or digits.", "data")
+        return self.data
+
+    def held_out(self) -> dict[str, Samples]:
+        """The data set's validation and test samples, for ``Model.evaluation_sets``."""
+        data = self.require_data()
+        return {"validation": Samples(data.validation.x, data.validation.y), "test": Samples(data.test.x, data.test.y)}
+
+    def truncated_normal(self, name: str, shape: Sequence[int], stddev: float) -> tf.Variable:
+        """A new variable with values drawn for this seed and ``name``: normal, none beyond two standard deviations."""
+        return tf.Variable(random.truncated_normal(shape, self.seed, f"initial/{name}") * stddev, name=name)
+
+    def optimizer(self) -> Optimizer:
+        """The optimizer that ``TrainingSettings`` describe."""
+        chosen = self.settings
+        if not isinstance(chosen, TrainingSettings):
+            raise TypeError("Setup.optimizer() reads TrainingSettings; use make_optimizer() with settings of another kind")
+        rate = Rate("learning_rate", make_schedule(chosen))
+        return make_optimizer(
+            chosen.optimizer, rate, momentum=chosen.momentum, weight_decay=chosen.weight_decay, fused=self.fused
+        )
+
+
+class Exercise(Generic[SettingsT]):
+    """One exercise: class attributes make the card, ``build`` makes the model. One subclass in one file.
+
+    ``jit`` compiles the block with XLA: a gain for small dense models, a heavy loss for convolutions on a CPU.
+    """
+
+    id: ClassVar[str]
+    title: ClassVar[str]
+    subtitle: ClassVar[str] = ""
+    chapter: ClassVar[str] = ""
+    kind: ClassVar[Literal["training", "measurement", "script"]] = "training"
+    course: ClassVar[str] = ""
+    minutes: ClassVar[int] = 0
+    summary: ClassVar[str] = ""
+    guide: ClassVar[str] = ""
+    Settings: ClassVar[type[Params]]
+    presets: ClassVar[tuple[Preset, ...]] = ()
+    baseline: ClassVar[str] = ""
+    metrics: ClassVar[tuple[MetricSpec, ...]] = ()
+    plots: ClassVar[tuple[PlotSpec, ...]] = ()
+    goals: ClassVar[tuple[Goal, ...]] = ()
+    strategies: ClassVar[tuple[StrategyCard, ...]] = (SINGLE,)
+    datasets: ClassVar[tuple[str, ...]] = ()
+    jit: ClassVar[bool] = False
+
+    def build(self, setup: Setup[SettingsT]) -> Model:
+        """Make the variables and say what is trained. Called once per run, before the block is compiled."""
+        raise NotImplementedError
+
+    def card(self, source: str = "", file: str = "") -> ExerciseCard:
+        """The exercise as data. ``source`` is the text of its file, ``file`` the path to show."""
+        return ExerciseCard(
+            id=self.id,
+            title=self.title,
+            subtitle=self.subtitle,
+            chapter=self.chapter,
+            kind=self.kind,
+            course=self.course,
+            minutes=self.minutes,
+            summary=self.summary,
+            guide=self.guide,
+            params=describe(self.Settings),
+            presets=self.presets,
+            baseline=self.baseline,
+            metrics=self.metrics,
+            plots=self.plots,
+            goals=self.goals,
+            strategies=self.strategies,
+            datasets=self.datasets,
+            source=source,
+            source_hash=hashlib.sha256(source.encode()).hexdigest(),
+            file=file,
+        )
+
+
+class Measurement(Exercise[SettingsT]):
+    """An exercise that trains nothing but measures: it yields events (``Series``, ``Log``) as they come."""
+
+    kind = "measurement"
+
+    def measure(self, setup: Setup[SettingsT]) -> Iterator[Event]:
+        """Do the measuring. The caller stops it by closing the iterator between two events."""
+        raise NotImplementedError

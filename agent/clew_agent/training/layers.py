@@ -1,0 +1,74 @@
+"""Pieces of networks that keep no hidden state: everything random or remembered is in the step's context or in variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import tensorflow as tf
+
+from clew_agent.training.exercise import Batch
+from clew_agent.training.random import StepContext
+
+
+def dropout(x: tf.Tensor, rate: float, context: StepContext, tag: str = "dropout") -> tf.Tensor:
+    """Set a share ``rate`` of ``x`` [batch, ...] to 0 and enlarge the rest so that the mean stays (Srivastava et al., 2014)."""
+    if rate == 0:
+        return x
+    keep = context.sample_uniform(x.shape[1:], tag) >= rate
+    return tf.where(keep, x / (1 - rate), tf.zeros_like(x))
+
+
+def correct(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    """float32 [batch]: 1 where the largest of ``logits`` [batch, classes] is the label's (int32 [batch])."""
+    return tf.cast(tf.equal(tf.argmax(logits, 1, tf.int32), labels), tf.float32)
+
+
+def cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    """float32 [batch]: minus the logarithm of the probability that softmax gives to the label."""
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+
+
+@dataclass(frozen=True)
+class BatchNorm:
+    """Batch normalisation over all axes but the last (Ioffe and Szegedy, ICML 2015).
+
+    ``gamma`` and ``beta`` are trained; ``mean`` and ``variance`` are moving averages for evaluation. Samples of weight 0 do not count.
+    """
+
+    gamma: tf.Variable
+    beta: tf.Variable
+    mean: tf.Variable
+    variance: tf.Variable
+    momentum: float = 0.99
+    epsilon: float = 1e-3
+
+    @staticmethod
+    def make(channels: int) -> BatchNorm:
+        """With the usual initial values: scale 1, offset 0, mean 0, variance 1."""
+        one, zero = tf.ones([channels]), tf.zeros([channels])
+        return BatchNorm(tf.Variable(one), tf.Variable(zero), tf.Variable(zero), tf.Variable(one))
+
+    def trained(self) -> Mapping[str, tf.Variable]:
+        """For ``Part.variables``."""
+        return {"gamma": self.gamma, "beta": self.beta}
+
+    def averages(self) -> Mapping[str, tf.Variable]:
+        """For ``Model.state``."""
+        return {"mean": self.mean, "variance": self.variance}
+
+    def train(self, x: tf.Tensor, batch: Batch) -> tf.Tensor:
+        """Normalise ``x`` by its own mean and variance and move the averages towards them."""
+        axes = list(range(len(x.shape) - 1))
+        if batch.weight is None:
+            mean, variance = tf.nn.moments(x, axes)
+        else:
+            weight = tf.reshape(batch.weight, [-1] + [1] * len(axes))
+            mean, variance = tf.nn.weighted_moments(x, axes, weight)
+        for average, value in ((self.mean, mean), (self.variance, variance)):
+            average.assign_add((value - average) * (1 - self.momentum))
+        return tf.nn.batch_normalization(x, mean, variance, self.beta, self.gamma, self.epsilon)
+
+    def predict(self, x: tf.Tensor) -> tf.Tensor:
+        """Normalise ``x`` by the moving averages."""
+        return tf.nn.batch_normalization(x, self.mean, self.variance, self.beta, self.gamma, self.epsilon)

@@ -1,0 +1,158 @@
+"""Hyperparameters that exercises share, ready to be put together into an exercise's own ``Settings``.
+
+An exercise takes the fields with their words and limits and states the course's value::
+
+    class Settings(BatchSettings, frozen=True, kw_only=True):
+        optimizer: OptimizerName = "sgd"
+        learning_rate: LearningRate = 0.5
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from clew_shared.params import Choice, Condition, Knob, Params
+
+OPTIMIZERS = (
+    Choice("sgd", "Gradient descent"),
+    Choice("momentum", "Momentum"),
+    Choice("nesterov", "Nesterov momentum"),
+    Choice("adagrad", "Adagrad"),
+    Choice("adadelta", "Adadelta"),
+    Choice("rmsprop", "RMSprop"),
+    Choice("adam", "Adam"),
+    Choice("adamw", "AdamW"),
+    Choice("nadam", "Nadam"),
+    Choice("ftrl", "Ftrl"),
+    Choice("lion", "Lion"),
+)
+SCHEDULES = (
+    Choice("constant", "Constant"),
+    Choice("step", "Steps down"),
+    Choice("exponential", "Exponential decay"),
+    Choice("cosine", "Cosine to zero"),
+    Choice("warmup", "Warm-up"),
+    Choice("warmup-cosine", "Warm-up, then cosine"),
+)
+ORDERS = (
+    Choice("file", "File order"),
+    Choice("shuffle", "Shuffled each epoch"),
+    Choice("balanced", "Balanced classes"),
+)
+
+OptimizerName = Annotated[
+    str, Knob("Optimizer", "How a gradient becomes a change of the weights.", choices=OPTIMIZERS)
+]
+LearningRate = Annotated[
+    float,
+    Knob("Learning rate", "How far each step goes. It may be changed while the run trains.", gt=0, le=100, live=True, log=True),
+]
+Momentum = Annotated[
+    float,
+    Knob(
+        "Momentum",
+        "Share of the last change that goes on into the next one.",
+        ge=0,
+        lt=1,
+        shown_when=Condition("optimizer", ("momentum", "nesterov")),
+    ),
+]
+WeightDecay = Annotated[
+    float | None,
+    Knob(
+        "Weight decay",
+        "Each step also shrinks every weight by this share, times the learning rate. Empty: the optimizer's own "
+        "value, 0.004 for AdamW and none for the others.",
+        ge=0,
+        le=1,
+        log=True,
+    ),
+]
+ScheduleName = Annotated[
+    str, Knob("Schedule", "How the learning rate moves while the run goes on.", choices=SCHEDULES)
+]
+DecayEvery = Annotated[
+    int,
+    Knob(
+        "Decay every",
+        "The rate is multiplied by the decay factor once in this many steps.",
+        unit="steps",
+        ge=1,
+        le=10_000_000,
+        shown_when=Condition("schedule", ("step", "exponential")),
+    ),
+]
+DecayFactor = Annotated[
+    float,
+    Knob("Decay factor", "What the rate is multiplied by.", gt=0, le=1, shown_when=Condition("schedule", ("step", "exponential"))),
+]
+WarmupSteps = Annotated[
+    int,
+    Knob(
+        "Warm-up",
+        "The rate rises evenly over this many steps.",
+        unit="steps",
+        ge=1,
+        le=10_000_000,
+        shown_when=Condition("schedule", ("warmup", "warmup-cosine")),
+    ),
+]
+Steps = Annotated[int, Knob("Steps", "How many times the weights are changed.", ge=1, le=10_000_000, log=True)]
+CheckpointEvery = Annotated[
+    int | None,
+    Knob(
+        "Checkpoint every",
+        "A run that was cut off goes on from its last checkpoint. Empty: only when the run is stopped.",
+        group="Record",
+        unit="steps",
+        ge=1,
+        le=10_000_000,
+    ),
+]
+BatchSize = Annotated[int, Knob("Batch size", "Images that share one step.", ge=1, le=60_000, log=True)]
+OrderName = Annotated[str, Knob("Order", "Which images follow which.", choices=ORDERS)]
+EvaluateEvery = Annotated[
+    int | None,
+    Knob(
+        "Evaluate every",
+        "How often accuracy is measured on images that the run never trains on. Empty: after every epoch and at the end.",
+        group="Record",
+        unit="steps",
+        ge=1,
+        le=10_000_000,
+    ),
+]
+Patience = Annotated[
+    int,
+    Knob(
+        "Stop early after",
+        "End the run when the validation accuracy has not risen for this many evaluations in a row. 0: never.",
+        unit="evaluations",
+        ge=0,
+        le=1000,
+    ),
+]
+
+
+class TrainingSettings(Params, frozen=True, kw_only=True):
+    """An optimizer, its rate and schedule, and the length of the run."""
+
+    optimizer: OptimizerName = "sgd"
+    learning_rate: LearningRate = 0.01
+    momentum: Momentum = 0.9
+    weight_decay: WeightDecay = None
+    schedule: ScheduleName = "constant"
+    decay_every: DecayEvery = 500
+    decay_factor: DecayFactor = 0.5
+    warmup_steps: WarmupSteps = 100
+    steps: Steps = 1000
+    checkpoint_every: CheckpointEvery = None
+
+
+class BatchSettings(TrainingSettings, frozen=True, kw_only=True):
+    """The same with batches of a data set, and with evaluation on the parts of it that are held out."""
+
+    batch_size: BatchSize = 100
+    order: OrderName = "file"
+    patience: Patience = 0
+    evaluate_every: EvaluateEvery = None
