@@ -201,5 +201,5 @@ def estimate(values: Mapping[str, Value], runs: Sequence[RunLike]) -> tuple[str,
         start = max(0.0, took - fold.step / speed) if took is not None else 2.0
         batch, before = values.get("batch_size"), run.spec.params.get("batch_size")
         scale = batch / before if isinstance(batch, int) and isinstance(before, int) and before > 0 else 1.0
-        return f"About {words.about(start + wanted * scale / speed)}, by run {run.number}", second
+        return f"About {words.about(start + wanted * scale / speed)}, judging by run {run.number}", second
     return "Time known after the first run", second

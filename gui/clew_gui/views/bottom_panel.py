@@ -21,6 +21,8 @@ class BottomPanel(QWidget):
     fold_asked = Signal()
     export_asked = Signal()
     log_shown = Signal()
+    filled = Signal()
+    """Runs came, or the last one went."""
 
     def __init__(self, look: Look, actions: Actions) -> None:
         super().__init__()
@@ -75,9 +77,14 @@ class BottomPanel(QWidget):
         words = f"{number} of this exercise" if number else ""
         if self._count.text() != words:
             self._count.setText(words)
+            self.filled.emit()
         self._export.setEnabled(bool(number))
         self._more.setEnabled(bool(number))
         self._show_page()
+
+    def bare(self) -> bool:
+        """Whether there is nothing but the sentence about what will be here."""
+        return not self.model.rowCount() and self.tabs.currentIndex() == 0
 
     def show_log(self) -> None:
         """Bring the log to the front."""

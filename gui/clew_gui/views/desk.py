@@ -109,12 +109,13 @@ class Desk(QObject):
         return self.scope.board.choices(self.scope.card.id).selected if self.scope.card is not None else ""
 
     def _choose(self) -> None:
-        """Select the newest run when the selected one is gone or there was none."""
+        """Select the newest run, rather one at work, when the selected one is gone or there was none."""
         if self.scope.card is None:
             return
         runs, chosen = self.scope.runs(), self.scope.board.choices(self.scope.card.id)
         if chosen.selected not in {run.id for run in runs}:
-            chosen.selected = runs[-1].id if runs else ""
+            at_work = [run for run in runs if run.state in (RunState.RUNNING, RunState.PAUSED)]
+            chosen.selected = (at_work or runs)[-1].id if runs else ""
 
     def select(self, run: str) -> None:
         """Put a run on the card and its curve in front."""

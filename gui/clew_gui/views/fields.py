@@ -9,7 +9,7 @@ import math
 from typing import Protocol
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal, SignalInstance
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QSizePolicy, QWidget
 
 from clew_gui.views.theme import font
@@ -77,6 +77,10 @@ class NumberEdit(QLineEdit):
         self._spec = spec
         self.setFont(font())
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        if spec.unit:
+            self.setTextMargins(0, 0, round(QFontMetricsF(font("caption")).horizontalAdvance(spec.unit)) + 6, 0)
+        if spec.optional:
+            self.setPlaceholderText("none")
         self.textChanged.connect(lambda _text: self.edited.emit())
 
     def raw(self) -> object:
@@ -100,6 +104,17 @@ class NumberEdit(QLineEdit):
             self._step(event.key() == Qt.Key.Key_Up, big)
             return
         super().keyPressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The unit stands quietly at the right end."""
+        super().paintEvent(event)
+        if self._spec.unit:
+            painter = QPainter(self)
+            painter.setFont(font("caption"))
+            painter.setPen(self.palette().color(QPalette.ColorRole.PlaceholderText))
+            area = self.rect().adjusted(0, 0, -9, 0)
+            painter.drawText(area, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, self._spec.unit)
+            painter.end()
 
     def _step(self, up: bool, big: bool) -> None:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QSpacerItem, QWidget
 
 from clew_gui.views.fields import Editor, make_editor
 from clew_gui.views.parts import IconButton, Look, label, set_role
@@ -15,6 +15,7 @@ from clew_shared.params import ParamSpec, Value, convert
 from clew_shared.problem import Problem
 
 LABEL_WIDTH = 104
+RESET_WIDTH = 22
 
 
 class FormRow:
@@ -28,7 +29,6 @@ class FormRow:
         self.visible = True
         self.label = label(spec.label)
         self.label.setWordWrap(True)
-        self.unit = label(spec.unit, "caption", "3")
         self.reset = IconButton(look, "reset", f"Reset {spec.label}", size=14)
         self.error = label("", "caption", "bad", wrap=True)
         self._dress()
@@ -44,9 +44,6 @@ class FormRow:
         self.label.setToolTip(field.toolTip())
         self.reset.setFixedSize(22, 22)
         self.reset.setToolTip(f"Back to the slides' value: {value_words(spec, spec.default)}")
-        policy = self.reset.sizePolicy()
-        policy.setRetainSizeWhenHidden(True)
-        self.reset.setSizePolicy(policy)
         self.reset.hide()
         self.error.hide()
 
@@ -69,7 +66,6 @@ class FormRow:
         self.visible = visible
         for widget in (self.label, self.editor.widget()):
             widget.setVisible(visible)
-        self.unit.setVisible(visible and bool(self.spec.unit))
 
 
 def _short(found: Problem, spec: ParamSpec) -> str:
@@ -109,21 +105,20 @@ class ParamForm(QWidget):
         for title, specs in groups.items():
             head = label(title, "section", "2")
             head.setContentsMargins(0, 4 if line else 0, 0, 0)
-            grid.addWidget(head, line, 0, 1, 4)
+            grid.addWidget(head, line, 0, 1, 3)
             self._heads.append((head, tuple(spec.name for spec in specs)))
             line += 1
             for spec in specs:
                 line = self._add(grid, line, self._rows[spec.name])
+        keep_column(grid, line)
 
     def _add(self, grid: QGridLayout, line: int, form_row: FormRow) -> int:
         form_row.label.setFixedWidth(LABEL_WIDTH)
         form_row.label.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
         grid.addWidget(form_row.label, line, 0)
         grid.addWidget(form_row.editor.widget(), line, 1)
-        if form_row.spec.unit:
-            grid.addWidget(form_row.unit, line, 2)
-        grid.addWidget(form_row.reset, line, 3)
-        grid.addWidget(form_row.error, line + 1, 0, 1, 4)
+        grid.addWidget(form_row.reset, line, 2)
+        grid.addWidget(form_row.error, line + 1, 0, 1, 3)
         return line + 2
 
     def sizeHint(self) -> QSize:
@@ -177,6 +172,11 @@ class ParamForm(QWidget):
         for head, names in self._heads:
             head.setVisible(any(self._rows[name].visible for name in names))
         self.changed.emit()
+
+
+def keep_column(grid: QGridLayout, line: int) -> None:
+    """Keep the room of the reset arrows while none is there, so that all fields end at the same edge."""
+    grid.addItem(QSpacerItem(RESET_WIDTH, 1), line, 2)
 
 
 def _visible(spec: ParamSpec, values: Mapping[str, object], rows: Mapping[str, FormRow]) -> bool:

@@ -193,7 +193,7 @@ class GuideView(QScrollArea):
         self._text_column(card, text)
         side = self._side(card)
         box: QHBoxLayout = row(text, side, None, gap=28, margins=(20, 18, 18, 16), parent=whole)
-        box.setStretch(0, 10)
+        box.setStretch(0, 1000)
         self.setWidget(whole)
 
     def _text_column(self, card: ExerciseCard, parent: QWidget) -> QVBoxLayout:

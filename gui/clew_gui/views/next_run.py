@@ -9,7 +9,7 @@ from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QFileDialog, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from clew_gui.views.fields import NumberEdit, choose_quietly, combo
-from clew_gui.views.form import LABEL_WIDTH, ParamForm
+from clew_gui.views.form import LABEL_WIDTH, ParamForm, keep_column
 from clew_gui.views.parts import Button, Elided, IconButton, Look, column, label, line, panel, row, set_role
 from clew_gui.views.words import data_name, preset_values
 from clew_shared.cards import ExerciseCard
@@ -116,7 +116,6 @@ class NextRun(QWidget):
         grid.setHorizontalSpacing(6)
         grid.setVerticalSpacing(6)
         grid.setColumnMinimumWidth(0, LABEL_WIDTH)
-        grid.setColumnMinimumWidth(2, 22)
         grid.setColumnStretch(1, 1)
         for number, (name, field, extra) in enumerate(rows):
             self._names[name] = text = label(name)
@@ -126,6 +125,7 @@ class NextRun(QWidget):
             grid.addWidget(field, number, 1)
             if extra is not None:
                 grid.addWidget(extra, number, 2)
+        keep_column(grid, len(rows))
         return area
 
     # --- What stands there --------------------------------------------------------------------------------------------

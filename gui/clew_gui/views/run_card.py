@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QAction, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QMenu, QProgressBar
 
@@ -134,6 +134,10 @@ class RunCard(QFrame):
         self.go_on.setVisible(resumable)
         self.go_on.allow(bool(run.history.checkpoints), "This run has no checkpoint to go on from")
         self.reuse.setVisible(over)
+
+    def minimumSizeHint(self) -> QSize:
+        """With short verbs and no sentence."""
+        return QSize(520, super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Shorter verbs when there is little room."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QFrame, QMenu, QSizePolicy, QSlider, QToolButton, QWidget
 
@@ -13,7 +13,7 @@ from clew_shared.cards import ExerciseCard
 
 UNITS = (("step", "Step"), ("epoch", "Epoch"), ("images", "Images"), ("seconds", "Seconds"))
 LOW = 560
-NARROW = 620
+NARROW = 660
 _STEPS = (
     ("1", "Run", "Press Run. The curve begins within seconds."),
     ("2", "Change one thing", "Another optimizer or rate, then run again."),
@@ -99,11 +99,16 @@ class PlotControls(QWidget):
         button.setMenu(menu)
         return button
 
+    def minimumSizeHint(self) -> QSize:
+        """Without what may go when there is little room."""
+        return QSize(430, super().minimumSizeHint().height())
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Images go first, then the slider's word."""
         super().resizeEvent(event)
         self.units.button("images").setVisible(self.width() >= NARROW or self.units.current() == "images")
         self._smooth_word.setVisible(self.width() >= NARROW - 60)
+        self.smoothing.setFixedWidth(96 if self.width() >= NARROW else 64)
 
     def set_scales(self, images: bool) -> None:
         """An exercise without batches has neither epochs nor images."""

@@ -48,14 +48,14 @@ class Column:
 
 
 COLUMNS = (
-    Column("run", "Run", False, 13, lambda r: f"{r.number}{' ' + r.name if r.name else ''}"),
+    Column("run", "Run", False, 9, lambda r: f"{r.number}{' ' + r.name if r.name else ''}"),
     Column("state", "State", False, 0, lambda r: f"{r.word} {r.detail}".strip()),
-    Column("optimizer", "Optimizer", False, 11, lambda r: r.optimizer),
-    Column("rate", "Rate", True, 9, lambda r: r.rate),
-    Column("batch", "Batch", True, 8, lambda r: r.batch),
-    Column("best", "Best", True, 12, lambda r: r.best),
-    Column("time", "Time", True, 8, lambda r: r.time),
-    Column("where", "Where", False, 14, lambda r: r.where),
+    Column("optimizer", "Optimizer", False, 10, lambda r: r.optimizer),
+    Column("rate", "Rate", True, 8, lambda r: r.rate),
+    Column("batch", "Batch", True, 6, lambda r: r.batch),
+    Column("best", "Best", True, 10, lambda r: r.best),
+    Column("time", "Time", True, 6, lambda r: r.time),
+    Column("where", "Where", False, 13, lambda r: r.where),
 )
 ROW_ROLE = Qt.ItemDataRole.UserRole + 1
 

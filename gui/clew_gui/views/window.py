@@ -30,6 +30,7 @@ TALL = 860
 FIRST_SIZE = (1440, 900)
 SMALLEST = (1000, 640)
 STRIP = 40
+_NO_BOUND = 16_777_215  # Qt's own word for "no maximum"
 
 
 class Strip(QWidget):
@@ -66,6 +67,7 @@ class MainWindow(QMainWindow):
         self.may_close: Callable[[], bool] = lambda: True
         self._folds = dict(state.folds)
         self._sizes = state
+        self._runs_height = state.runs_height
         self._build()
         self._connect_folds()
         self.setMinimumSize(*SMALLEST)
@@ -92,13 +94,15 @@ class MainWindow(QMainWindow):
             splitter.setChildrenCollapsible(False)
             splitter.setStretchFactor(grows, 1)
         self.lab.setMinimumWidth(196)
-        self.next_run.setMinimumWidth(264)
+        self.next_run.setMinimumWidth(280)
         work.setMinimumHeight(320)
         whole = panel()
         box = column(self.top, line(), self.messages, self._columns, line(), self.status, gap=0, parent=whole)
         box.setStretchFactor(self._columns, 1)
         self.setCentralWidget(whole)
         self.head.tab_chosen.connect(self._show_tab)
+        self.bottom.filled.connect(self._apply_folds)
+        self.bottom.tabs.currentChanged.connect(lambda _tab: self._apply_folds())
 
     def _connect_folds(self) -> None:
         for name, ask in (("lab", self.lab.fold_asked), ("runs", self.bottom.fold_asked)):
@@ -114,11 +118,14 @@ class MainWindow(QMainWindow):
         return self.height() < LOW if name == "runs" else self.width() < NARROW
 
     def _key(self, name: str) -> str:
+        if name == "runs" and self.head.tabs.currentIndex() == 0:
+            return "runs:guide"
         return f"{name}:{'small' if self._small(name) else 'large'}"
 
     def folded(self, name: str) -> bool:
         """Whether a panel (lab, form, runs) is folded at this size: by hand, else by the rules for small windows."""
-        return self._folds.get(self._key(name), self._small(name) and name != "form")
+        key = self._key(name)
+        return self._folds.get(key, key == "runs:guide" or (self._small(name) and name != "form"))
 
     def fold(self, name: str, folded: bool) -> None:
         """Fold or unfold by hand; remembered for windows of this size."""
@@ -133,11 +140,25 @@ class MainWindow(QMainWindow):
         self._form_strip.setVisible(form)
         if self.bottom.pages.isHidden() != runs or runs:
             self.bottom.set_folded(runs)
-        head = self.bottom.tabs.sizeHint().height() + 6
-        self.bottom.setMinimumHeight(max(HEAD, head) if runs else 110)
-        self.bottom.setMaximumHeight(max(HEAD, head) if runs else 16_777_215)
+        self._bound_runs(runs)
         for name, folded in (("lab", lab), ("form", form), ("runs", runs)):
             self.actions_[f"{name}_panel"].setChecked(not folded)
+
+    def _bound_runs(self, folded: bool) -> None:
+        """Folded the runs are a head, empty a sentence; else as high as somebody made them."""
+        head = max(HEAD, self.bottom.tabs.sizeHint().height() + 6)
+        bounds = (head, head) if folded else (head + 44, head + 44) if self.bottom.bare() else (110, _NO_BOUND)
+        if bounds != (self.bottom.minimumHeight(), self.bottom.maximumHeight()):
+            self._keep_runs_height()
+            self.bottom.setMinimumHeight(bounds[0])
+            self.bottom.setMaximumHeight(bounds[1])
+            if bounds[1] == _NO_BOUND and self.isVisible():
+                self._lay_out_rows()
+
+    def _keep_runs_height(self) -> None:
+        height = self._rows.sizes()[1]
+        if self.bottom.maximumHeight() == _NO_BOUND and self.isVisible() and height:
+            self._runs_height = height
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Small windows fold panels."""
@@ -160,11 +181,15 @@ class MainWindow(QMainWindow):
         self._lay_out(self._sizes)
 
     def _lay_out(self, state: WindowState) -> None:
-        lab = state.lab_width or (252 if self.width() >= WIDE else 224)
-        form = state.form_width or (300 if self.width() >= WIDE else 280)
+        lab = state.lab_width or (256 if self.width() >= WIDE else 240)
+        form = state.form_width or (304 if self.width() >= WIDE else 292)
         self._columns.setSizes([STRIP, lab, max(400, self.width() - lab - form - 4), STRIP, form])
+        self._runs_height = state.runs_height
+        self._lay_out_rows()
+
+    def _lay_out_rows(self) -> None:
         rows = 5 if self.height() >= TALL else 3
-        runs = state.runs_height or table_height(rows, self.bottom.table) + self.bottom.tabs.sizeHint().height() + 8
+        runs = self._runs_height or table_height(rows, self.bottom.table) + self.bottom.tabs.sizeHint().height() + 8
         self._rows.setSizes([max(300, self._rows.height() - runs), runs])
 
     def reset_layout(self) -> None:
@@ -177,7 +202,8 @@ class MainWindow(QMainWindow):
     def left_as(self, state: WindowState) -> WindowState:
         """``state`` with the present sizes and folds in it."""
         normal = self.normalGeometry() if self.isMaximized() else self.geometry()
-        columns, rows = self._columns.sizes(), self._rows.sizes()
+        columns = self._columns.sizes()
+        self._keep_runs_height()
         return msgspec.structs.replace(
             state,
             width=normal.width(),
@@ -185,7 +211,7 @@ class MainWindow(QMainWindow):
             maximized=self.isMaximized(),
             lab_width=columns[1] or self._sizes.lab_width,
             form_width=columns[4] or self._sizes.form_width,
-            runs_height=self._sizes.runs_height if self.folded("runs") else rows[1],
+            runs_height=self._runs_height,
             folds=dict(self._folds),
             tab=self.head.tabs.currentIndex(),
         )
@@ -198,6 +224,7 @@ class MainWindow(QMainWindow):
 
     def _show_tab(self, tab: int) -> None:
         self.pages.setCurrentIndex(tab)
+        self._apply_folds()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Ask first; runs go on either way."""
