@@ -1,0 +1,44 @@
+"""Parquet, when the extra ``parquet`` is installed."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from clew_shared.exporters.rows import as_history, base_name, replacing, rows_of
+from clew_shared.history import History
+from clew_shared.problem import problem
+
+
+def export_parquet(source: History | Path, out: Path) -> Path:
+    """``<exercise>-<run>.parquet`` in ``out``: columns run, step (int64), metric, value and wall_time (float64, seconds
+    since 1970, null where unknown). Raises ``ProblemError`` when pyarrow is not installed."""
+    arrow, parquet = _import("pyarrow"), _import("pyarrow.parquet")
+    history = as_history(source)
+    run, words = history.fold.run, arrow.dictionary(arrow.int32(), arrow.string())
+    fields = [("run", words), ("step", arrow.int64()), ("metric", words)]
+    schema = arrow.schema([*fields, ("value", arrow.float64()), ("wall_time", arrow.float64())], {"clew.run": run})
+    path = out / f"{base_name(history)}.parquet"
+    with replacing(path, run) as part, parquet.ParquetWriter(str(part), schema) as writer:
+        for rows in rows_of(history):
+            size, nothing = len(rows.steps), np.zeros(len(rows.steps), np.int32)
+            columns = [
+                arrow.DictionaryArray.from_arrays(nothing, [run]),
+                arrow.array(rows.steps),
+                arrow.DictionaryArray.from_arrays(nothing, [rows.metric]),
+                arrow.array(rows.values.astype(np.float64)),
+                arrow.array(rows.wall, mask=rows.wall == 0),
+            ]
+            writer.write_table(arrow.Table.from_arrays(columns, schema=schema), row_group_size=size)
+    return path
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        text = "Writing Parquet needs the package pyarrow, which is not installed."
+        raise problem("export.parquet", text, "Install it with: pip install 'clew[parquet]'") from None

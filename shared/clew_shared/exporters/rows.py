@@ -1,0 +1,79 @@
+"""What all exporters share: the rows of a run in chunks, the name of its files, and writing without destroying."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew_shared.curves import Floats
+from clew_shared.history import History, read_run
+from clew_shared.problem import problem
+
+CHUNK_ROWS = 50_000
+_LOOK = 64 * 1024
+"""Bytes at either end of a file in which an export names its run."""
+
+
+class Rows(NamedTuple):
+    """Consecutive points of one metric; ``wall`` in seconds since 1970, 0 where unknown."""
+
+    metric: str
+    steps: NDArray[np.int64]
+    values: Floats
+    wall: NDArray[np.float64]
+
+
+def as_history(source: History | Path) -> History:
+    """The history itself, or that of a run folder."""
+    return source if isinstance(source, History) else read_run(source)
+
+
+def rows_of(history: History) -> Iterator[Rows]:
+    """All points, metric by metric, at most ``CHUNK_ROWS`` at a time."""
+    for metric in history.recorded():
+        column, wall = history.column(metric), history.wall(metric)
+        for start in range(0, len(wall), CHUNK_ROWS):
+            part = slice(start, start + CHUNK_ROWS)
+            yield Rows(metric, column.steps[part], column.values[part], wall[part])
+
+
+def base_name(history: History) -> str:
+    """``softmax-5f2b8c1e``: exercise and the beginning of the run's id, safe as a file name whatever a journal says."""
+    words = f"{history.fold.exercise or 'run'}-{history.fold.run[:8] or 'unknown'}"
+    return re.sub(r"[^A-Za-z0-9._-]", "_", words).lstrip(".") or "run"
+
+
+@contextmanager
+def replacing(path: Path, run: str) -> Iterator[Path]:
+    """A temporary path beside ``path`` that takes its place at the end, or vanishes when something goes wrong."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if os.path.lexists(path) and not _is_export(path, run):
+            text = f"{path} exists and is no export of this run; nothing was written."
+            raise problem("export.exists", text, "Move it away, or choose another folder.", str(path))
+        try:
+            yield part
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        text = f"Cannot write {path}: {reason}."
+        raise problem("export.write", text, "Choose a folder that can be written.", str(path)) from None
+
+
+def _is_export(path: Path, run: str) -> bool:
+    if not path.is_file() or path.is_symlink() or not run:
+        return False
+    with path.open("rb") as file:
+        head = file.read(_LOOK)
+        file.seek(max(0, path.stat().st_size - _LOOK))
+        return run.encode() in head + file.read()

@@ -1,0 +1,115 @@
+"""TensorBoard event files, written without TensorFlow.
+
+A file is a chain of TFRecords: length (uint64), masked CRC-32C of the length, an ``Event`` in protobuf's encoding,
+masked CRC-32C of it (tensorflow/core/lib/io/record_writer.h and tensorflow/core/util/event.proto). All points of a
+metric whose step takes equally many bytes have records of the same length, so they are laid out as the rows of one
+matrix and their checksums computed column by column, much faster than one call a point.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew_shared.exporters.rows import Rows, as_history, base_name, replacing, rows_of
+from clew_shared.history import History
+
+Bytes = NDArray[np.uint8]
+
+
+def export_tensorboard(source: History | Path, out: Path) -> Path:
+    """``<exercise>-<run>/events.out.tfevents.<start>.clew`` in ``out``, one scalar tag a metric, named like it.
+
+    TensorBoard holds scalars as float32. Open it with ``tensorboard --logdir OUT``.
+    """
+    history = as_history(source)
+    fold = history.fold
+    path = out / base_name(history) / f"events.out.tfevents.{int(fold.first_started):010d}.clew"
+    with replacing(path, fold.run) as part, part.open("wb") as file:
+        file.write(_first_record(fold.first_started, fold.run))
+        for rows in rows_of(history):
+            file.writelines(_records(rows))
+    return path
+
+
+def _first_record(time: float, run: str) -> bytes:
+    """The event that every file begins with: wall_time = 1, file_version = 3, source_metadata = 10 {writer = 1}."""
+    version, writer = b"brain.Event:2", _field(0x0A, f"clew run {run}".encode())
+    event = b"\x09" + struct.pack("<d", time) + _field(0x1A, version) + _field(0x52, writer)
+    return _framed(np.frombuffer(event, np.uint8)[np.newaxis, :]).tobytes()
+
+
+def _records(rows: Rows) -> Iterator[bytes]:
+    """The records of some points, in groups whose steps take equally many bytes as a varint."""
+    start = 0
+    while start < len(rows.steps):
+        length = max(1, -(-int(rows.steps[start]).bit_length() // 7))
+        end = int(np.searchsorted(rows.steps, 1 << 7 * length))
+        part = slice(start, end)
+        yield _framed(_events(rows.metric, rows.steps[part], length, rows.values[part], rows.wall[part])).tobytes()
+        start = end
+
+
+def _events(
+    metric: str, steps: NDArray[np.int64], length: int, values: NDArray[np.floating], wall: NDArray[np.float64]
+) -> Bytes:
+    """One ``Event`` a row: wall_time = 1, step = 2, summary = 5 {value = 1 {tag = 1, simple_value = 2}}."""
+    with np.errstate(over="ignore"):
+        number = values.astype("<f4")
+    tag = _field(0x0A, metric.encode()) + b"\x15"
+    summary = b"\x2a" + _varint(len(_field(0x0A, tag + bytes(4)))) + b"\x0a" + _varint(len(tag) + 4) + tag
+    shifts = 7 * np.arange(length)
+    varint = (steps[:, np.newaxis] >> shifts & 0x7F | np.where(shifts < 7 * (length - 1), 0x80, 0)).astype(np.uint8)
+    columns = [b"\x09", _raw(wall.astype("<f8")), b"\x10", varint, summary, _raw(number)]
+    return np.concatenate([_repeat(part, len(steps)) if isinstance(part, bytes) else part for part in columns], axis=1)
+
+
+def _framed(events: Bytes) -> Bytes:
+    """Each row as a TFRecord."""
+    count, size = events.shape
+    length = _repeat(struct.pack("<Q", size), count)
+    return np.concatenate([length, _raw(_masked_crc32c(length)), events, _raw(_masked_crc32c(events))], axis=1)
+
+
+def _raw(numbers: NDArray[np.generic]) -> Bytes:
+    """The bytes of little-endian numbers, a row each."""
+    return np.ascontiguousarray(numbers).view(np.uint8).reshape(len(numbers), -1)
+
+
+def _repeat(content: bytes, count: int) -> Bytes:
+    return np.broadcast_to(np.frombuffer(content, np.uint8), (count, len(content)))
+
+
+def _field(key: int, content: bytes) -> bytes:
+    return bytes([key]) + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    parts = []
+    while number > 0x7F:
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*parts, number])
+
+
+def _crc_table() -> NDArray[np.uint32]:
+    """CRC-32C of each byte: polynomial 0x1EDC6F41, reflected (RFC 3720, appendix B.4)."""
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, table >> 1 ^ np.uint32(0x82F63B78), table >> 1)
+    return table.astype(np.uint32)
+
+
+def _masked_crc32c(rows: Bytes) -> NDArray[np.uint32]:
+    """The checksum of each row, masked as TFRecords want it: rotated right by 15 bits, plus a constant."""
+    table = _crc_table()
+    crc = np.full(len(rows), 0xFFFFFFFF, np.uint32)
+    for column in rows.T:
+        crc = table[(crc ^ column) & 0xFF] ^ crc >> 8
+    crc = ~crc
+    masked: NDArray[np.uint32] = ((crc >> 15 | crc << 17) + np.uint32(0xA282EAD8)).astype("<u4")
+    return masked
