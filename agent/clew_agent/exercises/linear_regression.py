@@ -47,7 +47,7 @@ error. Watch W and b as well. Which of them arrives first, and which optimizers 
 """
 
 
-class Settings(TrainingSettings, frozen=True, kw_only=True):
+class LinearRegressionSettings(TrainingSettings, frozen=True, kw_only=True):
     """The slides' values: plain gradient descent with a rate of 0.01, a thousand times."""
 
     optimizer: OptimizerName = "sgd"
@@ -66,7 +66,7 @@ def slides_curve(steps: int = 1000, points: int = 40) -> tuple[tuple[float, floa
     return tuple(curve[:: steps // points])
 
 
-class LinearRegression(Exercise[Settings]):
+class LinearRegression(Exercise[LinearRegressionSettings]):
     """y = W x + b in float64: XLA may reorder sums, and in float32 that would show."""
 
     id = "linear-regression"
@@ -77,7 +77,7 @@ class LinearRegression(Exercise[Settings]):
     minutes = 10
     summary = "Fit a line to four points and race optimizers against plain gradient descent."
     guide = GUIDE
-    Settings = Settings
+    Settings = LinearRegressionSettings
     jit = True
     metrics = (
         MetricSpec(name="loss", label="Loss", dtype="float64", better="lower"),
@@ -97,8 +97,14 @@ class LinearRegression(Exercise[Settings]):
         Preset(name="adadelta", title="Adadelta", values={"optimizer": "adadelta", "learning_rate": 1.0}),
         Preset(name="rmsprop", title="RMSprop", values={"optimizer": "rmsprop"}),
         Preset(name="adam", title="Adam", values={"optimizer": "adam"}),
-        Preset(name="adam-cosine", title="Adam, cosine", values={"optimizer": "adam", "learning_rate": 0.1, "schedule": "cosine"}),
-        Preset(name="tiny", title="Tiny", values={"steps": 100}, help="A tenth of the steps, to see that everything works."),
+        Preset(
+            name="adam-cosine",
+            title="Adam, cosine",
+            values={"optimizer": "adam", "learning_rate": 0.1, "schedule": "cosine"},
+        ),
+        Preset(
+            name="tiny", title="Tiny", values={"steps": 100}, help="A tenth of the steps, to see that everything works."
+        ),
     )
     goals = (
         Goal(
@@ -110,7 +116,9 @@ class LinearRegression(Exercise[Settings]):
             tolerance=0.01,
             detail="The line's slope, to one hundredth.",
         ),
-        Goal(id="offset", text="b = 1", metric="b", op="near", value=1.0, tolerance=0.01, detail="Where it meets x = 0."),
+        Goal(
+            id="offset", text="b = 1", metric="b", op="near", value=1.0, tolerance=0.01, detail="Where it meets x = 0."
+        ),
         Goal(
             id="fast",
             text="Loss below 0.000001 at step 200",
@@ -123,12 +131,12 @@ class LinearRegression(Exercise[Settings]):
         ),
     )
 
-    def build(self, setup: Setup[Settings]) -> Model:
+    def build(self, setup: Setup[LinearRegressionSettings]) -> Model:
         """Two numbers to learn, one loss, one optimizer."""
         W = tf.Variable(START[0], dtype=tf.float64, name="W")
         b = tf.Variable(START[1], dtype=tf.float64, name="b")
 
-        def loss(batch: Batch, context: StepContext) -> Loss:
+        def loss(batch: Batch, _: StepContext) -> Loss:
             line = W * batch.x + b
             squares = tf.square(line - batch.y)
             return Loss(tf.reduce_sum(squares), {"W": W.read_value(), "b": b.read_value()})

@@ -42,7 +42,7 @@ batch do to it?
 """
 
 
-class Settings(BatchSettings, frozen=True, kw_only=True):
+class SoftmaxSettings(BatchSettings, frozen=True, kw_only=True):
     """The slides' values: one pass over the 50,000 training images."""
 
     optimizer: OptimizerName = "sgd"
@@ -51,7 +51,7 @@ class Settings(BatchSettings, frozen=True, kw_only=True):
     steps: Steps = 500
 
 
-class Softmax(Exercise[Settings]):
+class Softmax(Exercise[SoftmaxSettings]):
     """784 pixels, 10 digits, one matrix between them."""
 
     id = "softmax"
@@ -62,7 +62,7 @@ class Softmax(Exercise[Settings]):
     minutes = 20
     summary = "Train a single layer on handwritten digits, reproduce 90.79 % and beat it."
     guide = GUIDE
-    Settings = Settings
+    Settings = SoftmaxSettings
     datasets = ("mnist", "digits")
     jit = True
     metrics = (
@@ -83,7 +83,10 @@ class Softmax(Exercise[Settings]):
     presets = (
         Preset(name="slides", title="Slides' values", help="Gradient descent, rate 0.5, 500 steps: 90.79 %."),
         Preset(
-            name="adam", title="Adam", values={"optimizer": "adam", "learning_rate": 0.003}, help="The same images, Adam."
+            name="adam",
+            title="Adam",
+            values={"optimizer": "adam", "learning_rate": 0.003},
+            help="The same images, Adam.",
         ),
         Preset(
             name="long",
@@ -114,7 +117,7 @@ class Softmax(Exercise[Settings]):
         ),
     )
 
-    def build(self, setup: Setup[Settings]) -> Model:
+    def build(self, setup: Setup[SoftmaxSettings]) -> Model:
         """A matrix and an offset, both zero at the start."""
         data = setup.require_data()
         W = tf.Variable(tf.zeros([data.train.x.shape[1], data.classes]), name="W")
@@ -123,7 +126,7 @@ class Softmax(Exercise[Settings]):
         def scores(x: tf.Tensor) -> tf.Tensor:
             return tf.matmul(x, W) + b
 
-        def loss(batch: Batch, context: StepContext) -> Loss:
+        def loss(batch: Batch, _: StepContext) -> Loss:
             logits = scores(batch.x)
             value = batch.mean(cross_entropy(logits, batch.y))
             return Loss(value, {"accuracy": batch.mean(correct(logits, batch.y))})

@@ -60,5 +60,5 @@ class BlockProgram:
         def body(k: tf.Tensor, rows: Any) -> tuple[tf.Tensor, Any]:
             return k + 1, rows.write(k, self._step(first + tf.cast(k, tf.int64), live))
 
-        _, rows = tf.while_loop(lambda k, rows: k < count, body, (tf.constant(0), rows), parallel_iterations=1)
+        _, rows = tf.while_loop(lambda k, _: k < count, body, (tf.constant(0), rows), parallel_iterations=1)
         return rows.stack()

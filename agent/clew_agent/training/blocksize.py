@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-TARGET_S = 0.075
-"""The middle of 50 to 100 ms: long enough to make a call's cost vanish, short enough to obey at once."""
+TARGET_S = 0.085
+"""Between 50 and 100 ms: long enough to make the cost of a call vanish, short enough to obey at once."""
 
 
 class BlockSizer:

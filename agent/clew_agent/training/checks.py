@@ -55,4 +55,6 @@ def _hidden_generators(function: Any) -> Iterator[Problem]:
     graph = function.graph.as_graph_def()
     nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
     for op in sorted({node.op for node in nodes} & RANDOM_OPS):
-        yield Problem("exercise.random", f"The step draws random numbers with {op}, whose position is not restored.", _HINT)
+        yield Problem(
+            "exercise.random", f"The step draws random numbers with {op}, whose position is not restored.", _HINT
+        )

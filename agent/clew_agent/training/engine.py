@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.strategies.single import Single, Strategy
@@ -70,7 +71,7 @@ class Engine:
         self._progress = Progress([float(getattr(settings, name)) for name in self._live_specs])
         step = TrainingStep(
             model=self._model,
-            source=Source(samples, make_order(self.plan.order, samples.y, self.batch_size, seed)),
+            source=Source(samples, make_order(self.plan.order, len(samples.x), samples.y, self.batch_size, seed)),
             strategy=strategy or Single(),
             metrics=self.per_step,
             live=tuple(self._live_specs),
@@ -125,13 +126,16 @@ class Engine:
         return {name: variable.numpy() for name, variable in self._state.items()}
 
     def compile(self) -> float:
-        """Trace and compile everything, run no step; returns the seconds it took.
+        """Trace and compile everything and warm up; returns the seconds it took. No step has been done afterwards.
 
+        The first step that a process computes is up to thirty times slower (threads start, kernels choose their form), so
+        one is computed here and undone.
         Raises ``ProblemError`` when the exercise could not be resumed exactly.
         """
         start = time.perf_counter()
         checks.check_resumable(self._program.trace(), self._state)
         self._program(0, 0, self._progress.live)
+        self._warm_up()
         for evaluator in self._evaluators:
             evaluator.compile()
         return time.perf_counter() - start
@@ -175,7 +179,9 @@ class Engine:
         """Change a live hyperparameter from the next block's first step on. Raises ``ProblemError``."""
         if name not in self._live_specs:
             known = ", ".join(self._live_specs) or "none"
-            raise problem("live.unknown", f"{name!r} cannot be changed while the run trains.", f"Live values: {known}.", name)
+            raise problem(
+                "live.unknown", f"{name!r} cannot be changed while the run trains.", f"Live values: {known}.", name
+            )
         number, found = convert(self._live_specs[name], value)
         if found is not None:
             raise problem(found.code, found.text, found.hint, name)
@@ -193,6 +199,12 @@ class Engine:
         progress = self._progress.variables()
         state.restore(self._state | progress, folder)
         self._progress.read(progress)
+
+    def _warm_up(self) -> None:
+        kept = {name: tf.identity(variable) for name, variable in self._state.items()}
+        self._program(self.step, 1, self._progress.live)
+        for name, value in kept.items():
+            self._state[name].assign(value)
 
     def _room(self) -> int:
         """Steps until something is due that stands between blocks."""

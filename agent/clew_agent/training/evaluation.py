@@ -52,7 +52,7 @@ class Evaluator:
             return k + 1, sums + self._chunk(k)
 
         start = (tf.constant(0, tf.int64), tf.zeros([len(self._names)], tf.float64))
-        return tf.while_loop(lambda k, sums: k < chunks, body, start, parallel_iterations=1)[1]
+        return tf.while_loop(lambda k, _: k < chunks, body, start, parallel_iterations=1)[1]
 
     def _chunk(self, k: tf.Tensor) -> tf.Tensor:
         chunk = min(CHUNK, self._size)
@@ -63,6 +63,8 @@ class Evaluator:
         values = self._values(batch)
         missing = [name for name in self._names if name not in values]
         if missing:
-            text = f"The exercise promises {self._prefix}{missing[0]}, but its evaluation gives only {', '.join(values)}."
+            text = (
+                f"The exercise promises {self._prefix}{missing[0]}, but its evaluation gives only {', '.join(values)}."
+            )
             raise problem("exercise.metric", text, "Return it from evaluate or take it off the exercise's metrics.")
         return tf.stack([tf.reduce_sum(tf.cast(values[name], tf.float64) * weight) for name in self._names])

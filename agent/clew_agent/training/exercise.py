@@ -113,7 +113,9 @@ class Setup(Generic[SettingsT]):
     def require_data(self) -> DataSet:
         """The data set. Raises ``ProblemError`` when the run has none."""
         if self.data is None:
-            raise problem("exercise.data", "This exercise needs a data set and got none.", "Choose mnist or digits.", "data")
+            raise problem(
+                "exercise.data", "This exercise needs a data set and got none.", "Choose mnist or digits.", "data"
+            )
         return self.data
 
     def held_out(self) -> dict[str, Samples]:
@@ -129,7 +131,9 @@ class Setup(Generic[SettingsT]):
         """The optimizer that ``TrainingSettings`` describe."""
         chosen = self.settings
         if not isinstance(chosen, TrainingSettings):
-            raise TypeError("Setup.optimizer() reads TrainingSettings; use make_optimizer() with settings of another kind")
+            raise TypeError(
+                "Setup.optimizer() reads TrainingSettings; use make_optimizer() with settings of another kind"
+            )
         rate = Rate("learning_rate", make_schedule(chosen))
         return make_optimizer(
             chosen.optimizer, rate, momentum=chosen.momentum, weight_decay=chosen.weight_decay, fused=self.fused

@@ -20,7 +20,10 @@ import tensorflow as tf
 from clew_agent.training.random import key
 
 ROUNDS = 8
-_MIX = (0x7FEB352D, 0x846CA68B)  # "lowbias32" of C. Wellons' hash prospector: every input bit flips half the output bits
+_MIX = (
+    0x7FEB352D,
+    0x846CA68B,
+)  # "lowbias32" of C. Wellons' hash prospector: every input bit flips half the output bits
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class BalancedOrder:
     ``labels`` is int [samples]. Rare classes come round more often: an "epoch" then is just as many batches as for the others.
     """
 
-    labels: npt.NDArray[np.int32]
+    labels: npt.NDArray[np.generic]
     batch: int
     seed: int
 
@@ -97,13 +100,13 @@ class BalancedOrder:
         return Pick(tf.gather(tf.constant(by_class), start + place))
 
 
-def make_order(name: str, labels: npt.NDArray[np.int32], batch: int, seed: int) -> Order:
-    """The order called ``name`` ("file", "shuffle" or "balanced") over as many samples as there are ``labels``."""
+def make_order(name: str, samples: int, labels: npt.NDArray[np.generic], batch: int, seed: int) -> Order:
+    """The order called ``name`` ("file", "shuffle" or "balanced"); only the last looks at the ``labels``."""
     if name == "balanced":
         return BalancedOrder(labels, batch, seed)
     if name == "shuffle":
-        return ShuffledOrder(len(labels), batch, seed)
-    return FileOrder(len(labels), batch)
+        return ShuffledOrder(samples, batch, seed)
+    return FileOrder(samples, batch)
 
 
 def steps_per_epoch(samples: int, batch: int) -> int:
@@ -152,7 +155,9 @@ def _hash(value: tf.Tensor, keys: tf.Tensor, number: int) -> tf.Tensor:
     salt = tf.constant((number + 1) * 0x9E3779B9 & 0xFFFFFFFF, tf.uint32)
     mixed = _xor(value, keys) + salt
     for shift, factor in zip((16, 15), _MIX, strict=True):
-        mixed = _xor(mixed, tf.bitwise.right_shift(mixed, tf.constant(shift, tf.uint32))) * tf.constant(factor, tf.uint32)
+        mixed = _xor(mixed, tf.bitwise.right_shift(mixed, tf.constant(shift, tf.uint32))) * tf.constant(
+            factor, tf.uint32
+        )
     return _xor(mixed, tf.bitwise.right_shift(mixed, tf.constant(16, tf.uint32)))
 
 

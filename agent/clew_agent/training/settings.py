@@ -40,12 +40,17 @@ ORDERS = (
     Choice("balanced", "Balanced classes"),
 )
 
-OptimizerName = Annotated[
-    str, Knob("Optimizer", "How a gradient becomes a change of the weights.", choices=OPTIMIZERS)
-]
+OptimizerName = Annotated[str, Knob("Optimizer", "How a gradient becomes a change of the weights.", choices=OPTIMIZERS)]
 LearningRate = Annotated[
     float,
-    Knob("Learning rate", "How far each step goes. It may be changed while the run trains.", gt=0, le=100, live=True, log=True),
+    Knob(
+        "Learning rate",
+        "How far each step goes. It may be changed while the run trains.",
+        gt=0,
+        le=100,
+        live=True,
+        log=True,
+    ),
 ]
 Momentum = Annotated[
     float,
@@ -68,9 +73,7 @@ WeightDecay = Annotated[
         log=True,
     ),
 ]
-ScheduleName = Annotated[
-    str, Knob("Schedule", "How the learning rate moves while the run goes on.", choices=SCHEDULES)
-]
+ScheduleName = Annotated[str, Knob("Schedule", "How the learning rate moves while the run goes on.", choices=SCHEDULES)]
 DecayEvery = Annotated[
     int,
     Knob(
@@ -84,7 +87,13 @@ DecayEvery = Annotated[
 ]
 DecayFactor = Annotated[
     float,
-    Knob("Decay factor", "What the rate is multiplied by.", gt=0, le=1, shown_when=Condition("schedule", ("step", "exponential"))),
+    Knob(
+        "Decay factor",
+        "What the rate is multiplied by.",
+        gt=0,
+        le=1,
+        shown_when=Condition("schedule", ("step", "exponential")),
+    ),
 ]
 WarmupSteps = Annotated[
     int,

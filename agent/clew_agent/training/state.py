@@ -41,7 +41,9 @@ def _optimizer_state(part: Part) -> dict[str, tf.Variable]:
     listed = {id(variable) for variable in state.values()}
     lost = [variable.path for variable in rule.variables if id(variable.value) not in listed]
     if lost:
-        raise problem("checkpoint.slots", f"The optimizer of {part.name} keeps state that has no name: {', '.join(lost)}.")
+        raise problem(
+            "checkpoint.slots", f"The optimizer of {part.name} keeps state that has no name: {', '.join(lost)}."
+        )
     return state
 
 
@@ -70,4 +72,6 @@ def restore(state: dict[str, tf.Variable], folder: Path) -> None:
     except (tf.errors.OpError, AssertionError, ValueError) as error:
         reason = str(error).splitlines()[0]
         text = f"The checkpoint in {folder} does not fit this run: {reason}"
-        raise problem("checkpoint.read", text, "Resume with the run's own settings, or start anew.", str(folder)) from None
+        raise problem(
+            "checkpoint.read", text, "Resume with the run's own settings, or start anew.", str(folder)
+        ) from None

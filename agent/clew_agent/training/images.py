@@ -1,0 +1,34 @@
+"""Changes to images that keep what they show: a network that sees each digit in many places learns the digit."""
+
+from __future__ import annotations
+
+import math
+
+import tensorflow as tf
+
+from clew_agent.training.random import StepContext
+
+
+def augment(images: tf.Tensor, context: StepContext, *, shift: float = 2, degrees: float = 10, zoom: float = 0.1) -> tf.Tensor:
+    """Move, turn and enlarge or shrink each of ``images`` (float32 [batch, height, width, channels]) a little, about the centre.
+
+    Up to ``shift`` pixels, ``degrees`` and a share ``zoom``, evenly drawn for each image of each step. What comes in from outside
+    is 0; between pixels the values are interpolated.
+    """
+    height, width = images.shape[1], images.shape[2]
+    drawn = 2 * context.sample_uniform([4], "augment") - 1
+    right, down, turn, size = tf.unstack(drawn, axis=1)
+    angle, scale = turn * math.radians(degrees), 1 + size * zoom
+    cos, sin = tf.cos(angle) / scale, tf.sin(angle) / scale
+    middle_x, middle_y = (width - 1) / 2, (height - 1) / 2
+    left = middle_x - cos * (middle_x + right * shift) + sin * (middle_y + down * shift)
+    top = middle_y - sin * (middle_x + right * shift) - cos * (middle_y + down * shift)
+    nothing = tf.zeros_like(angle)
+    return tf.raw_ops.ImageProjectiveTransformV3(
+        images=images,
+        transforms=tf.stack([cos, -sin, left, sin, cos, top, nothing, nothing], axis=1),
+        output_shape=tf.constant([height, width]),
+        fill_value=0.0,
+        interpolation="BILINEAR",
+        fill_mode="CONSTANT",
+    )
