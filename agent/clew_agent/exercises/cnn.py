@@ -17,29 +17,32 @@ from clew_shared.params import Knob
 GUIDE = """\
 ## Teach the network where to look, and reach 99 %
 
-A single layer weighs each pixel alone. A convolution slides a small window over the image and finds the same stroke wherever
-it stands. Two convolutions, two poolings and a dense layer are enough for handwritten digits. The slides reach 95.97 % after
-1000 steps.
+A single layer weighs each pixel alone. A convolution slides a small window over the image and finds the same stroke
+wherever it stands. Two convolutions, two poolings and a dense layer are enough for handwritten digits. The slides
+reach 95.97 % after 1000 steps.
 
 ## What to do
 
 1. Press **Run** with the slides' values: Adam, rate 0.0001, batches of 50 in file order, 1000 steps.
 2. Change the learning rate by factors of three, up and down. How far do 1000 steps bring you?
-3. Arrange the batches: shuffle them, balance the classes, change their size. Keep an eye on the images seen, not the steps.
-4. Reach 99 %: more steps, a rate that falls towards the end, and if you like augmentation, batch normalisation or weight decay.
+3. Arrange the batches: shuffle them, balance the classes, change their size. Keep an eye on the images seen, not the
+   steps.
+4. Reach 99 %: more steps, a rate that falls towards the end, and if you like augmentation, batch normalisation or
+   weight decay.
 
 ## What to watch
 
-Training accuracy is measured with half of the dense layer dropped out, so it may stay below the test accuracy. When it rises
-and the validation accuracy does not, the network learns the images by heart.
+Training accuracy is measured with half of the dense layer dropped out, so it may stay below the test accuracy. When
+it rises and the validation accuracy does not, the network learns the images by heart.
 
 > **Hint: the slides' rate is careful**
-> After 1000 steps at 0.0001 the loss still falls steadily: the run is not finished, only stopped. At 0.001 the same 1000 steps
-> reach more than 98 %.
+> After 1000 steps at 0.0001 the loss still falls steadily: the run is not finished, only stopped. At 0.001 the same
+> 1000 steps reach more than 98 %.
 
 > **Hint: why the rate should fall**
-> With a constant rate the weights keep jumping about the best place, by a distance that grows with the rate. A schedule that
-> falls to zero, such as *Cosine to zero*, begins with long steps and lets the weights settle at the end.
+> With a constant rate the weights keep jumping about the best place, by a distance that grows with the rate. A
+> schedule that falls to zero, such as *Cosine to zero*, begins with long steps and lets the weights settle at the
+> end.
 
 > **Hint: values that reach 99 %**
 > The preset *99 %* holds one answer.
@@ -54,7 +57,8 @@ class CnnSettings(BatchSettings, frozen=True, kw_only=True):
     batch_size: BatchSize = 50
     steps: Steps = 1000
     dropout: Annotated[
-        float, Knob("Dropout", "Share of the dense layer that is switched off at random in each step.", "Network", ge=0, lt=1)
+        float,
+        Knob("Dropout", "Share of the dense layer that is switched off at random in each step.", "Network", ge=0, lt=1),
     ] = 0.5
     batch_norm: Annotated[
         bool, Knob("Batch normalisation", "Bring each layer's values to mean 0 and deviation 1.", "Network")
@@ -174,8 +178,12 @@ class Cnn(Exercise[CnnSettings]):
             logits = scores(images_of(batch))
             return {"loss": cross_entropy(logits, batch.y), "accuracy": correct(logits, batch.y)}
 
-        trained = {f"{name}_{key}": variable for name, norm in norms.items() for key, variable in norm.trained().items()}
-        averages = {f"{name}_{key}": variable for name, norm in norms.items() for key, variable in norm.averages().items()}
+        trained = {
+            f"{name}_{key}": variable for name, norm in norms.items() for key, variable in norm.trained().items()
+        }
+        averages = {
+            f"{name}_{key}": variable for name, norm in norms.items() for key, variable in norm.averages().items()
+        }
         part = Part("cnn", {**weights, **offsets, **trained}, loss, setup.optimizer())
         return Model(parts=[part], evaluate=evaluate, evaluation_sets=setup.held_out(), state=averages)
 

@@ -18,32 +18,35 @@ START = (0.3, -0.3)
 GUIDE = """\
 ## Find the line, then find it faster
 
-Four points lie on a line y = W x + b. Your program does not know W and b; it starts with 0.3 and -0.3, looks at how wrong the
-line is, and moves both numbers a little in the direction that makes the error smaller. After 1000 such steps it knows the line.
+Four points lie on a line y = W x + b. Your program does not know W and b; it starts with 0.3 and -0.3, looks at how
+wrong the line is, and moves both numbers a little in the direction that makes the error smaller. After 1000 such
+steps it knows the line.
 
 ## What to do
 
 1. Press **Run** with the slides' values: gradient descent, rate 0.01, 1000 steps. W should end at -1 and b at 1.
 2. Double the learning rate, then double it again. Find the rate at which the loss grows instead of shrinking.
-3. Race the optimizers: run the presets *Momentum*, *Adam* and the others. The run with 0.01 stays in the plot as the baseline.
+3. Race the optimizers: run the presets *Momentum*, *Adam* and the others. The run with 0.01 stays in the plot as the
+   baseline.
 4. Find an optimizer and a rate that bring the loss below 0.000001 within 200 steps.
 
 ## What to watch
 
-The loss is on a logarithmic scale, where gradient descent ends as a straight line: every step removes the same share of the
-error. Watch W and b as well. Which of them arrives first, and which optimizers overshoot?
+The loss is on a logarithmic scale, where gradient descent ends as a straight line: every step removes the same share
+of the error. Watch W and b as well. Which of them arrives first, and which optimizers overshoot?
 
 > **Hint: the largest rate**
-> The error shrinks only while the rate is below 2 divided by the largest curvature of the loss. Here that curvature is about
-> 67, so the limit is near 0.0298. At 0.03 each step overshoots a little more than the last one.
+> The error shrinks only while the rate is below 2 divided by the largest curvature of the loss. Here that curvature
+> is about 67, so the limit is near 0.0298. At 0.03 each step overshoots a little more than the last one.
 
 > **Hint: why the line is straight**
-> The loss is a valley: steep across, shallow along. After a few steps only the shallow direction is left, and there each
-> step multiplies the error by the same number. Momentum adds up many small steps in that direction.
+> The loss is a valley: steep across, shallow along. After a few steps only the shallow direction is left, and there
+> each step multiplies the error by the same number. Momentum adds up many small steps in that direction.
 
 > **Hint: why Adam does not win**
-> Adam divides each gradient by its recent size, so its steps are about as long as the rate, far from the answer and close to
-> it. With 0.01 it needs 100 steps for a distance of 1. Give it a larger rate, or a schedule that lowers the rate at the end.
+> Adam divides each gradient by its recent size, so its steps are about as long as the rate, far from the answer and
+> close to it. With 0.01 it needs 100 steps for a distance of 1. Give it a larger rate, or a schedule that lowers the
+> rate at the end.
 """
 
 
@@ -56,7 +59,7 @@ class LinearRegressionSettings(TrainingSettings, frozen=True, kw_only=True):
 
 
 def slides_curve(steps: int = 1000, points: int = 40) -> tuple[tuple[float, float], ...]:
-    """The slides' loss by plain NumPy, as (step, loss) at about ``points`` steps: what to expect before anything has run."""
+    """The slides' loss by plain NumPy, as (step, loss) at about ``points`` steps: what to expect of a first run."""
     w, b = START
     curve = []
     for step in range(steps):

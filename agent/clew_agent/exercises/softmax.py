@@ -13,8 +13,8 @@ from clew_shared.cards import Goal, MetricSpec, PlotSpec, Preset
 GUIDE = """\
 ## Train a single layer and beat 90.79 %
 
-Every image of a digit is 784 numbers. One matrix turns them into ten scores, and the highest score is the answer. You train
-that matrix, first with the values on the slides, then with your own.
+Every image of a digit is 784 numbers. One matrix turns them into ten scores, and the highest score is the answer. You
+train that matrix, first with the values on the slides, then with your own.
 
 ## What to do
 
@@ -25,16 +25,16 @@ that matrix, first with the values on the slides, then with your own.
 
 ## What to watch
 
-Does the accuracy still rise when the loss is flat? How much does the raw curve jump from batch to batch, and what does a larger
-batch do to it?
+Does the accuracy still rise when the loss is flat? How much does the raw curve jump from batch to batch, and what
+does a larger batch do to it?
 
 > **Hint: choose a rate**
-> Adam divides every step by the size of recent gradients, so 0.5 is far too long for it. Start at 0.001 and move by factors
-> of three.
+> Adam divides every step by the size of recent gradients, so 0.5 is far too long for it. Start at 0.001 and move by
+> factors of three.
 
 > **Hint: why the curve is noisy**
-> Each point is the loss of one batch of 100 images, before the step. Some batches are harder than others. The evaluation on
-> 10,000 test images is what counts, and smoothing shows the trend.
+> Each point is the loss of one batch of 100 images, before the step. Some batches are harder than others. The
+> evaluation on 10,000 test images is what counts, and smoothing shows the trend.
 
 > **Hint: where it ends**
 > Ten thousand steps bring a single layer to about 92.5 %. It weighs each pixel alone and cannot know that a stroke may

@@ -26,10 +26,10 @@ _HINT = "Use the step's context (context.uniform, layers.dropout), whose numbers
 
 
 def check_resumable(function: Any, state: Mapping[str, tf.Variable]) -> None:
-    """Look through a traced ``function``: every variable must stand in ``state``, and no operation may hide a generator.
+    """Look through a traced ``function``: every variable stands in ``state``, no operation hides a generator.
 
-    Keras' Dropout draws from a seed generator that is a variable of its own; a checkpoint of weights does not bring it back.
-    Raises ``ProblemError`` with everything found.
+    Keras' Dropout draws from a seed generator that is a variable of its own; a checkpoint of weights does not bring
+    it back. Raises ``ProblemError`` with everything found.
     """
     found = [*_hidden_variables(function, state), *_hidden_generators(function)]
     if found:
@@ -44,10 +44,10 @@ def _hidden_variables(function: Any, state: Mapping[str, tf.Variable]) -> Iterat
             continue
         name = names.get(id(tensor), "without a name")
         if "seed_generator" in name:
-            text = f"A Keras layer draws random numbers from its own generator ({name}), which a checkpoint does not restore."
+            text = f"A Keras layer draws random numbers from its own generator ({name}), which no checkpoint restores."
             yield Problem("exercise.random", text, _HINT)
         else:
-            text = f"The step uses a variable ({name}) that belongs to no part and to no state, so a checkpoint would lose it."
+            text = f"The step uses a variable ({name}) of no part and of no state, so a checkpoint would lose it."
             yield Problem("exercise.state", text, "Add it to a Part's variables or to Model.state.")
 
 

@@ -26,6 +26,8 @@ from clew_shared.cards import MetricSpec
 from clew_shared.params import Params, convert, describe
 from clew_shared.problem import problem
 
+WARM_UP_CALLS, WARM_UP_S = 5, 0.05
+
 BlockSteps = Callable[[int], int]
 """From the room that is left to the size of the next block, for tests."""
 
@@ -47,8 +49,8 @@ class Block:
 class Engine:
     """One run of ``exercise``: make it, ``compile``, then ``run_block`` until ``done``, evaluating and saving when due.
 
-    Same exercise, settings, seed and data give the same bits, whatever the sizes of the blocks and however often the run
-    was saved and restored. Raises ``ProblemError`` for an exercise or data that cannot be trained.
+    Same exercise, settings, seed and data give the same bits, whatever the sizes of the blocks and however often the
+    run was saved and restored. Raises ``ProblemError`` for an exercise or data that cannot be trained.
     """
 
     def __init__(
@@ -128,9 +130,9 @@ class Engine:
     def compile(self) -> float:
         """Trace and compile everything and warm up; returns the seconds it took. No step has been done afterwards.
 
-        The first step that a process computes is up to thirty times slower (threads start, kernels choose their form), so
-        one is computed here and undone.
-        Raises ``ProblemError`` when the exercise could not be resumed exactly.
+        The first steps that a process computes are up to thirty times slower (threads start, kernels choose their
+        form), so one to five are computed here and undone. Raises ``ProblemError`` when the exercise could not be
+        resumed exactly.
         """
         start = time.perf_counter()
         checks.check_resumable(self._program.trace(), self._state)
@@ -202,7 +204,11 @@ class Engine:
 
     def _warm_up(self) -> None:
         kept = {name: tf.identity(variable) for name, variable in self._state.items()}
-        self._program(self.step, 1, self._progress.live)
+        start = time.perf_counter()
+        for _ in range(WARM_UP_CALLS):
+            self._program(self.step, 1, self._progress.live)
+            if time.perf_counter() - start > WARM_UP_S:
+                break
         for name, value in kept.items():
             self._state[name].assign(value)
 

@@ -43,8 +43,8 @@ class Samples:
 class Batch:
     """The samples of one step (or of one chunk of an evaluation).
 
-    ``index`` are their places in the set (int64 [batch]); ``weight`` (float32 [batch]) is 0 for samples that only fill the batch up,
-    and None where all count.
+    ``index`` are their places in the set (int64 [batch]); ``weight`` (float32 [batch]) is 0 for samples that only
+    fill the batch up, and None where all count.
     """
 
     x: tf.Tensor
@@ -62,7 +62,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Loss:
-    """What a part computes for a batch: the ``value`` to make smaller and further ``metrics`` of this step (scalars)."""
+    """What a part computes for a batch: the ``value`` to make smaller, and more ``metrics`` of this step (scalars)."""
 
     value: tf.Tensor
     metrics: Mapping[str, tf.Tensor] = field(default_factory=dict)
@@ -72,9 +72,9 @@ class Loss:
 class Part:
     """Variables that are trained together to make one loss smaller. A GAN has two.
 
-    ``loss`` is called with the batch and the step's context. ``repeats`` updates are made in each step with the same batch and fresh
-    random numbers; the recorded values are those of the first, before any update. Parts are updated in the order in which
-    they are listed, each seeing what the earlier ones changed.
+    ``loss`` is called with the batch and the step's context. ``repeats`` updates are made in each step with the same
+    batch and fresh random numbers; the recorded values are those of the first, before any update. Parts are updated
+    in the order in which they are listed, each seeing what the earlier ones changed.
     """
 
     name: str
@@ -88,9 +88,10 @@ class Part:
 class Model:
     """What ``build`` returns.
 
-    ``evaluate`` gives values per sample ({"accuracy": [batch], ...}); their means over ``evaluation_sets`` become "test_accuracy" and
-    so on. ``state`` are variables that change without being trained (moving averages). ``train`` replaces the data set's
-    training samples. ``watch`` is the evaluated metric for early stopping, better when higher.
+    ``evaluate`` gives values per sample ({"accuracy": [batch], ...}); their means over ``evaluation_sets`` become
+    "test_accuracy" and so on. ``state`` are variables that change without being trained (moving averages). ``train``
+    replaces the data set's training samples. ``watch`` is the evaluated metric for early stopping, better when
+    higher.
     """
 
     parts: Sequence[Part]

@@ -9,11 +9,13 @@ import tensorflow as tf
 from clew_agent.training.random import StepContext
 
 
-def augment(images: tf.Tensor, context: StepContext, *, shift: float = 2, degrees: float = 10, zoom: float = 0.1) -> tf.Tensor:
-    """Move, turn and enlarge or shrink each of ``images`` (float32 [batch, height, width, channels]) a little, about the centre.
+def augment(
+    images: tf.Tensor, context: StepContext, *, shift: float = 2, degrees: float = 10, zoom: float = 0.1
+) -> tf.Tensor:
+    """Move, turn and scale each of ``images`` (float32 [batch, height, width, channels]) a little, about its centre.
 
-    Up to ``shift`` pixels, ``degrees`` and a share ``zoom``, evenly drawn for each image of each step. What comes in from outside
-    is 0; between pixels the values are interpolated.
+    Up to ``shift`` pixels, ``degrees`` and a share ``zoom``, evenly drawn for each image of each step. What comes in
+    from outside is 0; between pixels the values are interpolated.
     """
     height, width = images.shape[1], images.shape[2]
     drawn = 2 * context.sample_uniform([4], "augment") - 1

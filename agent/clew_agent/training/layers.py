@@ -1,4 +1,4 @@
-"""Pieces of networks that keep no hidden state: everything random or remembered is in the step's context or in variables."""
+"""Pieces of networks without hidden state: what is random comes from the step's context, what is kept is a variable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clew_agent.training.random import StepContext
 
 
 def dropout(x: tf.Tensor, rate: float, context: StepContext, tag: str = "dropout") -> tf.Tensor:
-    """Set a share ``rate`` of ``x`` [batch, ...] to 0 and enlarge the rest so that the mean stays (Srivastava et al., 2014)."""
+    """Set a share ``rate`` of ``x`` [batch, ...] to 0, enlarge the rest to keep the mean (Srivastava et al., 2014)."""
     if rate == 0:
         return x
     keep = context.sample_uniform(x.shape[1:], tag) >= rate
@@ -33,7 +33,8 @@ def cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
 class BatchNorm:
     """Batch normalisation over all axes but the last (Ioffe and Szegedy, ICML 2015).
 
-    ``gamma`` and ``beta`` are trained; ``mean`` and ``variance`` are moving averages for evaluation. Samples of weight 0 do not count.
+    ``gamma`` and ``beta`` are trained; ``mean`` and ``variance`` are moving averages for evaluation. Samples of
+    weight 0 do not count.
     """
 
     gamma: tf.Variable

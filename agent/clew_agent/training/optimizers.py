@@ -1,7 +1,7 @@
 """Keras' optimizers, fed with a rate that may change at any step without a new compilation.
 
-A Keras optimizer asks a callable for its rate at every update. ``Rate`` is that callable: schedule(step) times the live base
-rate, in float64, so a rate of 0.01 stays exactly 0.01 for variables in float64.
+A Keras optimizer asks a callable for its rate at every update. ``Rate`` is that callable: schedule(step) times the
+live base rate, in float64, so a rate of 0.01 stays exactly 0.01 for variables in float64.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Rate:
 
 
 class _FusedUpdate:
-    """Adam's update as TensorFlow's single kernel: one pass over the weights instead of ten (3 to 10 % of a CNN's step)."""
+    """Adam's update as TensorFlow's single kernel: one pass over the weights, which saves 3 to 10 % of a CNN's step."""
 
     beta_1: float
     beta_2: float

@@ -3,9 +3,10 @@
 There is no iterator whose position would have to be saved. ``file`` takes the samples as they come, ``shuffle`` a new
 permutation in each epoch, ``balanced`` gives every class the same share of each batch.
 
-The permutation is computed index by index, by a Feistel network over the smallest power of two that holds all indices; a
-result outside is sent through again until it falls inside ("cycle walking": Black and Rogaway, "Ciphers with arbitrary finite
-domains", CT-RSA 2002). TensorFlow's own ``index_shuffle`` does the same but cannot be compiled by XLA.
+The permutation is computed index by index, by a Feistel network over the smallest power of two that holds all
+indices; a result outside is sent through again until it falls inside ("cycle walking": Black and Rogaway, "Ciphers
+with arbitrary finite domains", CT-RSA 2002). TensorFlow's own ``index_shuffle`` does the same but cannot be compiled
+by XLA.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class Order(Protocol):
 class FileOrder:
     """Samples as they stand in the file, epoch after epoch.
 
-    Where the batch size does not divide the ``samples``, an epoch's last batch is filled up with samples of weight 0, so that
-    every epoch shows each sample exactly once and every batch has the same shape.
+    Where the batch size does not divide the ``samples``, an epoch's last batch is filled up with samples of weight 0,
+    so that every epoch shows each sample exactly once and every batch has the same shape.
     """
 
     samples: int
@@ -78,7 +79,8 @@ class ShuffledOrder:
 class BalancedOrder:
     """Every class in turn; within a class its samples in a new permutation each time they have all been used.
 
-    ``labels`` is int [samples]. Rare classes come round more often: an "epoch" then is just as many batches as for the others.
+    ``labels`` is int [samples]. Rare classes come round more often: an "epoch" then is just as many batches as for
+    the others.
     """
 
     labels: npt.NDArray[np.generic]
@@ -115,7 +117,7 @@ def steps_per_epoch(samples: int, batch: int) -> int:
 
 
 def bits(samples: int) -> int:
-    """Width of the smallest power of two that holds ``samples`` indices; at least 2, one for each half of the network."""
+    """Width of the smallest power of two that holds ``samples`` indices; at least 2, one bit for each half."""
     return max(2, (samples - 1).bit_length())
 
 
@@ -174,6 +176,6 @@ def _position(step: tf.Tensor, samples: int, batch: int) -> tuple[tf.Tensor, tf.
 
 
 def _epoch_key(seed: int, tag: str, epoch: tf.Tensor) -> tf.Tensor:
-    """A 64-bit key for each epoch; the multiplier (2**64 divided by the golden ratio) spreads small numbers over all bits."""
+    """A 64-bit key for each epoch; the multiplier (2**64 over the golden ratio) spreads small numbers over all bits."""
     golden = tf.constant(0x9E3779B97F4A7C15 - 2**64, tf.int64)
     return tf.bitwise.bitwise_xor(tf.constant(key(seed, tag), tf.int64), (epoch + 1) * golden)

@@ -15,7 +15,7 @@ _COUNTERS = ("step", "evaluated_at", "saved_at", "diverged_at", "waited")
 
 @dataclass(frozen=True)
 class Plan:
-    """Length and rhythm of a run. ``batch_size`` 0 is the whole set; ``evaluate_every`` None is each epoch and the end."""
+    """Length and rhythm of a run. ``batch_size`` 0: the whole set; ``evaluate_every`` None: each epoch and the end."""
 
     steps: int
     batch_size: int = 0
@@ -32,7 +32,7 @@ class Plan:
 
 
 class Progress:
-    """Counters (-1: never), the best watched value and the live hyperparameters (float64, in the order of the settings)."""
+    """Counters (-1: never), the best watched value and the live values (float64, in the order of the settings)."""
 
     def __init__(self, live: Sequence[float]) -> None:
         self.step = 0

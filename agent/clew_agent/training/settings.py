@@ -124,7 +124,7 @@ EvaluateEvery = Annotated[
     int | None,
     Knob(
         "Evaluate every",
-        "How often accuracy is measured on images that the run never trains on. Empty: after every epoch and at the end.",
+        "How often accuracy is measured on held-out images. Empty: after every epoch and at the end.",
         group="Record",
         unit="steps",
         ge=1,

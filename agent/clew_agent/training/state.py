@@ -1,6 +1,7 @@
-"""All that a run needs to go on: one ordered dictionary of our own names to variables, saved with ``tf.train.Checkpoint``.
+"""All that a run needs to go on: one ordered dictionary of our own names, saved with ``tf.train.Checkpoint``.
 
-The names do not depend on Keras' automatic ones nor on a strategy: ``weights/softmax/W``, ``slots/softmax/W/momentums``.
+The names do not depend on Keras' automatic ones nor on a strategy: ``weights/softmax/W``,
+``slots/softmax/W/momentums``.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def save(state: dict[str, tf.Variable], folder: Path) -> None:
 
 
 def restore(state: dict[str, tf.Variable], folder: Path) -> None:
-    """Fill ``state`` from ``folder``. Raises ``ProblemError`` when something is missing, left over, damaged or of another shape."""
+    """Fill ``state`` from ``folder``. Raises ``ProblemError`` when anything is missing, left over, damaged or misshapen."""
     try:
         status = tf.train.Checkpoint(**state).read(str(folder / FILE))
         status.assert_existing_objects_matched()

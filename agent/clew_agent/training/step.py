@@ -1,4 +1,4 @@
-"""One step as TensorFlow traces it: pick the batch, take each part's gradient, let the strategy apply it, keep the metrics."""
+"""One step as TensorFlow traces it: pick the batch, take each part's gradient, apply it, keep the metrics."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Source:
 class TrainingStep:
     """Calling it changes the model's variables by one step and returns that step's metrics.
 
-    ``metrics`` are the per-step metrics in the order of the columns, ``live`` the names of the live hyperparameters in the order of
-    the vector that the block is fed with.
+    ``metrics`` are the per-step metrics in the order of the columns, ``live`` the names of the live hyperparameters
+    in the order of the vector that the block is fed with.
     """
 
     model: Model
@@ -54,7 +54,7 @@ class TrainingStep:
         return tf.float64 if any(spec.dtype == "float64" for spec in self.metrics) else tf.float32
 
     def __call__(self, step: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
-        """Do ``step`` (scalar int64) with the ``live`` values (float64 [n]); returns [metrics], as before the update."""
+        """Do ``step`` (scalar int64) with the ``live`` values (float64 [n]); returns [metrics], from before the update."""
         now = {name: live[place] for place, name in enumerate(self.live)}
         batch = self.source.batch(step)
         values: dict[str, tf.Tensor] = {}
