@@ -12,6 +12,11 @@ def clip_lines(x: FloatArray, y: FloatArray, box: Box) -> list[tuple[FloatArray,
     """The pieces of a polyline inside ``box``, each as x and y (Liang and Barsky 1984, all segments at once)."""
     if x.size < 2:
         return []
+    with np.errstate(over="ignore", invalid="ignore"):  # of segments that are out of sight or shorter than any number
+        return _clip(x, y, box)
+
+
+def _clip(x: FloatArray, y: FloatArray, box: Box) -> list[tuple[FloatArray, FloatArray]]:
     dx, dy = np.diff(x), np.diff(y)
     enter, leave = np.zeros(dx.size), np.ones(dx.size)
     visible = np.ones(dx.size, bool)

@@ -40,6 +40,7 @@ class RunClock:
     def __init__(self) -> None:
         self._step = Grow(np.float64)
         self._seconds = Grow(np.float64)
+        self._wall_step = Grow(np.float64)  # apart, because the wall clock jumps between stretches
         self._wall = Grow(np.float64)
 
     def __len__(self) -> int:
@@ -57,13 +58,15 @@ class RunClock:
         earliest = float(self._seconds.array[-1]) if len(self) else 0.0
         self._step.extend(np.array(steps))
         self._seconds.extend(np.maximum(np.array(clocks), earliest))
-        self._wall.extend(np.array([wall - seconds, wall])[-len(steps) :])
+        self._wall_step.extend(np.array([first, first + count], np.float64))
+        self._wall.extend(np.array([wall - seconds, wall]))
 
     def truncate(self, step: float) -> None:
         """Forget what lies behind ``step``."""
-        keep = int(np.searchsorted(self._step.array, step, side="right"))
-        for part in (self._step, self._seconds, self._wall):
-            part.truncate(keep)
+        for steps, values in ((self._step, self._seconds), (self._wall_step, self._wall)):
+            keep = int(np.searchsorted(steps.array, step, side="right"))
+            steps.truncate(keep)
+            values.truncate(keep)
 
     def seconds(self, steps: FloatArray) -> FloatArray:
         """Training seconds at ``steps``; behind the last known step at the run's mean speed."""
@@ -75,7 +78,7 @@ class RunClock:
 
     def wall(self, steps: FloatArray) -> FloatArray:
         """Wall-clock seconds since 1970 at ``steps``."""
-        return _stretch(steps, self._step.array, self._wall.array)
+        return _stretch(steps, self._wall_step.array, self._wall.array)
 
 
 def _stretch(x: FloatArray, known_x: FloatArray, known_y: FloatArray) -> FloatArray:

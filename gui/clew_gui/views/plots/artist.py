@@ -152,7 +152,8 @@ class Artist:
         return run.selected or run.run_id == self._lifted
 
     def _raw(self, painter: QPainter, frame: Frame, item: Drawn) -> None:
-        line = polygon(frame.px(item.curve.raw_x), frame.py(item.curve.raw_y))
+        x, y = _until_gone(item.curve.raw_x, item.curve.raw_y, frame)
+        line = polygon(x, y)
         opacity = (0.26 if self.theme.dark else 0.20) * (1.0 if item.headline and self._alone(item) else 0.6)
 
         def draw(to: QPainter, colour: QColor) -> None:
@@ -162,7 +163,7 @@ class Artist:
 
         if self._vector:
             painter.setPen(QPen(alpha(self._colour(item.run).name(), opacity), 1))
-            self._polyline(painter, frame, frame.px(item.curve.raw_x), frame.py(item.curve.raw_y))
+            self._polyline(painter, frame, x, y)
         else:
             self._layered(painter, frame.rect, opacity, lambda to: draw(to, self._colour(item.run)))
 
@@ -199,7 +200,7 @@ class Artist:
             colour.setAlphaF(0.6)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, width != 1.0 or not self.scene.many)
         painter.setPen(dashed(QPen(colour, width), look.dash))
-        x, y = frame.px(curve.x), frame.py(curve.y)
+        x, y = _until_gone(curve.x, curve.y, frame)
         self._polyline(painter, frame, x, y)
         if curve.sparse:
             self._points(painter, frame, item, x, y)
@@ -226,7 +227,7 @@ class Artist:
         painter.setBrush(Qt.BrushStyle.NoBrush)
 
     def _beyond(self, painter: QPainter, plot: PlotScene, frame: Frame, item: Drawn) -> None:
-        """No spike is lost: short strokes at the border where raw values lie far outside though the line is in sight."""
+        """No spike is lost: strokes at the border where raw values lie far outside though the line is in sight."""
         curve, far = item.curve, 0.5 * plot.span.size
         if not curve.raw_x.size or not curve.x.size:
             return
@@ -409,6 +410,14 @@ class Artist:
                 )
             )
         return labels
+
+
+def _until_gone(x: FloatArray, y: FloatArray, frame: Frame) -> tuple[FloatArray, FloatArray]:
+    """The pixels of a line up to where it left the plot for good and far, so that a diverged run hides no other."""
+    middle = 0.5 * (frame.y.low + frame.y.high)
+    near = np.flatnonzero(np.abs(y - middle) <= 20 * frame.y.size)
+    end = int(near[-1]) + 2 if near.size else 0
+    return frame.px(x[:end]), frame.py(y[:end])
 
 
 def dashed(pen: QPen, dash: Sequence[float]) -> QPen:
