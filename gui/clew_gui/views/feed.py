@@ -154,5 +154,4 @@ def live_words(card: ExerciseCard | None, event: Live) -> str:
 
 
 def _label(run: RunLike, card: ExerciseCard | None, pinned: bool) -> str:
-    title = words.run_title(run, card)
-    return f"{title}, baseline" if pinned else title
+    return words.run_title(run, card, "Baseline" if pinned else "")

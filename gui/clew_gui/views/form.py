@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QSpacerItem, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QWidget
 
 from clew_gui.views.fields import Editor, make_editor
 from clew_gui.views.parts import IconButton, Look, label, set_role
@@ -176,7 +176,9 @@ class ParamForm(QWidget):
 
 def keep_column(grid: QGridLayout, line: int) -> None:
     """Keep the room of the reset arrows while none is there, so that all fields end at the same edge."""
-    grid.addItem(QSpacerItem(RESET_WIDTH, 1), line, 2)
+    room = QWidget()
+    room.setFixedSize(RESET_WIDTH, 1)  # a spacer item would count as empty and get no gap before it
+    grid.addWidget(room, line, 2)
 
 
 def _visible(spec: ParamSpec, values: Mapping[str, object], rows: Mapping[str, FormRow]) -> bool:

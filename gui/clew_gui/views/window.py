@@ -94,7 +94,7 @@ class MainWindow(QMainWindow):
             splitter.setChildrenCollapsible(False)
             splitter.setStretchFactor(grows, 1)
         self.lab.setMinimumWidth(196)
-        self.next_run.setMinimumWidth(280)
+        self.next_run.setMinimumWidth(290)
         work.setMinimumHeight(320)
         whole = panel()
         box = column(self.top, line(), self.messages, self._columns, line(), self.status, gap=0, parent=whole)
@@ -152,8 +152,7 @@ class MainWindow(QMainWindow):
             self._keep_runs_height()
             self.bottom.setMinimumHeight(bounds[0])
             self.bottom.setMaximumHeight(bounds[1])
-            if bounds[1] == _NO_BOUND and self.isVisible():
-                self._lay_out_rows()
+            self._lay_out_rows()
 
     def _keep_runs_height(self) -> None:
         height = self._rows.sizes()[1]
@@ -190,6 +189,7 @@ class MainWindow(QMainWindow):
     def _lay_out_rows(self) -> None:
         rows = 5 if self.height() >= TALL else 3
         runs = self._runs_height or table_height(rows, self.bottom.table) + self.bottom.tabs.sizeHint().height() + 8
+        runs = min(runs, self.bottom.maximumHeight())  # the splitter itself forgets a bound that changes
         self._rows.setSizes([max(300, self._rows.height() - runs), runs])
 
     def reset_layout(self) -> None:

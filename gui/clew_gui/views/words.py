@@ -123,12 +123,15 @@ def preset_values(card: ExerciseCard, name: str) -> dict[str, Value]:
     return values
 
 
-def run_title(run: RunLike, card: ExerciseCard | None) -> str:
-    """A run's short name beside a curve: "14  Adam 0.0001", or its own name when it has one."""
-    if run.spec.name:
-        return f"{run.number}  {run.spec.name}"
-    words = [text for text in (param_words(run, card, "optimizer"), param_words(run, card, "learning_rate")) if text]
-    return f"{run.number}  {' '.join(words) or run.spec.preset or 'run'}"
+def run_title(run: RunLike, card: ExerciseCard | None, mark: str = "") -> str:
+    """A run's short name beside a curve: "14  Adam 0.0001", or its own name when it has one; ``mark`` goes first."""
+    words = [mark, run.spec.name or _settings_title(run, card)]
+    return f"{run.number}  {join(words, ' ')}"
+
+
+def _settings_title(run: RunLike, card: ExerciseCard | None) -> str:
+    found = [param_words(run, card, "optimizer"), param_words(run, card, "learning_rate")]
+    return join(found, " ") or run.spec.preset or "run"
 
 
 def param_words(run: RunLike, card: ExerciseCard | None, name: str) -> str:

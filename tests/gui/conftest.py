@@ -1,0 +1,65 @@
+"""A real window with a session that answers at once, closed after each test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent
+from pytestqt.qtbot import QtBot
+
+from clew_gui.app import Program, build_app
+from clew_gui.views.window_state import NoMemory, WindowState
+from clew_shared.places import Places
+from tests.gui import fakes
+
+Opener = Callable[..., Program]
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    """Folders of this test."""
+    return Places(tmp_path / "home", tmp_path / "private")
+
+
+@pytest.fixture
+def open_window(qtbot: QtBot, places: Places) -> Iterator[Opener]:
+    """Open windows: ``open_window(session, size=(1440, 900), exercise="softmax", memory=…, ready=True)``."""
+    programs: list[Program] = []
+
+    def open_one(
+        session: fakes.FakeSession | None = None,
+        size: tuple[int, int] = (1440, 900),
+        exercise: str = "softmax",
+        memory: NoMemory | None = None,
+        ready: bool = True,
+    ) -> Program:
+        program = build_app(
+            places,
+            catalogue=fakes.catalogue(),
+            session=session if session is not None else fakes.FakeSession(),
+            memory=memory or NoMemory(WindowState(width=size[0], height=size[1], told_runs_go_on=True)),
+            theme="light",
+            exercise=exercise,
+        )
+        programs.append(program)
+        with qtbot.waitExposed(program.window):
+            program.window.show()
+        if ready:
+            qtbot.waitUntil(lambda: program.session is not None, timeout=20_000)
+        return program
+
+    yield open_one
+    for program in programs:
+        program.window.close()
+        program.close()
+        program.window.deleteLater()
+        program.deleteLater()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+
+
+@pytest.fixture
+def softmax(open_window: Opener) -> Program:
+    """The window on softmax with nothing run."""
+    return open_window()

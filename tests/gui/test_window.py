@@ -1,0 +1,454 @@
+"""The window as a student uses it, with a session that answers at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication, QKeySequence
+from PySide6.QtWidgets import QApplication, QDialog, QWidget
+from pytestqt.qtbot import QtBot
+
+from clew_gui.app import Program
+from clew_gui.views.dialogs import CodeDialog, LiveDialog, TextDialog
+from clew_gui.views.window_state import NoMemory, WindowState
+from clew_shared.problem import Problem, ProblemError
+from clew_shared.spec import RunSpec
+from tests.gui import fakes
+from tests.gui.conftest import Opener
+
+
+def tick(program: Program) -> None:
+    """Let the session tell now, not in 33 ms."""
+    assert program.desk.bridge is not None
+    program.desk.bridge.tick()
+
+
+def session_of(program: Program) -> fakes.FakeSession:
+    """The fake behind the window."""
+    assert isinstance(program.session, fakes.FakeSession)
+    return program.session
+
+
+def dialog_of(program: Program, kind: type[QDialog]) -> QDialog:
+    """The dialog that is open."""
+    found = [widget for widget in program.window.findChildren(kind) if widget.isVisible()]
+    assert len(found) == 1
+    return found[0]
+
+
+# --- The first minute -------------------------------------------------------------------------------------------------
+
+
+def test_first_start_says_what_to_press_and_shows_the_expected_curve(open_window: Opener) -> None:
+    program = open_window(exercise="linear-regression")
+    view = program.window.run_view
+    assert view.hello.isVisible()
+    assert not view.card.isVisible()
+    assert program.window.next_run.run.isEnabled()
+    assert program.window.status.text("data") == "Needs no data"
+
+
+def test_the_window_stands_before_plots_and_session_are_loaded(open_window: Opener) -> None:
+    program = open_window(ready=False)
+    assert program.window.isVisible()
+    assert program.window.head.title.text() == "Softmax on MNIST"
+    assert program.window.next_run.form.values()["learning_rate"] == 0.5
+
+
+def test_run_starts_what_the_form_says(softmax: Program, qtbot: QtBot) -> None:
+    form = softmax.window.next_run.form
+    form.row("learning_rate").editor.set_value(0.05)
+    form.row("optimizer").editor.set_value("adam")
+    qtbot.keyClick(softmax.window, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    (asked,) = session_of(softmax).asked
+    spec = asked[1]
+    assert isinstance(spec, RunSpec)
+    assert (spec.exercise, spec.data, spec.seed) == ("softmax", "mnist", 1)
+    assert spec.params["learning_rate"] == 0.05
+    assert spec.params["optimizer"] == "adam"
+    assert "momentum" not in spec.params  # shown for two optimizers only
+    assert spec.source_hash == "ab" * 32
+
+
+def test_a_new_run_is_selected_and_its_curve_is_drawn(softmax: Program, qtbot: QtBot) -> None:
+    softmax.window.next_run.ask_run()
+    tick(softmax)
+    (run,) = session_of(softmax).runs.values()
+    assert softmax.window.run_view.card.isVisible()
+    assert softmax.window.run_view.card.pill.accessibleName() == "State: Queued"
+    run.begin(500)
+    run.train(100)
+    session_of(softmax).tell(states=frozenset((run.id,)), points=frozenset((run.id,)))
+    tick(softmax)
+    assert softmax.window.run_view.card.progress.text() == "Step 100 of 500"
+    assert softmax.window.run_view.card.forecast.text() == "About to finish."
+    assert softmax.shell.plots is not None
+    series = softmax.shell.plots.store.get(run.id, "loss")
+    assert series is not None
+    assert len(series) == 100
+
+
+def test_points_are_brought_once_however_often_they_are_told(softmax: Program) -> None:
+    session = session_of(softmax)
+    softmax.window.next_run.ask_run()
+    tick(softmax)
+    (run,) = session.runs.values()
+    run.begin(1000)
+    for _ in range(5):
+        run.train(50)
+        session.tell(points=frozenset((run.id,)), states=frozenset((run.id,)))
+        tick(softmax)
+        session.tell(points=frozenset((run.id,)))
+        tick(softmax)
+    assert softmax.shell.plots is not None
+    series = softmax.shell.plots.store.get(run.id, "loss")
+    assert series is not None
+    assert len(series) == 250
+
+
+# --- Steering ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def busy(open_window: Opener) -> Program:
+    """The window of a student after half an hour; run 6 is at work."""
+    return open_window(fakes.example_session())
+
+
+def test_pause_and_resume(busy: Program) -> None:
+    card = busy.window.run_view.card
+    card.pause.click()
+    tick(busy)
+    assert card.pill.accessibleName() == "State: Paused"
+    assert card.pause.accessibleName() == "Resume"
+    card.pause.click()
+    tick(busy)
+    assert card.pill.accessibleName() == "State: Running"
+    assert [what[0] for what in session_of(busy).asked] == ["pause", "unpause"]
+
+
+def test_stop_after_the_block_leaves_a_run_that_can_go_on(busy: Program) -> None:
+    busy.window.actions_["stop"].trigger()
+    tick(busy)
+    card = busy.window.run_view.card
+    assert card.pill.accessibleName() == "State: Stopped"
+    assert card.go_on.isVisible()
+    assert card.go_on.isEnabled()
+    card.go_on.click()
+    assert session_of(busy).asked[-1][0] == "continue"
+
+
+def test_both_strengths_of_stop_stand_in_the_menu(busy: Program) -> None:
+    menu = busy.window.run_view.card.stop.menu()
+    menu.actions()[1].trigger()
+    assert session_of(busy).asked[-1][0] == "stop"
+    assert session_of(busy).asked[-1][2] is True
+
+
+def test_the_learning_rate_changes_while_it_runs(busy: Program, qtbot: QtBot) -> None:
+    busy.window.run_view.card.rate.click()
+    dialog = dialog_of(busy, LiveDialog)
+    assert isinstance(dialog, LiveDialog)
+    field = dialog.field("learning_rate")
+    assert field.text() == "0.005"  # as changed before, not as started
+    field.setText("-1")
+    dialog.apply.click()
+    assert dialog.isVisible()
+    assert "greater than 0" in dialog.error.text()
+    field.setText("0.001")
+    dialog.apply.click()
+    assert session_of(busy).asked[-1][2:] == ("learning_rate", 0.001)
+
+
+def test_what_cannot_be_done_says_why(busy: Program) -> None:
+    busy.window.bottom.table.select(next(r.id for r in session_of(busy).runs.values() if r.number == 7))
+    card = busy.window.run_view.card
+    assert not card.pause.isEnabled()
+    assert card.pause.toolTip() == "The run does not train yet"
+    assert not busy.window.actions_["pause"].isEnabled()
+
+
+# --- Runs -------------------------------------------------------------------------------------------------------------
+
+
+def shown_in_plots(program: Program) -> set[int]:
+    """Numbers of the runs whose curves are drawn."""
+    assert program.shell.plots is not None
+    runs = session_of(program).runs
+    return {runs[style.run_id].number for style in program.shell.plots.canvas.runs}
+
+
+def test_the_baseline_is_always_in_reach_and_a_tick_adds_a_run(busy: Program) -> None:
+    assert shown_in_plots(busy) == {2, 6}  # run 2 has the baseline's values, run 6 is at work
+    row = next(row for row in busy.window.bottom.model.rows() if row.number == 3)
+    place = busy.window.bottom.model.place(row.id)
+    assert place is not None
+    index = busy.window.bottom.model.index(place, 0)
+    busy.window.bottom.model.setData(index, Qt.CheckState.Checked, Qt.ItemDataRole.CheckStateRole)
+    assert shown_in_plots(busy) == {2, 3, 6}
+    busy.window.actions_["show"].trigger()  # hides the selected one
+    assert shown_in_plots(busy) == {2, 3}
+
+
+def test_another_run_can_be_the_baseline(busy: Program) -> None:
+    runs = {run.number: run.id for run in session_of(busy).runs.values()}
+    busy.window.bottom.table.select(runs[3])
+    busy.window.actions_["pin"].trigger()
+    rows = {row.number: row for row in busy.window.bottom.model.rows()}
+    assert rows[3].pinned
+    assert not rows[2].pinned
+    assert shown_in_plots(busy) == {3}
+
+
+def test_a_removed_run_comes_back_with_undo_and_is_forgotten_without(busy: Program, qtbot: QtBot) -> None:
+    runs = {run.number: run.id for run in session_of(busy).runs.values()}
+    for undo in (True, False):
+        busy.window.bottom.table.select(runs[4])
+        busy.window.bottom.table.setFocus()
+        qtbot.keyClick(busy.window.bottom.table, Qt.Key.Key_Delete)
+        assert 4 not in {row.number for row in busy.window.bottom.model.rows()}
+        if undo:
+            busy.window.messages.undo()
+            assert 4 in {row.number for row in busy.window.bottom.model.rows()}
+            assert ("forget", runs[4]) not in session_of(busy).asked
+    busy.window.messages.lapse()
+    assert ("forget", runs[4]) in session_of(busy).asked
+
+
+def test_a_run_at_work_is_not_removed(busy: Program) -> None:
+    busy.desk.remove()
+    (found,) = busy.window.messages.problems()
+    assert found.text == "Run 6 is still running."
+
+
+def test_sorting_by_best_keeps_the_cursor_on_its_run(busy: Program) -> None:
+    table, model = busy.window.bottom.table, busy.window.bottom.model
+    before = table.current()
+    table.sortByColumn(5, Qt.SortOrder.DescendingOrder)
+    assert [row.number for row in model.rows()][:3] == [3, 6, 2]
+    assert table.current() == before
+
+
+def test_the_settings_of_a_run_come_back_into_the_form(busy: Program) -> None:
+    busy.window.actions_["reuse"].trigger()
+    form = busy.window.next_run
+    assert form.form.values()["optimizer"] == "adam"
+    assert form.preset.currentText() == "Own values"
+    busy.window.actions_["slides"].trigger()
+    assert form.form.values()["optimizer"] == "sgd"
+    assert form.preset.currentText() == "Slides' values"
+
+
+def test_the_table_leaves_as_csv(busy: Program, tmp_path: Path) -> None:
+    busy.shell.write_table(tmp_path / "runs.csv")
+    lines = (tmp_path / "runs.csv").read_text().splitlines()
+    assert lines[0] == "Run,State,Optimizer,Rate,Batch,Best,Time,Where"
+    assert len(lines) == 7
+
+
+# --- Exercises and words ----------------------------------------------------------------------------------------------
+
+
+def test_every_panel_follows_the_exercise(busy: Program) -> None:
+    busy.window.lab.tree.select("linear-regression")
+    window = busy.window
+    assert window.head.title.text() == "Linear regression"
+    assert set(window.next_run.form.values()) == {"optimizer", "learning_rate", "steps", "w_start", "b_start"}
+    assert [row.number for row in window.bottom.model.rows()] == [1]
+    assert window.run_view.card.title.text() == "Run 1"
+    assert window.run_view.card.pill.accessibleName() == "State: Failed"
+
+
+def test_what_was_typed_for_an_exercise_is_there_when_it_is_opened_again(softmax: Program) -> None:
+    softmax.window.next_run.form.row("steps").editor.set_value(1234)
+    softmax.desk.open_exercise("cnn")
+    softmax.desk.open_exercise("softmax")
+    assert softmax.window.next_run.form.values()["steps"] == 1234
+
+
+def test_search_finds_and_enter_opens(softmax: Program, qtbot: QtBot) -> None:
+    softmax.window.actions_["find"].trigger()
+    qtbot.keyClicks(softmax.window.lab.search, "regr")
+    qtbot.keyClick(softmax.window.lab.search, Qt.Key.Key_Return)
+    assert softmax.window.head.title.text() == "Linear regression"
+
+
+def test_ticks_and_goals_come_from_the_journals(busy: Program) -> None:
+    assert busy.window.head.goal.accessibleName() == "Goal 90.79 % reached"
+    index = busy.window.lab.tree.currentIndex()
+    assert index.data(Qt.ItemDataRole.AccessibleTextRole) == "Softmax on MNIST, begun, 91.58 %"
+
+
+def test_an_exercise_that_cannot_be_loaded_says_so(softmax: Program) -> None:
+    softmax.desk.open_exercise("mine")
+    assert "line 3" in softmax.window.messages.problems()[0].text
+
+
+def test_a_silent_link_is_not_a_failed_run(busy: Program) -> None:
+    session = session_of(busy)
+    run = next(run for run in session.runs.values() if run.number == 6)
+    run.link_stale = True
+    session.link.state = "STALE"
+    session.tell(link=True)
+    tick(busy)
+    assert busy.window.run_view.card.pill.accessibleName() == "State: Stale"
+    assert "the run goes on" in busy.window.run_view.card.sentence.whole()
+    assert not busy.window.run_view.card.stop.isEnabled()
+    row = next(row for row in busy.window.bottom.model.rows() if row.number == 6)
+    assert row.word == "Stale"
+
+
+def test_a_refused_link_keeps_run_from_being_pressed_and_says_why(softmax: Program) -> None:
+    session = session_of(softmax)
+    session.link.state, session.link.text = "REFUSED", "No TensorFlow in this environment."
+    session.tell(link=True)
+    tick(softmax)
+    assert not softmax.window.next_run.run.isEnabled()
+    assert softmax.window.next_run.run.toolTip() == "No TensorFlow in this environment."
+
+
+# --- Problems ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_problem_says_what_and_what_now_and_can_be_copied(softmax: Program) -> None:
+    found = Problem("data.missing", "mnist was not found in 3 places.", "Choose the data set digits.", "mnist")
+    session_of(softmax).refusal = ProblemError(found)
+    softmax.window.next_run.ask_run()
+    messages = softmax.window.messages
+    assert messages.isVisible()
+    assert "Choose the data set digits." in messages.accessibleName()
+    messages.copy()
+    assert QGuiApplication.clipboard().text().splitlines()[0] == "mnist was not found in 3 places."
+    messages.dismiss()
+    assert not messages.isVisible()
+
+
+def test_a_problem_of_a_field_stands_under_the_field(softmax: Program) -> None:
+    found = Problem("params.value", "Steps (steps): the journal would exceed 2 GiB", where="steps")
+    session_of(softmax).refusal = ProblemError(found)
+    softmax.window.next_run.ask_run()
+    assert softmax.window.next_run.form.row("steps").error.text() == "The journal would exceed 2 GiB"
+
+
+def test_a_wrong_field_disables_run_with_the_reason(softmax: Program) -> None:
+    row = softmax.window.next_run.form.row("learning_rate")
+    field = row.editor.widget()
+    assert field.property("state") in (None, "")
+    row.editor.set_value(0.5)
+    field.setText("fast")  # type: ignore[attr-defined]
+    assert row.error.isVisible()
+    assert "expected a number" in row.error.text().lower()
+    assert not softmax.window.next_run.run.isEnabled()
+    assert "Learning rate" in softmax.window.next_run.run.toolTip()
+    row.reset.click()
+    assert softmax.window.next_run.run.isEnabled()
+    assert not row.reset.isVisible()
+
+
+# --- The window itself ------------------------------------------------------------------------------------------------
+
+
+def test_light_and_dark_change_at_run_time(busy: Program) -> None:
+    light = busy.window.grab().toImage().pixelColor(5, 100).lightness()
+    busy.window.actions_["theme"].trigger()
+    dark = busy.window.grab().toImage().pixelColor(5, 100).lightness()
+    assert light > 200 > 60 > dark
+    assert busy.shell.theme_choice == "dark"
+    busy.shell.choose_theme("light")
+
+
+def test_sizes_folds_exercise_and_theme_are_remembered(open_window: Opener) -> None:
+    memory = NoMemory(WindowState(width=1300, height=820, told_runs_go_on=True))
+    first = open_window(memory=memory)
+    first.desk.open_exercise("cnn")
+    first.window.actions_["form_panel"].trigger()
+    first.shell.choose_theme("dark")
+    first.window.show_tab(0)
+    first.window.close()
+    again = open_window(memory=memory, exercise="")
+    assert again.window.head.title.text() == "CNN on MNIST"
+    assert not again.window.next_run.isVisible()
+    assert again.window.head.tabs.currentIndex() == 0
+    assert memory.state.theme == "dark"
+    assert again.window.width() == 1300
+    again.window.reset_layout()
+    assert again.window.next_run.isVisible()
+    again.shell.choose_theme("light")
+
+
+@pytest.mark.parametrize(
+    ("size", "lab", "runs"), [((1440, 900), True, True), ((1280, 800), True, True), ((1024, 700), False, False)]
+)
+def test_small_windows_fold_panels_and_nothing_is_cut(
+    open_window: Opener, size: tuple[int, int], lab: bool, runs: bool
+) -> None:
+    window = open_window(fakes.example_session(), size=size).window
+    assert (window.width(), window.height()) == size
+    assert window.lab.isVisible() is lab
+    assert window.bottom.table.isVisible() is runs
+    needed = window.centralWidget().minimumSizeHint()
+    assert needed.width() <= size[0]
+    assert needed.height() <= size[1]
+
+
+def test_a_panel_folded_by_rule_unfolds_by_hand(open_window: Opener) -> None:
+    window = open_window(size=(1024, 700)).window
+    window.actions_["lab_panel"].trigger()
+    assert window.lab.isVisible()
+    window.lab.fold_asked.emit()
+    assert not window.lab.isVisible()
+
+
+def test_closing_with_a_run_at_work_is_explained_once(open_window: Opener) -> None:
+    memory = NoMemory(WindowState(width=1440, height=900))
+    program = open_window(fakes.example_session(), memory=memory)
+    program.window.close()
+    assert program.window.isVisible()
+    dialog = next(d for d in program.window.findChildren(QDialog) if d.isVisible())
+    dialog.accept()
+    QApplication.processEvents()
+    assert not program.window.isVisible()
+    assert session_of(program).closed
+    assert memory.state.told_runs_go_on
+
+
+def test_the_code_is_the_file_that_runs(softmax: Program) -> None:
+    softmax.window.actions_["code"].trigger()
+    dialog = dialog_of(softmax, CodeDialog)
+    assert isinstance(dialog, CodeDialog)
+    assert dialog.text.toPlainText() == fakes.SOURCE
+
+
+def test_no_two_menu_entries_share_a_shortcut(softmax: Program) -> None:
+    actions = softmax.window.actions_
+    keys = [key.toString() for name in actions for key in actions[name].shortcuts()]
+    assert len(keys) == len(set(keys))
+
+
+def test_shortcuts_are_listed(softmax: Program) -> None:
+    softmax.window.actions_["shortcuts"].trigger()
+    dialog = dialog_of(softmax, TextDialog)
+    assert isinstance(dialog, TextDialog)
+    dialog.copy()
+    text = QGuiApplication.clipboard().text()
+    assert f"{QKeySequence('Ctrl+Return').toString(QKeySequence.SequenceFormat.NativeText)}: Run" in text
+
+
+def test_the_log_of_the_selected_run(busy: Program) -> None:
+    busy.window.actions_["log"].trigger()
+    assert "compiled the training step" in busy.window.bottom.log.toPlainText()
+
+
+def test_states_have_words_and_shapes_not_only_colours(busy: Program) -> None:
+    rows = {row.number: row for row in busy.window.bottom.model.rows()}
+    assert {row.word for row in rows.values()} == {"Queued", "Running", "Stopped", "Failed", "Finished"}
+    assert rows[4].detail == "loss is NaN at step 212"
+    assert rows[3].detail == "goal reached"
+
+
+def test_no_widget_is_left_without_a_parent(busy: Program) -> None:
+    mine = {id(busy.window), *(id(child) for child in busy.window.findChildren(QWidget))}
+    stray = [w for w in QApplication.topLevelWidgets() if id(w) not in mine and w.isVisible()]
+    assert stray == []
