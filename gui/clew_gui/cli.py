@@ -67,7 +67,7 @@ def _guarded(shell: Shell, name: str, words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        sys.stdout = None  # type: ignore[assignment]  # whoever read it has left: nothing more can be written there
+        sys.stdout = None  # whoever read it has left: nothing more can be written there
         return FAILED
 
 

@@ -26,7 +26,7 @@ _OWN = ("help", "preset", "set", "seed", "data", "name", "out", "json")
 
 
 class _Assign(argparse.Action):
-    """Collects ``--set name=value``, ``--learning-rate 0.1`` and ``--shuffle`` in the order given: the last one counts."""
+    """Collects ``--set name=value``, ``--learning-rate 0.1`` and ``--shuffle`` in their order: the last one counts."""
 
     def __call__(
         self,
@@ -35,7 +35,9 @@ class _Assign(argparse.Action):
         values: str | Sequence[object] | None,
         option_string: str | None = None,
     ) -> None:
-        text = str(values) if isinstance(values, str) else ("false" if str(option_string).startswith("--no-") else "true")
+        text = (
+            str(values) if isinstance(values, str) else ("false" if str(option_string).startswith("--no-") else "true")
+        )
         found: list[tuple[str, str]] = list(getattr(namespace, "assignments", None) or [])
         if self.dest == "set":
             name, equals, value = text.partition("=")
@@ -73,14 +75,14 @@ def _add_hyperparameters(parser: Parser, cards: Sequence[ExerciseCard]) -> None:
         if spec.group not in groups:
             groups[spec.group] = parser.add_argument_group(f"hyperparameters: {spec.group}")
         flag = spec.name.replace("_", "-")
-        about = _help(spec).replace("%", "%%")
+        words = about(spec).replace("%", "%%")
         if spec.kind == "bool":
             groups[spec.group].add_argument(
-                f"--{flag}", f"--no-{flag}", dest=spec.name, action=_Assign, nargs=0, help=about
+                f"--{flag}", f"--no-{flag}", dest=spec.name, action=_Assign, nargs=0, help=words
             )
         else:
             groups[spec.group].add_argument(
-                f"--{flag}", dest=spec.name, action=_Assign, metavar=_metavar(spec), help=about
+                f"--{flag}", dest=spec.name, action=_Assign, metavar=_metavar(spec), help=words
             )
 
 
@@ -88,7 +90,8 @@ def _metavar(spec: ParamSpec) -> str:
     return {"float": "NUMBER", "int": "N", "choice": "NAME"}.get(spec.kind, "TEXT")
 
 
-def _help(spec: ParamSpec) -> str:
+def about(spec: ParamSpec) -> str:
+    """What a hyperparameter is, which values it takes, and its default; for the help and the catalogue."""
     limits = [
         f"{sign} {limit:g}"
         for sign, limit in ((">", spec.gt), ("≥", spec.ge), ("<", spec.lt), ("≤", spec.le))
@@ -185,7 +188,7 @@ def _stray(extras: Iterable[str], flags: Sequence[str], exercise: str) -> list[P
 
 
 def make_spec(request: Request, card: ExerciseCard, run: str) -> tuple[RunSpec, list[Problem]]:
-    """The run spec that was asked for, and everything wrong with it. Flags win over the preset, the preset over defaults."""
+    """The run spec and everything wrong with it. Flags win over the preset, the preset over the defaults."""
     problems: list[Problem] = [] if card.problem is None else [card.problem]
     preset, found = _preset(request.preset, card)
     problems += found
@@ -254,7 +257,9 @@ def _data(text: str | None, preset: Preset, card: ExerciseCard) -> tuple[str, li
     if text is None:
         return preset.data, []
     if not card.datasets:
-        return "", [Problem("cli.data", f"{card.id} needs no data, but got --data {text}.", "Leave it out.", where="data")]
+        return "", [
+            Problem("cli.data", f"{card.id} needs no data, but got --data {text}.", "Leave it out.", where="data")
+        ]
     if text in card.datasets:
         return text, []
     path = Path(text).expanduser()
@@ -273,7 +278,11 @@ def _out(text: str | None) -> list[Problem]:
     path = Path(text).expanduser()
     if path.is_dir() and any(path.iterdir()):
         hint = "Name a folder that is empty or not there yet."
-        return [Problem("cli.out", f"The folder {text} is not empty, and a run never overwrites anything.", hint, where="out")]
+        return [
+            Problem(
+                "cli.out", f"The folder {text} is not empty, and a run never overwrites anything.", hint, where="out"
+            )
+        ]
     if path.exists() and not path.is_dir():
         return [Problem("cli.out", f"{text} is a file, not a folder.", "Name another place.", where="out")]
     return []

@@ -25,8 +25,8 @@ class Picture(NamedTuple):
 def plot(steps: Floats, values: Floats, width: int, height: int, last_step: float, log: bool = False) -> Picture:
     """Draw ``values`` over ``steps`` (0 to ``last_step``) in ``width`` × ``height`` characters.
 
-    ``log`` draws the logarithm and leaves out what is not positive. Values that are not finite leave a gap. Neighbouring
-    columns are joined, so the curve has no holes.
+    ``log`` draws the logarithm and leaves out what is not positive. Values that are not finite leave a gap.
+    Neighbouring columns are joined, so the curve has no holes.
     """
     known = np.isfinite(values) & (values > 0 if log else True)
     if not known.any():
@@ -42,7 +42,9 @@ def plot(steps: Floats, values: Floats, width: int, height: int, last_step: floa
     return Picture(lines, float(y.max()), float(y.min()))
 
 
-def _dots(columns: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], width: int, height: int) -> npt.NDArray[np.bool_]:
+def _dots(
+    columns: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], width: int, height: int
+) -> npt.NDArray[np.bool_]:
     dots = np.zeros((height, width), np.bool_)
     before: tuple[int, int] | None = None
     for column in np.unique(columns):

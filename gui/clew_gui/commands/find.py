@@ -10,6 +10,8 @@ from clew_shared.journal import FrameReader, Record, attempts, journal_path
 from clew_shared.places import Places
 from clew_shared.problem import problem
 
+RUN_HELP = "its number, id, the beginning of its id, `last`, or its folder"
+
 _HEAD_BYTES = 64 * 1024
 """Enough for the first frame of a journal."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from clew_gui.commands.find import find_run
+from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.commands.shell import FAILED, OK, Parser, Shell
-from clew_shared.verify import verify_run
-
-_RUN_HELP = "its number, id, the beginning of its id, `last`, or its folder"
+from clew_shared.exporters import export_csv, export_jsonl, export_parquet, export_tensorboard
+from clew_shared.problem import Problem, ProblemError, raise_all
+from clew_shared.verify import Finding, verify_run
 
 
 def verify(shell: Shell, argv: Sequence[str]) -> int:
@@ -19,7 +20,7 @@ def verify(shell: Shell, argv: Sequence[str]) -> int:
         "Check every byte of a run: the journal's frames and digests, and every file whose hash stands in it.\n"
         "The exit status is 0 when all is well and 1 when anything differs.",
     )
-    parser.add_argument("run", metavar="RUN", help=_RUN_HELP)
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--json", action="store_true", help="one line of JSON with all findings")
     options = parser.parse_args(list(argv))
     folder = find_run(shell.places, options.run)
@@ -28,6 +29,56 @@ def verify(shell: Shell, argv: Sequence[str]) -> int:
         shell.say_json({"run_dir": str(folder), "ok": report.ok, "findings": report.findings})
     else:
         for finding in report.findings:
-            shell.say(f"{finding.file}, offset {finding.offset}: {finding.text}")
+            shell.say(told(finding))
         shell.say(f"All of {folder} is as it was written." if report.ok else f"{folder} is not as it was written.")
     return OK if report.ok else FAILED
+
+
+def told(finding: Finding) -> str:
+    """``journal.0001, offset 4711: bytes …``: the file, the first differing byte or block, and what is wrong."""
+    offset = "" if finding.offset is None else f", offset {finding.offset}"
+    return f"{finding.file}{offset}: {finding.text}"
+
+
+class Format(NamedTuple):
+    """A form in which a run can leave: the option's name, what it says in the help, and who writes it."""
+
+    name: str
+    about: str
+    write: Callable[[Path, Path], Path]
+
+
+FORMATS = (
+    Format("csv", "a table with the columns run, step, metric, value and wall_time", export_csv),
+    Format("jsonl", "the same, one JSON object a line", export_jsonl),
+    Format("tensorboard", "an event file that TensorBoard reads", export_tensorboard),
+    Format("parquet", "a Parquet file (needs the extra clew[parquet])", export_parquet),
+)
+
+
+def export(shell: Shell, argv: Sequence[str]) -> int:
+    """``clew export RUN --csv DIR …``: every point of a run as open files; says which files it wrote."""
+    parser = Parser("clew export", "Write every point of a run, never a sample of them, as open files.")
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    for form in FORMATS:
+        parser.add_argument(f"--{form.name}", metavar="DIR", help=form.about)
+    options = parser.parse_args(list(argv))
+    chosen = [(form, Path(folder).expanduser()) for form in FORMATS if (folder := getattr(options, form.name))]
+    problems = [found for _, out in chosen for found in _unusable(out)]
+    if not chosen:
+        flags = " or ".join(f"--{form.name} DIR" for form in FORMATS)
+        problems.append(Problem("cli.format", "In which form?", f"Give {flags}."))
+    try:
+        folder = find_run(shell.places, options.run)
+    except ProblemError as error:
+        problems += error.problems
+    raise_all(problems)
+    for form, out in chosen:
+        shell.say(str(form.write(folder, out)))
+    return OK
+
+
+def _unusable(out: Path) -> list[Problem]:
+    if not out.exists() or out.is_dir():
+        return []
+    return [Problem("cli.out", f"{out} is a file, not a folder.", "Name a folder.", str(out))]

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from clew_gui.commands import words
 from clew_gui.commands.agent import cards
-from clew_gui.commands.find import Kept, find_run, kept_runs
+from clew_gui.commands.find import RUN_HELP, Kept, find_run, kept_runs
 from clew_gui.commands.progress import curves
 from clew_gui.commands.result import ending, goal_lines, why
 from clew_gui.commands.shell import OK, Parser, Shell
@@ -100,8 +100,10 @@ def _when(started: float) -> str:
 def show(shell: Shell, argv: Sequence[str]) -> int:
     """``clew show RUN``: everything about one run."""
     parser = Parser("clew show", "Show one run: how it ended, its settings, curves, goals and files.")
-    parser.add_argument("run", metavar="RUN", help="its number, id, the beginning of its id, `last`, or its folder")
-    parser.add_argument("--json", action="store_true", help="one line of JSON, the same as at the end of `clew run --json`")
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_argument(
+        "--json", action="store_true", help="one line of JSON, the same as at the end of `clew run --json`"
+    )
     options = parser.parse_args(list(argv))
     folder = find_run(shell.places, options.run)
     if options.json:

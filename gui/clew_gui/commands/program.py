@@ -1,4 +1,4 @@
-"""The agent as a program of its own: started, watched, asked to stop, killed. All that depends on the system is here."""
+"""The agent as a program of its own: started, watched, asked to stop, killed. What depends on the system is here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AgentProgram:
 
     def __init__(self, command: Sequence[str]) -> None:
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as this object, see close
-        group = {} if _POSIX else {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
+        own_group = 0 if _POSIX else int(getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0))
         try:
             self._process = subprocess.Popen(
                 list(command),
@@ -33,7 +33,7 @@ class AgentProgram:
                 stdout=self._output,
                 stderr=subprocess.STDOUT,
                 start_new_session=_POSIX,
-                **group,
+                creationflags=own_group,
             )
         except BaseException:
             self._output.close()

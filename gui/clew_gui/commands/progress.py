@@ -44,7 +44,9 @@ class LiveDisplay:
         self._card = card
         self._title = title
         self._console = console
-        self._live = Live(console=console, auto_refresh=False, transient=False, redirect_stdout=False, redirect_stderr=False)
+        self._live = Live(
+            console=console, auto_refresh=False, transient=False, redirect_stdout=False, redirect_stderr=False
+        )
         self._live.start()
         self._next = 0.0
 

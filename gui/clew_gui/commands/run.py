@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from clew_gui.commands.agent import cards, interpreter
 from clew_gui.commands.arguments import parse_run
-from clew_gui.commands.find import find_run
+from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.commands.follow import Follower
 from clew_gui.commands.program import AgentProgram, agent_command, stop_requests, temporary_file
 from clew_gui.commands.progress import choose_display
@@ -55,7 +55,7 @@ def run_spec(shell: Shell, spec: RunSpec, card: ExerciseCard | None, folder: Pat
 def resume(shell: Shell, argv: Sequence[str]) -> int:
     """``clew resume RUN``: a new attempt from the last checkpoint."""
     parser = Parser("clew resume", "Go on with an ended run from its last checkpoint, as a new attempt.")
-    parser.add_argument("run", metavar="RUN", help="its number, id, the beginning of its id, `last`, or its folder")
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
     options = parser.parse_args(list(argv))
     folder = find_run(shell.places, options.run)

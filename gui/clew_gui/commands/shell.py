@@ -35,7 +35,9 @@ class Shell:
         """A console on standard output (or standard error) that prints text as it is, without guessing at markup."""
         stream = self.err if err else self.out
         width = None if stream.isatty() else _WIDE
-        return Console(file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=not stream.isatty())
+        return Console(
+            file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=not stream.isatty()
+        )
 
     def say(self, text: str = "") -> None:
         """One line on standard output."""

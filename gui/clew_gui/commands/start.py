@@ -1,0 +1,115 @@
+"""``clew start``: the window, or on a machine without a display a run in the terminal and a picture of the window."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from clew_gui.commands.agent import cards
+from clew_gui.commands.arguments import parse_run
+from clew_gui.commands.catalogue import find_card
+from clew_gui.commands.display import has_display
+from clew_gui.commands.run import run_spec
+from clew_gui.commands.shell import BAD_INPUT, FAILED, Parser, Shell
+from clew_shared.cards import ExerciseCard
+from clew_shared.problem import ProblemError, problem
+
+_DEFAULT = "softmax"
+_PICTURE_S = 120
+"""Bound on painting one picture; it takes about two seconds."""
+_NO_DATA = "data.missing"
+
+
+def start(shell: Shell, argv: Sequence[str]) -> int:
+    """``clew start [--exercise ID]``: returns the window's or the run's exit status."""
+    parser = Parser(
+        "clew start", "Open the window. Without a display, run an exercise here and write a picture of the window."
+    )
+    parser.add_argument(
+        "--exercise", metavar="ID", default=_DEFAULT, help=f"which exercise to open (default {_DEFAULT})"
+    )
+    parser.add_argument("--picture", metavar="PNG", help="where the picture goes when there is no display")
+    options = parser.parse_args(list(argv))
+    card = find_card(cards(), options.exercise)
+    if has_display(os.environ, sys.platform):
+        return _window(card)
+    picture = Path(options.picture) if options.picture else shell.places.home / "pictures" / f"{card.id}.png"
+    return _without_display(shell, card, picture.expanduser().absolute())
+
+
+def _window(card: ExerciseCard) -> int:
+    if not _has_qt():
+        hint = "Install it with: pip install 'clew[gui]'. Everything else works without: clew run softmax"
+        raise problem("start.qt", "The window needs PySide6 and pyqtgraph, which are not installed.", hint)
+    from clew_gui.app import main as open_window
+
+    return open_window(["--exercise", card.id])
+
+
+def _has_qt() -> bool:
+    return find_spec("PySide6") is not None and find_spec("pyqtgraph") is not None
+
+
+def _without_display(shell: Shell, card: ExerciseCard, picture: Path) -> int:
+    shell.say(f"There is no display here, so {card.id} runs in the terminal.")
+    status, folder = _run(shell, card)
+    if folder is None:
+        return status
+    if not _has_qt():
+        shell.say(
+            "PySide6 and pyqtgraph are not installed, so there is no picture of the window (pip install 'clew[gui]')."
+        )
+        return status
+    return _paint(shell, card, folder, picture) or status
+
+
+def _run(shell: Shell, card: ExerciseCard) -> tuple[int, Path | None]:
+    """Run the exercise with the course's values; with the built-in digits when its own data is nowhere to be found."""
+    try:
+        return _run_with(shell, card, ())
+    except ProblemError as error:
+        missing = any(found.code == _NO_DATA for found in error.problems)
+        if not missing or "digits" not in card.datasets:
+            raise
+        shell.say(error.problems[0].text)
+        shell.say("So the built-in digits are taken: 1,797 real handwritten digits of 8 × 8 pixels.")
+    return _run_with(shell, card, ("--data", "digits"))
+
+
+def _run_with(shell: Shell, card: ExerciseCard, words: Sequence[str]) -> tuple[int, Path | None]:
+    _, _, spec = parse_run([card.id, *words], cards(), str(uuid.uuid4()))
+    folder = shell.places.runs / spec.run
+    status = run_spec(shell, spec, card, folder, as_json=False)
+    return status, folder if folder.is_dir() and status != BAD_INPUT else None
+
+
+def _paint(shell: Shell, card: ExerciseCard, folder: Path, picture: Path) -> int:
+    """A picture of the real window, drawn without a display by a process of its own; 0 when it was written."""
+    command = [sys.executable, "-m", "clew_gui.app", "--exercise", card.id, "--run", str(folder)]
+    command += ["--screenshot", str(picture)]
+    environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen"}
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        done = subprocess.run(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_PICTURE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        shell.note(f"clew start: painting the picture took more than {_PICTURE_S} s and was given up.")
+        return FAILED
+    if done.returncode != 0 or not picture.is_file():
+        words = done.stderr.strip().splitlines()[-1:] or ["it gave no reason"]
+        shell.note(f"clew start: the picture of the window could not be written: {words[0]}")
+        return FAILED
+    shell.say(f"A picture of the window with this run: {picture}")
+    return 0

@@ -1,0 +1,133 @@
+"""What the benchmarks share: warm worker processes, ratios with their intervals, and a description of the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+_ROOT = Path(__file__).parent.parent.parent
+_RESAMPLES = 10_000
+
+
+class Timing(NamedTuple):
+    """One round of one contender: how many steps, how long they took, and what came out."""
+
+    steps: int
+    seconds: float
+    result: float
+
+    @property
+    def rate(self) -> float:
+        """Steps per second."""
+        return self.steps / self.seconds
+
+
+class Ratio(NamedTuple):
+    """A ratio of medians with the bounds between which 95 % of its bootstrap resamples lie."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g})"
+
+
+def ratio(rates: Sequence[float], base: Sequence[float]) -> Ratio:
+    """Median of ``rates`` over median of ``base``. Rounds are resampled in pairs, because they were measured in turn.
+
+    Percentile bootstrap: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13.
+    """
+    above, below = np.asarray(rates, np.float64), np.asarray(base, np.float64)
+    picks = np.random.default_rng(1).integers(0, len(above), (_RESAMPLES, len(above)))
+    resampled: npt.NDArray[np.float64] = np.median(above[picks], axis=1) / np.median(below[picks], axis=1)
+    low, high = np.percentile(resampled, [2.5, 97.5])
+    return Ratio(median(rates) / median(base), float(low), float(high))
+
+
+class Worker:
+    """A process that has imported and compiled everything for one contender and runs a round when told to."""
+
+    def __init__(self, module: str, *words: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", module, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=_ROOT,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        )
+
+    def round(self) -> Timing:
+        """One round; raises ``RuntimeError`` when the worker has died."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                return Timing(**json.loads(line))
+        raise RuntimeError(f"the worker {self.process.args!r} ended with status {self.process.wait(10)}")
+
+    def close(self) -> None:
+        """Tell the worker to end, and make sure that it does."""
+        self.process.communicate()
+        self.process.wait(30)
+
+
+@contextmanager
+def workers(module: str, words: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Worker]]:
+    """One warm worker by name, each started with its words; each has had a first round that does not count."""
+    with ExitStack() as stack:
+        found = {}
+        for name, arguments in words.items():
+            found[name] = Worker(module, *arguments)
+            stack.callback(found[name].close)
+            found[name].round()
+        yield found
+
+
+def machine() -> str:
+    """The processor, its cores, and the versions that count."""
+    packages = ", ".join(f"{name} {_version(name)}" for name in ("tensorflow", "keras", "numpy"))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{_processor()}, {cores} cores, {platform.system()}, Python {platform.python_version()}, {packages}"
+
+
+def _version(name: str) -> str:
+    for distribution in (name, f"{name}-cpu"):
+        try:
+            return version(distribution)
+        except ImportError:
+            continue
+    return "unknown"
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table whose columns line up."""
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    lines = [head, ["-" * width for width in widths], *rows]
+    return "\n".join(
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
+    )
