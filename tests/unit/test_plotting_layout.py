@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from clew_gui.plotting.clip import clip_lines
 from clew_gui.plotting.layout import Box, emptiest, spread
+from clew_gui.plotting.ticks import Span
+from clew_gui.plotting.zoom import panned, zoomed
 
 NOWHERE = np.empty((0, 2))
 
@@ -79,3 +81,28 @@ def test_a_line_inside_is_not_cut_and_one_outside_is_gone() -> None:
     assert same_y.tolist() == y.tolist()
     assert clip_lines(x, y + 50, Box(0, 0, 10, 10)) == []
     assert clip_lines(x[:1], y[:1], Box(0, 0, 10, 10)) == []
+
+
+@pytest.mark.parametrize(
+    ("span", "factor", "around", "shown"),
+    [
+        (Span(0, 100), 0.5, 20.0, Span(10, 60)),
+        (Span(0, 100), 0.5, None, Span(25, 75)),
+        (Span(10, 60), 2.0, 20.0, None),
+        (Span(0, 20), 2.0, 20.0, Span(0, 40)),
+        (Span(40, 60), 1e-9, 50.0, Span(49.99995, 50.00005)),
+    ],
+)
+def test_zooming(span: Span, factor: float, around: float | None, shown: Span | None) -> None:
+    result = zoomed(span, Span(0, 100), factor, around)
+    assert (result is None) == (shown is None)
+    if result is not None and shown is not None:
+        assert (result.low, result.high) == pytest.approx((shown.low, shown.high))
+
+
+def test_panning_stays_inside() -> None:
+    full = Span(0, 100)
+    assert panned(Span(40, 60), full, 0.5) == Span(50, 70)
+    assert panned(Span(40, 60), full, -9) == Span(0, 20)
+    assert panned(Span(40, 60), full, 9) == Span(80, 100)
+    assert panned(full, full, 1) is None

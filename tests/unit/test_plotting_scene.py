@@ -63,6 +63,8 @@ def test_a_card_becomes_plots(setups: tuple[PlotSetup, ...]) -> None:
     assert (loss.headline, loss.others, loss.better, loss.log) == ("loss", (), "lower", True)
     assert (accuracy.headline, accuracy.others, accuracy.better) == ("test_accuracy", ("accuracy",), "higher")
     assert accuracy.goals == GOALS
+    without_goal = resolve_plots(PLOTS, (), METRICS)[1]
+    assert (without_goal.headline, without_goal.others) == ("accuracy", ("test_accuracy",))
     assert accuracy.label("accuracy") == "batches"
     assert accuracy.label("unknown_metric") == "unknown metric"
 

@@ -87,8 +87,7 @@ def resolve_plots(
 ) -> tuple[PlotSetup, ...]:
     """The plots of an exercise's card, ready to be drawn.
 
-    A plot's labels and marks belong to its headline: the metric that a goal is about, else an evaluation (a metric
-    that is not recorded at every step), else the plot's first.
+    A plot's labels and marks belong to its headline: the metric that a goal is about, else the plot's first.
     """
     known = {metric.name: metric for metric in metrics}
     return tuple(_resolve(plot, goals, known) for plot in plots)
@@ -96,8 +95,7 @@ def resolve_plots(
 
 def _resolve(plot: PlotSpec, goals: Sequence[Goal], known: dict[str, MetricSpec]) -> PlotSetup:
     wanted = [goal.metric for goal in goals if goal.metric in plot.metrics]
-    evaluated = [name for name in plot.metrics if name in known and not known[name].per_step]
-    headline = (wanted or evaluated or list(plot.metrics))[0]
+    headline = (wanted or list(plot.metrics))[0]
     own = tuple(goal for goal in goals if goal.metric in plot.metrics)
     return PlotSetup(
         id=plot.id,

@@ -21,7 +21,8 @@ from clew_gui.plotting.pyramid import FloatArray
 from clew_gui.plotting.readout import x_text
 from clew_gui.plotting.scene import Drawn, PlotScene, Scene
 from clew_gui.views.plots import marks
-from clew_gui.views.plots.geometry import TITLE, Frame, Stack, polygon
+from clew_gui.views.plots.axes import heading, key, paint_axes
+from clew_gui.views.plots.geometry import Frame, Stack, polygon
 from clew_gui.views.plots.gutter import Gutter, Label
 from clew_gui.views.theme import Theme, alpha, font
 
@@ -54,7 +55,7 @@ class Artist:
     def still(self, painter: QPainter) -> None:
         """The ground, axes and the curves of runs that do not move any more."""
         painter.fillRect(QRectF(0, 0, self.stack.width, self.stack.height), QColor(self.theme.surface))
-        self._axes(painter)
+        paint_axes(painter, self.scene, self.stack, self.frames, self.theme, self._unit_label)
         for plot, frame in zip(self.scene.plots, self.frames, strict=True):
             self._curves(painter, plot, frame, [d for d in plot.curves if not d.run.live])
             if plot.ghost is not None:
@@ -73,7 +74,7 @@ class Artist:
             if self.stack.gutter:
                 gutter = Gutter(QRectF(frame.rect.right(), frame.rect.top(), self.stack.gutter, frame.rect.height()))
                 gutter.place(self._labels(plot, frame))
-                gutter.paint(painter, self.theme, plot.setup.title + self._scale(plot), self._key(plot))
+                gutter.paint(painter, self.theme, heading(plot), key(plot))
                 self.gutters.append(gutter)
         self._event_sentences(painter)
         self._notes(painter)
@@ -81,56 +82,6 @@ class Artist:
             self._write(
                 painter, self.stack.area, "The curves appear here with the run's first values.", self.theme.text3
             )
-
-    # ------------------------------------------------------------ axes
-    def _axes(self, painter: QPainter) -> None:
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        painter.setFont(self._caption)
-        for plot, frame in zip(self.scene.plots, self.frames, strict=True):
-            r = frame.rect
-            for tick in plot.ticks:
-                y = round(frame.row(tick.at))
-                painter.setPen(QPen(QColor(self.theme.grid), 1))
-                painter.drawLine(QLineF(r.left(), y, r.right(), y))
-                painter.setPen(QColor(self.theme.text3))
-                box = QRectF(0, y - 9, r.left() - 7, 18)
-                painter.drawText(box, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, tick.text)
-            painter.setPen(QPen(QColor(self.theme.line), 1))
-            painter.drawLine(QLineF(r.left(), round(r.bottom()), r.right(), round(r.bottom())))
-            if not self.stack.gutter:
-                painter.setPen(QColor(self.theme.text3))
-                box = QRectF(0, r.top() - TITLE, r.right(), TITLE - 6)
-                painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, plot.setup.title + self._scale(plot))
-        if self.frames:
-            self._x_axis(painter, self.frames[-1])
-
-    def _x_axis(self, painter: QPainter, frame: Frame) -> None:
-        painter.setPen(QColor(self.theme.text3))
-        occupied = -1e9
-        for tick in self.scene.ticks:
-            width = self._metrics.horizontalAdvance(tick.text)
-            x = frame.column(tick.at)
-            left = min(x - width / 2, self.stack.width - self.stack.gutter - width)
-            if left < occupied + 10:
-                continue
-            occupied = left + width
-            box = QRectF(left, frame.rect.bottom() + 5, width + 1, 18)
-            painter.drawText(box, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, tick.text)
-        if self._unit_label:
-            box = QRectF(frame.rect.left(), frame.rect.bottom() + 23, frame.rect.width(), 18)
-            self._write(painter, box, self._unit_label, self.theme.text2)
-
-    @staticmethod
-    def _scale(plot: PlotScene) -> str:
-        return ", log scale" if plot.log else ""
-
-    def _key(self, plot: PlotScene) -> str:
-        """Which of two metrics is which, where a plot has several."""
-        others = {d.curve.metric for d in plot.curves if not d.headline}
-        if not others:
-            return ""
-        names = ", ".join(plot.setup.label(name) for name in plot.setup.others if name in others)
-        return f"{plot.setup.label(plot.setup.headline)}; thin: {names}"
 
     # ------------------------------------------------------------ curves
     def _curves(self, painter: QPainter, plot: PlotScene, frame: Frame, drawn: Sequence[Drawn]) -> None:

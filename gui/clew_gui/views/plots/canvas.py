@@ -33,6 +33,7 @@ from clew_gui.plotting.scene import Room, Scene, SceneBuilder
 from clew_gui.plotting.series import SeriesStore
 from clew_gui.plotting.summary import summary
 from clew_gui.plotting.ticks import Span
+from clew_gui.plotting.zoom import panned, zoomed
 from clew_gui.views.plots.artist import Artist
 from clew_gui.views.plots.geometry import Stack, gutter_width, stack
 from clew_gui.views.plots.readbox import ReadBox, point_in
@@ -277,29 +278,16 @@ class PlotCanvas(QWidget):
     def zoom_by(self, factor: float, around: float | None = None) -> None:
         """Show ``factor`` times as much of x; ``around`` is the axis coordinate that stays in place."""
         scene = self.scene
-        span = scene.grid.span
-        centre = around if around is not None else 0.5 * (span.low + span.high)
-        least = scene.full.size * 1e-6 if self._view.log_x else min(scene.full.size, 4.0 * scene.full.size / 1e6)
-        size = max(span.size * factor, least)
-        part = (centre - span.low) / span.size
-        self._show_part(Span(centre - part * size, centre + (1 - part) * size), scene.full)
+        self.set_view(replace(self._view, zoom=zoomed(scene.grid.span, scene.full, factor, around)))
 
     def pan_by(self, part: float) -> None:
         """Move the visible part of x by ``part`` of its extent."""
         scene = self.scene
-        shift = part * scene.grid.span.size
-        self._show_part(Span(scene.grid.span.low + shift, scene.grid.span.high + shift), scene.full)
+        self.set_view(replace(self._view, zoom=panned(scene.grid.span, scene.full, part)))
 
     def reset_zoom(self) -> None:
         """Show all of x."""
         self.set_view(replace(self._view, zoom=None))
-
-    def _show_part(self, span: Span, full: Span) -> None:
-        if span.size >= full.size * 0.999:
-            self.reset_zoom()
-            return
-        low = min(max(span.low, full.low), full.high - span.size)
-        self.set_view(replace(self._view, zoom=Span(low, low + span.size)))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Zoom around the pointer; a sideways wheel or touchpad moves along."""
@@ -329,8 +317,8 @@ class PlotCanvas(QWidget):
         """Move the crosshair, or the visible part while dragging."""
         if self._drag is not None:
             start, span = self._drag
-            shift = (start - event.position().x()) / max(self.artist.stack.area.width(), 1.0) * span.size
-            self._show_part(Span(span.low + shift, span.high + shift), self.scene.full)
+            part = (start - event.position().x()) / max(self.artist.stack.area.width(), 1.0)
+            self.set_view(replace(self._view, zoom=panned(span, self.scene.full, part)))
             return
         self._lift(self._label_at(event.position()))
         inside = bool(self._setups) and not self.scene.empty and point_in(self.artist, event.position())
