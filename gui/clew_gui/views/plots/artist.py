@@ -73,7 +73,7 @@ class Artist:
             self._broken(painter, plot, frame)
             if self.stack.gutter:
                 gutter = Gutter(QRectF(frame.rect.right(), frame.rect.top(), self.stack.gutter, frame.rect.height()))
-                gutter.place(self._labels(plot, frame))
+                gutter.place(self._labels(plot, frame), key(plot))
                 gutter.paint(painter, self.theme, heading(plot), key(plot))
                 self.gutters.append(gutter)
         self._event_sentences(painter)

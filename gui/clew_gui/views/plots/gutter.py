@@ -38,10 +38,12 @@ class Gutter:
         self.rect = rect
         self._placed: list[tuple[Label, float]] = []
         self._omitted = 0
-        self._key_shown = False
 
-    def place(self, labels: Sequence[Label]) -> None:
-        """Push the labels apart. Where not all fit, the runs that stand out stay and the others are counted."""
+    def place(self, labels: Sequence[Label], key: str = "") -> None:
+        """Push the labels apart. Where not all fit, the runs that stand out stay and the others are counted.
+
+        Below the title is room for the ``key`` where all labels still fit.
+        """
         fit = max(int((self.rect.height() - 24) // ROW), 1)
         shown = {
             run.run_id for run in prominent([label.run for label in labels], fit if len(labels) <= fit else fit - 1)
@@ -49,7 +51,8 @@ class Gutter:
         kept = [label for label in labels if label.run.run_id in shown]
         self._omitted = len(labels) - len(kept)
         bottom = self.rect.bottom() - 6 - (ROW if self._omitted else 0)
-        heights = spread([label.at for label in kept], ROW, min(self.rect.top() + 29, bottom), bottom)
+        head = 45 if key and self.rect.height() >= 51 + len(labels) * ROW else 29
+        heights = spread([label.at for label in kept], ROW, min(self.rect.top() + head, bottom), bottom)
         self._placed = list(zip(kept, heights, strict=True))
 
     def run_at(self, point: QPointF) -> str:
