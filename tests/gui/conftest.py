@@ -13,8 +13,15 @@ from clew_gui.app import Program, build_app
 from clew_gui.views.window_state import NoMemory, WindowState
 from clew_shared.places import Places
 from tests.gui import fakes
+from tests.gui.cputime import MeasuredApplication
 
 Opener = Callable[..., Program]
+
+
+@pytest.fixture(scope="session")
+def qapp_cls() -> type[MeasuredApplication]:
+    """The application of all these tests can measure what its thread does."""
+    return MeasuredApplication
 
 
 @pytest.fixture

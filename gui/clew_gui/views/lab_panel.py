@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
+    QToolButton,
     QTreeWidget,
     QTreeWidgetItem,
     QWidget,
@@ -281,6 +282,9 @@ class LabPanel(QWidget):
         self._glass = self.search.addAction(
             icon("search", look.theme, look.theme.text3), QLineEdit.ActionPosition.LeadingPosition
         )
+        for button in self.search.findChildren(QToolButton):  # Qt makes them, for the glass and for clearing
+            button.setAccessibleName("Clear the search" if button.toolTip() else "Search")
+            button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.search.textChanged.connect(self.tree.search)
         self.search.returnPressed.connect(self.tree.open_first)
         fold = IconButton(look, "left", "Fold the exercises away", "Fold the exercises away (F9)", size=12)

@@ -272,6 +272,7 @@ class Segments(QFrame):
         self.setAccessibleName(name)
         self._group = QButtonGroup(self)
         self._buttons: dict[str, QToolButton] = {}
+        self._quiet = False
         box = row(gap=2, margins=(2, 2, 2, 2), parent=self)
         for key, text in options:
             button = QToolButton()
@@ -283,7 +284,7 @@ class Segments(QFrame):
             button.setAccessibleName(f"{name}: {text}")
             button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-            button.clicked.connect(lambda _checked=False, key=key: self.chosen.emit(key))
+            button.toggled.connect(lambda on, key=key: self._toggled(on, key))
             self._group.addButton(button)
             self._buttons[key] = button
             box.addWidget(button)
@@ -294,7 +295,14 @@ class Segments(QFrame):
 
     def choose(self, key: str) -> None:
         """Choose without a signal."""
+        self._quiet = True
         self._buttons[key].setChecked(True)
+        self._quiet = False
+
+    def _toggled(self, on: bool, key: str) -> None:
+        """Arrow keys choose without a click."""
+        if on and not self._quiet:
+            self.chosen.emit(key)
 
     def button(self, key: str) -> QToolButton:
         """The button of one option."""

@@ -1,0 +1,59 @@
+"""How much of its own CPU time the GUI thread burns for one event: time that others take from it does not count."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from PySide6.QtCore import QCoreApplication, QEvent, QObject
+from PySide6.QtWidgets import QApplication
+
+
+@dataclass
+class Spent:
+    """Seconds of CPU time of each event that took more than a millisecond, with what it was."""
+
+    events: list[tuple[float, str]] = field(default_factory=list)
+
+    @property
+    def worst(self) -> tuple[float, str]:
+        """The longest, (0, "") when all were short."""
+        return max(self.events, default=(0.0, ""))
+
+
+class MeasuredApplication(QApplication):
+    """An application that can measure what its thread does with each event. Only the outermost event counts."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[call-overload]
+        self.spent: Spent | None = None
+        self._depth = 0
+
+    def notify(self, receiver: QObject, event: QEvent) -> bool:
+        """Deliver one event."""
+        if self.spent is None or self._depth:
+            return super().notify(receiver, event)
+        what = f"{event.type().name} to {type(receiver).__name__} {receiver.objectName()!r}"
+        self._depth += 1
+        begun = time.thread_time()
+        try:
+            return super().notify(receiver, event)
+        finally:
+            took = time.thread_time() - begun
+            self._depth -= 1
+            if took > 0.001:
+                self.spent.events.append((took, what))
+
+
+@contextmanager
+def measured() -> Iterator[Spent]:
+    """Measure every event that is delivered meanwhile."""
+    app = QCoreApplication.instance()
+    assert isinstance(app, MeasuredApplication)
+    app.spent = spent = Spent()
+    try:
+        yield spent
+    finally:
+        app.spent = None

@@ -1,0 +1,205 @@
+"""Everything can be reached with the keyboard, everything has a name, and one sees where one is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible, QAccessibleInterface
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSlider,
+    QApplication,
+    QComboBox,
+    QDialog,
+    QHeaderView,
+    QLineEdit,
+    QMenuBar,
+    QPlainTextEdit,
+    QScrollBar,
+    QTabBar,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from clew_gui.app import Program
+from clew_gui.views.theme import DARK, LIGHT
+from tests.gui import fakes
+from tests.gui.conftest import Opener
+
+CONTROLS = (QAbstractButton, QAbstractItemView, QAbstractSlider, QComboBox, QLineEdit, QPlainTextEdit, QTabBar)
+NOT_FOR_THE_KEYBOARD = (QScrollBar, QHeaderView, QMenuBar)
+"""Scroll bars follow the cursor, headings have the sort menu's place in the table, menus have Alt."""
+SPOKEN_BY_THEIR_PARENT = (QAccessible.Role.ScrollBar, QAccessible.Role.Separator, QAccessible.Role.Grip)
+
+
+def controls(window: QWidget) -> list[QWidget]:
+    """Every visible, enabled control of the window that a person can act on."""
+    return [
+        widget
+        for widget in window.findChildren(QWidget)
+        if isinstance(widget, CONTROLS)
+        and not isinstance(widget, NOT_FOR_THE_KEYBOARD)
+        and not _is_part(widget)
+        and widget.isVisible()
+        and widget.isEnabled()
+        and widget.window() is window
+    ]
+
+
+def _is_part(widget: QWidget) -> bool:
+    """Whether Qt made this widget as a part of another one: a clear button, a combo's list."""
+    parent = widget.parentWidget()
+    return isinstance(parent, QLineEdit | QComboBox | QTabBar | QMenuBar) or widget.objectName().startswith("qt_")
+
+
+def focus_chain(window: QWidget) -> Iterator[QWidget]:
+    """The widgets that Tab visits, in order."""
+    start = window
+    here = start.nextInFocusChain()
+    while here is not start:
+        if here.focusPolicy() & Qt.FocusPolicy.TabFocus and here.isVisible() and here.isEnabled():
+            yield here
+        here = here.nextInFocusChain()
+
+
+def names(interface: QAccessibleInterface) -> Iterator[tuple[QAccessible.Role, str, str]]:
+    """(role, name, class) of everything visible in the accessibility tree."""
+    state = interface.state()
+    if state.invisible:  # type: ignore[attr-defined]
+        return
+    found = interface.object()
+    kind = f"{type(found).__name__} {found.objectName()}" if found is not None else "part"
+    yield interface.role(), interface.text(QAccessible.Text.Name), kind
+    for number in range(interface.childCount()):
+        child = interface.child(number)
+        if child is not None:
+            yield from names(child)
+
+
+@pytest.fixture(params=["first start", "busy", "guide", "narrow", "empty exercise"])
+def program(request: pytest.FixtureRequest, open_window: Opener) -> Program:
+    """The window in the situations that differ."""
+    if request.param == "first start":
+        return open_window(exercise="linear-regression")
+    if request.param == "narrow":
+        return open_window(fakes.example_session(), size=(1024, 700))
+    if request.param == "empty exercise":
+        return open_window(exercise="mine")
+    result = open_window(fakes.example_session())
+    result.window.show_tab(0 if request.param == "guide" else 1)
+    return result
+
+
+def test_every_control_is_reached_by_tab(program: Program) -> None:
+    chain = set(focus_chain(program.window))
+    missed = [
+        f"{type(widget).__name__} {widget.accessibleName()!r}"
+        for widget in controls(program.window)
+        if widget not in chain and widget.focusProxy() not in chain
+    ]
+    assert missed == []
+
+
+def test_tab_really_walks_the_chain(program: Program, qtbot: QtBot) -> None:
+    window = program.window
+    window.activateWindow()
+    window.next_run.run.setFocus()
+    visited = []
+    for _ in range(200):
+        here = QApplication.focusWidget()
+        assert here is not None
+        if here in visited:
+            break
+        visited.append(here)
+        qtbot.keyClick(here, Qt.Key.Key_Tab)
+    arrows = [button for w in visited if isinstance(w, QAbstractButton) for button in _of_group(w)]
+    unreached = [w for w in controls(window) if w not in visited + arrows and w.focusProxy() not in visited]
+    assert [f"{type(w).__name__} {w.accessibleName()!r}" for w in unreached] == []
+
+
+def _of_group(button: QAbstractButton) -> list[QAbstractButton]:
+    """The buttons that arrow keys reach from this one."""
+    group = button.group()
+    return group.buttons() if group is not None and group.exclusive() else []
+
+
+def test_arrow_keys_choose_within_segments(open_window: Opener, qtbot: QtBot) -> None:
+    program = open_window(fakes.example_session())
+    units = program.window.run_view.controls.units
+    units.button("step").setFocus()
+    qtbot.keyClick(units.button("step"), Qt.Key.Key_Right)
+    assert units.current() == "epoch"
+    assert program.shell.plots is not None
+    assert program.shell.plots.view.unit.value == "epoch"
+
+
+def test_every_control_has_a_name(program: Program) -> None:
+    nameless = [
+        f"{type(widget).__name__} {widget.objectName()!r}"
+        for widget in controls(program.window)
+        if not widget.accessibleName().strip()
+    ]
+    assert nameless == []
+
+
+def test_the_accessibility_tree_has_no_nameless_control(program: Program) -> None:
+    root = QAccessible.queryAccessibleInterface(program.window)
+    assert root is not None
+    asked = {
+        QAccessible.Role.Button,
+        QAccessible.Role.ButtonMenu,
+        QAccessible.Role.CheckBox,
+        QAccessible.Role.ComboBox,
+        QAccessible.Role.EditableText,
+        QAccessible.Role.PageTab,
+        QAccessible.Role.PageTabList,
+        QAccessible.Role.RadioButton,
+        QAccessible.Role.Slider,
+        QAccessible.Role.Table,
+        QAccessible.Role.Tree,
+        QAccessible.Role.ProgressBar,
+        QAccessible.Role.MenuItem,
+    }
+    seen = list(names(root))
+    assert {QAccessible.Role.Button, QAccessible.Role.PageTab, QAccessible.Role.EditableText} <= {s[0] for s in seen}
+    assert [f"{role.name}: {kind}" for role, name, kind in seen if role in asked and not name.strip()] == []
+
+
+def test_the_focus_can_be_seen_on_every_control(open_window: Opener, qtbot: QtBot) -> None:
+    """A control with the focus looks different from the same control without it."""
+    window = open_window(fakes.example_session()).window
+    window.activateWindow()
+    alike = []
+    for widget in controls(window):
+        window.setFocus()
+        QApplication.processEvents()
+        before = widget.grab().toImage()
+        widget.setFocus(Qt.FocusReason.TabFocusReason)
+        QApplication.processEvents()
+        if widget.grab().toImage() == before:
+            alike.append(f"{type(widget).__name__} {widget.accessibleName()!r}")
+    assert alike == []
+
+
+def test_every_dialog_is_named_and_reachable(open_window: Opener) -> None:
+    program = open_window(fakes.example_session())
+    for name in ("settings", "shortcuts", "code", "report", "about", "rate"):
+        program.window.actions_[name].trigger()
+        (dialog,) = [d for d in program.window.findChildren(QDialog) if d.isVisible()]
+        chain = set(focus_chain(dialog))
+        for widget in controls(dialog):
+            assert widget in chain, f"{name}: {widget}"
+            assert widget.accessibleName().strip(), f"{name}: {widget}"
+        dialog.close()
+        QApplication.processEvents()
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
+def test_states_keep_their_words_in_both_themes(open_window: Opener, theme: object) -> None:
+    program = open_window(fakes.example_session())
+    program.shell.choose_theme("dark" if theme is DARK else "light")
+    assert program.window.run_view.card.pill.accessibleName() == "State: Running"
+    program.shell.choose_theme("light")
