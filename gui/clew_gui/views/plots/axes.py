@@ -24,7 +24,7 @@ def key(plot: PlotScene) -> str:
     """Which of a plot's several metrics is which; empty where it has one."""
     looks: dict[str, str] = {}
     for item in sorted(plot.curves, key=lambda d: not d.headline):
-        look = "points" if item.curve.sparse else "line" if item.headline else "thin line"
+        look = "points" if item.curve.sparse else "line" if item.headline else "thin"
         looks.setdefault(item.curve.metric, look)
     if len(looks) < 2:
         return ""

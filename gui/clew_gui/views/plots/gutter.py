@@ -73,7 +73,7 @@ class Gutter:
         if key and first - ROW / 2 > head.bottom() + 13:
             painter.setFont(font("caption"))
             painter.setPen(QColor(theme.text3))
-            line = head.translated(0, 16)
+            line = head.translated(0, 16).adjusted(_LEADER - 4, 0, 4, 0)
             painter.drawText(
                 line, Qt.AlignmentFlag.AlignVCenter, _elided(QFontMetricsF(painter.font()), key, line.width())
             )
