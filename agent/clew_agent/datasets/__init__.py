@@ -7,6 +7,6 @@ name, the place or the file becomes a ``ProblemError``. Nothing falls back silen
 from __future__ import annotations
 
 from clew_agent.datasets.dataset import DataSet, Split
-from clew_agent.datasets.search import NAMES, Search, find_search, is_name, load
+from clew_agent.datasets.search import NAMES, Search, find_search, is_name, load, locate
 
-__all__ = ["NAMES", "DataSet", "Search", "Split", "find_search", "is_name", "load"]
+__all__ = ["NAMES", "DataSet", "Search", "Split", "find_search", "is_name", "load", "locate"]

@@ -40,32 +40,41 @@ def is_name(text: str) -> bool:
     return text in NAMES or not (os.sep in text or "/" in text or "." in text or Path(text).exists())
 
 
+def locate(name_or_path: str, search: Search) -> Path:
+    """The file of the data set ``name_or_path`` (for IDX files, that of the training images); it is not read yet.
+
+    Raises ``ProblemError`` when the name is unknown or nothing is found.
+    """
+    if not is_name(name_or_path):
+        return _locate_path(Path(name_or_path))
+    if name_or_path == "digits":
+        return digits.find_file()
+    if name_or_path != "mnist":
+        near = difflib.get_close_matches(name_or_path, NAMES, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(NAMES)}; or give a path."
+        raise problem("data.unknown", f"There is no data set {name_or_path!r}.", hint, "data")
+    return _find_mnist(search)
+
+
 def load(name_or_path: str, search: Search) -> DataSet:
     """The data set ``name_or_path``. A path must hold MNIST in one of its forms.
 
     Raises ``ProblemError`` when the name is unknown, nothing is found, or what is found is damaged; a damaged file is
     never passed over for the next place.
     """
-    if not is_name(name_or_path):
-        return _load_path(Path(name_or_path))
-    if name_or_path == "digits":
-        return digits.read()
-    if name_or_path != "mnist":
-        near = difflib.get_close_matches(name_or_path, NAMES, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(NAMES)}; or give a path."
-        raise problem("data.unknown", f"There is no data set {name_or_path!r}.", hint, "data")
-    return mnist.read(_find_mnist(search))
+    path = locate(name_or_path, search)
+    return digits.read() if name_or_path == "digits" else mnist.read(path)
 
 
-def _load_path(path: Path) -> DataSet:
+def _locate_path(path: Path) -> Path:
     if not path.exists():
         raise _missing(f"The data path {path} does not exist.", str(path))
-    if path.is_dir():
-        found = mnist.find_in(path)
-        if found is None:
-            raise _missing(f"The folder {path} holds no data set ({_wanted()}).", str(path))
-        path = found
-    return mnist.read(path)
+    if not path.is_dir():
+        return path
+    found = mnist.find_in(path)
+    if found is None:
+        raise _missing(f"The folder {path} holds no data set ({_wanted()}).", str(path))
+    return found
 
 
 def _find_mnist(search: Search) -> Path:

@@ -1,0 +1,92 @@
+"""Makes the catalogue: starts children that import the exercise files, with a time limit, and collects their cards."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from clew_agent import posix
+from clew_agent.exercise_files import Examined, ExerciseFile, broken_card, builtin_files, folder_files
+from clew_shared import __version__
+from clew_shared.cards import Catalogue, ExerciseCard
+from clew_shared.problem import Problem
+
+IMPORT_LIMIT_S = 120.0
+"""For one child. TensorFlow alone takes two to four seconds, on a cold network disk half a minute."""
+_ORDER = ("linear-regression", "softmax", "cnn")
+"""How the courses go through the built-in exercises; others follow by chapter and title."""
+
+
+def make_catalogue(folder: Path | None = None, limit: float = IMPORT_LIMIT_S) -> Catalogue:
+    """The catalogue of the built-in exercises and of those in ``folder``, each file imported in a child process.
+
+    Built-in files share one child. A child that dies or takes longer than ``limit`` seconds is repeated file by file.
+    Raises ``ProblemError`` when ``folder`` is no folder of exercises.
+    """
+    own = folder_files(folder) if folder else ()
+    cards = [*_examine(builtin_files(), limit), *(card for file in own for card in _examine((file,), limit))]
+    return arrange(cards)
+
+
+def arrange(cards: Sequence[ExerciseCard]) -> Catalogue:
+    """The catalogue of ``cards`` in the order in which they are shown. Of two with one id the first counts."""
+    problems = {card.id: 0 for card in cards}
+    unique = [_renamed(card, problems) for card in cards]
+    ranks = {name: rank for rank, name in enumerate(_ORDER)}
+    ordered = sorted(unique, key=lambda card: (ranks.get(card.id, len(_ORDER)), card.chapter, card.title))
+    chapters = tuple(dict.fromkeys(card.chapter for card in ordered))
+    return Catalogue(chapters=chapters, exercises=tuple(ordered), version=__version__)
+
+
+def _renamed(card: ExerciseCard, seen: dict[str, int]) -> ExerciseCard:
+    """``card``, or a card with a problem when an earlier one has the same id."""
+    seen[card.id] += 1
+    if seen[card.id] == 1:
+        return card
+    text = f"{card.file} has the id {card.id!r}, which another exercise has already."
+    found = Problem("exercise.twice", text, "Give it another id.", card.file)
+    return msgspec.structs.replace(card, id=f"{card.id}-{seen[card.id]}", problem=found)
+
+
+def _examine(files: Sequence[ExerciseFile], limit: float) -> list[ExerciseCard]:
+    found, complaint = _run_child(files, limit)
+    missing = [file for file in files if str(file.path) not in found]
+    if missing and len(files) > 1:  # one of them ended the child: each gets one of its own
+        found |= {str(file.path): tuple(_examine((file,), limit)) for file in missing}
+    elif missing:
+        found[str(missing[0].path)] = (broken_card(missing[0], complaint),)
+    return [card for file in files for card in found[str(file.path)]]
+
+
+def _run_child(files: Sequence[ExerciseFile], limit: float) -> tuple[dict[str, tuple[ExerciseCard, ...]], Problem]:
+    """The cards by path that one child could give for ``files``, and what to say of the others."""
+    words = [f"{file.module}={file.path}" for file in files]
+    command = [sys.executable, "-P", "-m", "clew_agent", "examine", *words]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **posix.own_session(),
+    ) as child:
+        try:
+            output, errors = child.communicate(timeout=limit)
+            text = _died(files[0].path.name, child.returncode, errors)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            output, _ = child.communicate()
+            text = f"{files[0].path.name} was not imported within {limit:g} s."
+    decoder = msgspec.json.Decoder(Examined)
+    examined = (decoder.decode(line) for line in output.splitlines(keepends=True) if line.endswith(b"\n"))
+    problem = Problem("exercise.broken", text, "Mend the file.", str(files[0].path))
+    return {one.path: one.cards for one in examined}, problem
+
+
+def _died(name: str, exit_code: int, errors: bytes) -> str:
+    how = posix.signal_name(exit_code) or f"exit code {exit_code}"
+    last = errors.decode("utf-8", "replace").strip().splitlines()[-1:]
+    return f"Importing {name} ended Python with {how}. {last[0][:200] if last else ''}".rstrip()

@@ -1,0 +1,222 @@
+"""The guard: parent of one trainer. It waits, and when the trainer dies without a word it writes the last ones.
+
+It imports neither TensorFlow nor NumPy and does nothing but wait, so that nothing can happen to it that happens to a
+trainer. What the trainer and its libraries print goes to the run's ``log.txt``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from clew_agent import posix, scratch
+from clew_agent.exits import BAD_INPUT, STOPPED, exit_code_for
+from clew_agent.trainer_address import remove_address
+from clew_shared.events import Attempt, Event, State
+from clew_shared.journal import JOURNAL_FORMAT, JournalWriter, Record, read_journal
+from clew_shared.lifecycle import RunFold, RunState
+from clew_shared.problem import Problem
+from clew_shared.runfolder import RunFolder, final_files
+
+_POLL_S = 0.1
+_TAIL_BYTES = 4096
+_TAIL_LINES = 8
+_KILL_AFTER = 3
+"""The third request to stop kills: the first stops after the block, the second at once, and both may go unheard."""
+_HINTS = {
+    "SIGSEGV": "A native library crashed. The last lines of log.txt show where.",
+    "SIGABRT": "A native library gave up. The last lines of log.txt show why.",
+    "SIGBUS": "A file that was mapped into memory changed or its disk is full.",
+    "SIGILL": "This TensorFlow was built for another processor. Install the one for this machine.",
+    "SIGTERM": "Somebody, or the batch system at its time limit, ended it.",
+    "SIGXCPU": "The processor time allowed to one process was used up.",
+}
+_DEFAULTS = {
+    "PYTHONFAULTHANDLER": "1",
+    "PYTHONUNBUFFERED": "1",
+    "TF_CPP_MIN_LOG_LEVEL": "1",
+}
+"""A trainer's environment where the user's says nothing else: a crash shows its stack, TensorFlow only warnings."""
+_OUT_OF_MEMORY = "Choose a smaller batch size or a smaller model, or ask for more memory."
+
+
+class Ended(NamedTuple):
+    """How the trainer ended: its exit code (negative: a signal's number) and whether the kernel ran out of memory."""
+
+    exit_code: int
+    out_of_memory: bool
+
+
+def main(argv: Sequence[str]) -> int:
+    """``clew-agent guard RUN_FOLDER --attempt N``: returns the exit code for how the run ended."""
+    parser = argparse.ArgumentParser(prog="clew-agent guard")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--attempt", type=int, default=1)
+    parser.add_argument("--exercises", type=Path)
+    parser.add_argument("--headless", action="store_true", help="print a refusal, and remove what it left")
+    options = parser.parse_args(argv)
+    guard = watch_headless if options.headless else watch
+    return exit_code_for(guard(RunFolder(options.folder.absolute()), options.attempt, options.exercises))
+
+
+def watch_headless(
+    folder: RunFolder, attempt: int, exercises: Path | None = None, on_wait: Callable[[], None] = lambda: None
+) -> RunFold:
+    """As ``watch``; a refused attempt is told on standard error and leaves nothing behind."""
+    size = folder.log.stat().st_size if folder.log.exists() else 0
+    fold = watch(folder, attempt, exercises, on_wait)
+    if fold.problem is not None:
+        print(f"clew-agent run: {fold.problem}", file=sys.stderr)
+    if exit_code_for(fold) == BAD_INPUT:
+        _undo(folder, attempt, size)
+    return fold
+
+
+def _undo(folder: RunFolder, attempt: int, log_size: int) -> None:
+    """Empty the folder of a first attempt and remove it; of a later one take back its journal and its log."""
+    if len(folder.attempts()) == 1:
+        shutil.rmtree(folder.path)
+        return
+    folder.journal(attempt).unlink()
+    os.truncate(folder.log, log_size)
+
+
+def watch(
+    folder: RunFolder, attempt: int, exercises: Path | None = None, on_wait: Callable[[], None] = lambda: None
+) -> RunFold:
+    """Start the trainer of ``attempt``, wait for its end, seal its journal if need be; returns what became of it.
+
+    ``on_wait`` is called about ten times a second. Only in the main thread: requests to stop go on to the trainer.
+    """
+    before = posix.out_of_memory_kills()
+    with folder.log.open("ab") as log:
+        process = subprocess.Popen(
+            trainer_command(folder.path, attempt, exercises),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=_DEFAULTS | os.environ,
+            **posix.own_session(),
+        )
+    exit_code = _wait(process, on_wait)
+    ended = Ended(exit_code, posix.out_of_memory_kills() > before)
+    fold = seal(folder, attempt, ended)
+    remove_address(fold.run or folder.path.name)
+    return fold
+
+
+def trainer_command(folder: Path, attempt: int, exercises: Path | None) -> list[str]:
+    """The command line of the trainer. ``-P``: a file in the current folder must not stand in for a module."""
+    words = [sys.executable, "-P", "-m", "clew_agent", "trainer", str(folder), "--attempt", str(attempt)]
+    return [*words, "--exercises", str(exercises)] if exercises else words
+
+
+def _wait(process: subprocess.Popen[bytes], on_wait: Callable[[], None]) -> int:
+    """The exit code. There is no bound on a run's length; requests to stop are passed on, the third one kills."""
+    asked = 0
+
+    def note(number: int) -> None:
+        nonlocal asked
+        asked += 1
+        if asked >= _KILL_AFTER:
+            process.kill()
+        else:
+            posix.pass_on(process, number)
+
+    with posix.stop_requests(note):
+        while True:
+            try:
+                return process.wait(_POLL_S)
+            except subprocess.TimeoutExpired:
+                on_wait()
+
+
+def seal(folder: RunFolder, attempt: int, ended: Ended, name: str = "guard") -> RunFold:
+    """Complete the journal of a trainer that has ended, and return its fold; nothing to do for a sealed one.
+
+    ``name`` is who seals: the guard, or a supervisor that finds neither trainer nor guard. Raises ``OSError`` when the
+    disk refuses; then the next supervisor seals.
+    """
+    path = folder.journal(attempt)
+    fold = _fold(path, attempt)
+    if fold.sealed:
+        return fold
+    scratch.clear(folder)
+    with JournalWriter.open_to_seal(path) if path.exists() else _begin(folder, attempt) as writer:
+        for files in final_files(folder.path):
+            _append(writer, files, fold, attempt)
+        if not fold.done:
+            _append(writer, _last_state(folder, fold, ended), fold, attempt)
+        writer.seal(name)
+    return fold
+
+
+def _fold(path: Path, attempt: int) -> RunFold:
+    fold = RunFold()
+    for item in read_journal(path) if path.exists() else ():
+        if isinstance(item, Record):
+            fold.feed(attempt, item.event)
+    return fold
+
+
+def _begin(folder: RunFolder, attempt: int) -> JournalWriter:
+    """The journal of a trainer that died before it could begin one."""
+    writer = JournalWriter.create(folder.journal(attempt))
+    host, boot = posix.host_name(), posix.boot_id()
+    first = Attempt(
+        format=JOURNAL_FORMAT, run=folder.path.name, attempt=attempt, exercise="", spec_sha256="", host=host, boot=boot
+    )
+    writer.append(msgspec.structs.replace(first, time=time.time()))
+    return writer
+
+
+def _append(writer: JournalWriter, event: Event, fold: RunFold, attempt: int) -> None:
+    stamped = msgspec.structs.replace(event, time=time.time())
+    writer.append(stamped)
+    fold.feed(attempt, stamped)
+
+
+def _last_state(folder: RunFolder, fold: RunFold, ended: Ended) -> State:
+    """What the trainer would have said. Stopping at once is no failure."""
+    if ended.exit_code == STOPPED:
+        return State(state=RunState.STOPPED, reason="Stopped at once.", step=fold.step, exit_code=STOPPED)
+    found = death(ended, tail(folder.log))
+    return State(state=RunState.FAILED, reason=found.text, step=fold.step, problem=found, exit_code=ended.exit_code)
+
+
+def death(ended: Ended, last_lines: str) -> Problem:
+    """Why a trainer ended without a word, as far as that can be told from outside."""
+    name = posix.signal_name(ended.exit_code)
+    if name == "SIGKILL" and ended.out_of_memory:
+        text, hint = "The machine ran out of memory and killed the trainer (SIGKILL).", _OUT_OF_MEMORY
+    elif name == "SIGKILL":
+        text = "The trainer was killed (SIGKILL)."
+        hint = f"Most likely the machine ran out of memory, unless somebody killed it. {_OUT_OF_MEMORY}"
+    elif name:
+        text, hint = f"The trainer died of {name}.", _HINTS.get(name, "The last lines of log.txt may show why.")
+    else:
+        text = f"The trainer ended with exit code {ended.exit_code} and without a word."
+        hint = "The last lines of log.txt may show why."
+    if last_lines:
+        text += f" Last output:\n{last_lines}\n"
+    return Problem("run.died", text, hint, "log.txt")
+
+
+def tail(path: Path) -> str:
+    """The last lines of a text file, of whatever bytes it is made."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            lines = file.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(line[:300] for line in lines[-_TAIL_LINES:] if line.strip())

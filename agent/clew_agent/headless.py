@@ -1,0 +1,162 @@
+"""``clew-agent run``: guard and trainer without a supervisor. A refused run leaves nothing behind."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from clew_agent.admission import complaints
+from clew_agent.beginning import quick_card
+from clew_agent.catalogue import make_catalogue
+from clew_agent.datasets import find_search, is_name
+from clew_agent.exercise_files import builtin_files, read_source, source_hash
+from clew_agent.exits import BAD_INPUT, exit_code_for
+from clew_agent.guard import watch_headless
+from clew_agent.progress_line import ProgressLine
+from clew_agent.resuming import check_resumable
+from clew_shared.cards import ExerciseCard
+from clew_shared.catalogue import find_card, load_builtin
+from clew_shared.history import read_run, summary
+from clew_shared.places import find_places
+from clew_shared.problem import Problem, ProblemError, problem, raise_all
+from clew_shared.runfolder import RunFolder
+from clew_shared.spec import RunSpec, read_spec, to_toml
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A run that may start: its folder, and the text of its spec when the folder is yet to be made."""
+
+    folder: RunFolder
+    attempt: int
+    spec: str = ""
+
+
+def run(argv: Sequence[str]) -> int:
+    """Returns 0 for FINISHED, 1 for FAILED and TIMED_OUT, 2 for bad input, 130 for STOPPED."""
+    options = _parser().parse_args(argv)
+    if options.resume is not None:
+        prepared = _prepare_resume(RunFolder(options.resume.absolute()), options.exercises)
+    elif options.spec is not None:
+        prepared = _prepare(options.spec, options.out, options.exercises)
+    else:
+        raise problem("cli.usage", "A run spec is needed.", "See: clew-agent run --help")
+    folder = prepared.folder
+    made = _make_folder(prepared)
+    show = ProgressLine(folder, prepared.attempt, sys.stderr, quiet=options.quiet)
+    fold = watch_headless(folder, prepared.attempt, options.exercises, show.tick)
+    show.close()
+    code = exit_code_for(fold)
+    if code == BAD_INPUT:
+        _remove_empty(made)
+    elif options.json:
+        print(msgspec.json.encode(summary(read_run(folder.path), folder.path)).decode(), flush=True)
+    elif not options.quiet:
+        print(f"{fold.state} after {fold.step} steps: {folder.path}")
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="clew-agent run", description="Train a run spec on this machine.")
+    parser.add_argument("spec", type=Path, nargs="?", metavar="SPEC.toml")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (default: among the kept runs)")
+    parser.add_argument("--resume", type=Path, metavar="RUN_DIR", help="go on with the run in this folder")
+    parser.add_argument("--exercises", type=Path, metavar="DIR", help="add the exercises in this folder")
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    return parser
+
+
+# --- Before anything is made ------------------------------------------------------------------------------------------
+
+
+def _prepare(path: Path, out: Path | None, exercises: Path | None) -> Prepared:
+    """Everything that can be checked without TensorFlow. Raises ``ProblemError`` with all problems."""
+    spec = read_spec(path)
+    spec = msgspec.structs.replace(spec, run=spec.run or str(uuid.uuid4()), data=_absolute(spec.data))
+    folder = RunFolder((out or find_places().runs / spec.run).absolute())
+    problems = [*_check_id(spec.run), *_check_folder(folder.path)]
+    problems += _check_spec(spec, exercises)
+    raise_all(problems)
+    return Prepared(folder, 1, to_toml(spec))
+
+
+def _prepare_resume(folder: RunFolder, exercises: Path | None) -> Prepared:
+    raise_all(check_resumable(folder))
+    raise_all(_check_spec(read_spec(folder.spec), exercises))
+    return Prepared(folder, folder.attempts()[-1] + 1)
+
+
+def _check_spec(spec: RunSpec, exercises: Path | None) -> tuple[Problem, ...]:
+    try:
+        card = _find_card(spec.exercise, exercises)
+    except ProblemError as error:
+        return error.problems
+    return complaints(spec, card, find_search(find_places()))
+
+
+def _find_card(exercise: str, exercises: Path | None) -> ExerciseCard:
+    """The card from the packaged catalogue; of a file that it does not know, by importing it in a child."""
+    card = quick_card(exercise, exercises)
+    if card is not None:
+        return card
+    if exercises is None and not _is_newer_than_catalogue():
+        return find_card(load_builtin().exercises, exercise)
+    return find_card(make_catalogue(exercises).exercises, exercise)
+
+
+def _is_newer_than_catalogue() -> bool:
+    """Whether a built-in file is not the one of the packaged catalogue: somebody is working on it."""
+    known = {card.source_hash for card in load_builtin().exercises}
+    return any(source_hash(read_source(file)) not in known for file in builtin_files())
+
+
+def _absolute(data: str) -> str:
+    """A path to data as the trainer can find it, which works in another folder."""
+    return data if not data or is_name(data) else str(Path(data).expanduser().absolute())
+
+
+def _check_id(run: str) -> list[Problem]:
+    if _RUN_ID.fullmatch(run):
+        return []
+    text = f"The run id {run[:80]!r} cannot name a file: it may have 64 letters, digits, dots, - and _."
+    return [Problem("spec.run", text, "Leave it out, and one is made.", "run")]
+
+
+def _check_folder(folder: Path) -> list[Problem]:
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return []
+    hint = "Name another folder with --out, or remove it first."
+    return [Problem("run.exists", f"{folder} exists already and is not empty.", hint, str(folder))]
+
+
+# --- The folder -------------------------------------------------------------------------------------------------------
+
+
+def _make_folder(prepared: Prepared) -> list[Path]:
+    """Make the folder of a new run and write its spec; returns the folders that did not exist, innermost first."""
+    path = prepared.folder.path
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    if prepared.spec:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            prepared.folder.spec.write_text(prepared.spec, encoding="utf-8")
+        except OSError as error:
+            prepared.folder.spec.unlink(missing_ok=True)
+            _remove_empty(made)
+            text = f"The run folder {path} cannot be made: {error.strerror}."
+            raise problem("run.folder", text, "Name another with --out.", str(path)) from None
+    return made
+
+
+def _remove_empty(folders: Sequence[Path]) -> None:
+    for folder in folders:
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()

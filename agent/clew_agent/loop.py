@@ -1,0 +1,245 @@
+"""The trainer's loop: blocks of steps, what is due between them, and what was asked of the run meanwhile."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clew_agent import scratch
+from clew_agent.control import Commands
+from clew_agent.recorder import PATIENCE_S, Recorder
+from clew_shared.events import Checkpoint, Evaluation, Event, Live, Log, Points, State
+from clew_shared.journal import sync_folder
+from clew_shared.lifecycle import RunState
+from clew_shared.messages import Pause, SetLive, Stop
+from clew_shared.problem import problem
+from clew_shared.runfolder import RunFolder, record_file
+
+if TYPE_CHECKING:
+    from clew_agent.training.engine import Block, Engine
+
+SCHEMA = 1
+_FRAME_BYTES = 512 * 1024
+"""Values in one ``Points`` frame, well below the 1 MiB that a frame may have."""
+_TICK_S = 0.05
+_RETRY_S = 1.0
+_FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+_FULL_WORDS = ("no space left", "disk quota", "file too large")
+
+
+class Loop:
+    """Trains ``engine`` to its end or until it is asked to stop, and records everything.
+
+    ``saved_at`` is the step of the checkpoint from which the run went on; ``patience`` bounds how long a full disk may
+    hold up a checkpoint, in seconds.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        recorder: Recorder,
+        commands: Commands,
+        folder: RunFolder,
+        *,
+        saved_at: int = -1,
+        patience: float = PATIENCE_S,
+    ) -> None:
+        self._engine = engine
+        self._recorder = recorder
+        self._commands = commands
+        self._folder = folder
+        self._patience = patience
+        self._clock = 0.0
+        self._saved_at = saved_at
+        self._told: set[str] = set()
+
+    def run(self) -> State:
+        """Train; returns the state in which the run ends. Raises ``ProblemError`` when the disk refuses for good."""
+        engine = self._engine
+        self._recorder.put(State(state=RunState.RUNNING, step=engine.step))
+        while not engine.done:
+            ended = self._obey()
+            if ended is not None:
+                return ended
+            self._block()
+            if engine.evaluation_due():
+                self._evaluate()
+            if engine.checkpoint_due():
+                self._save()
+            self._recorder.wait_for_disk(self._stop_asked)
+        if self._saved_at != engine.step:
+            self._save()
+        reason = f"Stopped early after {engine.step} steps." if engine.step < engine.steps else ""
+        return State(state=RunState.FINISHED, reason=reason, step=engine.step)
+
+    def _stop_asked(self) -> bool:
+        return self._commands.stop is not None
+
+    def _block(self) -> None:
+        block = self._engine.run_block()
+        for points in split(block, self._clock, _FRAME_BYTES):
+            self._recorder.put(points)
+        self._clock += block.seconds
+        if block.nonfinite is not None:
+            self._tell_divergence(block)
+
+    def _tell_divergence(self, block: Block) -> None:
+        """Once for each curve, because every later step is the same."""
+        for spec, values in zip(self._engine.per_step, block.values, strict=True):
+            wrong = np.flatnonzero(~np.isfinite(values))
+            if len(wrong) and spec.name not in self._told:
+                self._told.add(spec.name)
+                step = block.first + int(wrong[0])
+                word = "NaN" if math.isnan(float(values[wrong[0]])) else "infinite"
+                text = f"{spec.name} became {word} at step {step}. A smaller learning rate may help."
+                self._recorder.put(Log(text=text, level="warning", step=step))
+
+    def _evaluate(self) -> None:
+        start = time.perf_counter()
+        values = self._engine.evaluate()
+        seconds = time.perf_counter() - start
+        event = Evaluation(step=self._engine.step, values=values, seconds=seconds, clock=self._clock)
+        self._recorder.put(event)
+
+    # Commands.
+
+    def _obey(self) -> State | None:
+        """Carry out what was asked since the last block; waits while paused, as long as that takes.
+
+        Returns the state in which the run ends, if it was asked to end.
+        """
+        paused = False
+        while True:
+            for command in self._commands.take():
+                if isinstance(command, Stop):
+                    return self._stop(command)
+                if isinstance(command, SetLive):
+                    self._set_live(command)
+                elif isinstance(command, Pause) != paused:
+                    paused = not paused
+                    state = RunState.PAUSED if paused else RunState.RUNNING
+                    reason = "Paused on request." if paused else ""
+                    self._recorder.put(State(state=state, reason=reason, step=self._engine.step))
+            if not paused:
+                return None
+            time.sleep(_TICK_S)
+
+    def _set_live(self, command: SetLive) -> None:
+        self._engine.set_live(command.name, command.value)
+        self._recorder.put(Live(name=command.name, value=command.value, step=self._engine.step))
+
+    def _stop(self, command: Stop) -> State:
+        if command.now:
+            return State(state=RunState.STOPPED, reason="Stopped at once.", step=self._engine.step)
+        if self._engine.step > 0 and self._saved_at != self._engine.step:
+            self._save()
+        return State(state=RunState.STOPPED, reason="Stopped on request.", step=self._engine.step)
+
+    # Checkpoints.
+
+    def _save(self) -> None:
+        """Write a checkpoint, make it last, then record it. A full disk pauses the run."""
+        deadline = time.monotonic() + self._patience
+        paused = False
+        start = time.perf_counter()
+        while (found := self._try_save()) is not None:
+            if not paused:
+                paused = True
+                step = self._engine.step
+                self._recorder.put(State(state=RunState.PAUSED, reason=f"Waiting for the disk: {found}", step=step))
+            if time.monotonic() > deadline or self._stop_asked():
+                text = f"The checkpoint of step {self._engine.step} could not be written: {found}."
+                raise problem("checkpoint.write", text, "Make room on that disk, then continue the run.")
+            time.sleep(min(_RETRY_S, self._patience / 10))
+        if paused:
+            self._recorder.put(State(state=RunState.RUNNING, step=self._engine.step))
+        self._record_checkpoint(time.perf_counter() - start)
+
+    def _try_save(self) -> str | None:
+        """Write the checkpoint under its name in one go; the reason when the disk refuses, which leaves nothing."""
+        step = self._engine.step
+        partial, target = scratch.partial(self._folder, step), self._folder.checkpoint(step)
+        scratch.remove(partial)
+        try:
+            self._engine.save(partial)
+            for path in files_below(partial):
+                sync_file(path)
+            sync_folder(partial)
+            scratch.remove(target)  # an earlier attempt's, of the same step: this attempt is the one that counts
+            partial.replace(target)
+            sync_folder(target.parent)
+        except Exception as error:
+            found = disk_full(error)
+            if found is None:
+                raise
+            scratch.remove(partial)
+            return found
+        return None
+
+    def _record_checkpoint(self, seconds: float) -> None:
+        self._saved_at = step = self._engine.step
+        target = self._folder.checkpoint(step)
+        records = tuple(record_file(self._folder.path, path) for path in files_below(target))
+        name = target.relative_to(self._folder.path).as_posix()
+        self._recorder.put(Checkpoint(step=step, folder=name, files=records, seconds=seconds))
+
+
+def split(block: Block, clock: float, limit: int) -> Iterator[Points]:
+    """The block as ``Points`` of at most ``limit`` bytes of values each; ``clock`` is the training clock before it.
+
+    The parts share the block's seconds by their steps, as a reader would interpolate them.
+    """
+    width = sum(values.dtype.itemsize for values in block.values)
+    rows = max(1, limit // max(1, width))
+    for start in range(0, block.count, rows):
+        stop = min(start + rows, block.count)
+        yield Points(
+            schema=SCHEMA,
+            first=block.first + start,
+            count=stop - start,
+            seconds=block.seconds * (stop - start) / block.count,
+            clock=clock + block.seconds * stop / block.count,
+            values=tuple(
+                values[start:stop].astype(values.dtype.newbyteorder("<")).tobytes() for values in block.values
+            ),
+        )
+
+
+def measure(events: Iterator[Event], recorder: Recorder, stop: Callable[[], bool]) -> State:
+    """Record what a measurement yields, to its end or until ``stop()``; returns the state in which the run ends."""
+    recorder.put(State(state=RunState.RUNNING))
+    for event in events:
+        recorder.put(event)
+        recorder.wait_for_disk(stop)
+        if stop():
+            return State(state=RunState.STOPPED, reason="Stopped on request.")
+    return State(state=RunState.FINISHED)
+
+
+def disk_full(error: Exception) -> str | None:
+    """In words, if that is what ``error`` says; TensorFlow wraps the system's text into errors of its own."""
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return error.strerror or "the disk is full"
+    text = str(error).lower()
+    return next((words for words in _FULL_WORDS if words in text), None)
+
+
+def files_below(folder: Path) -> list[Path]:
+    """All files in ``folder`` and below, by path."""
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def sync_file(path: Path) -> None:
+    """Return when the file's content is on the disk."""
+    descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

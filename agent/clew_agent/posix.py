@@ -1,0 +1,116 @@
+"""Everything that depends on the operating system stands here; other modules call it and stay the same everywhere.
+
+Linux is where it has been tried. Windows has no sessions, no SIGKILL and no boot id: each function says what it does.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+POSIX = os.name == "posix"
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_CGROUP = Path("/proc/self/cgroup")
+
+
+def own_session() -> dict[str, Any]:
+    """Options for ``subprocess.Popen``: the child leaves the terminal's group, so that Ctrl+C does not reach it."""
+    if POSIX:
+        return {"start_new_session": True}
+    return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
+
+
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """The signals by which a program is asked to end: Ctrl+C, a polite kill, the terminal closed (where it exists)."""
+    hang_up = getattr(signal, "SIGHUP", None)
+    broken = getattr(signal, "SIGBREAK", None)
+    return (signal.SIGINT, signal.SIGTERM, *(extra for extra in (hang_up, broken) if extra is not None))
+
+
+@contextmanager
+def stop_requests(note: Callable[[int], None]) -> Iterator[None]:
+    """Call ``note(signal number)`` for each request to stop instead of dying of it. Only in the main thread."""
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        note(number)
+
+    before = {number: signal.signal(number, handle) for number in stop_signals()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def pass_on(process: subprocess.Popen[bytes], number: int) -> None:
+    """Send a stop request to a child started with ``own_session``; a child that has ended already is no error."""
+    wanted = number if POSIX else int(getattr(signal, "CTRL_BREAK_EVENT", signal.SIGTERM))
+    with suppress(ProcessLookupError, OSError):
+        process.send_signal(wanted)
+
+
+def signal_name(exit_code: int) -> str:
+    """``SIGKILL`` for the exit code -9 that ``subprocess`` gives a killed child; empty when it ended by itself."""
+    if exit_code >= 0 or not POSIX:
+        return ""
+    try:
+        return signal.Signals(-exit_code).name
+    except ValueError:
+        return f"signal {-exit_code}"
+
+
+def host_name() -> str:
+    """The node's own name."""
+    return platform.node()
+
+
+def boot_id() -> str:
+    """Changes with every start of the machine; empty where the system has none."""
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process with this id exists and has not ended (a zombie has)."""
+    import psutil
+
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
+
+
+def out_of_memory_kills() -> int:
+    """How many processes of this control group the kernel has killed for want of memory; 0 where that is not told."""
+    try:
+        group = next(line[3:] for line in _CGROUP.read_text().splitlines() if line.startswith("0::"))
+        events = Path("/sys/fs/cgroup" + group, "memory.events").read_text()
+        return int(next(line.split()[1] for line in events.splitlines() if line.startswith("oom_kill ")))
+    except (OSError, StopIteration, ValueError, IndexError):
+        return 0
+
+
+def silence() -> None:
+    """What this process prints from now on goes nowhere, also from C libraries: its log file is being recorded."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+def exit_at_once(code: int) -> None:
+    """End this process without any clean-up; its guard does the rest."""
+    os._exit(code)

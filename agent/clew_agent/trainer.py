@@ -1,0 +1,323 @@
+"""The trainer: one process for one attempt of a run. It checks, builds, trains, and writes the journal.
+
+The journal exists before TensorFlow is imported, so that a student sees something at once. All that goes wrong becomes
+the run's last state; the guard, its parent, covers only a death without a word.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from clew_agent import posix, scratch
+from clew_agent.admission import as_one, complaints, data_name
+from clew_agent.beginning import describe_attempt, quick_card
+from clew_agent.control import Command, Commands, Control
+from clew_agent.datasets import DataSet, find_search, load
+from clew_agent.examine import find_exercise
+from clew_agent.exits import BAD_INPUT, FAILED, STOPPED, exit_code_for
+from clew_agent.loop import SCHEMA, Loop, measure
+from clew_agent.recorder import PATIENCE_S, Recorder, Reserve
+from clew_agent.resuming import Start
+from clew_shared.cards import ExerciseCard
+from clew_shared.events import Event, Log, Schema, State
+from clew_shared.journal import JournalWriter
+from clew_shared.lifecycle import RunFold, RunState
+from clew_shared.messages import SetLive, Stop
+from clew_shared.params import build, convert
+from clew_shared.places import find_places
+from clew_shared.problem import Problem, ProblemError, raise_all
+from clew_shared.runfolder import RunFolder, final_files
+from clew_shared.spec import RunSpec, read_spec
+
+if TYPE_CHECKING:
+    from clew_agent.examine import AnyExercise
+    from clew_agent.training.engine import Engine
+
+T = TypeVar("T")
+EventT = TypeVar("EventT", bound=Event)
+_log = logging.getLogger(__name__)
+
+
+class _Stopped(Exception):
+    """Asked to stop before the first step."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """``clew-agent trainer RUN_FOLDER --attempt N``: returns the exit code for how the run ended."""
+    parser = argparse.ArgumentParser(prog="clew-agent trainer")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--attempt", type=int, default=1)
+    parser.add_argument("--exercises", type=Path)
+    parser.add_argument("--patience", type=float, default=PATIENCE_S, help="seconds that a full disk may last")
+    options = parser.parse_args(argv)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    return train(RunFolder(options.folder.absolute()), options.attempt, options.exercises, options.patience)
+
+
+def train(folder: RunFolder, attempt: int, exercises: Path | None = None, patience: float = PATIENCE_S) -> int:
+    """Run the attempt from its first frame to its seal; returns the exit code."""
+    try:
+        writer = JournalWriter.create(folder.journal(attempt))
+    except OSError as error:
+        print(f"clew-agent trainer: cannot begin the journal: {error}", file=sys.stderr)
+        return FAILED
+    commands = Commands()
+    recorder = Recorder(writer, Reserve(scratch.reserve(folder)), patience=patience)
+    recorder.start()
+    with _stop_signals(folder.path.name, commands):
+        last = _Attempt(folder, attempt, exercises, recorder, commands, patience).run()
+        return finish(folder, attempt, recorder, last)
+
+
+@contextmanager
+def _stop_signals(run: str, commands: Commands) -> Iterator[None]:
+    """A signal stops after the block, with a checkpoint; a second Ctrl+C at once, and the guard seals."""
+
+    def note(number: int) -> None:
+        if commands.stop is not None and number == signal.SIGINT:
+            posix.exit_at_once(STOPPED)
+        commands.put(Stop(run=run))
+
+    with posix.stop_requests(note):
+        yield
+
+
+def finish(folder: RunFolder, attempt: int, recorder: Recorder, last: State) -> int:
+    """Record the files, the ``last`` state and the seal; returns the exit code.
+
+    When the disk refuses even that, the journal stays unsealed, and the guard tries again.
+    """
+    sys.stdout.flush()
+    writer = recorder.close()
+    if recorder.failure is not None:
+        last = _failed(recorder.failure, last.step)
+    posix.silence()
+    fold = RunFold()
+    with writer:
+        try:
+            for files in final_files(folder.path):
+                writer.append(_now(files))
+            writer.append(_now(last))
+            writer.seal("trainer")
+        except OSError:
+            return FAILED
+    fold.feed(attempt, last)
+    return exit_code_for(fold)
+
+
+def _now(event: EventT) -> EventT:
+    return msgspec.structs.replace(event, time=time.time())
+
+
+def _failed(found: Problem, step: int, exit_code: int = FAILED) -> State:
+    return State(state=RunState.FAILED, reason=found.text, step=step, problem=found, exit_code=exit_code)
+
+
+class _Attempt:
+    """One attempt between its first frame and its last state."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        attempt: int,
+        exercises: Path | None,
+        recorder: Recorder,
+        commands: Commands,
+        patience: float,
+    ) -> None:
+        self._folder = folder
+        self._attempt = attempt
+        self._exercises = exercises
+        self._recorder = recorder
+        self._commands = commands
+        self._patience = patience
+        self._card: ExerciseCard | None = None
+        self._engine: Engine | None = None
+        self._trained = False
+
+    def run(self) -> State:
+        """Everything up to the last state, which is returned. This is the process's border: nothing is raised."""
+        try:
+            return self._run()
+        except _Stopped:
+            return State(state=RunState.STOPPED, reason="Stopped before the first step.", step=self._step)
+        except ProblemError as error:
+            return _failed(as_one(error.problems), self._step, FAILED if self._trained else BAD_INPUT)
+        except BaseException as error:  # noqa: BLE001  # whatever an exercise or TensorFlow raises ends as a state
+            traceback.print_exc()
+            return _failed(crash(error, self._step), self._step)
+
+    @property
+    def _step(self) -> int:
+        return self._engine.step if self._engine is not None else 0
+
+    def _run(self) -> State:
+        spec, complaint = self._read_spec()
+        first, start = describe_attempt(self._folder, self._attempt, spec, self._exercises)
+        self._recorder.put(first)
+        self._recorder.put(State(state=RunState.STARTING, step=start.step))
+        if complaint is not None:
+            raise complaint
+        if start.resumes:
+            self._tell_start(start)
+        control = self._listen(first.run)
+        try:
+            return self._train(spec, start)
+        finally:
+            if control is not None:
+                control.close()
+
+    def _read_spec(self) -> tuple[RunSpec, ProblemError | None]:
+        try:
+            return read_spec(self._folder.spec), None
+        except ProblemError as error:
+            return RunSpec(exercise=""), error
+
+    def _tell_start(self, start: Start) -> None:
+        for folder in start.damaged:
+            text = f"The checkpoint {folder} has changed since it was recorded and is not used."
+            self._recorder.put(Log(text=text, level="warning"))
+        if start.checkpoint:
+            self._recorder.put(Log(text=f"Goes on from the checkpoint of step {start.step}.", step=start.step))
+        else:
+            self._recorder.put(Log(text="No checkpoint to go on from: begins again at step 0.", level="warning"))
+
+    def _listen(self, run: str) -> Control | None:
+        """The control channel. A machine where it cannot be opened can train all the same."""
+        control = Control(find_places(), run, self._attempt, self._commands, self._check)
+        try:
+            control.start()
+        except (ProblemError, OSError) as error:
+            self._recorder.put(Log(text=f"This run cannot be steered while it trains: {error}", level="warning"))
+            control.close()
+            return None
+        return control
+
+    def _check(self, command: Command) -> Problem | None:
+        """Why a command cannot be carried out; called in the control thread."""
+        if not isinstance(command, SetLive):
+            return None
+        specs = self._card.params if self._card is not None else ()
+        live = next((spec for spec in specs if spec.name == command.name and spec.live), None)
+        if live is None:
+            known = ", ".join(spec.name for spec in specs if spec.live) or "none"
+            text = f"{command.name!r} cannot be changed while the run trains."
+            return Problem("live.unknown", text, f"Live values: {known}.", command.name)
+        return convert(live, command.value)[1]
+
+    # Preparing.
+
+    def _train(self, spec: RunSpec, start: Start) -> State:
+        """Check, load and build in the order in which a refusal costs least, then train."""
+        search = find_search(find_places())
+        card = quick_card(spec.exercise, self._exercises)
+        if card is not None:
+            raise_all(complaints(spec, card, search))
+        self._go_on()
+        self._recorder.put(State(state=RunState.PREPARING, step=start.step))
+        data = self._data(data_name(spec, card)) if card is not None else None
+        exercise, self._card = self._staged("import", lambda: self._import(spec.exercise))
+        raise_all(complaints(spec, self._card, search))
+        if data is None:
+            data = self._data(data_name(spec, self._card))
+        if exercise.kind == "measurement":
+            return self._measure(exercise, spec, data)
+        return self._loop(self._build(exercise, spec, data, start), start)
+
+    def _go_on(self) -> None:
+        if self._commands.stop is not None:
+            raise _Stopped
+
+    def _staged(self, stage: str, work: Callable[[], T], tell: Callable[[T], str] = lambda _: "") -> T:
+        """Do ``work`` and record what it took; ``tell`` makes the sentence from its result."""
+        start = time.perf_counter()
+        result = work()
+        seconds = time.perf_counter() - start
+        text = tell(result) or f"{_STAGES[stage]} in {seconds:.2f} s."
+        self._recorder.put(Log(text=text, stage=stage, seconds=seconds))
+        self._go_on()
+        return result
+
+    def _import(self, exercise: str) -> tuple[AnyExercise, ExerciseCard]:
+        from clew_agent.training.runtime import configure
+
+        configure()
+        return find_exercise(exercise, self._exercises)
+
+    def _data(self, name: str) -> DataSet | None:
+        if not name:
+            return None
+        return self._staged("data", lambda: load(name, find_search(find_places())), _tell_data)
+
+    def _build(self, exercise: AnyExercise, spec: RunSpec, data: DataSet | None, start: Start) -> Engine:
+        from clew_agent.training.engine import Engine
+
+        settings = build(exercise.Settings, spec.params)
+        engine = self._staged("build", lambda: Engine(exercise, settings, spec.seed, data))
+        self._staged("compile", engine.compile)
+        if start.checkpoint:
+            self._staged("restore", lambda: engine.restore(self._folder.path / start.checkpoint))
+        self._engine = engine
+        return engine
+
+    def _measure(self, exercise: AnyExercise, spec: RunSpec, data: DataSet | None) -> State:
+        from clew_agent.training.exercise import Measurement, Setup
+
+        if not isinstance(exercise, Measurement):
+            text = f"{exercise.id} says that it measures, but is no Measurement."
+            raise ProblemError(Problem("exercise.kind", text, "Derive it from Measurement."))
+        setup = Setup(build(exercise.Settings, spec.params), spec.seed, data)
+        self._trained = True
+        return measure(exercise.measure(setup), self._recorder, lambda: self._commands.stop is not None)
+
+    def _loop(self, engine: Engine, start: Start) -> State:
+        card = self._card
+        later = tuple(metric for metric in card.metrics if not metric.per_step) if card is not None else ()
+        schema = Schema(
+            id=SCHEMA,
+            metrics=engine.per_step + later,
+            batch_size=engine.batch_size,
+            samples_per_epoch=engine.samples_per_epoch,
+        )
+        self._recorder.put(schema)
+        self._trained = True
+        saved_at = start.step if start.checkpoint else -1
+        loop = Loop(engine, self._recorder, self._commands, self._folder, saved_at=saved_at, patience=self._patience)
+        return loop.run()
+
+
+_STAGES = {
+    "import": "TensorFlow and the exercise imported",
+    "data": "Data read",
+    "build": "Model built",
+    "compile": "Steps compiled",
+    "restore": "Checkpoint restored",
+}
+_OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError")
+
+
+def _tell_data(data: DataSet | None) -> str:
+    if data is None:
+        return ""
+    counts = f"{len(data.train):,} training, {len(data.validation):,} validation and {len(data.test):,} test images"
+    return f"Data set {data.name} from {data.source} (SHA-256 {data.sha256}): {counts}."
+
+
+def crash(error: BaseException, step: int) -> Problem:
+    """What an unforeseen exception means for the run; the traceback stands in its log."""
+    name = type(error).__name__
+    text = f"{name} at step {step}: {str(error).strip()[:500] or 'no further words'}"
+    if name in _OUT_OF_MEMORY:
+        return Problem("run.memory", text, "Choose a smaller batch size or model, or ask for more memory.", "log.txt")
+    return Problem("run.error", text, "The whole traceback stands in log.txt.", "log.txt")
