@@ -1,0 +1,221 @@
+"""What can be asked of runs: start, continue, steer, stop. Holds the queue, the registry and the processes together."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+
+import msgspec
+
+from clew_agent.control_client import ControlClient
+from clew_agent.launcher import Launcher
+from clew_agent.run_queue import Entry, QueueRecord, RunQueue
+from clew_agent.run_registry import RunRegistry, is_run_id
+from clew_agent.spec_check import check_spec, combine
+from clew_agent.tracked_run import TrackedRun
+from clew_agent.waiting import Caller
+from clew_shared.cards import Catalogue
+from clew_shared.lifecycle import TERMINAL, RunState
+from clew_shared.messages import AnyReply, Done, Pause, Reply, RunStatus, SetLive, Stop, Unpause
+from clew_shared.private import make_private, write_private
+from clew_shared.problem import ProblemError, problem
+from clew_shared.runfolder import RunFolder
+from clew_shared.spec import RunSpec, to_toml
+
+_log = logging.getLogger(__name__)
+
+_STOP_NOW_S = 3.0
+"""So long a trainer that was told to stop at once may take to obey, before it is killed."""
+
+
+class RunDesk:
+    """Runs of one agent. ``turn`` does what has become due and returns answers that were waited for."""
+
+    def __init__(self, runs: Path, record: Path, launcher: Launcher, control: ControlClient, slots: int) -> None:
+        self._record_file = record
+        self._launcher = launcher
+        self._control = control
+        self._queue = RunQueue(slots, _read_record(record))
+        self._to_kill: dict[str, float] = {}
+        self.registry = RunRegistry(runs, self._queue.__contains__)
+
+    # --- Seen from outside --------------------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of ``statuses`` but progress."""
+        return self.registry.version
+
+    def statuses(self) -> tuple[RunStatus, ...]:
+        """All runs that are known so far."""
+        return tuple(self._status(tracked) for tracked in self.registry.runs.values())
+
+    def busy(self) -> bool:
+        """Whether a run lives, waits or is being ended."""
+        return len(self._queue) > 0 or len(self._launcher) > 0 or any(True for _ in self.registry.live())
+
+    def hurried(self) -> bool:
+        """Whether the next turn should come at once."""
+        return self.registry.unread or self.registry.behind()
+
+    def turn(self) -> list[tuple[Caller, AnyReply]]:
+        """Read what grew, reap, seal what nobody seals, kill what does not obey, start what may start."""
+        self.registry.refresh()
+        for run, exit_code in self._launcher.reap():
+            self._child_ended(run, exit_code)
+        self._launcher.seal_the_dead(list(self.registry.live()))
+        self._kill_overdue()
+        answers = [answer for run in self._queue.running() for answer in self._free_slot(run)]
+        self._start_waiting()
+        return answers
+
+    # --- Requests -----------------------------------------------------------------------------------------------------
+
+    def start(self, spec: RunSpec, catalogue: Catalogue) -> Reply:
+        """Queue a new run; the same request twice starts it once. Raises ``ProblemError`` with all that is wrong."""
+        if not is_run_id(spec.run):
+            raise problem("spec.run", f"A run is named by a UUID, got {spec.run[:64]!r}.", where="run")
+        known = self.registry.find(spec.run)
+        if known is not None:
+            if known.spec != spec:
+                raise problem("run.exists", f"There is a run {spec.run} with another spec.", "Choose a new UUID.")
+            return Done(run=spec.run)
+        found = check_spec(spec, catalogue)
+        if found:
+            raise ProblemError(combine(found))
+        folder = _make_folder(self.registry.folder / spec.run, spec)
+        self._enqueue(TrackedRun(folder, spec), 1)
+        return Done(run=spec.run)
+
+    def resume(self, run: str) -> Reply:
+        """Queue a further attempt of a run that has ended. Raises ``ProblemError`` when that makes no sense."""
+        tracked = self.registry.get(run)
+        if run in self._queue or tracked.live:
+            return Done(run=run)
+        if tracked.fold.state is RunState.FINISHED:
+            raise problem("run.finished", "This run has finished; there is nothing to continue.", "Start a new run.")
+        self._enqueue(tracked, tracked.attempt + 1)
+        return Done(run=run)
+
+    def steer(self, run: str, request: Pause | Unpause | SetLive | Stop, caller: Caller) -> Reply | None:
+        """Pass a command on to the trainer, which answers it. Raises ``ProblemError`` when there is no trainer."""
+        tracked = self.registry.get(run)
+        if not tracked.live and not self._launcher.has(run):
+            raise problem("run.not_running", f"This run is not running: it is {self._status(tracked).state}.")
+        self._control.send(run, request, caller)
+        return None
+
+    def stop(self, request: Stop, caller: Caller) -> Reply | None:
+        """End a run: out of the queue, after the block, or at once. One that has ended already is no error."""
+        tracked = self.registry.get(request.run)
+        if self._queue.cancel(request.run):
+            self._cancelled(tracked)
+        elif not tracked.live and not self._launcher.has(request.run):
+            return Done(run=request.run)
+        elif not self._control.reachable(request.run):
+            self._to_kill[request.run] = 0.0  # nothing to save yet, and nobody there who could stop by itself
+        elif request.now:
+            self._control.send(request.run, request, None)
+            self._to_kill.setdefault(request.run, time.monotonic() + _STOP_NOW_S)
+        else:
+            return self.steer(request.run, request, caller)
+        return Done(run=request.run)
+
+    # --- Turning ------------------------------------------------------------------------------------------------------
+
+    def _status(self, tracked: TrackedRun) -> RunStatus:
+        has_slot = tracked.run in self._queue.running()
+        terminal = tracked.fold.state in TERMINAL or not tracked.attempt
+        return tracked.status(self._queue.position(tracked.run), has_slot and terminal and not tracked.live)
+
+    def _enqueue(self, tracked: TrackedRun, attempt: int) -> None:
+        tracked.problem_text, tracked.cancelled = "", False
+        self._queue.add(Entry(tracked.run, attempt))
+        self._keep_record()
+        self.registry.add(tracked)
+
+    def _start_waiting(self) -> None:
+        while (entry := self._queue.next_to_start()) is not None:
+            tracked = self.registry.find(entry.run)
+            if tracked is None:
+                self._queue.ended(entry.run)
+                continue
+            tracked.wanted = entry.attempt
+            try:
+                self._launcher.start(tracked.folder.path, entry.attempt)
+            except OSError as error:
+                tracked.problem_text = f"Its processes could not be started: {error}."
+            self._keep_record()
+            self.registry.touch()
+
+    def _child_ended(self, run: str, exit_code: int) -> None:
+        _log.info("The guard or sealer of run %s ended with exit code %d.", run, exit_code)
+        tracked = self.registry.find(run)
+        if tracked is None:
+            return
+        while tracked.refresh() or tracked.behind:
+            pass  # what it wrote last; bounded by the file, which nobody lengthens now
+        if tracked.attempt < tracked.wanted:
+            tracked.problem_text = f"Its guard ended with exit code {exit_code} before it began. See agent.log."
+        self.registry.touch()
+
+    def _free_slot(self, run: str) -> list[tuple[Caller, AnyReply]]:
+        """Give the slot of a run back when all its processes are gone and its journal is sealed, or never came."""
+        tracked = self.registry.find(run)
+        if tracked is not None and (self._launcher.has(run) or tracked.live):
+            return []
+        self._queue.ended(run)
+        self._to_kill.pop(run, None)
+        self._keep_record()
+        self.registry.touch()
+        return self._control.forget(run)
+
+    def _kill_overdue(self) -> None:
+        now = time.monotonic()
+        for run in [run for run, deadline in self._to_kill.items() if now >= deadline]:
+            del self._to_kill[run]
+            tracked = self.registry.find(run)
+            if tracked is not None and (tracked.live or self._launcher.has(run)):
+                self._launcher.kill(tracked, max(tracked.wanted, tracked.attempt))
+
+    def _cancelled(self, tracked: TrackedRun) -> None:
+        """A queued run leaves nothing behind; a queued continuation leaves the run as it was."""
+        self._keep_record()
+        if not tracked.attempt:
+            tracked.cancelled = True
+            tracked.folder.spec.unlink(missing_ok=True)
+            try:
+                tracked.folder.path.rmdir()
+            except OSError as error:
+                _log.info("The folder of the cancelled run %s stays: %s", tracked.run, error)
+        self.registry.touch()
+
+    def _keep_record(self) -> None:
+        make_private(self._record_file.parent)
+        try:
+            write_private(self._record_file, msgspec.json.encode(self._queue.record))
+        except OSError as error:
+            _log.error("The run queue cannot be kept in %s: %s", self._record_file, error)
+
+
+def _make_folder(path: Path, spec: RunSpec) -> RunFolder:
+    """The folder of a new run with its spec, complete before its name appears."""
+    folder = RunFolder(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        write_private(folder.spec, to_toml(spec).encode())
+    except OSError as error:
+        hint = "Make room, or move CLEW_HOME."
+        raise problem("run.folder", f"The run folder {path} cannot be made: {error}.", hint, str(path)) from None
+    return folder
+
+
+def _read_record(path: Path) -> QueueRecord:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=QueueRecord)
+    except FileNotFoundError:
+        return QueueRecord()
+    except (OSError, msgspec.DecodeError) as error:
+        _log.error("The run queue in %s cannot be read, it begins empty: %s", path, error)
+        return QueueRecord()

@@ -1,0 +1,125 @@
+"""All runs of this agent's home: found at the start without delaying it, followed while they live."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from clew_agent import posix
+from clew_agent.tracked_run import TrackedRun
+from clew_shared.problem import ProblemError, problem
+from clew_shared.runfolder import RunFolder
+from clew_shared.spec import read_spec
+
+_LOOK_EVERY_S = 1.0
+_ADOPT_FOR_S = 0.01
+"""How long one turn of the loop may spend on runs that existed before."""
+
+
+class RunRegistry:
+    """The tracked runs by id. ``version`` grows with every change that a viewer's list shows.
+
+    A folder belongs to the agent when its name is a UUID, its spec can be read, and its journal names this host, or
+    when the agent itself made it (``mine``). Runs of other nodes on a shared file system are left alone.
+    """
+
+    def __init__(self, folder: Path, mine: Callable[[str], bool]) -> None:
+        self.folder = folder
+        self.version = 1
+        self.runs: dict[str, TrackedRun] = {}
+        self._mine = mine
+        self._unread: deque[str] = deque()
+        self._foreign: set[str] = set()
+        self._next_look = 0.0
+
+    @property
+    def unread(self) -> bool:
+        """Whether runs wait to be adopted."""
+        return bool(self._unread)
+
+    def get(self, run: str) -> TrackedRun:
+        """The run. Raises ``ProblemError`` when there is none of that id (which may be any text)."""
+        if run not in self.runs and run in self._unread:
+            self._unread.remove(run)
+            self._adopt(run)
+        if run not in self.runs:
+            raise problem("run.unknown", f"This agent has no run {run[:64]!r}.", "It may have been removed.")
+        return self.runs[run]
+
+    def find(self, run: str) -> TrackedRun | None:
+        """The run, or None."""
+        try:
+            return self.get(run)
+        except ProblemError:
+            return None
+
+    def add(self, tracked: TrackedRun) -> None:
+        """Follow a run that the agent has just made."""
+        self.runs[tracked.run] = tracked
+        self.touch()
+
+    def touch(self) -> None:
+        """Something changed that the list shows."""
+        self.version += 1
+
+    def live(self) -> Iterator[TrackedRun]:
+        """The runs whose journals may grow."""
+        return (tracked for tracked in self.runs.values() if tracked.live)
+
+    def refresh(self) -> None:
+        """One turn: read what grew, adopt a few of those that wait, and look for new folders now and then."""
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + _LOOK_EVERY_S
+            self._look()
+        while self._unread and time.monotonic() < now + _ADOPT_FOR_S:
+            self._adopt(self._unread.popleft())
+        for tracked in list(self.runs.values()):
+            if (tracked.live or self._mine(tracked.run)) and tracked.refresh():
+                self.touch()
+
+    def behind(self) -> bool:
+        """Whether some journal has more to read than one turn allowed."""
+        return any(tracked.behind for tracked in self.runs.values())
+
+    def _look(self) -> None:
+        try:
+            names = {path.name for path in self.folder.iterdir()}
+        except OSError:
+            names = set()
+        for run in [run for run in self.runs if run not in names and not self.runs[run].cancelled]:
+            del self.runs[run]  # somebody removed its folder
+            self.touch()
+        for run in (run for run in self.runs if not self.runs[run].live and not self._mine(run)):
+            if self.runs[run].refresh():  # continued by somebody else, from a command line
+                self.touch()
+        known = self.runs.keys() | self._foreign | set(self._unread)
+        self._unread.extend(sorted(name for name in names - known if is_run_id(name)))
+
+    def _adopt(self, run: str) -> None:
+        """Follow an existing run, unless it is another node's. Without a journal it is looked at again later."""
+        folder = RunFolder(self.folder / run)
+        if not folder.attempts() and not self._mine(run):
+            return
+        try:
+            tracked = TrackedRun(folder, read_spec(folder.spec))
+        except ProblemError:
+            self._foreign.add(run)
+            return
+        tracked.adopt()
+        tracked.refresh()
+        if tracked.host in ("", posix.host_name()) or self._mine(run):
+            self.add(tracked)
+        else:
+            self._foreign.add(run)
+
+
+def is_run_id(text: str) -> bool:
+    """Whether ``text`` is a UUID in its usual form; only such a name ever becomes part of a path."""
+    try:
+        return str(uuid.UUID(text)) == text
+    except ValueError:
+        return False

@@ -1,0 +1,336 @@
+"""``clew-agent serve``: answers viewers, queues runs, starts guards, passes commands on to trainers.
+
+One thread, one poll loop. The supervisor is mortal: runs neither need nor notice it, and what it knows it reads again
+from the run folders. TensorFlow, Keras and NumPy are never imported here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import zmq
+
+from clew_agent import posix
+from clew_agent.catalogue_source import CatalogueSource
+from clew_agent.control_client import ControlClient
+from clew_agent.exits import BAD_INPUT
+from clew_agent.host import Lock, devices
+from clew_agent.launcher import GUARD, Launcher
+from clew_agent.rendezvous import address_path, agent_id, allow_folder, lock_path, publish, read_address, withdraw
+from clew_agent.run_desk import RunDesk
+from clew_agent.security import GuardedRouter
+from clew_agent.waiting import Caller, LongPolls, Waiting
+from clew_shared import __version__
+from clew_shared.cards import Catalogue
+from clew_shared.catalogue import catalogue_hash
+from clew_shared.messages import (
+    PROTOCOL_VERSION,
+    AgentAddress,
+    AnyRequest,
+    CatalogueReply,
+    ContinueRun,
+    Done,
+    Fetch,
+    GetCatalogue,
+    GetStatus,
+    Hello,
+    Pause,
+    Refused,
+    Reply,
+    SetLive,
+    Shutdown,
+    StartRun,
+    Status,
+    Stop,
+    Unpause,
+    Welcome,
+    decode_request,
+)
+from clew_shared.places import Places, find_places
+from clew_shared.problem import Problem, ProblemError, problem
+
+_log = logging.getLogger(__name__)
+
+IDLE_S = 30 * 60.0
+_FETCHING_S = 0.02
+"""While a viewer waits for bytes, the journal's length is looked at this often: what a point may come late by."""
+_LIVE_S = 0.2
+_QUIET_S = 1.0
+
+
+class Supervisor:
+    """Everything that one agent answers. ``turn`` is one round of its loop; ``run`` turns until it is told to end."""
+
+    def __init__(
+        self, router: GuardedRouter, desk: RunDesk, control: ControlClient, catalogue: CatalogueSource
+    ) -> None:
+        self.agent = ""
+        self.rejected = 0
+        """Requests that could not be read."""
+        self._router = router
+        self._desk = desk
+        self._control = control
+        self._catalogue = catalogue
+        self._fetches = LongPolls()
+        self._statuses = LongPolls()
+        self._early: list[tuple[Caller, AnyRequest]] = []
+        self._heard = time.monotonic()
+        self._ending = False
+
+    def run(self, idle: float) -> None:
+        """Serve until ``Shutdown``, ``end``, or until for ``idle`` seconds no viewer asked and no run lived."""
+        while not self._ending:
+            self.turn()
+            if self._busy():
+                self._heard = time.monotonic()
+            elif time.monotonic() - self._heard > idle:
+                _log.info("No viewer and no run for %.0f s: this agent ends.", idle)
+                self._ending = True
+
+    def end(self) -> None:
+        """Leave ``run`` at the end of this turn. May be called from a signal handler."""
+        self._ending = True
+
+    def turn(self) -> None:
+        """Wait for something to do, at most a second, and do it."""
+        for identity, request_id, payload in self._router.poll(self._patience()):
+            self._heard = time.monotonic()
+            self._receive(Caller(identity, request_id), payload)
+        for caller, reply in self._control.receive():
+            self._answer(caller, reply)
+        for caller, reply in self._desk.turn():
+            self._answer(caller, reply)
+        if self._early and self._catalogue.ready():
+            early, self._early = self._early, []
+            for caller, request in early:
+                self._handle(caller, request)
+        self._answer_waiting()
+
+    def _patience(self) -> float:
+        if self._desk.hurried():
+            return 0.0
+        wait = _FETCHING_S if len(self._fetches) else _LIVE_S if self._desk.busy() or self._early else _QUIET_S
+        soonest = self._statuses.soonest()
+        return wait if soonest is None else min(wait, max(soonest, 0.001))
+
+    def _busy(self) -> bool:
+        return self._desk.busy() or len(self._control) > 0
+
+    # --- Requests -----------------------------------------------------------------------------------------------------
+
+    def _receive(self, caller: Caller, payload: bytes) -> None:
+        try:
+            request = decode_request(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self._reject(caller, error)
+            return
+        self._handle(caller, request)
+
+    def _reject(self, caller: Caller, error: Exception) -> None:
+        self.rejected += 1
+        if self.rejected & (self.rejected - 1) == 0:  # 1, 2, 4, 8, …: a flood must not fill the log
+            _log.info("Refused a request that cannot be read: %s (%d so far).", error, self.rejected)
+        text = f"The request cannot be read: {error}."
+        self._answer(caller, Refused(problem=Problem("request.unknown", text, "Use the same version on both sides.")))
+
+    def _handle(self, caller: Caller, request: AnyRequest) -> None:
+        """One request; whatever goes wrong with it becomes its refusal, and the agent lives on."""
+        try:
+            reply = self._reply(caller, request)
+        except ProblemError as error:
+            reply = Refused(problem=error.problems[0])
+        except Exception as error:  # noqa: BLE001  # the border of the process: one bad request must not end it
+            _log.exception("A request of kind %s failed.", type(request).__name__)
+            text = f"The agent failed at this request: {error}."
+            reply = Refused(problem=Problem("agent.internal", text, "Its log has the details."))
+        if reply is not None:
+            self._answer(caller, reply)
+
+    def _reply(self, caller: Caller, request: AnyRequest) -> Reply | None:
+        """The reply, or None when it comes later."""
+        match request:
+            case Hello():
+                return self._welcome(request)
+            case GetStatus():
+                return self._status(caller, request)
+            case Fetch():
+                return self._fetch(caller, request)
+            case GetCatalogue() | StartRun() if not self._catalogue.ready():
+                self._early.append((caller, request))
+                return None
+            case GetCatalogue():
+                return CatalogueReply(catalogue=self._catalogue.get())
+            case StartRun():
+                return self._desk.start(request.spec, self._catalogue.get())
+            case Shutdown():
+                self._ending = True
+                return Done()
+            case _:
+                return self._command(caller, request)
+
+    def _command(self, caller: Caller, request: ContinueRun | Pause | Unpause | SetLive | Stop) -> Reply | None:
+        match request:
+            case ContinueRun():
+                return self._desk.resume(request.run)
+            case Stop():
+                return self._desk.stop(request, caller)
+            case _:
+                return self._desk.steer(request.run, request, caller)
+
+    def _welcome(self, request: Hello) -> Reply:
+        if request.protocol[0] > PROTOCOL_VERSION[0]:
+            _log.info("A viewer speaks protocol %s; it can read here, not command.", request.protocol)
+        known = self._catalogue.ready()
+        return Welcome(
+            protocol=PROTOCOL_VERSION,
+            agent=self.agent,
+            host=posix.host_name(),
+            version=__version__,
+            clock=time.time(),
+            catalogue_hash=catalogue_hash(self._catalogue.get()) if known else "",
+            devices=devices(),
+        )
+
+    def _answer(self, caller: Caller, reply: Reply) -> None:
+        self._router.reply(caller.identity, caller.request_id, reply)
+
+    # --- Long polls ---------------------------------------------------------------------------------------------------
+
+    def _status(self, caller: Caller, request: GetStatus) -> Reply | None:
+        replaced = self._statuses.add(caller, "", request)
+        if replaced is not None:
+            self._answer(replaced.caller, self._present_status())
+        return None
+
+    def _present_status(self) -> Status:
+        return Status(version=self._desk.version, runs=self._desk.statuses())
+
+    def _fetch(self, caller: Caller, request: Fetch) -> Reply | None:
+        if request.attempt < 1 or request.offset < 0:
+            raise problem("fetch.numbers", f"Attempts count from 1 and bytes from 0, got {request}.")
+        self._desk.registry.get(request.run)
+        replaced = self._fetches.add(caller, request.run, request)
+        if replaced is not None:
+            self._answer_fetch(replaced, heartbeat=True)
+        return None
+
+    def _answer_waiting(self) -> None:
+        for one in self._statuses.take(self._status_due):
+            self._answer(one.caller, self._present_status())
+        for one in self._fetches.take(self._fetch_due):
+            self._answer_fetch(one)
+
+    def _status_due(self, one: Waiting) -> bool:
+        return isinstance(one.request, GetStatus) and one.request.version != self._desk.version
+
+    def _fetch_due(self, one: Waiting) -> bool:
+        """Whether there is a byte to send, or never will be one."""
+        if not isinstance(one.request, Fetch):
+            return True
+        tracked = self._desk.registry.find(one.request.run)
+        return tracked is None or tracked.has_news(one.request.attempt, one.request.offset)
+
+    def _answer_fetch(self, one: Waiting, heartbeat: bool = False) -> None:
+        if not isinstance(one.request, Fetch):
+            return
+        try:
+            tracked = self._desk.registry.get(one.request.run)
+            reply: Reply = tracked.fetch(one.request.attempt, one.request.offset)
+        except ProblemError as error:
+            reply = Refused(problem=error.problems[0])
+        if heartbeat and not isinstance(reply, Refused):
+            reply = msgspec.structs.replace(reply, data=b"", sealed=False)
+        self._answer(one.caller, reply)
+
+
+# --- The program ------------------------------------------------------------------------------------------------------
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How an agent serves: ``idle`` seconds after which it ends, ``slots`` for runs at the same time, a folder with
+    ``exercises`` beside the built-in ones. ``catalogue`` and ``guard`` (a command line) replace its own in tests."""
+
+    idle: float = IDLE_S
+    slots: int = 1
+    exercises: Path | None = None
+    catalogue: Catalogue | None = None
+    guard: Sequence[str] = GUARD
+
+
+def serve(places: Places, options: Options | None = None) -> int:
+    """Be this home's agent on this host until nobody needs one; returns the exit code.
+
+    Where one serves already, says so and returns 0. Raises ``ProblemError`` when a key folder is not the user's.
+    """
+    agent = agent_id(places)
+    lock = Lock(lock_path(places, agent))
+    if not lock.acquire():
+        found = read_address(address_path(places, agent))
+        _log.info("An agent serves %s already%s.", places.home, f" (process {found.pid})" if found else "")
+        return 0
+    try:
+        _serve_locked(places, agent, options or Options())
+    finally:
+        lock.release()
+    return 0
+
+
+def _serve_locked(places: Places, agent: str, options: Options) -> None:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    router = GuardedRouter(context, allow_folder(places, agent))
+    control = ControlClient(context, places, f"supervisor-{agent}", router.watch, router.unwatch)
+    launcher = Launcher(places.home, options.guard, options.exercises)
+    catalogue = CatalogueSource(options.exercises, options.catalogue)
+    desk = RunDesk(places.runs, places.agents / f"{agent}.queue", launcher, control, options.slots)
+    supervisor = Supervisor(router, desk, control, catalogue)
+    supervisor.agent = agent
+    address = publish(places, _address(agent, router))
+    _log.info("Agent %s serves %s on port %d.", agent, places.home, router.port)
+    try:
+        with posix.stop_requests(lambda _number: supervisor.end()):
+            supervisor.run(options.idle)
+    finally:
+        withdraw(places, address)
+        launcher.close(wait=10.0)
+        catalogue.close()
+        control.close()
+        router.close()
+        context.term()  # bounded by the sockets' linger, half a second
+
+
+def _address(agent: str, router: GuardedRouter) -> AgentAddress:
+    return AgentAddress(
+        agent=agent,
+        host=posix.host_name(),
+        boot=posix.boot_id(),
+        pid=os.getpid(),
+        generation=0,
+        address=router.address,
+        port=router.port,
+        public_key=router.public_key,
+        allow_list=str(router.allow_list.absolute()),
+        version=__version__,
+        started=time.time(),
+    )
+
+
+def main(argv: Sequence[str]) -> int:
+    """``clew-agent serve [--idle SECONDS] [--slots N] [--exercises DIR]``: its log goes to stderr."""
+    parser = argparse.ArgumentParser(prog="clew-agent serve")
+    parser.add_argument("--idle", type=float, default=IDLE_S, help="end after so many seconds without viewer or run")
+    parser.add_argument("--slots", type=int, default=1, help="how many runs may train at the same time")
+    parser.add_argument("--exercises", type=Path, help="a folder with exercise files of your own")
+    words = parser.parse_args(argv)
+    options = Options(idle=words.idle, slots=max(1, words.slots), exercises=words.exercises)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(name)s %(levelname)s: %(message)s")
+    try:
+        return serve(find_places(), options)
+    except ProblemError as error:
+        _log.error("%s", error)
+        return BAD_INPUT
