@@ -34,6 +34,7 @@ class BlockProgram:
                 tf.TensorSpec([len(step.live)], tf.float64),
             ],
             jit_compile=jit,
+            autograph=False,  # a refusal raised while tracing stays what it is
         )
         self._compiled: Any = None
 

@@ -31,7 +31,7 @@ class Evaluator:
         prefix = f"{name}_"
         self._names = [metric.removeprefix(prefix) for metric in wanted if metric.startswith(prefix)]
         self._prefix = prefix
-        self._function = tf.function(self._sums, input_signature=[tf.TensorSpec([], tf.int64)])
+        self._function = tf.function(self._sums, input_signature=[tf.TensorSpec([], tf.int64)], autograph=False)
         self._compiled: Any = None
 
     def compile(self) -> None:

@@ -65,12 +65,12 @@ def save(state: dict[str, tf.Variable], folder: Path) -> None:
 
 
 def restore(state: dict[str, tf.Variable], folder: Path) -> None:
-    """Fill ``state`` from ``folder``. Raises ``ProblemError`` when anything is missing, left over, damaged or misshapen."""
+    """Fill ``state`` from ``folder``. Raises ``ProblemError`` when anything is missing, left over or damaged."""
     try:
         status = tf.train.Checkpoint(**state).read(str(folder / FILE))
         status.assert_existing_objects_matched()
         status.assert_consumed()
-    except (tf.errors.OpError, AssertionError, ValueError) as error:
+    except (tf.errors.OpError, AssertionError, ValueError, IndexError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         text = f"The checkpoint in {folder} does not fit this run: {reason}"
         raise problem(

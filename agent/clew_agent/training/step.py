@@ -54,7 +54,7 @@ class TrainingStep:
         return tf.float64 if any(spec.dtype == "float64" for spec in self.metrics) else tf.float32
 
     def __call__(self, step: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
-        """Do ``step`` (scalar int64) with the ``live`` values (float64 [n]); returns [metrics], from before the update."""
+        """Do ``step`` (scalar int64) with the ``live`` values (float64 [n]); returns [metrics], before the update."""
         now = {name: live[place] for place, name in enumerate(self.live)}
         batch = self.source.batch(step)
         values: dict[str, tf.Tensor] = {}

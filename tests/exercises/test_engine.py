@@ -1,0 +1,200 @@
+"""The engine's promises: one compilation, boundaries, evaluation, live values, early stopping, checkpoints when due."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clew_agent.datasets.dataset import DataSet
+from clew_agent.exercises import cnn, linear_regression, softmax
+from clew_agent.training.engine import Engine
+from clew_agent.training.evaluation import CHUNK, Evaluator
+from clew_agent.training.exercise import Batch, Samples
+from clew_shared.cards import ExerciseCard
+from clew_shared.params import build, check, describe
+from clew_shared.problem import ProblemError
+from tests.exercises.training import make_engine, sizes, train
+
+COUNT_COMPILATIONS = """
+import numpy as np
+from clew_agent.exercises.linear_regression import EXERCISE
+from clew_agent.training.engine import Engine
+from clew_shared.params import build
+
+rng = np.random.default_rng(3)
+sizes = iter(rng.integers(1, 90, 1000).tolist())
+engine = Engine(EXERCISE, build(EXERCISE.Settings, {}), 1, block_steps=lambda room: next(sizes))
+engine.compile()
+counts = [engine.run_block().count for _ in range(12)]
+engine.set_live("learning_rate", 0.02)
+counts += [engine.run_block().count for _ in range(6)]
+print(len(set(counts)), engine.traces)
+"""
+
+
+def test_xla_compiles_the_loop_once_for_all_sizes_and_rates(tmp_path: Path) -> None:
+    """XLA writes a file for every module that it compiles: counted in a process of its own."""
+    environment = {**os.environ, "XLA_FLAGS": f"--xla_dump_to={tmp_path} --xla_dump_hlo_as_text"}
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT_COMPILATIONS],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    different_sizes, traces = map(int, done.stdout.split())
+    assert different_sizes > 10
+    assert traces == 1
+    assert len(list(tmp_path.glob("*_run*before_optimizations.txt"))) == 1
+
+
+def test_importing_runs_no_operation() -> None:
+    """A warm parent forks trainers, and a process that has run an operation cannot be forked."""
+    check_threads = (
+        "import os, tensorflow, keras\n"
+        "before = len(os.listdir('/proc/self/task'))\n"
+        "import clew_agent.training.engine, clew_agent.training.layers, clew_agent.training.images\n"
+        "from tensorflow.python.eager import context\n"
+        "print(len(os.listdir('/proc/self/task')) - before, context.context()._context_handle)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", check_threads], capture_output=True, text=True, timeout=100, check=True
+    )
+    assert done.stdout.split() == ["0", "None"]
+
+
+def test_blocks_end_where_something_is_due(small_digits: DataSet) -> None:
+    values: dict[str, Any] = {"steps": 23, "evaluate_every": 5, "checkpoint_every": 8}
+    engine = make_engine(softmax.EXERCISE, values, small_digits, block_steps=lambda room: room)
+    ends, evaluated, saved = [], [], []
+    while not engine.done:
+        engine.run_block()
+        ends.append(engine.step)
+        if engine.evaluation_due():
+            engine.evaluate()
+            evaluated.append(engine.step)
+        if engine.checkpoint_due():
+            saved.append(engine.step)
+    assert ends == [5, 8, 10, 15, 16, 20, 23]
+    assert evaluated == [5, 10, 15, 20, 23]
+    assert saved == [8, 16]
+    assert not engine.evaluation_due()
+    with pytest.raises(RuntimeError, match="all 23 steps are done"):
+        engine.run_block()
+
+
+def test_evaluation_comes_after_each_epoch_and_at_the_end_by_default(small_digits: DataSet) -> None:
+    epoch = -(-len(small_digits.train) // 100)
+    engine = make_engine(softmax.EXERCISE, {"steps": 2 * epoch + 3}, small_digits, block_steps=lambda room: room)
+    ends = []
+    while not engine.done:
+        engine.run_block()
+        ends.append(engine.step)
+        assert engine.evaluation_due()
+        assert set(engine.evaluate()) == {spec.name for spec in softmax.EXERCISE.metrics if not spec.per_step}
+    assert ends == [epoch, 2 * epoch, 2 * epoch + 3]
+
+
+def test_compiling_leaves_everything_as_it_was(small_digits: DataSet) -> None:
+    for exercise, data in ((softmax.EXERCISE, small_digits), (linear_regression.EXERCISE, None)):
+        engine = Engine(exercise, build(exercise.Settings, {"optimizer": "adam"}), 1, data)
+        before = engine.variables
+        assert engine.compile() > 0
+        assert engine.step == 0
+        assert all(np.array_equal(before[name], value) for name, value in engine.variables.items())
+
+
+def test_a_changed_rate_acts_from_the_next_block_on() -> None:
+    engine = make_engine(linear_regression.EXERCISE, {"steps": 3}, block_steps=sizes([1, 1, 1]))
+    first = engine.run_block()
+    engine.set_live("learning_rate", "0.02")
+    w = [block.values[1][0] for block in (first, engine.run_block(), engine.run_block())]
+    slow = train(make_engine(linear_regression.EXERCISE, {"steps": 3}))["W"]
+    assert w[:2] == slow[:2].tolist()
+    fast = make_engine(linear_regression.EXERCISE, {"steps": 3, "learning_rate": 0.02}, block_steps=sizes([1, 1, 1]))
+    assert w[2] != slow[2]
+    assert fast.live == engine.live == {"learning_rate": 0.02}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("learning_rate", 0, "must be greater than 0"),
+        ("learning_rate", "fast", "expected a number"),
+        ("momentum", 0.5, "cannot be changed while the run trains"),
+        ("rate", 0.5, "'rate' cannot be changed .* Live values: learning_rate"),
+    ],
+)
+def test_a_live_value_is_checked(name: str, value: object, words: str) -> None:
+    engine = Engine(linear_regression.EXERCISE, build(linear_regression.EXERCISE.Settings, {}), 1)
+    with pytest.raises(ProblemError, match=words):
+        engine.set_live(name, value)
+    assert engine.live == {"learning_rate": 0.01}
+
+
+def test_a_run_stops_early_when_validation_accuracy_no_longer_rises(small_digits: DataSet, tmp_path: Path) -> None:
+    values: dict[str, Any] = {"steps": 5000, "evaluate_every": 10, "patience": 3}
+    engine = make_engine(softmax.EXERCISE, values, small_digits)
+    accuracies: list[float] = []
+    while not engine.done:
+        engine.run_block()
+        if engine.evaluation_due():
+            accuracies.append(engine.evaluate()["validation_accuracy"])
+    assert engine.stopped_early
+    assert engine.step < 5000
+    assert max(accuracies[-3:]) <= max(accuracies[:-3]) == accuracies[-4]
+    engine.save(tmp_path)
+    resumed = make_engine(softmax.EXERCISE, values, small_digits)
+    resumed.restore(tmp_path)
+    assert resumed.done
+
+
+def test_evaluation_counts_every_sample_once_whatever_the_chunks() -> None:
+    x = np.arange(2 * CHUNK + 7, dtype=np.float32)
+    evaluator = Evaluator(
+        "test", Samples(x, x), lambda batch: {"mean": batch.x, "ones": batch.x * 0 + 1}, ["test_mean", "test_ones"]
+    )
+    assert evaluator.evaluate() == {"test_mean": x.astype(np.float64).mean(), "test_ones": 1.0}
+
+
+def test_a_batch_mean_leaves_out_samples_without_weight() -> None:
+    import tensorflow as tf
+
+    x = tf.constant([1.0, 2.0, 300.0])
+    assert float(Batch(x, x, tf.range(3), tf.constant([1.0, 1.0, 0.0])).mean(x)) == 1.5
+    assert float(Batch(x, x, tf.range(3)).mean(x)) == 101.0
+
+
+def test_a_batch_larger_than_the_set_becomes_the_set(small_digits: DataSet) -> None:
+    engine = make_engine(softmax.EXERCISE, {"batch_size": 60_000, "steps": 2}, small_digits)
+    assert engine.batch_size == engine.samples_per_epoch == len(small_digits.train)
+
+
+def test_without_data_an_exercise_that_needs_some_is_refused() -> None:
+    with pytest.raises(ProblemError, match="needs a data set"):
+        Engine(softmax.EXERCISE, build(softmax.EXERCISE.Settings, {}), 1)
+
+
+@pytest.mark.parametrize(
+    "exercise", [linear_regression.EXERCISE, softmax.EXERCISE, cnn.EXERCISE], ids=lambda one: one.id
+)
+def test_cards_hold_together(exercise: Any) -> None:
+    """Presets are valid, plots and goals name metrics that exist, hints have the form that unfolds."""
+    card: ExerciseCard = exercise.card(source="text")
+    metrics = {spec.name for spec in card.metrics}
+    assert {name for plot in card.plots for name in plot.metrics} <= metrics
+    assert {goal.metric for goal in card.goals} <= metrics
+    names = [preset.name for preset in card.presets]
+    assert {"slides", "tiny", card.baseline} <= set(names)
+    assert all(check(describe(exercise.Settings), preset.values)[1] == () for preset in card.presets)
+    assert card.presets[names.index("slides")].values == {}
+    assert card.guide.startswith("## ")
+    assert card.guide.count("\n> **Hint: ") >= 2
+    assert "\n1. " in card.guide

@@ -1,0 +1,57 @@
+"""Helpers for tests of training: make an engine from values, train it to some step, collect what it recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew_agent.datasets.dataset import DataSet
+from clew_agent.training.engine import Engine
+from clew_agent.training.exercise import Exercise
+from clew_shared.params import Value, build
+
+Record = dict[str, npt.NDArray[np.floating[Any]]]
+
+
+def make_engine(
+    exercise: Exercise[Any],
+    values: dict[str, Value],
+    data: DataSet | None = None,
+    *,
+    seed: int = 1,
+    block_steps: Callable[[int], int] | None = None,
+) -> Engine:
+    """An engine that has been compiled, with the exercise's defaults but for ``values``."""
+    engine = Engine(exercise, build(exercise.Settings, values), seed, data, block_steps=block_steps)
+    engine.compile()
+    return engine
+
+
+def train(engine: Engine, until: int | None = None) -> Record:
+    """Train up to step ``until`` (default: the end), evaluating when due; every step's metrics by name."""
+    pieces: list[tuple[npt.NDArray[np.floating[Any]], ...]] = []
+    last = engine.steps if until is None else until
+    while not engine.done and engine.step < last:
+        block = engine.run_block()
+        assert block.first + block.count == engine.step
+        pieces.append(block.values)
+        if engine.evaluation_due():
+            engine.evaluate()
+    names = [spec.name for spec in engine.per_step]
+    return dict(zip(names, map(np.concatenate, zip(*pieces, strict=True)), strict=True))
+
+
+def sizes(steps: Iterable[int]) -> Callable[[int], int]:
+    """Blocks of these sizes, then as much as there is room for."""
+    rest = iter(steps)
+    return lambda room: next(rest, room)
+
+
+def assert_same_bits(one: dict[str, npt.NDArray[Any]], other: dict[str, npt.NDArray[Any]]) -> None:
+    """Both dictionaries hold the same names with the same bytes."""
+    assert list(one) == list(other)
+    differing = [name for name in one if one[name].tobytes() != other[name].tobytes()]
+    assert differing == []
