@@ -6,6 +6,8 @@ can be sent twice without harm. PROTOCOL.md is the authority.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from clew_shared.cards import Catalogue
@@ -201,11 +203,18 @@ def encode(message: Request | Reply) -> bytes:
 
 def decode_request(data: bytes) -> AnyRequest:
     """A request. Raises ``msgspec.DecodeError`` (or its ``ValidationError``) for anything else."""
-    request: AnyRequest = msgspec.msgpack.decode(data, type=AnyRequest)
+    request: AnyRequest = _decode(data, AnyRequest)
     return request
 
 
 def decode_reply(data: bytes) -> AnyReply:
     """A reply. Raises ``msgspec.DecodeError`` (or its ``ValidationError``) for anything else."""
-    reply: AnyReply = msgspec.msgpack.decode(data, type=AnyReply)
+    reply: AnyReply = _decode(data, AnyReply)
     return reply
+
+
+def _decode(data: bytes, kind: Any) -> Any:
+    try:
+        return msgspec.msgpack.decode(data, type=kind)
+    except (UnicodeDecodeError, RecursionError) as error:  # broken text; thousands of nested lists
+        raise msgspec.DecodeError(str(error)) from None

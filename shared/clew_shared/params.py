@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 import types
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -166,8 +167,8 @@ def _unknown(name: str, known: Mapping[str, ParamSpec]) -> Problem:
 
 
 def _typed(spec: ParamSpec, raw: object) -> Value:
-    text = raw.strip() if isinstance(raw, str) else raw
-    if text is None or (text == "" and spec.kind != "text") or (spec.optional and text == "none"):
+    text = raw.strip() if isinstance(raw, str) and spec.kind != "text" else raw
+    if text is None or (text == "" and (spec.optional or spec.kind != "text")) or (spec.optional and text == "none"):
         if spec.optional:
             return None
         raise ValueError("a value is needed")
@@ -187,19 +188,25 @@ def _read_float(spec: ParamSpec, raw: object) -> Value:
 
 
 def _read_int(spec: ParamSpec, raw: object) -> Value:
-    text = raw.replace(",", "").replace("_", "") if isinstance(raw, str) else raw
-    if isinstance(text, str):
-        try:
-            return int(text)
-        except ValueError:
-            pass
     try:
-        value = _read_float(spec, text)
+        exact = _exact_int(raw)
+        value = _read_float(spec, raw) if exact is None else exact
     except ValueError:
         raise ValueError(f"expected a whole number, got {raw!r}") from None
-    if not isinstance(value, float) or not value.is_integer() or abs(value) > 2**53:
+    if not isinstance(value, int | float) or not float(value).is_integer() or abs(value) > 2**53:
         raise ValueError(f"expected a whole number, got {raw!r}")
     return int(value)
+
+
+# Commas group thousands (50,000) and nothing else: "1,5" is meant as one and a half and must not become 15.
+_INTEGER = re.compile(r"[+-]?(\d[\d_]*|\d{1,3}(,\d{3})+)")
+
+
+def _exact_int(raw: object) -> int | None:
+    """An integer that must not pass through a float; None for everything else."""
+    if isinstance(raw, str) and _INTEGER.fullmatch(raw):
+        return int(raw.replace(",", ""))
+    return raw if isinstance(raw, int) and not isinstance(raw, bool) and abs(raw) < 2**64 else None
 
 
 def _read_bool(_spec: ParamSpec, raw: object) -> Value:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import msgspec
 import tomli_w
 
 from clew_shared.params import Value
-from clew_shared.problem import Problem, ProblemError, problem
+from clew_shared.problem import Problem, problem, raise_all
 
 SPEC_FORMAT = 1
 
@@ -35,27 +38,59 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def to_toml(spec: RunSpec) -> str:
-    """The spec as TOML text; fields that hold nothing are left out."""
-    table = {key: value for key, value in msgspec.to_builtins(spec).items() if value not in ("", None, {})}
-    if "params" in table:  # TOML has no null: an absent optional value says the same
-        table["params"] = {key: value for key, value in table["params"].items() if value is not None}
+    """The spec as TOML text that ``from_toml`` reads back; empty fields are left out.
+
+    TOML has no null: a hyperparameter without value is written as "none", which ``params`` reads as no value.
+    """
+    table = msgspec.to_builtins(spec)
+    empty = {field.name for field in msgspec.structs.fields(spec) if field.default == "" == table[field.name]}
+    table = {key: value for key, value in table.items() if key not in empty and value != {}}
+    if "params" in table:
+        table["params"] = {key: "none" if value is None else value for key, value in table["params"].items()}
     return tomli_w.dumps(table)
 
 
 def from_toml(text: str, origin: str = "the run spec") -> RunSpec:
-    """The spec in ``text``. Raises ``ProblemError`` for broken TOML, wrong types and another format version."""
+    """The spec in ``text``. Raises ``ProblemError`` for broken TOML, and for wrong fields with *all* of them."""
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError, a number of 5000 digits, endless brackets
         raise problem("spec.toml", f"{origin} is not valid TOML: {error}.", "Mend that line.", origin) from None
-    try:
-        spec = msgspec.convert(table, RunSpec)
-    except msgspec.ValidationError as error:
-        raise problem("spec.fields", f"{origin} is not a run spec: {error}.", where=origin) from None
-    found = _complaints(spec, origin)
-    if found:
-        raise ProblemError(*found)
+    values, found = _fields(table, origin)
+    spec = RunSpec(**{"exercise": "", **values})
+    raise_all([*found, *check_spec(spec, origin)])
     return spec
+
+
+def _fields(table: Mapping[str, object], origin: str) -> tuple[dict[str, Any], list[Problem]]:
+    """The table's values by field, typed, and everything that is wrong with them."""
+    fields, kinds = {field.name: field for field in msgspec.structs.fields(RunSpec)}, get_type_hints(RunSpec)
+    values: dict[str, Any] = {}
+    found = [_wrong(origin, name, "is needed") for name in fields if fields[name].required and name not in table]
+    for name, value in table.items():
+        if name not in fields:
+            near = difflib.get_close_matches(name, fields, n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"Known fields: {', '.join(fields)}."
+            found.append(Problem("spec.fields", f"{origin} has an unknown field {name!r}.", hint, name))
+            continue
+        try:
+            values[name] = msgspec.convert(value, kinds[name])
+        except msgspec.ValidationError:
+            found += _mistyped(origin, name, value, kinds[name])
+    return values, found
+
+
+def _mistyped(origin: str, name: str, value: object, kind: Any) -> list[Problem]:
+    if name == "params" and isinstance(value, dict):
+        wrong = {key: inner for key, inner in value.items() if not isinstance(inner, bool | int | float | str)}
+        words = "must be a number, a text, true or false"
+        return [_wrong(origin, f"params.{key}", f"{words}, got {inner!r}") for key, inner in wrong.items()]
+    word = {int: "a whole number", str: "a text"}.get(kind, "a table")
+    return [_wrong(origin, name, f"must be {word}, got {value!r}")]
+
+
+def _wrong(origin: str, name: str, words: str) -> Problem:
+    return Problem("spec.fields", f"{origin}: {name} {words}.", where=name)
 
 
 def read_spec(path: Path) -> RunSpec:
@@ -67,7 +102,8 @@ def read_spec(path: Path) -> RunSpec:
     return from_toml(text, str(path))
 
 
-def _complaints(spec: RunSpec, origin: str) -> list[Problem]:
+def check_spec(spec: RunSpec, origin: str = "the run spec") -> list[Problem]:
+    """Everything that is wrong with the spec by itself; its hyperparameters are checked against the exercise's."""
     found = []
     if spec.format != SPEC_FORMAT:
         text = f"{origin} has format {spec.format}; this version reads format {SPEC_FORMAT}."

@@ -5,8 +5,13 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import struct
+import subprocess
+import sys
+import zlib
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,6 +117,15 @@ def test_an_event_that_is_too_large_is_refused_and_leaves_nothing(tmp_path: Path
         assert writer.size == 0
 
 
+def test_the_byte_layer_and_all_that_the_supervisor_needs_import_no_numpy() -> None:
+    names = "cards events journal lifecycle messages params places problem runfolder spec states verify".split()
+    lines = [*(f"import clew_shared.{name}" for name in names), "import sys; print('numpy' in sys.modules)"]
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "False\n"
+
+
 # --- Reading in pieces, damaged, torn ---------------------------------------------------------------------------------
 
 TINY: list[Event] = [ATTEMPT, Log(text="one"), points(0, 3), Log(text="zwei"), State(state=RunState.FINISHED)]
@@ -184,11 +198,6 @@ def test_a_frame_that_is_being_written_is_no_damage_until_it_stays_torn() -> Non
 
 
 def test_an_unknown_kind_is_skipped_and_a_broken_known_one_is_damage() -> None:
-    import struct
-    import zlib
-
-    import msgspec
-
     def frame(content: object) -> bytes:
         payload = msgspec.msgpack.encode(content)
         length = struct.pack("<I", len(payload))
@@ -202,11 +211,6 @@ def test_an_unknown_kind_is_skipped_and_a_broken_known_one_is_damage() -> None:
 
 
 def test_fields_of_a_later_version_are_ignored() -> None:
-    import struct
-    import zlib
-
-    import msgspec
-
     payload = msgspec.msgpack.encode({"t": "log", "text": "hello", "colour": "red"})
     length = struct.pack("<I", len(payload))
     stream = MAGIC + length + struct.pack("<I", zlib.crc32(length + payload)) + payload
