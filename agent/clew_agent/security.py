@@ -69,11 +69,11 @@ class GuardedRouter:
         self._poller.register(self._gate, zmq.POLLIN)
         self._poller.register(self._socket, zmq.POLLIN)
 
-    def watch(self, socket: zmq.Socket[bytes]) -> None:
-        """``poll`` returns early as well when ``socket`` is readable."""
+    def watch(self, socket: zmq.Socket[bytes] | int) -> None:
+        """``poll`` returns early as well when ``socket`` (or the system's socket of this number) is readable."""
         self._poller.register(socket, zmq.POLLIN)
 
-    def unwatch(self, socket: zmq.Socket[bytes]) -> None:
+    def unwatch(self, socket: zmq.Socket[bytes] | int) -> None:
         """Undo ``watch``, before the socket is closed."""
         self._poller.unregister(socket)
 

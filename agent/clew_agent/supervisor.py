@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -82,6 +83,14 @@ class Supervisor:
         self._early: list[tuple[Caller, AnyRequest]] = []
         self._heard = time.monotonic()
         self._ending = False
+        self._bell, self._rope = socket.socketpair()
+        router.watch(self._bell.fileno())
+
+    def close(self) -> None:
+        """Let go of what wakes the loop."""
+        self._router.unwatch(self._bell.fileno())
+        self._bell.close()
+        self._rope.close()
 
     def run(self, idle: float) -> None:
         """Serve until ``Shutdown``, ``end``, or until for ``idle`` seconds no viewer asked and no run lived."""
@@ -94,8 +103,9 @@ class Supervisor:
                 self._ending = True
 
     def end(self) -> None:
-        """Leave ``run`` at the end of this turn. May be called from a signal handler."""
+        """Leave ``run`` at the end of this turn, which comes at once. May be called from a signal handler."""
         self._ending = True
+        self._rope.send(b"!")
 
     def turn(self) -> None:
         """Wait for something to do, at most a second, and do it."""
@@ -297,6 +307,7 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
             supervisor.run(options.idle)
     finally:
         withdraw(places, address)
+        supervisor.close()
         launcher.close(wait=10.0)
         catalogue.close()
         control.close()
