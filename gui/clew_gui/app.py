@@ -7,6 +7,7 @@ places when they are there (about half a second later).
 from __future__ import annotations
 
 import argparse
+import importlib
 import logging
 import logging.handlers
 import os
@@ -26,7 +27,7 @@ from clew_gui.views.dialogs import Dialog
 from clew_gui.views.parts import Button, Look
 from clew_gui.views.ports import SessionLike
 from clew_gui.views.shell import Shell
-from clew_gui.views.theme import DARK, LIGHT, apply, system_theme
+from clew_gui.views.theme import LIGHT, apply
 from clew_gui.views.window import MainWindow
 from clew_gui.views.window_state import Memory, NoMemory
 from clew_shared.cards import Catalogue
@@ -36,6 +37,7 @@ from clew_shared.problem import Problem
 
 _LOG = logging.getLogger(__name__)
 SessionMaker = Callable[[], SessionLike]
+_SLOW = ("clew_shared.history", "clew_shared.goals", "clew_gui.views.plots", "clew_gui.views.feed", "clew_gui.session")
 _THREAD_END_S = 10.0
 """Bound on the wait for the importing thread when a window closes within its first second."""
 
@@ -56,12 +58,8 @@ class Loader(QObject):
 
     def _work(self) -> None:
         try:
-            import clew_gui.plotting.model
-            import clew_gui.session
-            import clew_gui.views.feed
-            import clew_gui.views.plots
-            import clew_shared.goals
-            import clew_shared.history  # noqa: F401
+            for name in _SLOW:
+                importlib.import_module(name)
         except Exception:  # noqa: BLE001  # the thread's border: the window shows it and stays usable
             self.failed.emit(traceback.format_exc())
         else:
@@ -286,7 +284,7 @@ def screenshot(places: Places, options: argparse.Namespace) -> int:
     folders = [path for path in (places.runs, places.mirrors) if path.is_dir()]
     session = RecordedSession([given] if given is not None else [f for path in folders for f in path.iterdir()])
     known = session.runs
-    run = next(reversed(known), "") if options.run in ("", "latest") or given is not None else options.run
+    run = options.run if options.run in known else next(reversed(list(known)), "")
     exercise = options.exercise or (known[run].spec.exercise if run in known else "")
     program = build_app(places, session=session, memory=NoMemory(), theme=options.theme or "light", exercise=exercise)
     _size(program.window, options.size)

@@ -27,7 +27,7 @@ class MeasuredApplication(QApplication):
     """An application that can measure what its thread does with each event. Only the outermost event counts."""
 
     def __init__(self, *args: object) -> None:
-        super().__init__(*args)  # type: ignore[call-overload]
+        super().__init__(*args)
         self.spent: Spent | None = None
         self._depth = 0
 

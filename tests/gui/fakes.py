@@ -80,12 +80,19 @@ logits = tf.matmul(x, W) + b
 loss   = tf.reduce_mean(cross_entropy(y, logits))
 ```
 """
-SOURCE = '"""Softmax on MNIST."""\n\nimport tensorflow as tf\n\n\ndef loss(x, y):  # one layer\n    return tf.matmul(x, 0.5)\n'
+SOURCE = """import tensorflow as tf
+
+
+def loss(x, y):  # one layer
+    return tf.matmul(x, 0.5)
+"""
 
 LOSS = MetricSpec(name="loss", label="Training loss", better="lower")
 ACCURACY = MetricSpec(name="accuracy", label="Batch accuracy", better="higher", format="percent")
 TEST = MetricSpec(name="test_accuracy", label="Test accuracy", better="higher", format="percent", per_step=False)
-GOAL = Goal(id="slides", text="90.79 %", metric="test_accuracy", op=">=", value=0.9079, which="best", detail="As on the slides.")
+GOAL = Goal(
+    id="slides", text="90.79 %", metric="test_accuracy", op=">=", value=0.9079, which="best", detail="As on the slides."
+)
 EXPECTED = tuple((float(s), float(1.35 * np.exp(-s / 12) * 10 + 10 ** (-s * 0.0059))) for s in range(0, 1001, 20))
 
 
@@ -112,7 +119,10 @@ def card(**changes: object) -> ExerciseCard:
             PlotSpec(id="loss", title="Training loss", metrics=("loss",), log=True),
             PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy", "test_accuracy"), format="percent"),
         ),
-        "goals": (GOAL, Goal(id="more", text="Better than 92 %", metric="test_accuracy", op=">=", value=0.92, which="best")),
+        "goals": (
+            GOAL,
+            Goal(id="more", text="Better than 92 %", metric="test_accuracy", op=">=", value=0.92, which="best"),
+        ),
         "datasets": ("mnist", "digits"),
         "source": SOURCE,
         "source_hash": "ab" * 32,
@@ -185,7 +195,9 @@ class FakeRun:
         """As a trainer begins."""
         when = when or time.time()
         self.feed(
-            Attempt(format=1, run=self.id, attempt=1, exercise=self.spec.exercise, spec_sha256="", steps=steps, time=when),
+            Attempt(
+                format=1, run=self.id, attempt=1, exercise=self.spec.exercise, spec_sha256="", steps=steps, time=when
+            ),
             State(state=RunState.PREPARING, time=when),
             Log(text="compiled the training step", stage="compile", seconds=1.2, time=when),
             Schema(id=1, metrics=(LOSS, ACCURACY, TEST), batch_size=100, samples_per_epoch=50_000, time=when),
@@ -205,7 +217,9 @@ class FakeRun:
         end = (float(clock[-1]) if len(clock) else 0.0) + seconds
         values = (loss.astype("<f4").tobytes(), accuracy.astype("<f4").tobytes())
         self.feed(
-            Points(schema=1, first=first, count=count, seconds=seconds, clock=end, values=values, time=when or time.time())
+            Points(
+                schema=1, first=first, count=count, seconds=seconds, clock=end, values=values, time=when or time.time()
+            )
         )
 
     def evaluate(self, value: float, when: float = 0.0) -> None:
@@ -215,7 +229,9 @@ class FakeRun:
     def end(self, state: RunState = RunState.FINISHED, reason: str = "", when: float = 0.0) -> None:
         """As a trainer ends."""
         trouble = Problem("run.nan", reason, "Take a smaller rate.") if state is RunState.FAILED else None
-        self.feed(State(state=state, reason=reason, step=self.history.fold.step, time=when or time.time(), problem=trouble))
+        self.feed(
+            State(state=state, reason=reason, step=self.history.fold.step, time=when or time.time(), problem=trouble)
+        )
 
 
 @dataclass
@@ -325,8 +341,10 @@ def example_session(now: float = 0.0) -> FakeSession:
     session.add("linear-regression").begin(1000, now - 3000)
     line = session.runs[str(uuid.UUID(int=1))]
     line.end(RunState.FAILED, "loss is NaN at step 0", now - 2990)
-    for number, (optimizer, rate, best) in enumerate((("sgd", 0.5, 0.9079), ("momentum", 0.05, 0.9158), ("nadam", 3.0, 0.62))):
-        run = session.add("softmax", optimizer=optimizer, learning_rate=rate, **({} if number else {"steps": 500}))
+    for number, (optimizer, rate, best) in enumerate(
+        (("sgd", 0.5, 0.9079), ("momentum", 0.05, 0.9158), ("nadam", 3.0, 0.62))
+    ):
+        run = session.add("softmax", optimizer=optimizer, learning_rate=rate)
         run.begin(500, now - 900 + 100 * number)
         for part in range(10):
             run.train(50, 0.14, now - 890 + 100 * number + part)

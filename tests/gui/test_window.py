@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -20,8 +21,10 @@ from tests.gui.conftest import Opener
 
 
 def tick(program: Program) -> None:
-    """Let the session tell now, not in 33 ms."""
+    """Let the session tell now, not in 33 ms, and let the curves follow."""
     assert program.desk.bridge is not None
+    program.desk.bridge.tick()
+    QApplication.processEvents()
     program.desk.bridge.tick()
 
 
@@ -61,7 +64,7 @@ def test_run_starts_what_the_form_says(softmax: Program, qtbot: QtBot) -> None:
     form = softmax.window.next_run.form
     form.row("learning_rate").editor.set_value(0.05)
     form.row("optimizer").editor.set_value("adam")
-    qtbot.keyClick(softmax.window, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    QTest.keyClick(softmax.window, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
     (asked,) = session_of(softmax).asked
     spec = asked[1]
     assert isinstance(spec, RunSpec)
@@ -176,6 +179,7 @@ def test_what_cannot_be_done_says_why(busy: Program) -> None:
 def shown_in_plots(program: Program) -> set[int]:
     """Numbers of the runs whose curves are drawn."""
     assert program.shell.plots is not None
+    QApplication.processEvents()
     runs = session_of(program).runs
     return {runs[style.run_id].number for style in program.shell.plots.canvas.runs}
 
@@ -207,7 +211,7 @@ def test_a_removed_run_comes_back_with_undo_and_is_forgotten_without(busy: Progr
     for undo in (True, False):
         busy.window.bottom.table.select(runs[4])
         busy.window.bottom.table.setFocus()
-        qtbot.keyClick(busy.window.bottom.table, Qt.Key.Key_Delete)
+        QTest.keyClick(busy.window.bottom.table, Qt.Key.Key_Delete)
         assert 4 not in {row.number for row in busy.window.bottom.model.rows()}
         if undo:
             busy.window.messages.undo()
@@ -270,8 +274,8 @@ def test_what_was_typed_for_an_exercise_is_there_when_it_is_opened_again(softmax
 
 def test_search_finds_and_enter_opens(softmax: Program, qtbot: QtBot) -> None:
     softmax.window.actions_["find"].trigger()
-    qtbot.keyClicks(softmax.window.lab.search, "regr")
-    qtbot.keyClick(softmax.window.lab.search, Qt.Key.Key_Return)
+    QTest.keyClicks(softmax.window.lab.search, "regr")
+    QTest.keyClick(softmax.window.lab.search, Qt.Key.Key_Return)
     assert softmax.window.head.title.text() == "Linear regression"
 
 
@@ -388,7 +392,9 @@ def test_small_windows_fold_panels_and_nothing_is_cut(
     assert (window.width(), window.height()) == size
     assert window.lab.isVisible() is lab
     assert window.bottom.table.isVisible() is runs
-    needed = window.centralWidget().minimumSizeHint()
+    centre = window.centralWidget()
+    assert centre is not None
+    needed = centre.minimumSizeHint()
     assert needed.width() <= size[0]
     assert needed.height() <= size[1]
 

@@ -30,6 +30,8 @@ class Desk(QObject):
     """Which runs are drawn, or how, changed."""
     points = Signal(frozenset)
     """These runs have new values or events."""
+    ticked = Signal()
+    """The session was asked; about 30 times a second."""
 
     def __init__(self, window: MainWindow, catalogue: Catalogue, runs_folder: Path) -> None:
         super().__init__(window)
@@ -288,6 +290,7 @@ class Desk(QObject):
         self.tell.table_rows()
 
     def _ticked(self) -> None:
+        self.ticked.emit()
         self._ticks += 1
         if self._ticks % SLOW_TICKS == 0 and self._dirty:
             dirty, self._dirty = self._dirty, set()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from clew_gui.views.plots import ConvergencePlots
     from clew_shared.history import Column, History
 
-_CLOCK_PIECES = 400
+_CLOCK_PIECES = 64
 """A long curve that is brought at once gets so many marks of its training clock; between them time is interpolated."""
 
 
@@ -43,11 +43,9 @@ class PlotFeed:
         self._card: ExerciseCard | None = None
 
     def set_card(self, card: ExerciseCard) -> None:
-        """Another exercise: its plots, goals and expected curves."""
+        """Another exercise: its plots, goals and expected curves. What was brought stays for later."""
         if self._card is None or self._card.id != card.id:
             self._card = card
-            for run in tuple(self._cursors):
-                self.drop(run)
             self._plots.set_plots(card.plots, card.goals, card.metrics)
 
     def drop(self, run: str) -> None:
@@ -56,11 +54,9 @@ class PlotFeed:
             self._plots.drop_run(run)
 
     def show(self, runs: Sequence[RunLike], selected: str, pinned: str) -> None:
-        """These curves are to be seen; bring what is missing of them."""
+        """These curves are to be seen, as far as they were brought."""
         from clew_gui.plotting.model import RunStyle
 
-        for run in runs:
-            self.bring(run)
         styles = [
             RunStyle(
                 run_id=run.id,
@@ -76,18 +72,24 @@ class PlotFeed:
         ]
         self._plots.set_runs(styles)
 
-    def bring(self, run: RunLike) -> None:
-        """Bring what the plots do not have yet of one run."""
+    def bring(self, run: RunLike, most: int) -> tuple[int, bool]:
+        """Bring about ``most`` values that the plots do not have yet; how many came, and whether that was all."""
         history = run.history
         cursor = self._cursors.get(run.id)
         if cursor is None or cursor.attempt != history.fold.attempt or _was_cut(cursor, history):
             self.drop(run.id)
             cursor = self._cursors[run.id] = Cursor(attempt=history.fold.attempt)
         self._bring_scale(run.id, cursor, history)
-        for metric in self._metrics():
-            self._bring_metric(run.id, cursor, metric, history.column(metric))
-        self._bring_clock(run.id, cursor, history)
-        self._bring_events(run.id, cursor, history)
+        columns = {metric: history.column(metric) for metric in self._metrics()}
+        each = max(1, most // max(1, len(columns)))
+        brought = [self._bring_metric(run.id, cursor, name, column, each) for name, column in columns.items()]
+        complete = all(cursor.points.get(name, (0, 0))[0] == len(column.steps) for name, column in columns.items())
+        if columns:
+            longest = max(columns, key=lambda name: len(columns[name].steps))
+            self._bring_clock(run.id, cursor, columns[longest], cursor.points.get(longest, (0, 0))[0], history)
+        if complete:
+            self._bring_events(run.id, cursor, history)
+        return sum(brought), complete
 
     def _metrics(self) -> Iterable[str]:
         card = self._card
@@ -100,21 +102,20 @@ class PlotFeed:
             cursor.scale = scale
             self._plots.set_scale(run, *scale)
 
-    def _bring_metric(self, run: str, cursor: Cursor, metric: str, column: Column) -> None:
+    def _bring_metric(self, run: str, cursor: Cursor, metric: str, column: Column, most: int) -> int:
         have, _ = cursor.points.get(metric, (0, -1))
-        number = len(column.steps)
-        if number > have:
-            self._plots.append(run, metric, column.steps[have:], column.values[have:], column.values.dtype)
-            cursor.points[metric] = (number, int(column.steps[-1]))
+        end = min(len(column.steps), have + most)
+        if end > have:
+            self._plots.append(run, metric, column.steps[have:end], column.values[have:end], column.values.dtype)
+            cursor.points[metric] = (end, int(column.steps[end - 1]))
+        return end - have
 
-    def _bring_clock(self, run: str, cursor: Cursor, history: History) -> None:
-        """The training clock, from the longest per-step metric: one mark for each stretch that is new."""
-        longest = max((history.column(name) for name in self._metrics()), key=lambda c: len(c.steps), default=None)
-        if longest is None or len(longest.steps) <= cursor.clock:
+    def _bring_clock(self, run: str, cursor: Cursor, column: Column, number: int, history: History) -> None:
+        """The training clock of the longest curve: marks for the stretch that is new."""
+        if number <= cursor.clock:
             return
-        steps, clock, number = longest.steps, longest.clock, len(longest.steps)
-        wall = history.fold.updated
-        size = max(1, (number - cursor.clock) // _CLOCK_PIECES)
+        steps, clock, wall = column.steps, column.clock, history.fold.updated
+        size = max(1, -(-(number - cursor.clock) // _CLOCK_PIECES))
         for start in range(cursor.clock, number, size):
             end = min(start + size, number)
             before = float(clock[start - 1]) if start else max(0.0, float(2 * clock[0] - clock[min(1, number - 1)]))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QTextBlockFormat, QTextCursor, QTextDocument
+from PySide6.QtGui import QShowEvent, QTextBlockFormat, QTextCursor, QTextDocument
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QScrollArea, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from clew_gui.views.icons import icon
@@ -179,13 +179,28 @@ class GuideView(QScrollArea):
         super().__init__()
         self._look = look
         self._goals: dict[str, GoalRow] = {}
+        self._results: dict[str, tuple[bool, str]] = {}
+        self._card: ExerciseCard | None = None
+        self._built: ExerciseCard | None = None
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName("Guide")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
     def set_card(self, card: ExerciseCard) -> None:
-        """Show the guide of this exercise."""
+        """Show the guide of this exercise, now or when the guide is looked at."""
+        self._card = card
+        if self.isVisible():
+            self._build(card)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Build what was put off."""
+        super().showEvent(event)
+        if self._card is not None and self._card is not self._built:
+            self._build(self._card)
+
+    def _build(self, card: ExerciseCard) -> None:
+        self._built = card
         self._goals = {goal.id: GoalRow(self._look, goal) for goal in card.goals}
         whole = panel()
         text = panel()
@@ -195,6 +210,8 @@ class GuideView(QScrollArea):
         box: QHBoxLayout = row(text, side, None, gap=28, margins=(20, 18, 18, 16), parent=whole)
         box.setStretch(0, 1000)
         self.setWidget(whole)
+        for goal, (reached, by) in self._results.items():
+            self.show_goal(goal, reached, by)
 
     def _text_column(self, card: ExerciseCard, parent: QWidget) -> QVBoxLayout:
         box = column(gap=9, parent=parent)
@@ -241,6 +258,7 @@ class GuideView(QScrollArea):
 
     def show_goal(self, goal: str, reached: bool, by: str) -> None:
         """The state of one goal."""
+        self._results[goal] = (reached, by)
         if goal in self._goals:
             self._goals[goal].show_result(reached, by)
 

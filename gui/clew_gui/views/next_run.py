@@ -47,6 +47,7 @@ class NextRun(QWidget):
         self._refusal = ""
         self._drafts: dict[str, RunSpec] = {}
         self._names: dict[str, QLabel] = {}
+        self._forms: dict[str, ParamForm] = {}
         self.form = ParamForm(look, ())
         self._make_controls()
         self._make_layout()
@@ -144,11 +145,15 @@ class NextRun(QWidget):
             self._use_preset(SLIDES)
 
     def _replace_form(self, card: ExerciseCard) -> None:
-        old, self.form = self.form, ParamForm(self._look, card.params)
-        self._inner_box.replaceWidget(old, self.form)
+        """Each exercise keeps its form once it was made."""
+        old = self.form
+        if card.id not in self._forms:
+            self._forms[card.id] = ParamForm(self._look, card.params)
+            self._forms[card.id].changed.connect(self._changed)
+            self._inner_box.insertWidget(self._inner_box.indexOf(old), self._forms[card.id])
+        self.form = self._forms[card.id]
         old.hide()
-        old.deleteLater()
-        self.form.changed.connect(self._changed)
+        self.form.show()
         QWidget.setTabOrder(self.preset, self._first_field())
 
     def _first_field(self) -> QWidget:
@@ -300,7 +305,9 @@ class NextRun(QWidget):
         wanted = preset_values(card, name)
         same = all(wanted.get(key) == value for key, value in values.items()) and not self.form.problems()
         found = next((preset for preset in card.presets if preset.name == name), None)
-        return same and (found is None or not found.data or found.data == self._data_value())
+        data = found.data if found is not None else ""
+        data = data or (card.datasets[0] if card.datasets and name == SLIDES else "")
+        return same and (not data or data == self._data_value())
 
     def ask_run(self) -> None:
         """Start it, or go to the field that is wrong."""

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from clew_gui.views.desk import Desk
 from clew_gui.views.dialogs import CodeDialog, LiveDialog, SettingsDialog, TextDialog
 from clew_gui.views.parts import wear
+from clew_gui.views.ports import RunLike
 from clew_gui.views.runs_model import COLUMNS
 from clew_gui.views.theme import DARK, LIGHT, Theme, apply, system_theme
 from clew_gui.views.window import MainWindow
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from clew_gui.views.plots import ConvergencePlots
 
 
+POINTS_A_TICK = 200_000
+"""Recorded values brought to the plots in one tick; about 10 ms."""
+
+
 class Shell(QObject):
     """Owns what is joined; the window and the desk stay ignorant of each other's callers."""
 
@@ -35,6 +40,8 @@ class Shell(QObject):
         self.theme_choice: ThemeChoice = "system"
         self.plots: ConvergencePlots | None = None
         self.feed: PlotFeed | None = None
+        self._behind: set[str] = set()
+        self._curves_due = False
         self._join_actions()
         self._join_buttons()
         app.styleHints().colorSchemeChanged.connect(lambda _scheme: self._system_changed())
@@ -129,8 +136,9 @@ class Shell(QObject):
         plots.run_clicked.connect(desk.select)
         plots.failed.connect(lambda trouble: window.messages.show_problems((trouble,)))
         plots.saved.connect(lambda path: window.messages.show_note(f"Written: {path}"))
-        desk.curves_changed.connect(self._show_curves)
+        desk.curves_changed.connect(self._curves_changed)
         desk.points.connect(self._bring)
+        desk.ticked.connect(self._ticked)
         self._show_curves()
 
     def _smooth(self, amount: float) -> None:
@@ -139,26 +147,44 @@ class Shell(QObject):
             slider = self._window.run_view.controls.smoothing
             slider.setToolTip(f"{self.plots.smoothing_text()}. The raw curve stays faint behind.")
 
+    def _curves_changed(self) -> None:
+        """In an event of its own, once for all changes of this one: a click should answer before curves are drawn."""
+        if not self._curves_due:
+            self._curves_due = True
+            QTimer.singleShot(0, self, self._show_curves)
+
     def _show_curves(self) -> None:
+        self._curves_due = False
         scope, feed = self._desk.scope, self.feed
         if feed is None or scope.card is None:
             return
         feed.set_card(scope.card)
-        wanted = set(scope.shown())
         selected = scope.run()
-        runs = [run for run in scope.runs() if run.id in wanted]
+        runs = self._drawn()
         feed.show(runs, selected.id if selected is not None else "", scope.pinned())
-        if runs and self.plots is not None:
-            self._window.run_view.controls.set_scales(self.plots.knows("images"))
+        self._behind = {run.id for run in runs}
+
+    def _drawn(self) -> list[RunLike]:
+        wanted = set(self._desk.scope.shown())
+        return [run for run in self._desk.scope.runs() if run.id in wanted]
 
     def _bring(self, changed: frozenset[str]) -> None:
-        scope, feed = self._desk.scope, self.feed
-        if feed is None:
+        self._behind |= changed
+
+    def _ticked(self) -> None:
+        """Bring what is new of the drawn runs, in pieces that leave the thread free."""
+        if self.feed is None or not self._behind or self._curves_due:
             return
-        wanted = set(scope.shown()) & changed
-        for run in scope.runs():
-            if run.id in wanted:
-                feed.bring(run)
+        room = POINTS_A_TICK
+        for run in self._drawn():
+            if run.id in self._behind and room > 0:
+                brought, complete = self.feed.bring(run, room)
+                room -= brought
+                if complete:
+                    self._behind.discard(run.id)
+        self._behind &= {run.id for run in self._drawn()}
+        if not self._behind and self.plots is not None and self._drawn():
+            self._window.run_view.controls.set_scales(self.plots.knows("images"))
 
     def copy_picture(self) -> None:
         """The plots to the clipboard."""
@@ -290,7 +316,11 @@ class Shell(QObject):
         if theme is self._window.look.theme:
             return
         self._window.look.theme = theme
+        self._app.setStyleSheet("")  # replacing a sheet takes Qt four times as long as removing and setting one
         apply(self._app, theme)
+        QTimer.singleShot(0, self, self._retint)  # in an event of its own: both together would be felt
+
+    def _retint(self) -> None:
         wear(self._window)
         if self.plots is not None:
-            self.plots.set_theme(theme)
+            self.plots.set_theme(self._window.look.theme)

@@ -1,0 +1,203 @@
+"""Numbers and states as people read them, and the choices behind the table."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew_gui.views import words
+from clew_gui.views.board import Board, estimate, is_preset
+from clew_gui.views.fields import stepped
+from clew_gui.views.guide import Piece, pieces
+from clew_gui.views.log_panel import log_line, read_tail
+from clew_shared.cards import Goal
+from clew_shared.events import Log
+from clew_shared.lifecycle import RunState
+from clew_shared.params import ParamSpec, convert
+from tests.gui import fakes
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, "–"), (0.2, "0:00"), (9.6, "0:10"), (61, "1:01"), (3725, "1:02:05"), (math.nan, "–"), (-1, "–")],
+)
+def test_clock(seconds: float | None, text: str) -> None:
+    assert words.clock(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.3, "less than 1 s"), (1.2, "2 s"), (89, "89 s"), (95, "2 min"), (3600, "60 min"), (7260, "2 h 1 min")],
+)
+def test_about(seconds: float, text: str) -> None:
+    assert words.about(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (None, ""),
+        (0.0, ""),
+        (182.4, "182 steps/s"),
+        (12_345.0, "12,345 steps/s"),
+        (0.4213, "0.421 steps/s"),
+        (9.5, "9.50 steps/s"),
+    ],
+)
+def test_rate(rate: float | None, text: str) -> None:
+    assert words.rate(rate) == text
+
+
+def test_metrics_in_words() -> None:
+    assert words.metric_value(fakes.TEST, 0.9079) == "90.79 %"
+    assert words.metric_value(fakes.LOSS, 0.26749) == "0.2675"
+    assert words.metric_value(fakes.LOSS, math.nan) == "NaN"
+    assert words.metric_value(fakes.LOSS, None) == "–"
+
+
+@pytest.mark.parametrize(
+    ("done", "steps", "speed", "text"),
+    [
+        (18_420, 25_000, 182.0, "Will finish in 37 s."),
+        (0, 25_000, None, ""),
+        (24_999, 25_000, 182.0, "About to finish."),
+        (10, 0, 182.0, ""),
+    ],
+)
+def test_forecast(done: int, steps: int, speed: float | None, text: str) -> None:
+    assert words.forecast(done, steps, speed) == text
+
+
+def test_epochs() -> None:
+    assert words.epochs(18_420, 25_000, 100, 50_000) == "epoch 36.8 of 50"
+    assert words.epochs(10, 1000, 0, 0) == ""
+
+
+def test_every_state_has_a_word() -> None:
+    assert words.STATE_WORDS[RunState.TIMED_OUT] == "Timed out"
+    assert set(words.STATE_WORDS) == set(RunState)
+
+
+def test_the_best_of_the_table_is_the_goal_s_metric() -> None:
+    assert words.headline_metric(fakes.card()) == fakes.TEST
+    other = fakes.card(goals=(Goal(id="a", text="a", metric="loss", op="<=", value=1),))
+    assert words.headline_metric(other) == fakes.LOSS
+    assert words.headline_metric(fakes.card(goals=())) == fakes.TEST
+
+
+def test_a_goal_as_a_chip() -> None:
+    assert words.goal_short(fakes.GOAL, fakes.TEST) == "Goal 90.79 %"
+    assert (
+        words.goal_short(Goal(id="w", text="W = -1, b = 1.", metric="W", op="near", value=-1), None)
+        == "Goal: W = -1, b = 1"
+    )
+
+
+# --- Fields -----------------------------------------------------------------------------------------------------------
+
+RATE = ParamSpec(name="r", kind="float", label="Rate", default=0.5, gt=0, le=10, log=True)
+STEPS = ParamSpec(name="s", kind="int", label="Steps", default=500, ge=1)
+SHARE = ParamSpec(name="m", kind="float", label="Momentum", default=0.9, ge=0, lt=1)
+
+
+@pytest.mark.parametrize(
+    ("spec", "value", "up", "big", "wanted"),
+    [
+        (RATE, 0.5, True, False, 1.0),
+        (RATE, 0.5, False, False, 0.2),
+        (RATE, 0.0001, False, False, 0.00005),
+        (RATE, 0.003, True, False, 0.005),
+        (RATE, 0.01, True, True, 0.1),
+        (RATE, 10, True, False, 10),
+        (STEPS, 500, True, False, 501),
+        (STEPS, 500, False, True, 490),
+        (STEPS, 1, False, False, 1),
+        (SHARE, 0.9, True, False, 0.91),
+        (SHARE, 0.99, True, False, 0.99 + 0.01 * 0),
+    ],
+)
+def test_arrow_keys_take_sensible_steps(spec: ParamSpec, value: float, up: bool, big: bool, wanted: float) -> None:
+    result = stepped(spec, value, up, big)
+    assert result == pytest.approx(wanted) or (spec is SHARE and value < result < 1)
+
+
+@given(st.floats(1e-6, 10), st.booleans(), st.booleans())
+def test_a_step_never_leaves_the_limits(value: float, up: bool, big: bool) -> None:
+    result = stepped(RATE, value, up, big)
+    assert convert(RATE, result)[1] is None
+
+
+# --- The guide --------------------------------------------------------------------------------------------------------
+
+
+def test_a_guide_is_cut_into_headings_text_code_and_hints() -> None:
+    found = pieces(
+        "# Title\n\nSome *text*.\n\n> **Hint: a rate** Try 0.1.\n> Or less.\n\n```python\nx = 1\n```\n> Only said."
+    )
+    assert found == (
+        Piece("heading", "Title"),
+        Piece("text", "Some *text*."),
+        Piece("hint", "Try 0.1.\nOr less.", "Hint: a rate"),
+        Piece("code", "x = 1"),
+        Piece("text", "Only said."),
+    )
+
+
+@given(st.text(alphabet="#>`*Hint: \nab", max_size=200))
+def test_no_guide_is_too_odd_to_be_cut(text: str) -> None:
+    kept = "".join(piece.text + piece.title for piece in pieces(text))
+    assert [c for c in text if c in "ab"] == [c for c in kept if c in "ab"] or "```" in text or "**" in text
+
+
+# --- The board --------------------------------------------------------------------------------------------------------
+
+
+def test_a_preset_is_recognised_by_its_values() -> None:
+    session = fakes.FakeSession()
+    assert is_preset(fakes.card(), "slides", session.add("softmax"))
+    assert is_preset(fakes.card(), "tiny", session.add("softmax", steps=60, batch_size=32))
+    assert not is_preset(fakes.card(), "slides", session.add("softmax", optimizer="adam"))
+
+
+def test_the_newest_run_of_the_baseline_preset_is_pinned() -> None:
+    session = fakes.FakeSession()
+    first, second, other = session.add(), session.add(), session.add(optimizer="adam")
+    board, card = Board(), fakes.card()
+    runs = [first, second, other]
+    assert board.pinned(card, runs) == second.id
+    board.pin("softmax", first.id)
+    assert board.pinned(card, runs) == first.id
+    board.pin("softmax", "")
+    assert board.pinned(card, runs) == ""
+
+
+def test_time_is_judged_by_the_last_run_that_trained() -> None:
+    session = fakes.FakeSession()
+    run = session.add(steps=500, batch_size=100)
+    assert estimate({"steps": 500}, [run])[0] == "Time known after the first run"
+    run.begin(500, when=1000.0)
+    run.train(500, seconds=2.0, when=1004.0)
+    run.end(when=1005.0)  # three seconds around two of training
+    assert estimate({"steps": 5000, "batch_size": 100}, [run])[0] == "About 23 s, judging by run 1"
+
+
+# --- The log ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_log_line_says_when_where_and_how_long() -> None:
+    assert log_line(Log(text="compiled", seconds=1.234, step=1200)) == "          step 1,200  compiled, 1.23 s"
+    assert log_line(Log(text="disk is full", level="warning")).endswith("warning: disk is full")
+
+
+def test_the_tail_of_a_file_begins_with_a_whole_line(tmp_path: object) -> None:
+    from pathlib import Path
+
+    path = Path(str(tmp_path)) / "log.txt"
+    assert read_tail(path) == ""
+    path.write_text("".join(f"line {n}\n" for n in range(1000)))
+    tail = read_tail(path, most=100)
+    assert tail.startswith("line 9")
+    assert tail.endswith("line 999\n")
