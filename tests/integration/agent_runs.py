@@ -1,0 +1,122 @@
+"""Real agent programs for tests: write a spec, run it, wait for something in its journal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+
+from clew_shared.events import Attempt, Checkpoint, Event, Points, State
+from clew_shared.journal import Record, attempts, journal_path, read_journal
+from clew_shared.lifecycle import RunState
+from clew_shared.spec import RunSpec, to_toml
+
+LIMIT_S = 100.0
+"""Bound on every wait: TensorFlow's import takes a quarter of a minute on a busy machine."""
+
+
+def write_spec(folder: Path, exercise: str, **fields: Any) -> Path:
+    """A run spec file in ``folder``."""
+    path = folder / "spec-to-run.toml"
+    path.write_text(to_toml(RunSpec(exercise=exercise, **fields)), encoding="utf-8")
+    return path
+
+
+def agent(*words: object) -> subprocess.CompletedProcess[str]:
+    """``clew-agent WORDS`` as a program, to its end."""
+    return subprocess.run(command(*words), capture_output=True, text=True, timeout=LIMIT_S, check=False)
+
+
+def command(*words: object) -> list[str]:
+    """The command line of ``clew-agent WORDS``."""
+    return [sys.executable, "-P", "-m", "clew_agent", *map(str, words)]
+
+
+@contextmanager
+def running(*words: object) -> Iterator[subprocess.Popen[str]]:
+    """``clew-agent WORDS`` while it runs; it must have ended when the block is left, else it is killed."""
+    process = subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                for child in psutil.Process(process.pid).children(recursive=True):
+                    child.kill()
+                process.kill()
+
+
+def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Exit code, output and errors of a program that is about to end."""
+    output, errors = process.communicate(timeout=LIMIT_S)
+    return process.returncode, output, errors
+
+
+def events(folder: Path, attempt: int = 1) -> list[Event]:
+    """What stands in the journal so far."""
+    path = journal_path(folder, attempt)
+    found = read_journal(path) if path.exists() else ()
+    return [item.event for item in found if isinstance(item, Record) and item.event is not None]
+
+
+def wait_for(folder: Path, wanted: Callable[[list[Event]], bool], attempt: int = 1) -> list[Event]:
+    """The journal's events as soon as ``wanted`` holds for them."""
+    deadline = time.monotonic() + LIMIT_S
+    while time.monotonic() < deadline:
+        found = events(folder, attempt)
+        if wanted(found):
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"not seen within {LIMIT_S} s; the journal ends with {events(folder, attempt)[-3:]}")
+
+
+def states(found: list[Event]) -> list[RunState]:
+    """The states in their order."""
+    return [event.state for event in found if isinstance(event, State)]
+
+
+def steps_done(found: list[Event]) -> int:
+    """The step behind the last recorded one."""
+    return max((event.first + event.count for event in found if isinstance(event, Points)), default=0)
+
+
+def trained(steps: int) -> Callable[[list[Event]], bool]:
+    """For ``wait_for``: at least ``steps`` steps are recorded."""
+    return lambda found: steps_done(found) >= steps
+
+
+def trainer_of(found: list[Event]) -> psutil.Process:
+    """The process that writes this journal."""
+    first = found[0]
+    assert isinstance(first, Attempt)
+    return psutil.Process(first.pid)
+
+
+def last_checkpoint(folder: Path) -> dict[str, bytes]:
+    """Content of the files of the run's last checkpoint by name."""
+    found = [e for attempt in attempts(folder) for e in events(folder, attempt) if isinstance(e, Checkpoint)]
+    return {Path(record.path).name: (folder / record.path).read_bytes() for record in found[-1].files}
+
+
+def listing(folder: Path) -> list[str]:
+    """Everything below ``folder``."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def json_line(output: str) -> dict[str, Any]:
+    """The last line of ``output`` as JSON."""
+    found: dict[str, Any] = msgspec.json.decode(output.splitlines()[-1])
+    return found
+
+
+def isolated(home: Path) -> dict[str, str]:
+    """The environment of a program that keeps everything below ``home``."""
+    return os.environ | {"CLEW_HOME": str(home)}
