@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from clew_agent.datasets import NAMES, Search, is_name, locate
 from clew_shared.cards import ExerciseCard
+from clew_shared.catalogue import find_preset
 from clew_shared.journal import check_size
 from clew_shared.params import Value, check
 from clew_shared.problem import Problem, ProblemError
@@ -20,7 +21,14 @@ def complaints(spec: RunSpec, card: ExerciseCard, search: Search) -> tuple[Probl
     if card.problem is not None:
         return (card.problem,)
     values, problems = check(card.params, spec.params)
-    return (*_file(spec, card), *problems, *_strategy(spec, card), *_length(card, values), *_data(spec, card, search))
+    return (
+        *_file(spec, card),
+        *_preset(spec, card),
+        *problems,
+        *_strategy(spec, card),
+        *_length(card, values),
+        *_data(spec, card, search),
+    )
 
 
 def data_name(spec: RunSpec, card: ExerciseCard) -> str:
@@ -41,6 +49,14 @@ def _file(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
             f" {card.source_hash[:12]}…, the spec names {spec.source_hash[:12]}…."
         )
         yield Problem("exercise.changed", text, "Choose the exercise again, or leave source_hash out.", "source_hash")
+
+
+def _preset(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
+    try:
+        if spec.preset:
+            find_preset(card, spec.preset)
+    except ProblemError as error:
+        yield from error.problems
 
 
 def _strategy(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from clew_agent import posix, scratch
-from clew_agent.exits import BAD_INPUT, STOPPED, exit_code_for
+from clew_agent.exits import BAD_INPUT, STOPPED, UNWRITTEN, exit_code_for
 from clew_agent.trainer_address import remove_address
 from clew_shared.events import Attempt, Event, State
 from clew_shared.journal import JOURNAL_FORMAT, JournalWriter, Record, read_journal
@@ -196,7 +196,10 @@ def _last_state(folder: RunFolder, fold: RunFold, ended: Ended) -> State:
 def death(ended: Ended, last_lines: str) -> Problem:
     """Why a trainer ended without a word, as far as that can be told from outside."""
     name = posix.signal_name(ended.exit_code)
-    if name == "SIGKILL" and ended.out_of_memory:
+    if ended.exit_code == UNWRITTEN:
+        text = "The disk refused the run's journal for too long."
+        hint = "Make room on that disk, then continue the run."
+    elif name == "SIGKILL" and ended.out_of_memory:
         text, hint = "The machine ran out of memory and killed the trainer (SIGKILL).", _OUT_OF_MEMORY
     elif name == "SIGKILL":
         text = "The trainer was killed (SIGKILL)."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import tomllib
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -83,23 +84,30 @@ def _prepare(path: Path, out: Path | None, exercises: Path | None) -> Prepared:
     spec = msgspec.structs.replace(spec, run=spec.run or str(uuid.uuid4()), data=_absolute(spec.data))
     folder = RunFolder((out or find_places().runs / spec.run).absolute())
     problems = [*_check_id(spec.run), *_check_folder(folder.path)]
-    problems += _check_spec(spec, exercises)
-    raise_all(problems)
+    try:
+        card = _find_card(spec.exercise, exercises)
+    except ProblemError as error:
+        raise_all([*problems, *error.problems])
+        raise
+    spec = with_preset(spec, card, seeded="seed" in tomllib.loads(path.read_text(encoding="utf-8")))
+    raise_all([*problems, *complaints(spec, card, find_search(find_places()))])
     return Prepared(folder, 1, to_toml(spec))
+
+
+def with_preset(spec: RunSpec, card: ExerciseCard, seeded: bool) -> RunSpec:
+    """``spec`` with all that its preset says and it does not say itself; ``seeded``: it names a seed."""
+    preset = next((preset for preset in card.presets if preset.name == spec.preset), None)
+    if preset is None:
+        return spec
+    seed = spec.seed if seeded or preset.seed is None else preset.seed
+    return msgspec.structs.replace(spec, params=preset.values | spec.params, data=spec.data or preset.data, seed=seed)
 
 
 def _prepare_resume(folder: RunFolder, exercises: Path | None) -> Prepared:
     raise_all(check_resumable(folder))
-    raise_all(_check_spec(read_spec(folder.spec), exercises))
+    spec = read_spec(folder.spec)
+    raise_all(complaints(spec, _find_card(spec.exercise, exercises), find_search(find_places())))
     return Prepared(folder, folder.attempts()[-1] + 1)
-
-
-def _check_spec(spec: RunSpec, exercises: Path | None) -> tuple[Problem, ...]:
-    try:
-        card = _find_card(spec.exercise, exercises)
-    except ProblemError as error:
-        return error.problems
-    return complaints(spec, card, find_search(find_places()))
 
 
 def _find_card(exercise: str, exercises: Path | None) -> ExerciseCard:

@@ -25,7 +25,7 @@ from clew_agent.beginning import describe_attempt, quick_card
 from clew_agent.control import Command, Commands, Control
 from clew_agent.datasets import DataSet, find_search, load
 from clew_agent.examine import find_exercise
-from clew_agent.exits import BAD_INPUT, FAILED, STOPPED, exit_code_for
+from clew_agent.exits import BAD_INPUT, FAILED, STOPPED, UNWRITTEN, exit_code_for
 from clew_agent.loop import SCHEMA, Loop, measure
 from clew_agent.recorder import PATIENCE_S, Recorder, Reserve
 from clew_agent.resuming import Start
@@ -102,6 +102,7 @@ def finish(folder: RunFolder, attempt: int, recorder: Recorder, last: State) -> 
     writer = recorder.close()
     if recorder.failure is not None:
         last = _failed(recorder.failure, last.step)
+        print(recorder.failure, file=sys.stderr, flush=True)
     posix.silence()
     fold = RunFold()
     with writer:
@@ -111,7 +112,7 @@ def finish(folder: RunFolder, attempt: int, recorder: Recorder, last: State) -> 
             writer.append(_now(last))
             writer.seal("trainer")
         except OSError:
-            return FAILED
+            return UNWRITTEN
     fold.feed(attempt, last)
     return exit_code_for(fold)
 
