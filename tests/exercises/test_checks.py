@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -26,7 +26,7 @@ class Toy(Exercise[TrainingSettings]):
     id = "toy"
     title = "Toy"
     Settings = TrainingSettings
-    metrics = (MetricSpec(name="loss", label="Loss"),)
+    metrics: ClassVar[tuple[MetricSpec, ...]] = (MetricSpec(name="loss", label="Loss"),)
 
     def __init__(self, forward: Forward) -> None:
         self._forward = forward

@@ -61,4 +61,4 @@ def test_the_ghost_curve_is_the_slides_loss() -> None:
     loss = numpy_loop()["loss"]
     assert len(curve) == 40
     assert all(value == pytest.approx(loss[int(step)]) for step, value in curve)
-    assert curve[0] == (0.0, pytest.approx(23.66))
+    assert [step for step, _ in curve[:3]] == [0, 25, 50]

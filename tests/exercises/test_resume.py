@@ -15,7 +15,7 @@ from clew_agent.training.settings import OPTIMIZERS
 from clew_shared.problem import ProblemError
 from tests.exercises.training import assert_same_bits, make_engine, sizes, train
 
-SMALL_CNN = {"batch_size": 8, "steps": 9, "learning_rate": 1e-3}
+SMALL_CNN: dict[str, Any] = {"batch_size": 8, "steps": 9, "learning_rate": 1e-3}
 CASES: dict[str, tuple[Exercise[Any], dict[str, Any]]] = {
     "line, Nadam": (linear_regression.EXERCISE, {"optimizer": "nadam", "steps": 60, "schedule": "exponential"}),
     "softmax, padded epochs": (
@@ -65,7 +65,7 @@ def test_a_resumed_run_ends_with_the_same_bits(name: str, tmp_path: Path, small_
 @pytest.mark.parametrize("seed", [1, 2])
 def test_other_block_sizes_give_the_same_bits(jit: bool, seed: int, small_digits: DataSet) -> None:
     exercise = softmax.EXERCISE if jit else cnn.EXERCISE
-    values = {"steps": 50} if jit else SMALL_CNN
+    values: dict[str, Any] = {"steps": 50} if jit else SMALL_CNN
     rng = np.random.default_rng(seed)
     cuts = [rng.integers(1, 8, 50).tolist(), [1] * 50]
     engines = [make_engine(exercise, values, small_digits, seed=seed, block_steps=sizes(cut)) for cut in cuts]
