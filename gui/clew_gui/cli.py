@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NamedTuple
@@ -69,6 +70,21 @@ def _guarded(shell: Shell, name: str, words: Sequence[str]) -> int:
     except BrokenPipeError:
         sys.stdout = None  # whoever read it has left: nothing more can be written there
         return FAILED
+    except Exception as error:  # noqa: BLE001  # the process border
+        shell.note(f"clew {name}: an unexpected error, {type(error).__name__}: {error}. {_kept_trace(shell)}")
+        return FAILED
+
+
+def _kept_trace(shell: Shell) -> str:
+    """Write the traceback where it can be found; returns the sentence that says where."""
+    path = shell.places.home / "log" / "command.log"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(traceback.format_exc())
+    except OSError:
+        return traceback.format_exc()
+    return f"Please report it, with the end of {path}"
 
 
 def _function(name: str) -> Callable[[Shell, Sequence[str]], int]:

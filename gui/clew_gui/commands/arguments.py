@@ -21,7 +21,7 @@ _DESCRIPTION = """Run an exercise on this computer, without a window, and follow
 The exit status is 0 for a finished run, 1 for a failed one, 2 when something asked for is wrong (then nothing was
 started and nothing is left behind) and 130 when it was stopped with Ctrl+C."""
 
-_OWN = ("help", "preset", "set", "seed", "data", "name", "out", "json")
+_OWN = ("help", "preset", "set", "seed", "data", "name", "out", "exercises", "json")
 """Options of the command itself. A hyperparameter with such a name is reached through ``--set``."""
 
 
@@ -60,6 +60,7 @@ def make_parser(cards: Sequence[ExerciseCard], prog: str = "clew run") -> Parser
     parser.add_argument("--data", metavar="NAME|PATH", help="a data set by name (mnist, digits) or a file or folder")
     parser.add_argument("--name", metavar="TEXT", default="", help="a name for the run, for your own use")
     parser.add_argument("--out", metavar="DIR", help="the run's folder (default: a new one where runs are kept)")
+    parser.add_argument("--exercises", metavar="DIR", help="add your own exercises, the files in this folder")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
     _add_hyperparameters(parser, cards)
     return parser
@@ -127,8 +128,17 @@ class Request(argparse.Namespace):
     data: str | None
     name: str
     out: str | None
+    exercises: str | None
     json: bool
     assignments: list[tuple[str, str]]
+
+
+def exercises_folder(argv: Sequence[str]) -> str | None:
+    """What ``--exercises`` names; needed before the rest can be read, because the exercises bring their own flags."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--exercises", nargs="?")
+    folder: str | None = parser.parse_known_args(list(argv))[0].exercises
+    return folder
 
 
 def read_request(argv: Sequence[str], catalogue: Catalogue) -> tuple[Request, ExerciseCard | None, list[Problem]]:

@@ -9,21 +9,22 @@ from rich.table import Table
 from rich.text import Text
 
 from clew_gui.commands.agent import cards
-from clew_gui.commands.arguments import about, suggest
+from clew_gui.commands.arguments import about
 from clew_gui.commands.shell import OK, Parser, Shell
 from clew_shared.cards import Catalogue, ExerciseCard
+from clew_shared.catalogue import find_card
 from clew_shared.params import format_value
-from clew_shared.problem import problem
 
 
 def catalogue(shell: Shell, argv: Sequence[str]) -> int:
     """``clew catalogue [EXERCISE]``: all exercises, or one with its presets, hyperparameters and goals."""
     parser = Parser("clew catalogue", "List the exercises, or show what one of them lets you choose.")
     parser.add_argument("exercise", metavar="EXERCISE", nargs="?", help="show this one with its hyperparameters")
+    parser.add_argument("--exercises", metavar="DIR", help="add your own exercises, the files in this folder")
     parser.add_argument("--json", action="store_true", help="the cards as one line of JSON")
     options = parser.parse_args(list(argv))
-    known = cards()
-    chosen = find_card(known, options.exercise) if options.exercise else None
+    known = cards(shell.places, options.exercises)
+    chosen = find_card(known.exercises, options.exercise) if options.exercise else None
     if options.json:
         shell.say_json(chosen or known)
     elif chosen is not None:
@@ -31,15 +32,6 @@ def catalogue(shell: Shell, argv: Sequence[str]) -> int:
     else:
         _list(shell.console(), known)
     return OK
-
-
-def find_card(known: Catalogue, name: str) -> ExerciseCard:
-    """The card of the exercise ``name``. Raises ``ProblemError`` when there is none."""
-    for card in known.exercises:
-        if card.id == name:
-            return card
-    hint = suggest(name, [card.id for card in known.exercises])
-    raise problem("cli.exercise", f"There is no exercise {name!r}.", hint, "exercise")
 
 
 def _list(console: Console, known: Catalogue) -> None:

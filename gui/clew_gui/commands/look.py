@@ -16,7 +16,7 @@ from clew_gui.commands.find import RUN_HELP, Kept, find_run, kept_runs
 from clew_gui.commands.progress import curves
 from clew_gui.commands.result import ending, goal_lines, why
 from clew_gui.commands.shell import OK, Parser, Shell
-from clew_shared.cards import ExerciseCard
+from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.goals import check_goal
 from clew_shared.history import History, read_run, summary
 from clew_shared.journal import attempts
@@ -37,17 +37,18 @@ def runs(shell: Shell, argv: Sequence[str]) -> int:
     kept = kept_runs(shell.places)
     shown = kept if options.all else kept[-_SHOWN:]
     if options.json:
-        shell.say_json([_as_json(run.folder, run.number) for run in shown])
+        known = cards(shell.places)
+        shell.say_json([_as_json(run.folder, known, run.number) for run in shown])
     elif not kept:
         shell.say(f"No runs are kept in {shell.places.runs} yet. Begin with: clew run softmax")
     else:
-        shell.console().print(_table(shown))
+        shell.console().print(_table(shown, cards(shell.places)))
         if len(shown) < len(kept):
             shell.say(f"{len(kept) - len(shown)} older runs are not shown; --all shows them.")
     return OK
 
 
-def _table(kept: Sequence[Kept]) -> Table:
+def _table(kept: Sequence[Kept], known: Catalogue) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column, justify in (("#", "right"), ("Run", "left"), ("Exercise", "left"), ("State", "left")):
         table.add_column(column, justify=justify, no_wrap=True)  # type: ignore[arg-type]  # Rich's literal type
@@ -55,7 +56,7 @@ def _table(kept: Sequence[Kept]) -> Table:
     table.add_column("Result")
     table.add_column("Time", justify="right", no_wrap=True)
     table.add_column("Began", no_wrap=True)
-    catalogue = {card.id: card for card in cards().exercises}
+    catalogue = {card.id: card for card in known.exercises}
     for run in kept:
         table.add_row(str(run.number), run.folder.name[:8], *_cells(run.folder, catalogue), _when(run.started))
     return table
@@ -107,14 +108,14 @@ def show(shell: Shell, argv: Sequence[str]) -> int:
     options = parser.parse_args(list(argv))
     folder = find_run(shell.places, options.run)
     if options.json:
-        shell.say_json(_as_json(folder, None))
+        shell.say_json(_as_json(folder, cards(shell.places)))
     else:
         _show(shell, folder, read_run(folder))
     return OK
 
 
 def _show(shell: Shell, folder: Path, history: History) -> None:
-    card = next((card for card in cards().exercises if card.id == history.fold.exercise), None)
+    card = _card(cards(shell.places), history)
     console = shell.console()
     console.print(Text(card.title if card else history.fold.exercise, style="bold"))
     for line in (ending(history), *why(history)):
@@ -122,6 +123,10 @@ def _show(shell: Shell, folder: Path, history: History) -> None:
     console.print(curves(history, card, console.width))
     for line in (*goal_lines(history, card), "", *_spec_lines(folder), *_file_lines(folder, history)):
         shell.say(line)
+
+
+def _card(known: Catalogue, history: History) -> ExerciseCard | None:
+    return next((card for card in known.exercises if card.id == history.fold.exercise), None)
 
 
 def _spec_lines(folder: Path) -> list[str]:
@@ -150,14 +155,14 @@ def _file_lines(folder: Path, history: History) -> list[str]:
     return lines
 
 
-def _as_json(folder: Path, number: int | None) -> dict[str, object]:
+def _as_json(folder: Path, known: Catalogue, number: int | None = None) -> dict[str, object]:
     """``summary`` with the spec's settings and the goals; ``number`` only in lists."""
     try:
         history = read_run(folder)
     except ProblemError as error:
         return {"run": folder.name, "run_dir": str(folder), "problems": error.problems}
     found = summary(history, folder)
-    card = next((card for card in cards().exercises if card.id == history.fold.exercise), None)
+    card = _card(known, history)
     found["goals"] = {goal.id: check_goal(goal, history).reached for goal in card.goals} if card else {}
     try:
         spec = read_spec(RunFolder(folder).spec)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -50,7 +49,7 @@ class AgentProgram:
         return self._process.poll()
 
     def ask_to_stop(self) -> None:
-        """What Ctrl+C is to a program: first stop after the current block, asked again, stop at once."""
+        """What Ctrl+C is to a program: the agent stops after its block, the second time at once, the third it kills."""
         with suppress(ProcessLookupError, OSError):
             self._process.send_signal(signal.SIGINT if _POSIX else getattr(signal, "CTRL_BREAK_EVENT", signal.SIGTERM))
 
@@ -104,8 +103,3 @@ def temporary_file(name: str, text: str) -> Iterator[Path]:
         path = Path(folder) / name
         path.write_text(text, encoding="utf-8")
         yield path
-
-
-def agent_command(interpreter: str, *words: str) -> list[str]:
-    """The command line of the agent under ``interpreter``."""
-    return [interpreter or sys.executable, "-m", "clew_agent", *words]

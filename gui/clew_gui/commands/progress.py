@@ -75,12 +75,13 @@ class PlainDisplay:
         self._title: str | None = title
         self._logs = 0
         self._evaluated = -1
+        self._step = 0
         self._next = 0.0
         self._note = ""
 
     def show(self, history: History, note: str = "", last: bool = False) -> None:
         """Print what is new."""
-        if self._title is not None:
+        if self._title is not None and history.fold.attempt:  # a refused run has not begun
             self._say(self._title)
             self._title = None
         for log in history.logs[self._logs :]:
@@ -91,9 +92,10 @@ class PlainDisplay:
             self._say(f"  {note}")
             self._note = note
         evaluated = last_evaluation(history)
-        if history.fold.step and (last or evaluated > self._evaluated or time.monotonic() >= self._next):
+        new = history.fold.step > self._step and (last or time.monotonic() >= self._next)
+        if new or evaluated > self._evaluated:
             self._say(f"  {progress_line(history)}  {values_line(history, self._card)}")
-            self._evaluated = evaluated
+            self._evaluated, self._step = evaluated, history.fold.step
             self._next = time.monotonic() + _PLAIN_EVERY_S
 
     def close(self, discard: bool = False) -> None:

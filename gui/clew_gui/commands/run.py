@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from clew_gui.commands.agent import cards, interpreter
-from clew_gui.commands.arguments import parse_run
+from clew_gui.commands.agent import agent_command, cards, interpreter
+from clew_gui.commands.arguments import exercises_folder, parse_run
 from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.commands.follow import Follower
-from clew_gui.commands.program import AgentProgram, agent_command, stop_requests, temporary_file
+from clew_gui.commands.program import AgentProgram, stop_requests, temporary_file
 from clew_gui.commands.progress import choose_display
 from clew_gui.commands.result import exit_status, result_lines
 from clew_gui.commands.shell import BAD_INPUT, FAILED, Parser, Shell
@@ -25,8 +26,10 @@ _POLL_S = 0.05
 _STOP_NOTES = (
     "",
     "Stopping after this block, with a checkpoint. Ctrl+C again stops at once.",
-    "Stopping at once.",
+    "Stopping at once. Ctrl+C once more kills the trainer.",
+    "Killing the trainer.",
 )
+_KILL_AFTER = 4
 
 
 class Outcome(NamedTuple):
@@ -39,30 +42,47 @@ class Outcome(NamedTuple):
 
 def run(shell: Shell, argv: Sequence[str]) -> int:
     """``clew run EXERCISE …``: returns the exit status, see ``arguments``."""
-    request, card, spec = parse_run(argv, cards(), str(uuid.uuid4()))
+    known = cards(shell.places, exercises_folder(argv))
+    request, card, spec = parse_run(argv, known, str(uuid.uuid4()))
     folder = Path(request.out).expanduser().absolute() if request.out else shell.places.runs / spec.run
-    return run_spec(shell, spec, card, folder, request.json)
+    return run_spec(shell, spec, card, folder, request.json, request.exercises)
 
 
-def run_spec(shell: Shell, spec: RunSpec, card: ExerciseCard | None, folder: Path, as_json: bool) -> int:
+def run_spec(
+    shell: Shell,
+    spec: RunSpec,
+    card: ExerciseCard,
+    folder: Path,
+    as_json: bool = False,
+    exercises: str | None = None,
+) -> int:
     """Run ``spec`` in ``folder`` and tell of it; returns the exit status."""
+    own = _own_exercises(exercises)
     with temporary_file("spec.toml", to_toml(spec)) as path:
-        command = agent_command(interpreter(shell.places), "run", str(path), "--out", str(folder))
+        command = agent_command(interpreter(shell.places), "run", str(path), "--out", str(folder), "--quiet", *own)
         outcome = follow(shell, command, folder, card, title(spec, card), as_json)
     return conclude(shell, outcome, folder, card, as_json)
+
+
+def _own_exercises(folder: str | None) -> tuple[str, ...]:
+    return ("--exercises", str(Path(folder).expanduser().absolute())) if folder else ()
 
 
 def resume(shell: Shell, argv: Sequence[str]) -> int:
     """``clew resume RUN``: a new attempt from the last checkpoint."""
     parser = Parser("clew resume", "Go on with an ended run from its last checkpoint, as a new attempt.")
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_argument(
+        "--exercises", metavar="DIR", help="the folder of your own exercises, if the run is one of them"
+    )
     parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
     options = parser.parse_args(list(argv))
     folder = find_run(shell.places, options.run)
-    path = RunFolder(folder).spec
-    spec = read_spec(path)
-    card = next((card for card in cards().exercises if card.id == spec.exercise), None)
-    command = agent_command(interpreter(shell.places), "run", str(path), "--resume", str(folder))
+    spec = read_spec(RunFolder(folder).spec)
+    known = cards(shell.places, options.exercises).exercises
+    card = next((card for card in known if card.id == spec.exercise), None)
+    words = ("run", "--resume", str(folder), "--quiet", *_own_exercises(options.exercises))
+    command = agent_command(interpreter(shell.places), *words)
     outcome = follow(shell, command, folder, card, title(spec, card), options.json)
     return conclude(shell, outcome, folder, card, options.json)
 
@@ -92,7 +112,7 @@ def follow(
                 while asked < stops():
                     asked += 1
                     _pass_on(agent, asked)
-                display.show(follower.history, _STOP_NOTES[min(asked, 2)], last=code is not None)
+                display.show(follower.history, _STOP_NOTES[min(asked, 3)], last=code is not None)
             refused = code == BAD_INPUT
             return Outcome(follower.history, code, agent.output())
     finally:
@@ -100,8 +120,8 @@ def follow(
 
 
 def _pass_on(agent: AgentProgram, asked: int) -> None:
-    """The first two requests are the agent's own business, the third is for one that does not answer."""
-    if asked <= 2:
+    """The first three requests are the agent's own business, the fourth is for one that does not answer."""
+    if asked < _KILL_AFTER:
         agent.ask_to_stop()
     else:
         agent.kill()
@@ -111,7 +131,7 @@ def conclude(shell: Shell, outcome: Outcome, folder: Path, card: ExerciseCard | 
     """Say how the run ended. Raises ``ProblemError`` when the agent refused it or ended without a word."""
     history = outcome.history
     if outcome.exit_code == BAD_INPUT:
-        raise problem("cli.refused", without_prefix(outcome.output))
+        raise problem("cli.refused", refusal(outcome.output))
     if not history.fold.done:
         last = outcome.output.splitlines()[-1:] or ["It printed nothing."]
         text = f"The agent ended with status {outcome.exit_code} before the run did. Its last words: {last[0]}"
@@ -124,7 +144,8 @@ def conclude(shell: Shell, outcome: Outcome, folder: Path, card: ExerciseCard | 
     return exit_status(history.fold.state) if history.fold.done else FAILED
 
 
-def without_prefix(output: str) -> str:
-    """The agent's refusal without its own name in front."""
+def refusal(output: str) -> str:
+    """What the agent printed, without its own name in front, and with flags where it speaks of lines in a spec."""
     first, _, rest = output.partition(": ")
-    return rest if first.startswith("clew-agent") else output or "The agent refused the run and gave no reason."
+    words = rest if first.startswith("clew-agent") else output
+    return re.sub(r'\b(\w+) = "([^"]*)"', r"--\1 \2", words) or "The agent refused the run and gave no reason."

@@ -12,17 +12,16 @@ from pathlib import Path
 
 from clew_gui.commands.agent import cards
 from clew_gui.commands.arguments import parse_run
-from clew_gui.commands.catalogue import find_card
 from clew_gui.commands.display import has_display
 from clew_gui.commands.run import run_spec
 from clew_gui.commands.shell import BAD_INPUT, FAILED, Parser, Shell
 from clew_shared.cards import ExerciseCard
+from clew_shared.catalogue import find_card
 from clew_shared.problem import ProblemError, problem
 
 _DEFAULT = "softmax"
 _PICTURE_S = 120
 """Bound on painting one picture; it takes about two seconds."""
-_NO_DATA = "data.missing"
 
 
 def start(shell: Shell, argv: Sequence[str]) -> int:
@@ -35,7 +34,7 @@ def start(shell: Shell, argv: Sequence[str]) -> int:
     )
     parser.add_argument("--picture", metavar="PNG", help="where the picture goes when there is no display")
     options = parser.parse_args(list(argv))
-    card = find_card(cards(), options.exercise)
+    card = find_card(cards(shell.places).exercises, options.exercise)
     if has_display(os.environ, sys.platform):
         return _window(card)
     picture = Path(options.picture) if options.picture else shell.places.home / "pictures" / f"{card.id}.png"
@@ -73,8 +72,7 @@ def _run(shell: Shell, card: ExerciseCard) -> tuple[int, Path | None]:
     try:
         return _run_with(shell, card, ())
     except ProblemError as error:
-        missing = any(found.code == _NO_DATA for found in error.problems)
-        if not missing or "digits" not in card.datasets:
+        if "digits" not in card.datasets:
             raise
         shell.say(error.problems[0].text)
         shell.say("So the built-in digits are taken: 1,797 real handwritten digits of 8 × 8 pixels.")
@@ -82,9 +80,9 @@ def _run(shell: Shell, card: ExerciseCard) -> tuple[int, Path | None]:
 
 
 def _run_with(shell: Shell, card: ExerciseCard, words: Sequence[str]) -> tuple[int, Path | None]:
-    _, _, spec = parse_run([card.id, *words], cards(), str(uuid.uuid4()))
+    _, _, spec = parse_run([card.id, *words], cards(shell.places), str(uuid.uuid4()))
     folder = shell.places.runs / spec.run
-    status = run_spec(shell, spec, card, folder, as_json=False)
+    status = run_spec(shell, spec, card, folder)
     return status, folder if folder.is_dir() and status != BAD_INPUT else None
 
 
