@@ -34,7 +34,7 @@ _HEADER = struct.Struct("<4sII")
 _LENGTH = struct.Struct("<I")
 _CHUNK = 1 << 20
 _DECODER = msgspec.msgpack.Decoder(AnyEvent)
-_NAME = re.compile(r"journal\.(\d{4,})")
+_NAME = re.compile(r"journal\.(0\d{3}|[1-9]\d{3,17})", re.ASCII)
 
 
 class Record(NamedTuple):
@@ -67,8 +67,9 @@ def attempts(folder: Path) -> tuple[int, ...]:
     """The attempts whose journal files are in ``folder``, ascending; empty when there are none or no folder."""
     if not folder.is_dir():
         return ()
-    names = (_NAME.fullmatch(path.name) for path in folder.iterdir())
-    return tuple(sorted(int(match[1]) for match in names if match))
+    names = {path.name for path in folder.iterdir()}
+    numbers = (int(match[1]) for match in map(_NAME.fullmatch, names) if match)
+    return tuple(sorted(number for number in numbers if number and journal_path(folder, number).name in names))
 
 
 # --- Frames -----------------------------------------------------------------------------------------------------------

@@ -129,6 +129,11 @@ def test_tensorboard_reads_steps_of_any_length_and_huge_values(tmp_path: Path) -
     ]
 
 
+def test_tensorboard_reads_names_of_any_length_and_script(tmp_path: Path) -> None:
+    name = "Verlust/größe " + "x" * 20_000
+    assert list(scalars(export_tensorboard(history_of(2, name), tmp_path).parent)) == [name]
+
+
 def test_a_flipped_byte_is_noticed_by_tensorboard_so_the_checksums_are_real(tmp_path: Path) -> None:
     path = export_tensorboard(history_of(3), tmp_path)
     content = bytearray(path.read_bytes())

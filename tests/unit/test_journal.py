@@ -73,7 +73,9 @@ def test_an_attempt_is_never_written_twice(tmp_path: Path) -> None:
 
 
 def test_attempts_are_found_by_their_file_names(tmp_path: Path) -> None:
-    for name in ("journal.0002", "journal.0001", "journal.12345", "journal.txt", "journal.1", "spec.toml"):
+    for name in ("journal.0002", "journal.0001", "journal.12345"):
+        (tmp_path / name).touch()
+    for name in ("journal.txt", "journal.1", "journal.00003", "journal.0000", "journal.٠٠٠٤", "spec.toml"):
         (tmp_path / name).touch()
     assert attempts(tmp_path) == (1, 2, 12345)
     assert attempts(tmp_path / "absent") == ()
@@ -118,7 +120,20 @@ def test_an_event_that_is_too_large_is_refused_and_leaves_nothing(tmp_path: Path
 
 
 def test_the_byte_layer_and_all_that_the_supervisor_needs_import_no_numpy() -> None:
-    names = "cards events journal lifecycle messages params places problem runfolder spec states verify".split()
+    names = [
+        "cards",
+        "events",
+        "journal",
+        "lifecycle",
+        "messages",
+        "params",
+        "places",
+        "problem",
+        "runfolder",
+        "spec",
+        "states",
+        "verify",
+    ]
     lines = [*(f"import clew_shared.{name}" for name in names), "import sys; print('numpy' in sys.modules)"]
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True, timeout=60

@@ -270,6 +270,33 @@ def test_a_folder_without_journal_is_a_finding_and_no_folder_a_refusal(tmp_path:
         verify_run(tmp_path / "absent")
 
 
+def test_the_spec_is_covered_before_the_run_has_ended(tmp_path: Path) -> None:
+    folder = begin_run(tmp_path / "run")
+    with JournalWriter.create(folder.journal(1)) as writer:
+        writer.append(describe(folder))
+    folder.spec.unlink()
+    assert "spec.toml: is missing" in found(folder)
+    folder.spec.mkdir()
+    assert "spec.toml: cannot be read: Is a directory" in found(folder)
+
+
+def test_a_recorded_name_that_no_file_system_takes_is_a_finding(tmp_path: Path) -> None:
+    name = "n" * 300
+    record = FileRecord(path=name, size=0, sha256="0" * 64)
+    folder = small_run(tmp_path / "run", extra=[Files(files=(record,))])
+    assert [finding.file for finding in verify_run(folder.path).findings] == [name]
+
+
+def test_a_file_named_like_a_far_attempt_makes_few_findings(tmp_path: Path) -> None:
+    folder = small_run(tmp_path / "run")
+    folder.journal(10**15).write_bytes(b"")
+    assert "journal.0002: is missing" in found(folder)
+    assert len(found(folder)) < 30
+    folder.journal(10**15).unlink()
+    (folder.path / "journal.00001").write_bytes(b"")
+    assert found(folder) == ["journal.00001: is not recorded in the run's journal"]
+
+
 # --- Several attempts -------------------------------------------------------------------------------------------------
 
 
