@@ -94,11 +94,11 @@ def _metavar(spec: ParamSpec) -> str:
 def about(spec: ParamSpec) -> str:
     """What a hyperparameter is, which values it takes, and its default; for the help and the catalogue."""
     limits = [
-        f"{sign} {limit:g}"
+        f"{sign} {limit:,.12g}"
         for sign, limit in ((">", spec.gt), ("≥", spec.ge), ("<", spec.lt), ("≤", spec.le))
         if limit is not None
     ]
-    parts = [spec.label.lower() if spec.label[1:2].islower() else spec.label]
+    parts = [(spec.help or spec.label).rstrip(".")]
     if spec.choices:
         parts.append("one of " + ", ".join(choice.value for choice in spec.choices))
     if limits:

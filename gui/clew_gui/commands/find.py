@@ -42,7 +42,7 @@ def began(folder: Path) -> float:
 def find_run(places: Places, word: str) -> Path:
     """The folder of the run that ``word`` names. Raises ``ProblemError`` when there is none, or more than one."""
     path = Path(word).expanduser()
-    if path.is_dir() and attempts(path):
+    if word and path.is_dir() and attempts(path):
         return path.absolute()
     runs = kept_runs(places)
     if word == "last" and runs:
@@ -55,7 +55,7 @@ def find_run(places: Places, word: str) -> Path:
     if found:
         text = f"{len(found)} runs begin with {word!r}: {', '.join(folder.name for folder in found[:5])}."
         raise problem("cli.run", text, "Give more of the id.", word)
-    if path.is_dir():
+    if word and path.is_dir():
         raise problem("cli.run", f"The folder {word} holds no run: it has no journal.0001.", where=word)
     hint = "`clew runs` lists them." if runs else f"No runs are kept in {places.runs} yet; begin with: clew run softmax"
     raise problem("cli.run", f"There is no run {word!r}.", hint, word)

@@ -159,7 +159,8 @@ def picture(history: History, card: ExerciseCard | None, title: str, width: int,
     head = Text.assemble((state, f"bold {_STYLES.get(fold.state, 'blue')}"), "  ", progress_line(history))
     if fold.reason:
         head.append(f"  {fold.reason}", style="dim")
-    bar = ProgressBar(total=max(fold.steps, 1), completed=min(fold.step, max(fold.steps, 1)), width=width)
+    bar = Table.grid()  # a bar alone ends no line
+    bar.add_row(ProgressBar(total=max(fold.steps, 1), completed=min(fold.step, max(fold.steps, 1)), width=width))
     parts: list[RenderableType] = [Text(title, style="bold"), head, bar, curves(history, card, width)]
     parts.append(Text(values_line(history, card)))
     parts += [Text(_nonfinite(name, step), style="red") for name, step in sorted(history.first_nonfinite.items())]

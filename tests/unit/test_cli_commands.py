@@ -1,0 +1,267 @@
+"""Commands in this process: help, runs, show, verify, export, catalogue, and how refusals are told."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from clew_gui.cli import COMMANDS, main
+from clew_gui.commands import look
+from clew_gui.commands.find import find_run, kept_runs
+from clew_shared import __version__
+from clew_shared.journal import JournalWriter
+from clew_shared.lifecycle import RunState
+from clew_shared.places import find_places
+from clew_shared.problem import ProblemError
+from tests.unit.runs import METRICS, begin_run, describe, end_run, small_run
+
+IDS = ("aa11-first", "aa22-second", "bb33-third")
+
+
+@pytest.fixture
+def kept(home: Path) -> list[Path]:
+    """Three kept runs, begun in the order of their names but written in another."""
+    folders = [home / "runs" / name for name in IDS]
+    for number in (2, 0, 1):
+        folder = begin_run(folders[number])
+        with JournalWriter.create(folder.journal(1)) as writer:
+            writer.append(describe(folder, time=1_700_000_000.0 + number))
+            end_run(folder, writer, RunState.STOPPED)
+    return folders
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """The message of a refused command: exit status 2, nothing on standard output, no traceback."""
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    return err
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(words) == 0
+    return capsys.readouterr().out
+
+
+def test_the_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys)
+    assert text == said(capsys, "--help") == said(capsys, "help")
+    for command in COMMANDS:
+        assert re.search(rf"^  {command.name} +{re.escape(command.about)}$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", [command.name for command in COMMANDS])
+def test_every_command_has_a_help_of_its_own(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, command, "--help")
+    assert text.startswith(f"usage: clew {command}")
+    assert text == said(capsys, "help", command)
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, "--version") == f"clew {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["rnu"], "clew rnu: There is no command 'rnu'. Did you mean run?\n"),
+        (["frobnicate"], "clew frobnicate: There is no command 'frobnicate'. See: clew --help\n"),
+        (["show"], "clew show: The following arguments are required: RUN. See: clew show --help\n"),
+        (["runs", "--jsno"], "clew runs: Unrecognized arguments: --jsno. See: clew runs --help\n"),
+        (["catalogue", "sofmax"], "clew catalogue: There is no exercise 'sofmax'. Did you mean softmax?\n"),
+        (["start", "--exercise", "cn"], "clew start: There is no exercise 'cn'. Did you mean cnn?\n"),
+    ],
+)
+def test_a_command_that_is_not_understood_is_refused_in_one_sentence(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refused(capsys, *words) == message
+
+
+def test_several_problems_are_one_message_and_one_json_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "softmax", "--learning-rate", "0", "--seed", "x", "--json"]) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith("clew run: 2 things are wrong, and nothing was started.\n  - Learning rate")
+    problems = json.loads(out)["problems"]
+    assert [problem["where"] for problem in problems] == ["learning_rate", "seed"]
+
+
+def test_an_unexpected_error_is_one_sentence_and_its_traceback_is_kept(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(places: object) -> None:
+        raise ZeroDivisionError(f"nothing to divide in {places}"[:18])
+
+    monkeypatch.setattr(look, "kept_runs", fail)
+    assert main(["runs"]) == 1
+    out, err = capsys.readouterr()
+    log = home / "log" / "command.log"
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("clew runs: an unexpected error, ZeroDivisionError: nothing to divide. Please report it")
+    assert str(log) in err
+    assert "Traceback" in log.read_text()
+
+
+def test_ctrl_c_ends_a_command_without_a_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(places: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(look, "kept_runs", interrupt)
+    assert main(["runs"]) == 130
+    assert capsys.readouterr().err == ""
+
+
+# --- Which run is meant -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "index"), [("1", 0), ("3", 2), ("last", 2), ("aa2", 1), ("aa11-first", 0), ("bb33-third", 2)]
+)
+def test_a_run_is_found_by_number_id_beginning_or_last(word: str, index: int, kept: list[Path]) -> None:
+    assert find_run(find_places(), word) == kept[index]
+
+
+def test_a_run_is_found_by_its_folder_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = small_run(tmp_path / "elsewhere" / "mine").path
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert find_run(find_places(), "mine") == find_run(find_places(), str(folder)) == folder
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("aa", "2 runs begin with 'aa': aa11-first, aa22-second. Give more of the id."),
+        ("0", "There is no run '0'. `clew runs` lists them."),
+        ("4", "There is no run '4'. `clew runs` lists them."),
+        ("99999999999999999999", "There is no run '99999999999999999999'. `clew runs` lists them."),
+        ("", "There is no run ''. `clew runs` lists them."),
+        ("zz", "There is no run 'zz'. `clew runs` lists them."),
+    ],
+)
+def test_a_run_that_is_not_there_or_not_one_is_refused(word: str, message: str, kept: list[Path]) -> None:
+    with pytest.raises(ProblemError) as caught:
+        find_run(find_places(), word)
+    assert str(caught.value) == message
+
+
+def test_without_any_run_the_refusal_says_how_to_begin(home: Path, tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match="begin with: clew run softmax"):
+        find_run(find_places(), "last")
+    with pytest.raises(ProblemError, match=r"holds no run: it has no journal\.0001"):
+        find_run(find_places(), str(tmp_path))
+
+
+def test_a_damaged_first_frame_does_not_hide_a_run(kept: list[Path]) -> None:
+    journal = kept[1] / "journal.0001"
+    journal.write_bytes(b"\0" * 40 + journal.read_bytes()[40:])
+    assert {run.folder for run in kept_runs(find_places())} == set(kept)
+
+
+# --- Looking ----------------------------------------------------------------------------------------------------------
+
+
+def test_runs_lists_the_oldest_first(kept: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    lines = said(capsys, "runs").splitlines()
+    assert [line.split()[:4] for line in lines[1:]] == [
+        [str(number), name[:8], "softmax", "Stopped"] for number, name in enumerate(IDS, 1)
+    ]
+
+
+def test_runs_as_json_is_one_line(kept: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = said(capsys, "runs", "--json").splitlines()
+    assert [(run["number"], run["run_dir"]) for run in json.loads(line)] == [
+        (number, str(folder)) for number, folder in enumerate(kept, 1)
+    ]
+
+
+def test_an_unreadable_run_does_not_hide_the_others(kept: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    (kept[0] / "spec.toml").write_bytes(b"\xff")
+    assert len(said(capsys, "runs").splitlines()) == 4
+
+
+def test_show_tells_state_values_settings_and_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = small_run(tmp_path / "run").path
+    text = said(capsys, "show", str(folder))
+    for words in ("Finished: 4 steps in 4.0 s at 2 steps/s", "test accuracy 90.00 %", "learning_rate", str(folder)):
+        assert words in text
+    assert any(0x2800 < ord(char) < 0x2900 for char in text), "the curve"
+
+
+def test_show_as_json_is_the_summary_with_spec_and_goals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = small_run(tmp_path / "run").path
+    (line,) = said(capsys, "show", str(folder), "--json").splitlines()
+    found = json.loads(line)
+    assert (found["state"], found["steps"], found["metrics"]["test_accuracy"]) == ("FINISHED", 4, 0.9)
+    assert found["metrics"]["loss"] is None, "the last loss is not a number, which JSON cannot hold"
+    assert found["params"] == {"learning_rate": 0.5}
+    assert found["goals"], "softmax has goals"
+    assert not any(found["goals"].values())
+
+
+# --- Keeping ----------------------------------------------------------------------------------------------------------
+
+
+def test_verify_names_file_and_offset_of_a_flipped_byte(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = small_run(tmp_path / "run").path
+    assert "is as it was written" in said(capsys, "verify", str(folder))
+    damaged = folder / "artifacts" / "picture.bin"
+    damaged.write_bytes(b"\x00\x01\x03")
+    assert main(["verify", str(folder)]) == 1
+    assert capsys.readouterr().out.startswith("artifacts/picture.bin, offset 0: bytes 0–2: changed")
+    assert main(["verify", str(folder), "--json"]) == 1
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert (finding["file"], finding["offset"]) == ("artifacts/picture.bin", 0)
+
+
+def test_export_writes_every_point_in_each_form_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, out = small_run(tmp_path / "run").path, tmp_path / "out"
+    text = said(capsys, "export", str(folder), "--csv", str(out), "--jsonl", str(out), "--tensorboard", str(out))
+    paths = [Path(line) for line in text.splitlines()]
+    assert [path.is_file() for path in paths] == [True, True, True]
+    with paths[0].open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["run", "step", "metric", "value", "wall_time"]
+    assert len(rows) == 1 + 4 + 4 + 1, "four losses, four weights, one evaluation"
+    assert {row[2] for row in rows[1:]} == {metric.name for metric in METRICS}
+
+
+def test_export_names_everything_wrong_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("mine")
+    err = refused(capsys, "export", "nothing", "--csv", str(tmp_path / "file"))
+    assert "2 things are wrong" in err
+    assert f"{tmp_path / 'file'} is a file, not a folder." in err
+    assert "There is no run 'nothing'" in err
+    assert "In which form?" in refused(capsys, "export", "last")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+# --- The catalogue ----------------------------------------------------------------------------------------------------
+
+
+def test_the_catalogue_lists_the_exercises(capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, "catalogue")
+    assert [name for name in ("linear-regression", "softmax", "cnn") if f"  {name} " in text] == [
+        "linear-regression",
+        "softmax",
+        "cnn",
+    ]
+
+
+def test_the_catalogue_shows_one_exercise_with_its_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, "catalogue", "softmax")
+    for words in ("--preset tiny", "--learning-rate", "mnist", "digits", "learning_rate 0.5"):
+        assert words in text
+
+
+def test_the_catalogue_as_json_holds_the_cards(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(said(capsys, "catalogue", "--json"))
+    cards = {card["id"]: card for card in found["exercises"]}
+    assert {"id", "presets", "strategies", "params"} <= set(cards["cnn"])
+    assert json.loads(said(capsys, "catalogue", "cnn", "--json")) == cards["cnn"]
