@@ -95,7 +95,7 @@ def test_an_unexpected_error_is_one_sentence_and_its_traceback_is_kept(
     home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(places: object) -> None:
-        raise ZeroDivisionError(f"nothing to divide in {places}"[:18])
+        raise ZeroDivisionError("nothing to divide")
 
     monkeypatch.setattr(look, "kept_runs", fail)
     assert main(["runs"]) == 1

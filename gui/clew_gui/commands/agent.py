@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
 
+from clew_gui.session import local_agent
 from clew_shared.cards import Catalogue
 from clew_shared.catalogue import decode, load_builtin
 from clew_shared.places import Places
@@ -18,15 +17,6 @@ _CATALOGUE_S = 300
 """Bound on importing all exercise files in children; TensorFlow takes seconds, on a cold network disk half a minute."""
 
 
-def interpreter(places: Places) -> str:
-    """The Python that runs the agent on this computer. Raises ``ProblemError`` when none has TensorFlow."""
-    del places
-    if find_spec("tensorflow") is None:
-        hint = "Install it with: pip install 'clew[cpu]'."
-        raise problem("agent.tensorflow", "This Python has no TensorFlow, and training needs it.", hint)
-    return sys.executable
-
-
 def cards(places: Places, exercises: str | None = None) -> Catalogue:
     """The exercises of this version, and those in the folder ``exercises``, which the agent imports."""
     if exercises is None:
@@ -34,7 +24,7 @@ def cards(places: Places, exercises: str | None = None) -> Catalogue:
     folder = Path(exercises).expanduser().absolute()
     if not folder.is_dir():
         raise problem("cli.exercises", f"There is no folder {exercises}.", "Check --exercises.", "exercises")
-    command = agent_command(interpreter(places), "catalogue", "--json", "--exercises", str(folder))
+    command = agent_command(places, "catalogue", "--json", "--exercises", str(folder))
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_CATALOGUE_S, check=False
@@ -45,6 +35,9 @@ def cards(places: Places, exercises: str | None = None) -> Catalogue:
         raise problem("cli.exercises", text, "Try: clew-agent catalogue --exercises", str(folder)) from None
 
 
-def agent_command(python: str, *words: str) -> list[str]:
-    """The command line of the agent under ``python``. ``-P``: no file in the current folder stands in for a module."""
-    return [python, "-P", "-m", "clew_agent", *words]
+def agent_command(places: Places, *words: str) -> list[str]:
+    """The command line of the agent, under the Python that the window uses as well.
+
+    Raises ``ProblemError`` when no Python with TensorFlow is known.
+    """
+    return [*local_agent.agent_command(places)[:-1], *words]  # without its last word, "serve"

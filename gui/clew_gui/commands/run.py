@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from clew_gui.commands.agent import agent_command, cards, interpreter
+from clew_gui.commands.agent import agent_command, cards
 from clew_gui.commands.arguments import exercises_folder, parse_run
 from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.commands.follow import Follower
@@ -59,7 +59,7 @@ def run_spec(
     """Run ``spec`` in ``folder`` and tell of it; returns the exit status."""
     own = _own_exercises(exercises)
     with temporary_file("spec.toml", to_toml(spec)) as path:
-        command = agent_command(interpreter(shell.places), "run", str(path), "--out", str(folder), "--quiet", *own)
+        command = agent_command(shell.places, "run", str(path), "--out", str(folder), "--quiet", *own)
         outcome = follow(shell, command, folder, card, title(spec, card), as_json)
     return conclude(shell, outcome, folder, card, as_json)
 
@@ -82,7 +82,7 @@ def resume(shell: Shell, argv: Sequence[str]) -> int:
     known = cards(shell.places, options.exercises).exercises
     card = next((card for card in known if card.id == spec.exercise), None)
     words = ("run", "--resume", str(folder), "--quiet", *_own_exercises(options.exercises))
-    command = agent_command(interpreter(shell.places), *words)
+    command = agent_command(shell.places, *words)
     outcome = follow(shell, command, folder, card, title(spec, card), options.json)
     return conclude(shell, outcome, folder, card, options.json)
 
