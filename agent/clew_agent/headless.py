@@ -8,6 +8,7 @@ import sys
 import tomllib
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -56,6 +57,7 @@ def run(argv: Sequence[str]) -> int:
     show.close()
     code = exit_code_for(fold)
     if code == BAD_INPUT:
+        folder.path.mkdir(exist_ok=True)  # an empty folder that the user had made stays
         _remove_empty(made)
     elif options.json:
         print(msgspec.json.encode(summary(read_run(folder.path), folder.path)).decode(), flush=True)
@@ -157,7 +159,8 @@ def _make_folder(prepared: Prepared) -> list[Path]:
             path.mkdir(parents=True, exist_ok=True)
             prepared.folder.spec.write_text(prepared.spec, encoding="utf-8")
         except OSError as error:
-            prepared.folder.spec.unlink(missing_ok=True)
+            with suppress(OSError):
+                prepared.folder.spec.unlink()
             _remove_empty(made)
             text = f"The run folder {path} cannot be made: {error.strerror}."
             raise problem("run.folder", text, "Name another with --out.", str(path)) from None

@@ -1,0 +1,179 @@
+"""A run that was stopped or killed goes on to the same bits as one that never was."""
+
+from __future__ import annotations
+
+import random
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clew_shared.events import Attempt, Checkpoint
+from clew_shared.history import read_run
+from clew_shared.lifecycle import RunState
+from clew_shared.verify import verify_run
+from tests.integration.agent_runs import (
+    agent,
+    end,
+    events,
+    json_line,
+    last_checkpoint,
+    listing,
+    running,
+    states,
+    trained,
+    trainer_of,
+    wait_for,
+    write_spec,
+)
+
+PARAMS: dict[str, Any] = {
+    "optimizer": "adam",
+    "learning_rate": 0.01,
+    "schedule": "cosine",
+    "order": "shuffle",
+    "batch_size": 64,
+    "steps": 6000,
+    "evaluate_every": 1000,
+}
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder of 6000 steps in one go."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLEW_HOME", str(folder / "home"))
+        done = agent("run", write_spec(folder, "softmax", data="digits", params=PARAMS), "--out", folder / "run")
+    assert done.returncode == 0, done.stderr
+    return folder / "run"
+
+
+def assert_same_run(one: Path, other: Path) -> None:
+    """Every weight and slot to the bit, every step's metrics, and every evaluation."""
+    assert last_checkpoint(one)["state.data-00000-of-00001"] == last_checkpoint(other)["state.data-00000-of-00001"]
+    first, second = read_run(one), read_run(other)
+    for name in ("loss", "accuracy", "test_accuracy", "validation_loss"):
+        np.testing.assert_array_equal(first.column(name).steps, second.column(name).steps)
+        np.testing.assert_array_equal(first.column(name).values, second.column(name).values)
+
+
+def test_stopped_at_a_random_step_and_resumed(tmp_path: Path, uninterrupted: Path) -> None:
+    folder = tmp_path / "run"
+    spec = write_spec(tmp_path, "softmax", data="digits", params=PARAMS)
+    with running("run", spec, "--out", folder) as process:
+        wait_for(folder, trained(random.randrange(1, 3000)))
+        process.send_signal(signal.SIGTERM)
+        assert end(process)[0] == 130
+    stopped_at = read_run(folder).fold.step
+    assert 0 < stopped_at < 6000
+    assert verify_run(folder).findings == ()
+
+    done = agent("run", spec, "--resume", folder, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json_line(done.stdout)["steps"] == 6000
+    first = events(folder, 2)[0]
+    assert isinstance(first, Attempt)
+    assert (first.attempt, first.resumes, first.start_step) == (2, 1, stopped_at)
+    assert first.checkpoint == f"checkpoints/{stopped_at:08d}"
+    assert first.earlier_size == (folder / "journal.0001").stat().st_size
+    assert verify_run(folder).findings == ()
+    assert_same_run(folder, uninterrupted)
+
+
+def test_killed_and_resumed_from_its_last_checkpoint(tmp_path: Path, uninterrupted: Path) -> None:
+    folder = tmp_path / "run"
+    spec = write_spec(tmp_path, "softmax", data="digits", params=PARAMS | {"checkpoint_every": 700})
+    with running("run", spec, "--out", folder) as process:
+        trainer_of(wait_for(folder, trained(1500))).kill()
+        assert end(process)[0] == 1
+    killed_at = read_run(folder).fold.step
+
+    done = agent("run", "--resume", folder, "--json")
+    assert done.returncode == 0, done.stderr
+    first = events(folder, 2)[0]
+    assert isinstance(first, Attempt)
+    assert first.start_step % 700 == 0
+    assert 1400 <= first.start_step <= killed_at
+    assert verify_run(folder).findings == ()
+    assert_same_run(folder, uninterrupted)
+
+
+def test_killed_before_any_checkpoint_begins_again_and_says_so(tmp_path: Path, uninterrupted: Path) -> None:
+    folder = tmp_path / "run"
+    spec = write_spec(tmp_path, "softmax", data="digits", params=PARAMS)
+    with running("run", spec, "--out", folder) as process:
+        trainer_of(wait_for(folder, lambda found: RunState.PREPARING in states(found))).kill()
+        assert end(process)[0] == 1
+    done = agent("run", "--resume", folder)
+    assert done.returncode == 0, done.stderr
+    assert any("begins again at step 0" in log.text for log in read_run(folder).logs)
+    assert verify_run(folder).findings == ()
+    assert_same_run(folder, uninterrupted)
+
+
+def test_a_checkpoint_that_has_changed_is_not_used(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    params = PARAMS | {"checkpoint_every": 100, "steps": 2_000_000}
+    with running("run", write_spec(tmp_path, "softmax", data="digits", params=params), "--out", folder) as process:
+        wait_for(folder, lambda found: sum(isinstance(event, Checkpoint) for event in found) >= 3)
+        process.send_signal(signal.SIGTERM)
+        end(process)
+    saved = [event for event in events(folder) if isinstance(event, Checkpoint)]
+    damaged = folder / saved[-1].files[0].path
+    data = bytearray(damaged.read_bytes())
+    data[len(data) // 2] ^= 1
+    damaged.write_bytes(data)
+    with running("run", "--resume", folder) as process:
+        found = wait_for(folder, trained(1), attempt=2)
+        process.send_signal(signal.SIGTERM)
+        end(process)
+    first = found[0]
+    assert isinstance(first, Attempt)
+    assert first.start_step == saved[-2].step
+    assert any(saved[-1].folder in log.text and log.level == "warning" for log in read_run(folder).logs)
+
+
+def test_what_cannot_be_resumed_is_refused_and_left_as_it_was(tmp_path: Path, uninterrupted: Path) -> None:
+    before = listing(uninterrupted)
+    finished = agent("run", "--resume", uninterrupted)
+    assert finished.returncode == 2
+    assert "has finished" in finished.stderr
+    assert listing(uninterrupted) == before
+    nothing = agent("run", "--resume", tmp_path)
+    assert nothing.returncode == 2
+    assert "no run folder" in nothing.stderr
+
+
+def test_a_resume_that_is_refused_late_takes_its_journal_back(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    data = tmp_path / "mine.npz"
+    images = {"x": np.zeros((60, 28, 28), np.uint8), "y": np.zeros(60, np.uint8)}
+    np.savez(data, x_train=images["x"], y_train=images["y"], x_test=images["x"], y_test=images["y"])
+    spec = write_spec(tmp_path, "softmax", data=str(data), params=PARAMS | {"steps": 5_000_000, "batch_size": 10})
+    with running("run", spec, "--out", folder) as process:
+        wait_for(folder, trained(10))
+        process.send_signal(signal.SIGTERM)
+        end(process)
+    data.write_bytes(b"junk")
+    before = listing(folder)
+    done = agent("run", "--resume", folder)
+    assert done.returncode == 2
+    assert "mine.npz" in done.stderr
+    assert listing(folder) == before
+    assert verify_run(folder).findings == ()
+
+
+def test_a_run_that_still_goes_on_is_not_resumed(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    spec = write_spec(tmp_path, "softmax", data="digits", params=PARAMS | {"steps": 5_000_000})
+    with running("run", spec, "--out", folder) as process:
+        wait_for(folder, trained(1))
+        done = agent("run", "--resume", folder)
+        assert done.returncode == 2
+        assert "still going on" in done.stderr
+        process.send_signal(signal.SIGTERM)
+        end(process)
+    assert listing(folder).count("journal.0002") == 0
