@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from clew_agent import posix
+from clew_shared.channel import KEY_SUFFIX
 from clew_shared.messages import AgentAddress
 from clew_shared.places import Places
 from clew_shared.private import make_private, write_private
@@ -35,6 +36,12 @@ def allow_folder(places: Places, agent: str) -> Path:
     """The folder in which a key file lets a viewer in; owner-only."""
     make_private(places.agents)
     return make_private(places.agents / f"{agent}.allow")
+
+
+def clear_keys(folder: Path) -> None:
+    """Remove the keys of viewers of an earlier agent: each viewer writes its key again before it connects."""
+    for path in folder.glob(f"*{KEY_SUFFIX}"):
+        path.unlink(missing_ok=True)
 
 
 def read_address(path: Path) -> AgentAddress | None:

@@ -16,7 +16,7 @@ from clew_agent.spec_check import check_spec, combine
 from clew_agent.tracked_run import TrackedRun
 from clew_agent.waiting import Caller
 from clew_shared.cards import Catalogue
-from clew_shared.lifecycle import TERMINAL, RunState
+from clew_shared.lifecycle import RunState
 from clew_shared.messages import AnyReply, Done, Pause, Reply, RunStatus, SetLive, Stop, Unpause
 from clew_shared.private import make_private, write_private
 from clew_shared.problem import ProblemError, problem
@@ -126,8 +126,8 @@ class RunDesk:
 
     def _status(self, tracked: TrackedRun) -> RunStatus:
         has_slot = tracked.run in self._queue.running()
-        terminal = tracked.fold.state in TERMINAL or not tracked.attempt
-        return tracked.status(self._queue.position(tracked.run), has_slot and terminal and not tracked.live)
+        starting = has_slot and tracked.attempt < tracked.wanted and not tracked.problem_text
+        return tracked.status(self._queue.position(tracked.run), starting)
 
     def _enqueue(self, tracked: TrackedRun, attempt: int) -> None:
         tracked.problem_text, tracked.cancelled = "", False

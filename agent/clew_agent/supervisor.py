@@ -23,7 +23,16 @@ from clew_agent.control_client import ControlClient
 from clew_agent.exits import BAD_INPUT
 from clew_agent.host import Lock, devices
 from clew_agent.launcher import GUARD, Launcher
-from clew_agent.rendezvous import address_path, agent_id, allow_folder, lock_path, publish, read_address, withdraw
+from clew_agent.rendezvous import (
+    address_path,
+    agent_id,
+    allow_folder,
+    clear_keys,
+    lock_path,
+    publish,
+    read_address,
+    withdraw,
+)
 from clew_agent.run_desk import RunDesk
 from clew_agent.security import GuardedRouter
 from clew_agent.waiting import Caller, LongPolls, Waiting
@@ -293,7 +302,9 @@ def serve(places: Places, options: Options | None = None) -> int:
 
 def _serve_locked(places: Places, agent: str, options: Options) -> None:
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    router = GuardedRouter(context, allow_folder(places, agent))
+    folder = allow_folder(places, agent)
+    clear_keys(folder)
+    router = GuardedRouter(context, folder)
     control = ControlClient(context, places, f"supervisor-{agent}", router.watch, router.unwatch)
     launcher = Launcher(places.home, options.guard, options.exercises)
     catalogue = CatalogueSource(options.exercises, options.catalogue)

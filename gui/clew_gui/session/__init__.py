@@ -1,3 +1,9 @@
 """Links to agents, the journal mirror, job records and the run model. No Qt."""
 
 from __future__ import annotations
+
+from clew_gui.session.run_model import RunModel
+from clew_gui.session.session import Changes, Session
+from clew_gui.session.states import LinkState, LinkStatus
+
+__all__ = ["Changes", "LinkState", "LinkStatus", "RunModel", "Session"]

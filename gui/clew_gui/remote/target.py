@@ -1,0 +1,102 @@
+"""Where runs go. A target finds, starts and admits to an agent; today there is one: this computer."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from clew_gui.session.local_agent import agent_command, find_agent, is_alive, last_lines, start_agent
+from clew_shared.channel import allow
+from clew_shared.messages import AgentAddress
+from clew_shared.places import Places
+from clew_shared.problem import ProblemError, problem
+from clew_shared.runfolder import RunFolder
+from clew_shared.spec import RunSpec, read_spec
+
+
+class Target(Protocol):
+    """All calls return soon; they are made from the link's thread."""
+
+    name: str
+    """In words, such as "This computer"."""
+
+    def find(self) -> AgentAddress | None:
+        """Where its agent listens; None when none serves."""
+
+    def start(self) -> None:
+        """Begin to start an agent; ``find`` will find it later. Raises ``ProblemError`` when that is in vain."""
+
+    def check_start(self) -> None:
+        """Raise ``ProblemError`` when the agent that was started has ended."""
+
+    def is_alive(self, address: AgentAddress) -> bool:
+        """Whether that agent still runs, as far as it can be told from here."""
+
+    def admit(self, address: AgentAddress, name: str, public_key: str) -> None:
+        """Put the viewer's key on the agent's allow-list. Raises ``OSError`` or ``ProblemError``."""
+
+    def read_spec(self, run: str) -> RunSpec | None:
+        """The spec of a run that somebody else started there."""
+
+    def close(self) -> None:
+        """Let go; agent and runs stay."""
+
+
+class LocalTarget:
+    """This computer: the agent is a program of its own that outlives the window. ``command`` replaces it in tests."""
+
+    name = "This computer"
+
+    def __init__(self, places: Places, command: Sequence[str] | None = None) -> None:
+        self._places = places
+        self._command = command
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def find(self) -> AgentAddress | None:
+        """The agent of this home on this computer."""
+        self._reap()
+        return find_agent(self._places)
+
+    def start(self) -> None:
+        """Start one, unless one that was started is still coming up."""
+        self._reap()
+        if self._process is None:
+            command = list(self._command) if self._command is not None else agent_command(self._places)
+            self._process = start_agent(self._places, command)
+
+    def check_start(self) -> None:
+        """Say how the agent ended when it did; status 0 is one that found another serving already."""
+        code = self._process.poll() if self._process is not None else 0
+        if code:
+            self._process = None
+            text = f"This computer's agent ended with exit code {code}:\n{last_lines(self._places)}"
+            raise problem("agent.ended", text, f"Its log is in {self._places.agents}.")
+
+    def is_alive(self, address: AgentAddress) -> bool:
+        """Whether its process runs."""
+        self._reap()
+        return is_alive(address)
+
+    def admit(self, address: AgentAddress, name: str, public_key: str) -> None:
+        """Write the key into the folder that the address names."""
+        allow(Path(address.allow_list), name, public_key)
+
+    def read_spec(self, run: str) -> RunSpec | None:
+        """From the run's own folder."""
+        try:
+            return read_spec(RunFolder(self._places.runs / run).spec)
+        except ProblemError:
+            return None
+
+    def close(self) -> None:
+        """Leave the agent to itself."""
+        self._reap()
+        if self._process is not None:
+            self._process.returncode = 0  # it outlives this program on purpose; no ResourceWarning for it
+            self._process = None
+
+    def _reap(self) -> None:
+        if self._process is not None and self._process.poll() == 0:
+            self._process = None

@@ -1,0 +1,232 @@
+"""Which bytes of which journals are still to come, and what becomes of those that came. For the link's thread only."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+from clew_gui.session.inbox import Batch, Found, Inbox, Restarted, Told
+from clew_gui.session.mirror import Items, Mirror
+from clew_shared.lifecycle import TERMINAL, RunState
+from clew_shared.messages import MAX_FETCH_WAIT, AnyReply, Fetch, Fetched, RunStatus
+from clew_shared.problem import Problem
+
+_log = logging.getLogger(__name__)
+
+AT_ONCE = 16
+"""Fetches under way at the same time: enough for every live run, and 4 MiB of answers at most."""
+_LOST_AFTER_S = MAX_FETCH_WAIT + 8.0
+_DISK_AGAIN_S = 5.0
+
+
+class Cursor:
+    """How far one run has been fetched."""
+
+    def __init__(self, mirror: Mirror) -> None:
+        self.mirror = mirror
+        self.attempt = max(mirror.attempts(), default=1)
+        self.complete = False
+        self.asked: bytes | None = None
+        self.not_before = 0.0
+        self.deadline = 0.0
+        self.restarted = False
+        self.status: RunStatus | None = None
+        self.replay: Iterator[tuple[int, Items]] | None = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a fetch should be under way."""
+        if self.replay is not None or self.asked is not None or self.status is None:
+            return False
+        waits = self.status.state in (RunState.QUEUED, RunState.SUBMITTED) and self.attempt > self.status.attempt
+        return not self.complete and not waits and time.monotonic() >= self.not_before
+
+    @property
+    def live(self) -> bool:
+        """Whether its journal still grows."""
+        return self.status is not None and self.status.state not in TERMINAL
+
+
+class Fetcher:
+    """The cursors of all runs. What it learns goes into ``inbox``; while that is full nothing is asked or read."""
+
+    def __init__(self, mirrors: Path, inbox: Inbox) -> None:
+        self._mirrors = mirrors
+        self._inbox = inbox
+        self._cursors: dict[str, Cursor] = {}
+        self._replays: deque[str] = deque()
+        self._asked: dict[bytes, str] = {}
+        self._disk_full = False
+
+    # --- Runs ---------------------------------------------------------------------------------------------------------
+
+    def find_mirrors(self, forgotten: frozenset[str]) -> None:
+        """Make known the runs of which there is a mirror; they are read bit by bit, the newest first."""
+        folders = [path for path in self._mirrors.glob("*-*-*-*-*") if path.name not in forgotten and path.is_dir()]
+        for folder in sorted(folders, key=lambda path: path.stat().st_mtime):
+            spec = Mirror(folder).spec()
+            if spec is not None and spec.run == folder.name:
+                self._inbox.put(Found(folder.name, spec))
+                self.follow(folder.name)
+
+    def follow(self, run: str) -> Cursor:
+        """The cursor of a run; the first time its mirror is queued to be read."""
+        if run not in self._cursors:
+            cursor = self._cursors[run] = Cursor(Mirror(self._mirrors / run))
+            if cursor.mirror.attempts():
+                cursor.replay = _read_all(cursor.mirror)
+                self._replays.appendleft(run)
+        return self._cursors[run]
+
+    def knows(self, run: str) -> bool:
+        """Whether the run is followed."""
+        return run in self._cursors
+
+    def note(self, status: RunStatus) -> None:
+        """What the agent says of a run: there may be more to fetch."""
+        cursor = self.follow(status.run)
+        before, cursor.status = cursor.status, status
+        if cursor.complete and status.attempt > cursor.attempt:
+            cursor.complete, cursor.attempt = False, cursor.attempt + 1
+        if before is None and cursor.replay is not None and cursor.live:
+            self._replays.remove(status.run)
+            self._replays.appendleft(status.run)  # what moves comes first
+
+    def drop(self, run: str) -> None:
+        """Forget a run and remove its mirror."""
+        cursor = self._cursors.pop(run, None)
+        if cursor is not None and cursor.asked is not None:
+            self._asked.pop(cursor.asked, None)
+        if run in self._replays:
+            self._replays.remove(run)
+        shutil.rmtree(self._mirrors / run, ignore_errors=True)
+
+    # --- What is here already -----------------------------------------------------------------------------------------
+
+    def replay(self) -> bool:
+        """Read a piece of the mirrors; whether more is to be read and there is room for it."""
+        if not self._replays or self._inbox.full:
+            return False
+        run = self._replays[0]
+        cursor = self._cursors[run]
+        piece = next(cursor.replay, None) if cursor.replay is not None else None
+        if piece is None:
+            cursor.replay = None
+            self._replays.remove(run)
+            self._after_replay(cursor)
+        else:
+            attempt, items = piece
+            self._put(run, cursor, attempt, items, cursor.mirror.length(attempt))
+        return bool(self._replays) and not self._inbox.full
+
+    def _after_replay(self, cursor: Cursor) -> None:
+        attempt = cursor.attempt
+        self._check_mirror(cursor, attempt)
+        if attempt in cursor.mirror.sealed:
+            later = cursor.status is not None and cursor.status.attempt > attempt
+            cursor.complete, cursor.attempt = not later, attempt + 1 if later else attempt
+
+    # --- What is to come ----------------------------------------------------------------------------------------------
+
+    def next_fetch(self) -> tuple[str, Fetch] | None:
+        """The next request to send, live runs first; None when enough are under way or the inbox is full."""
+        if self._inbox.full or len(self._asked) >= AT_ONCE:
+            return None
+        wanted = [(not cursor.live, run) for run, cursor in self._cursors.items() if cursor.wanted]
+        if not wanted:
+            return None
+        run = min(wanted)[1]
+        cursor = self._cursors[run]
+        return run, Fetch(run=run, attempt=cursor.attempt, offset=cursor.mirror.length(cursor.attempt))
+
+    def sent(self, run: str, request_id: bytes) -> None:
+        """Its fetch is on its way."""
+        self._cursors[run].asked = request_id
+        self._cursors[run].deadline = time.monotonic() + _LOST_AFTER_S
+        self._asked[request_id] = run
+
+    def lost(self, everything: bool = False) -> None:
+        """Ask again for what was not answered in time, or for everything after a cut."""
+        now = time.monotonic()
+        for run, cursor in self._cursors.items():
+            if cursor.asked is not None and (everything or now >= cursor.deadline):
+                _log.info("The fetch for run %s is asked again.", run)
+                self._asked.pop(cursor.asked, None)
+                cursor.asked = None
+
+    def answered(self, request_id: bytes, reply: AnyReply) -> bool:
+        """Take the reply to one of the fetches; False when it is none of them."""
+        run = self._asked.pop(request_id, None)
+        if run is None:
+            return False
+        cursor = self._cursors[run]
+        cursor.asked = None
+        if isinstance(reply, Fetched) and reply.attempt == cursor.attempt:
+            self._take(run, cursor, reply)
+        elif not isinstance(reply, Fetched):
+            self._refused(run, cursor, reply)
+        return True
+
+    def _take(self, run: str, cursor: Cursor, reply: Fetched) -> None:
+        try:
+            items = cursor.mirror.append(reply.attempt, reply.offset, reply.data)
+        except OSError as error:
+            self._wait_for_room(cursor, error)
+            return
+        self._disk_full = False
+        have = cursor.mirror.length(reply.attempt)
+        if items or reply.data:
+            self._put(run, cursor, reply.attempt, items, reply.size, len(reply.data))
+        self._check_mirror(cursor, reply.attempt)
+        if cursor.replay is None and reply.sealed and have == reply.size:
+            cursor.complete = reply.attempts <= reply.attempt
+            cursor.attempt += 0 if cursor.complete else 1
+
+    def _wait_for_room(self, cursor: Cursor, error: OSError) -> None:
+        cursor.not_before = time.monotonic() + _DISK_AGAIN_S
+        if not self._disk_full:
+            self._disk_full = True
+            text = f"The journal of a run cannot be kept in {self._mirrors}: {error}."
+            self._inbox.put(Told(Problem("mirror.write", text, "Make room; it goes on by itself.")))
+
+    def _refused(self, run: str, cursor: Cursor, reply: AnyReply) -> None:
+        found = getattr(reply, "problem", Problem("fetch.reply", "The agent's answer was no journal."))
+        if found.code == "fetch.offset":  # what is here is not what is there: fetch the node's
+            self._restart(run, cursor, cursor.attempt)
+        cursor.not_before = time.monotonic() + _DISK_AGAIN_S
+        _log.info("A fetch was refused: %s", found)
+
+    def _put(self, run: str, cursor: Cursor, attempt: int, items: Items, size: int, weight: int = -1) -> None:
+        have = max((item.offset + item.size for item in items), default=0)
+        weight = sum(item.size for item in items) if weight < 0 else weight
+        self._inbox.put(Batch(run, attempt, items, weight, have, size))
+
+    def _check_mirror(self, cursor: Cursor, attempt: int) -> None:
+        """A sealed copy that is not the node's is set aside and fetched anew, once."""
+        found, cursor.mirror.problem = cursor.mirror.problem, None
+        if found is not None:
+            self._inbox.put(Told(found))
+            self._restart(cursor.mirror.folder.name, cursor, attempt)
+
+    def _restart(self, run: str, cursor: Cursor, attempt: int) -> None:
+        """What the caller knows of the run is void: all of it comes again, that attempt from the node."""
+        if cursor.restarted:
+            cursor.complete = True
+            return
+        cursor.restarted = True
+        cursor.mirror.set_aside(attempt)
+        cursor.attempt = attempt
+        cursor.replay = _read_all(cursor.mirror)
+        if run not in self._replays:
+            self._replays.append(run)
+        self._inbox.put(Restarted(run))
+
+
+def _read_all(mirror: Mirror) -> Iterator[tuple[int, Items]]:
+    for attempt in mirror.attempts():
+        for items in mirror.read(attempt):
+            yield attempt, items

@@ -1,0 +1,87 @@
+"""From the link's thread to the caller's: what arrived, bounded; a flood waits on the node and not in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+import msgspec
+
+from clew_gui.session.mirror import Items
+from clew_gui.session.states import LinkStatus
+from clew_shared.messages import RunStatus
+from clew_shared.problem import Problem
+from clew_shared.spec import RunSpec
+
+FULL_BYTES = 1_600_000
+"""Journal bytes that may wait: 400,000 values of four bytes, what one tick can take in without a pause."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A run that the link knows of."""
+
+    run: str
+    spec: RunSpec
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """Frames of one attempt that have been checked and are in the mirror: ``have`` bytes of it of ``size``."""
+
+    run: str
+    attempt: int
+    items: Items
+    weight: int
+    have: int
+    size: int
+
+
+class Restarted(msgspec.Struct, frozen=True):
+    """The mirror was not the node's journal: what was taken in of this run is void and comes again."""
+
+    run: str
+
+
+class Statuses(msgspec.Struct, frozen=True):
+    """The agent's list of runs."""
+
+    runs: tuple[RunStatus, ...]
+
+
+class Told(msgspec.Struct, frozen=True):
+    """Something a person must hear; ``refused`` names the run that was not taken."""
+
+    problem: Problem
+    refused: str = ""
+
+
+Arrival = Found | Batch | Restarted | Statuses | Told | LinkStatus
+
+
+class Inbox:
+    """A queue of arrivals that says when it is full; the one who fills it asks, and waits by itself."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._arrivals: deque[Arrival] = deque()
+        self._weight = 0
+
+    def put(self, arrival: Arrival) -> None:
+        """Add; never waits. Only journal bytes count towards ``full``."""
+        with self._lock:
+            self._arrivals.append(arrival)
+            self._weight += arrival.weight if isinstance(arrival, Batch) else 0
+
+    def take(self) -> Arrival | None:
+        """The oldest, or None."""
+        with self._lock:
+            if not self._arrivals:
+                return None
+            arrival = self._arrivals.popleft()
+            self._weight -= arrival.weight if isinstance(arrival, Batch) else 0
+            return arrival
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing more should be fetched until the caller has taken some."""
+        with self._lock:
+            return self._weight >= FULL_BYTES

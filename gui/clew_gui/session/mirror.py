@@ -1,0 +1,113 @@
+"""The viewer's copy of a run's journals. What it has is its length: that is the only cursor there is."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from clew_shared.events import Seal
+from clew_shared.journal import Damage, FrameReader, Record, attempts, journal_path
+from clew_shared.private import make_private, write_private
+from clew_shared.problem import Problem, ProblemError
+from clew_shared.runfolder import RunFolder
+from clew_shared.spec import RunSpec, read_spec, to_toml
+
+_CHUNK = 256 * 1024
+Items = list[Record | Damage]
+
+
+class Mirror:
+    """One folder with ``journal.NNNN`` as on the node, and the run's spec. Belongs to one thread.
+
+    ``length(attempt)`` is where the next fetch goes on. Frames are checked before they are given out; bytes of a frame
+    that is still coming are on disk and in no answer.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.sealed: set[int] = set()
+        """Attempts whose seal has come and whose bytes are the node's, by SHA-256."""
+        self.problem: Problem | None = None
+        """Set when a sealed copy is not what the node had."""
+        self._readers: dict[int, FrameReader] = {}
+        self._lengths: dict[int, int] = {}
+
+    def attempts(self) -> tuple[int, ...]:
+        """The attempts of which there is something."""
+        return attempts(self.folder)
+
+    def length(self, attempt: int) -> int:
+        """Bytes that are here of an attempt's journal."""
+        if attempt not in self._lengths:
+            path = journal_path(self.folder, attempt)
+            self._lengths[attempt] = path.stat().st_size if path.exists() else 0
+        return self._lengths[attempt]
+
+    def read(self, attempt: int) -> Iterator[Items]:
+        """What is here already of an attempt, piece by piece. To be read to its end before anything is appended."""
+        reader = self._readers[attempt] = FrameReader()
+        with journal_path(self.folder, attempt).open("rb") as file:
+            while data := file.read(_CHUNK):
+                yield self._checked(attempt, reader.feed(data))
+
+    def append(self, attempt: int, offset: int, data: bytes) -> Items:
+        """Add bytes that begin at ``offset``; the frames that they complete. Bytes that are here change nothing.
+
+        Raises ``OSError`` when the disk refuses; then the copy is as long as it was. Bytes behind a gap are dropped.
+        """
+        have = self.length(attempt)
+        data = data[max(0, have - offset) :]
+        if offset > have or not data:
+            return []
+        make_private(self.folder)
+        path = journal_path(self.folder, attempt)
+        try:
+            with path.open("ab") as file:
+                file.write(data)
+        except OSError:
+            with suppress(OSError), path.open("r+b") as file:
+                file.truncate(have)
+            raise
+        self._lengths[attempt] = have + len(data)
+        return self._checked(attempt, self._readers.setdefault(attempt, FrameReader()).feed(data))
+
+    def set_aside(self, attempt: int) -> None:
+        """The copy is not the node's: keep it under another name, so that the next fetch begins at 0."""
+        path = journal_path(self.folder, attempt)
+        if path.exists():
+            path.replace(path.with_name(f"damaged.{path.name}"))
+        self._lengths.pop(attempt, None)
+        self._readers.pop(attempt, None)
+        self.sealed.discard(attempt)
+
+    def spec(self) -> RunSpec | None:
+        """The run's spec, when it is here."""
+        try:
+            return read_spec(RunFolder(self.folder).spec)
+        except ProblemError:
+            return None
+
+    def keep_spec(self, spec: RunSpec) -> None:
+        """Keep the spec beside the journals. Raises ``OSError`` when the disk refuses."""
+        make_private(self.folder)
+        write_private(RunFolder(self.folder).spec, to_toml(spec).encode())
+
+    def _checked(self, attempt: int, items: Items) -> Items:
+        for item in items:
+            if isinstance(item, Record) and isinstance(item.event, Seal):
+                self._check_seal(attempt, item.event)
+        return items
+
+    def _check_seal(self, attempt: int, seal: Seal) -> None:
+        path, digest, left = journal_path(self.folder, attempt), hashlib.sha256(), seal.size
+        with path.open("rb") as file:
+            while left > 0 and (data := file.read(min(left, 1 << 20))):
+                digest.update(data)
+                left -= len(data)
+        if digest.hexdigest() == seal.sha256:
+            self.sealed.add(attempt)
+            return
+        text = f"The copy of {path.name} of run {self.folder.name} differs from the node's."
+        self.problem = Problem("mirror.seal", text, "It is kept beside, and fetched anew.", str(path))

@@ -1,0 +1,80 @@
+"""One run as the viewer knows it: its spec, its curves, and a state folded from journal and agent together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from clew_shared.history import History
+from clew_shared.lifecycle import RunState
+from clew_shared.messages import RunStatus
+from clew_shared.spec import RunSpec
+
+_CATCHING_UP_BYTES = 256 * 1024
+
+
+class RunModel:
+    """Changed by ``Session.tick`` only. ``number`` is kept for good; ``index`` picks the curve's style."""
+
+    def __init__(self, spec: RunSpec, number: int, folder: Path, where: str) -> None:
+        self.id = spec.run
+        self.spec = spec
+        self.number = number
+        self.index = number - 1
+        self.folder = folder
+        self.where = where
+        self.history = History()
+        self.link_stale = False
+        self.status: RunStatus | None = None
+        """What the agent said last; None when it does not know the run, or has not been asked yet."""
+        self.refused = ""
+        self.never_arrived = False
+        """The agent does not know it and there is no journal: its request was lost with an earlier window."""
+        self._have: dict[int, tuple[int, int]] = {}
+
+    @property
+    def state(self) -> RunState:
+        """The journal's state, or the agent's while the journal has not begun or a continuation waits."""
+        fold, status = self.history.fold, self.status
+        if self.refused:
+            return RunState.FAILED
+        if fold.attempt:
+            again = status is not None and status.attempt >= fold.attempt and fold.done
+            if status is not None and again and status.state in (RunState.QUEUED, RunState.STARTING):
+                return status.state
+            return fold.state
+        if status is not None:
+            return status.state
+        return RunState.STOPPED if self.never_arrived else RunState.SUBMITTED
+
+    @property
+    def reason(self) -> str:
+        """Why, in words; empty when there is nothing to say."""
+        if self.refused:
+            return self.refused
+        if self.history.fold.attempt:
+            return self.history.fold.reason if self.state is self.history.fold.state else ""
+        if self.status is not None:
+            return self.status.reason
+        return "It never reached the agent." if self.never_arrived else ""
+
+    @property
+    def queue(self) -> int:
+        """Its place in the agent's queue from 1; 0 when it does not wait."""
+        return self.status.queue if self.status is not None else 0
+
+    @property
+    def catching_up(self) -> float | None:
+        """Share of the journals that has been taken in, 0 to 1, while much of them is still to come; else None."""
+        have = sum(have for have, _ in self._have.values())
+        size = sum(size for _, size in self._have.values())
+        return have / size if size - have > _CATCHING_UP_BYTES else None
+
+    def took(self, attempt: int, have: int, size: int) -> None:
+        """Note how much of an attempt's journal has been taken in."""
+        before = self._have.get(attempt, (0, 0))
+        self._have[attempt] = (max(have, before[0]), max(size, before[1]))
+
+    def restart(self) -> None:
+        """What was taken in is void; it comes again."""
+        self.history = History()
+        self._have.clear()

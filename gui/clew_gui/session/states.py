@@ -1,0 +1,25 @@
+"""The link's states. They belong to the viewer and say nothing of any run."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class LinkState(StrEnum):
+    """OFFLINE: nobody to talk to. STALE: silent for a while, nothing torn down. REFUSED: it does not let us in."""
+
+    OFFLINE = "OFFLINE"
+    CONNECTING = "CONNECTING"
+    LIVE = "LIVE"
+    STALE = "STALE"
+    REFUSED = "REFUSED"
+
+
+class LinkStatus(msgspec.Struct, frozen=True):
+    """The state, since when (wall-clock seconds since 1970; for STALE, when it last spoke), and the state in words."""
+
+    state: LinkState
+    since: float
+    text: str
