@@ -9,8 +9,10 @@ FAILED = 1
 """The run failed or its time was up."""
 BAD_INPUT = 2
 """Nothing was trained, because something in the run spec, the exercise or the data was wrong."""
+TAKEN = 73
+"""The attempt's journal exists already: another trainer writes it (``EX_CANTCREAT`` of sysexits.h)."""
 UNWRITTEN = 74
-"""The trainer could not write the end of its journal (the number that sysexits.h has for input and output errors)."""
+"""The trainer could not write the end of its journal (``EX_IOERR`` of sysexits.h)."""
 STOPPED = 130
 """Stopped on request; what a shell reports of a program that Ctrl+C ended."""
 

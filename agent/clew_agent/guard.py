@@ -19,12 +19,12 @@ from typing import NamedTuple
 import msgspec
 
 from clew_agent import posix, scratch
-from clew_agent.exits import BAD_INPUT, STOPPED, UNWRITTEN, exit_code_for
+from clew_agent.exits import BAD_INPUT, STOPPED, TAKEN, UNWRITTEN, exit_code_for
 from clew_agent.trainer_address import remove_address
 from clew_shared.events import Attempt, Event, State
 from clew_shared.journal import JOURNAL_FORMAT, JournalWriter, Record, read_journal
 from clew_shared.lifecycle import RunFold, RunState
-from clew_shared.problem import Problem
+from clew_shared.problem import Problem, ProblemError, problem
 from clew_shared.runfolder import RunFolder, final_files
 
 _POLL_S = 0.1
@@ -96,7 +96,10 @@ def watch(
     """Start the trainer of ``attempt``, wait for its end, seal its journal if need be; returns what became of it.
 
     ``on_wait`` is called about ten times a second. Only in the main thread: requests to stop go on to the trainer.
+    Raises ``ProblemError`` when the attempt's journal exists already: its own guard looks after it.
     """
+    if folder.journal(attempt).exists():
+        raise _taken(folder, attempt)
     before = posix.out_of_memory_kills()
     with folder.log.open("ab") as log:
         process = subprocess.Popen(
@@ -108,10 +111,17 @@ def watch(
             **posix.own_session(),
         )
     exit_code = _wait(process, on_wait)
+    if exit_code == TAKEN:
+        raise _taken(folder, attempt)
     ended = Ended(exit_code, posix.out_of_memory_kills() > before)
     fold = seal(folder, attempt, ended)
     remove_address(fold.run or folder.path.name)
     return fold
+
+
+def _taken(folder: RunFolder, attempt: int) -> ProblemError:
+    text = f"Attempt {attempt} of the run in {folder.path} has a journal already."
+    return problem("run.attempt", text, "Go on with it as a new attempt.", str(folder.path))
 
 
 def trainer_command(folder: Path, attempt: int, exercises: Path | None) -> list[str]:

@@ -37,12 +37,17 @@ def stop_signals() -> tuple[signal.Signals, ...]:
 
 @contextmanager
 def stop_requests(note: Callable[[int], None]) -> Iterator[None]:
-    """Call ``note(signal number)`` for each request to stop instead of dying of it. Only in the main thread."""
+    """Call ``note(signal number)`` for each request to stop instead of dying of it. Only in the main thread.
+
+    A closed terminal that is to be ignored (``nohup``) stays ignored.
+    """
+    hang_up = getattr(signal, "SIGHUP", None)
+    ignored = {hang_up} if hang_up is not None and signal.getsignal(hang_up) is signal.SIG_IGN else set()
 
     def handle(number: int, _frame: FrameType | None) -> None:
         note(number)
 
-    before = {number: signal.signal(number, handle) for number in stop_signals()}
+    before = {number: signal.signal(number, handle) for number in stop_signals() if number not in ignored}
     try:
         yield
     finally:

@@ -25,7 +25,7 @@ from clew_agent.beginning import describe_attempt, quick_card
 from clew_agent.control import Command, Commands, Control
 from clew_agent.datasets import DataSet, find_search, load
 from clew_agent.examine import find_exercise
-from clew_agent.exits import BAD_INPUT, FAILED, STOPPED, UNWRITTEN, exit_code_for
+from clew_agent.exits import BAD_INPUT, FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
 from clew_agent.loop import SCHEMA, Loop, measure
 from clew_agent.recorder import PATIENCE_S, Recorder, Reserve
 from clew_agent.resuming import Start
@@ -61,7 +61,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--exercises", type=Path)
     parser.add_argument("--patience", type=float, default=PATIENCE_S, help="seconds that a full disk may last")
     options = parser.parse_args(argv)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("clew_agent").setLevel(logging.INFO)
     return train(RunFolder(options.folder.absolute()), options.attempt, options.exercises, options.patience)
 
 
@@ -69,6 +70,9 @@ def train(folder: RunFolder, attempt: int, exercises: Path | None = None, patien
     """Run the attempt from its first frame to its seal; returns the exit code."""
     try:
         writer = JournalWriter.create(folder.journal(attempt))
+    except FileExistsError:
+        print(f"clew-agent trainer: {folder.journal(attempt)} exists already.", file=sys.stderr)
+        return TAKEN
     except OSError as error:
         print(f"clew-agent trainer: cannot begin the journal: {error}", file=sys.stderr)
         return FAILED
@@ -222,7 +226,7 @@ class _Attempt:
     def _train(self, spec: RunSpec, start: Start) -> State:
         """Check, load and build in the order in which a refusal costs least, then train."""
         search = find_search(find_places())
-        card = quick_card(spec.exercise, self._exercises)
+        self._card = card = quick_card(spec.exercise, self._exercises)
         if card is not None:
             raise_all(complaints(spec, card, search))
         self._go_on()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from clew_shared.events import Checkpoint, Event, Files, Seal, State
 from clew_shared.journal import JournalWriter
 from clew_shared.lifecycle import RunState
 from clew_shared.places import find_places
+from clew_shared.problem import ProblemError
 from clew_shared.runfolder import RunFolder
 from clew_shared.verify import verify_run
 from tests.integration.agent_runs import (
@@ -157,6 +159,30 @@ def test_a_trainer_that_never_began_gets_a_journal(tmp_path: Path, monkeypatch: 
     state = watch_script(tmp_path / "run", "import sys; sys.exit('no such module')", monkeypatch)
     assert (state.state, state.exit_code) == (RunState.FAILED, 1)
     assert "no such module" in state.reason
+
+
+def test_a_second_guard_leaves_a_running_attempt_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = RunFolder(prepare(tmp_path / "run", "twice-guarded"))
+    create = f"open({str(folder.journal(1))!r}, 'xb')"  # as if another trainer had begun in the same moment
+    monkeypatch.setattr(guard, "trainer_command", lambda *_: [sys.executable, "-c", f"{create}; raise SystemExit(73)"])
+    for _ in range(2):
+        with pytest.raises(ProblemError, match="has a journal already"):
+            watch(folder, 1)
+    assert folder.journal(1).read_bytes() == b"", "nothing was written into the other's journal"
+
+
+def test_a_trainer_does_not_touch_another_ones_journal(tmp_path: Path) -> None:
+    folder = RunFolder(prepare(tmp_path / "run", "taken"))
+    folder.journal(1).write_bytes(b"")
+    with running("trainer", folder.path) as process:
+        code, _, errors = end(process)
+    assert (code, folder.journal(1).read_bytes()) == (73, b"")
+    assert "exists already" in errors
+
+
+def test_the_guard_is_light() -> None:
+    script = "import sys, clew_agent.guard; print({'numpy', 'tensorflow', 'zmq'} & sys.modules.keys())"
+    assert subprocess.check_output([sys.executable, "-c", script], text=True) == "set()\n"
 
 
 def test_a_frame_that_was_cut_and_scratch_files_are_no_obstacle(tmp_path: Path) -> None:
