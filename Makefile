@@ -29,7 +29,8 @@ check: setup
 	@.venv/bin/ruff format --check
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
-	@if [ -f agent/clew_agent/catalogue.py ]; then $(PY) -m clew_agent catalogue --check; fi
+	@$(PY) -m clew_agent catalogue --check
+	@$(PY) -m pytest -q --no-header tests/unit/test_protocol_doc.py
 
 format: setup
 	@.venv/bin/ruff check --fix
