@@ -70,7 +70,8 @@ class Recorder:
         self._patience = patience
         self._retry = retry
         self._queue: queue.Queue[Event | None] = queue.Queue(_QUEUE)
-        self._refused: OSError | None = None
+        self.files: set[str] = set()
+        """Paths of the files whose records are in the journal; to be read after ``close``."""
         self._failed: BaseException | None = None
         self._step = 0
         self._running = False
@@ -173,6 +174,8 @@ class Recorder:
         self._dirty = True
         if isinstance(event, State | Checkpoint):
             self._persist(self._sync)
+        if isinstance(event, Checkpoint):
+            self.files.update(record.path for record in event.files)
 
     def _follow(self, event: Event) -> None:
         if isinstance(event, State):

@@ -111,7 +111,7 @@ def finish(folder: RunFolder, attempt: int, recorder: Recorder, last: State) -> 
     fold = RunFold()
     with writer:
         try:
-            for files in final_files(folder.path):
+            for files in final_files(folder.path, recorder.files if attempt == 1 else None):
                 writer.append(_now(files))
             writer.append(_now(last))
             writer.seal("trainer")
