@@ -91,7 +91,7 @@ class RunDesk:
     def resume(self, run: str) -> Reply:
         """Queue a further attempt of a run that has ended. Raises ``ProblemError`` when that makes no sense."""
         tracked = self.registry.get(run)
-        if run in self._queue or tracked.live:
+        if self._queue.position(run) or self._at_work(tracked):
             return Done(run=run)
         if tracked.fold.state is RunState.FINISHED:
             raise problem("run.finished", "This run has finished; there is nothing to continue.", "Start a new run.")
@@ -101,7 +101,7 @@ class RunDesk:
     def steer(self, run: str, request: Pause | Unpause | SetLive | Stop, caller: Caller) -> Reply | None:
         """Pass a command on to the trainer, which answers it. Raises ``ProblemError`` when there is no trainer."""
         tracked = self.registry.get(run)
-        if not tracked.live and not self._launcher.has(run):
+        if not self._at_work(tracked):
             raise problem("run.not_running", f"This run is not running: it is {self._status(tracked).state}.")
         self._control.send(run, request, caller)
         return None
@@ -111,7 +111,7 @@ class RunDesk:
         tracked = self.registry.get(request.run)
         if self._queue.cancel(request.run):
             self._cancelled(tracked)
-        elif not tracked.live and not self._launcher.has(request.run):
+        elif not self._at_work(tracked):
             return Done(run=request.run)
         elif not self._control.reachable(request.run):
             self._to_kill[request.run] = 0.0  # nothing to save yet, and nobody there who could stop by itself
@@ -125,9 +125,16 @@ class RunDesk:
     # --- Turning ------------------------------------------------------------------------------------------------------
 
     def _status(self, tracked: TrackedRun) -> RunStatus:
-        has_slot = tracked.run in self._queue.running()
-        starting = has_slot and tracked.attempt < tracked.wanted and not tracked.problem_text
-        return tracked.status(self._queue.position(tracked.run), starting)
+        return tracked.status(self._queue.position(tracked.run), self._starting(tracked))
+
+    def _starting(self, tracked: TrackedRun) -> bool:
+        """Whether its processes come up and have not written anything yet."""
+        begun = tracked.attempt >= tracked.wanted or bool(tracked.problem_text)
+        return tracked.run in self._queue.running() and not begun
+
+    def _at_work(self, tracked: TrackedRun) -> bool:
+        """Whether the run starts or trains: it has not said that it ended."""
+        return self._starting(tracked) or (tracked.live and not tracked.fold.done)
 
     def _enqueue(self, tracked: TrackedRun, attempt: int) -> None:
         tracked.problem_text, tracked.cancelled = "", False

@@ -20,7 +20,8 @@ class QueueRecord(msgspec.Struct, frozen=True):
 
 
 class RunQueue:
-    """First come, first served, at most ``slots`` at a time. A run stands in it once."""
+    """First come, first served, at most ``slots`` at a time. A run waits in it once; its next attempt may wait while the
+    processes of the last one are still ending, and is passed over until they have."""
 
     def __init__(self, slots: int = 1, record: QueueRecord | None = None) -> None:
         record = record or QueueRecord()
@@ -44,8 +45,8 @@ class RunQueue:
         return next((place for place, entry in enumerate(self._waiting, 1) if entry.run == run), 0)
 
     def add(self, entry: Entry) -> None:
-        """Queue an attempt; a run that waits or has a slot already is left as it is."""
-        if entry.run not in self:
+        """Queue an attempt; a run that waits already is left as it is."""
+        if not self.position(entry.run):
             self._waiting.append(entry)
 
     def cancel(self, run: str) -> bool:
@@ -56,10 +57,12 @@ class RunQueue:
 
     def next_to_start(self) -> Entry | None:
         """Give a free slot to the first that waits, and return it; None when there is no slot or nobody waits."""
-        if not self._waiting or len(self._running) >= self.slots:
+        if len(self._running) >= self.slots:
             return None
-        entry = self._waiting.pop(0)
-        self._running[entry.run] = None
+        entry = next((entry for entry in self._waiting if entry.run not in self._running), None)
+        if entry is not None:
+            self._waiting.remove(entry)
+            self._running[entry.run] = None
         return entry
 
     def running(self) -> tuple[str, ...]:

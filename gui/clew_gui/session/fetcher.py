@@ -197,7 +197,8 @@ class Fetcher:
         found = getattr(reply, "problem", Problem("fetch.reply", "The agent's answer was no journal."))
         if found.code == "fetch.offset":  # what is here is not what is there: fetch the node's
             self._restart(run, cursor, cursor.attempt)
-        cursor.not_before = time.monotonic() + _DISK_AGAIN_S
+        else:
+            cursor.not_before = time.monotonic() + _DISK_AGAIN_S
         _log.info("A fetch was refused: %s", found)
 
     def _put(self, run: str, cursor: Cursor, attempt: int, items: Items, size: int, weight: int = -1) -> None:
