@@ -29,7 +29,7 @@ from clew_gui.views.ports import SessionLike
 from clew_gui.views.shell import Shell
 from clew_gui.views.theme import LIGHT, apply
 from clew_gui.views.window import MainWindow
-from clew_gui.views.window_state import Memory, NoMemory
+from clew_gui.views.window_state import FileMemory, Memory, NoMemory
 from clew_shared.cards import Catalogue
 from clew_shared.lifecycle import TERMINAL
 from clew_shared.places import Places, find_places
@@ -118,6 +118,7 @@ class Program(QObject):
         hint = "Install Clew again: pip install 'clew[gui]'."
         found = Problem("window.load", f"The plots could not be loaded: {text.splitlines()[-1]}", hint)
         self.window.messages.show_problems((found,))
+        self.window.next_run.refuse("A part of Clew could not be loaded; the message above says which")
 
     # --- Closing ------------------------------------------------------------------------------------------------------
 
@@ -184,7 +185,10 @@ def build_app(
     app = found if isinstance(found, QApplication) else QApplication(sys.argv[:1])
     app.setApplicationName("Clew")
     apply(app, LIGHT)
-    program = Program(app, places, catalogue or _builtin_catalogue(), memory or _settings(places))
+    kept = memory if memory is not None else FileMemory(places.config / "window.toml")
+    program = Program(app, places, catalogue or _builtin_catalogue(), kept)
+    if isinstance(kept, FileMemory) and kept.problem is not None:
+        program.window.messages.show_problems((kept.problem,))
     choice = theme or program.state.theme
     program.shell.choose_theme(choice)
     cards = program.desk.scope.catalogue.exercises
@@ -200,11 +204,6 @@ def _builtin_catalogue() -> Catalogue:
     from clew_shared.catalogue import load_builtin
 
     return load_builtin()
-
-
-def _settings(places: Places) -> Memory:
-    del places
-    return NoMemory()
 
 
 def _live_session(places: Places, catalogue: Catalogue) -> SessionLike:
@@ -291,8 +290,9 @@ def screenshot(places: Places, options: argparse.Namespace) -> int:
     program.window.head.tabs.setCurrentIndex(0 if options.tab == "guide" else 1)
     program.window.show()
     program.ready.connect(lambda: program.desk.select(run))
-    QTimer.singleShot(20_000, program.app.quit)  # should the plots never come: a picture without them, but an end
-    program.ready.connect(lambda: QTimer.singleShot(400, program.app.quit))
+    # Not ``quit``, which closes windows first. Should the plots never come: a picture without them, but an end.
+    QTimer.singleShot(20_000, program.window, lambda: program.app.exit(0))
+    program.ready.connect(lambda: QTimer.singleShot(400, program.window, lambda: program.app.exit(0)))
     program.app.exec()
     options.screenshot.parent.mkdir(parents=True, exist_ok=True)
     written = program.window.grab().save(str(options.screenshot))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from PySide6.QtCore import QObject, Qt
@@ -69,12 +69,12 @@ def focus_chain(window: QWidget) -> Iterator[QWidget]:
 def names(interface: QAccessibleInterface) -> Iterator[tuple[QAccessible.Role, str, str]]:
     """(role, name, class) of everything visible in the accessibility tree."""
     state = interface.state()
-    if state.invisible:
+    if state.invisible == 1:
         return
     found = interface.object()
     kind = f"{type(found).__name__} {found.objectName() if isinstance(found, QObject) else ''}"
     yield interface.role(), interface.text(QAccessible.Text.Name), kind
-    children: list[QAccessibleInterface | None] = [interface.child(n) for n in range(interface.childCount())]
+    children: Iterable[QAccessibleInterface | None] = map(interface.child, range(interface.childCount()))
     for child in children:
         if child is not None:
             yield from names(child)

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.views.dialogs import CodeDialog, LiveDialog, TextDialog
-from clew_gui.views.window_state import NoMemory, WindowState
+from clew_gui.views.window_state import FileMemory, NoMemory, WindowState
 from clew_shared.problem import Problem, ProblemError
 from clew_shared.spec import RunSpec
 from tests.gui import fakes
@@ -380,6 +380,20 @@ def test_sizes_folds_exercise_and_theme_are_remembered(open_window: Opener) -> N
     again.window.reset_layout()
     assert again.window.next_run.isVisible()
     again.shell.choose_theme("light")
+
+
+def test_the_window_file_is_kept_and_a_broken_one_is_told(tmp_path: Path) -> None:
+    memory = FileMemory(tmp_path / "config" / "window.toml")
+    assert memory.load_window() == WindowState()
+    state = WindowState(width=1300, height=800, folds={"lab:small": False}, exercise="cnn", theme="dark")
+    memory.save_window(state)
+    assert memory.load_window() == state
+    assert memory.problem is None
+    (tmp_path / "config" / "window.toml").write_text("width = 'wide'")
+    broken = FileMemory(tmp_path / "config" / "window.toml")
+    assert broken.load_window() == WindowState()
+    assert broken.problem is not None
+    assert "window.toml" in broken.problem.text
 
 
 @pytest.mark.parametrize(

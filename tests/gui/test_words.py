@@ -89,11 +89,11 @@ def test_the_best_of_the_table_is_the_goal_s_metric() -> None:
 
 
 def test_a_goal_as_a_chip() -> None:
-    assert words.goal_short(fakes.GOAL, fakes.TEST) == "Goal 90.79 %"
-    assert (
-        words.goal_short(Goal(id="w", text="W = -1, b = 1.", metric="W", op="near", value=-1), None)
-        == "Goal: W = -1, b = 1"
-    )
+    assert words.goal_short(fakes.GOAL) == "Goal 90.79 %"
+    line = Goal(id="w", text="W = -1, b = 1.", metric="W", op="near", value=-1)
+    assert words.goal_short(line) == "Goal: W = -1, b = 1"
+    long = Goal(id="l", text="Bring the loss below a thousandth of a millionth", metric="loss", op="<=", value=1e-9)
+    assert words.goal_short(long) == "Goal: loss <= 1e-09"
 
 
 # --- Fields -----------------------------------------------------------------------------------------------------------

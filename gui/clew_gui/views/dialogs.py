@@ -15,6 +15,7 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.params import ParamSpec, Value, convert, format_value
 
 WIDTH = 400
+_ONE_COLUMN = 16
 
 
 class Dialog(QDialog):
@@ -181,12 +182,14 @@ class TextDialog(Dialog):
         grid = QGridLayout()
         grid.setHorizontalSpacing(20)
         grid.setVerticalSpacing(6)
+        half = len(pairs) if len(pairs) <= _ONE_COLUMN else -(-len(pairs) // 2)
         for number, (name, text) in enumerate(pairs):
-            what = label(text, "body", "2", wrap=True)
+            what = label(text, "body", "2", wrap=len(pairs) <= _ONE_COLUMN)
             what.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            grid.addWidget(label(name, "strong"), number, 0, Qt.AlignmentFlag.AlignTop)
-            grid.addWidget(what, number, 1)
-        grid.setColumnStretch(1, 1)
+            side = 2 * (number // half)
+            grid.addWidget(label(name, "strong"), number % half, side, Qt.AlignmentFlag.AlignTop)
+            grid.addWidget(what, number % half, side + 1)
+            grid.setColumnStretch(side + 1, 1)
         box = frame("sunken")
         grid.setContentsMargins(14, 12, 14, 12)
         box.setLayout(grid)

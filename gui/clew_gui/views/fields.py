@@ -10,7 +10,16 @@ from typing import Protocol
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal, SignalInstance
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPalette
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QSizePolicy, QWidget
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QLineEdit,
+    QSizePolicy,
+    QStyle,
+    QStyleOptionComboBox,
+    QStylePainter,
+    QWidget,
+)
 
 from clew_gui.views.theme import font
 from clew_shared.params import ParamSpec, Value, format_value
@@ -127,16 +136,37 @@ class NumberEdit(QLineEdit):
         self.set_value(int(result) if self._spec.kind == "int" else result)
 
 
-class ChoiceEdit(QComboBox):
+class Combo(QComboBox):
+    """A combo box that shortens what does not fit and shows all of it in the tooltip; a wheel passes over it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFont(font())
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.installEventFilter(QuietWheel(self))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """The frame by the style, the text shortened."""
+        painter = QStylePainter(self)
+        option = QStyleOptionComboBox()
+        self.initStyleOption(option)
+        painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
+        room = self.style().subControlRect(
+            QStyle.ComplexControl.CC_ComboBox, option, QStyle.SubControl.SC_ComboBoxEditField, self
+        )
+        text = self.fontMetrics().elidedText(self.currentText(), Qt.TextElideMode.ElideRight, room.width() - 2)
+        setattr(option, "currentText", text)  # noqa: B010  # the stubs do not know the option's fields
+        painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
+        painter.end()
+
+
+class ChoiceEdit(Combo):
     """One of several values, shown by their labels."""
 
     edited = Signal()
 
     def __init__(self, spec: ParamSpec) -> None:
         super().__init__()
-        self.setFont(font())
-        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.installEventFilter(QuietWheel(self))
         for choice in spec.choices:
             self.addItem(choice.label, choice.value)
         self.currentIndexChanged.connect(lambda _index: self.edited.emit())
@@ -203,11 +233,8 @@ def make_editor(spec: ParamSpec) -> Editor:
 
 def combo(options: list[tuple[str, str]], name: str) -> QComboBox:
     """A plain choice: (key, text) pairs."""
-    box = QComboBox()
-    box.setFont(font())
-    box.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+    box = Combo()
     box.setAccessibleName(name)
-    box.installEventFilter(QuietWheel(box))
     for key, text in options:
         box.addItem(text, key)
     return box

@@ -45,6 +45,7 @@ class NextRun(QWidget):
         self._look = look
         self._card: ExerciseCard | None = None
         self._refusal = ""
+        self._cost2 = ""
         self._drafts: dict[str, RunSpec] = {}
         self._names: dict[str, QLabel] = {}
         self._forms: dict[str, ParamForm] = {}
@@ -123,7 +124,7 @@ class NextRun(QWidget):
             text.setBuddy(field)
             text.setFixedWidth(LABEL_WIDTH)
             grid.addWidget(text, number, 0)
-            grid.addWidget(field, number, 1)
+            grid.addWidget(field, number, 1, 1, 2 if field is self.preset else 1)
             if extra is not None:
                 grid.addWidget(extra, number, 2)
         keep_column(grid, len(rows))
@@ -287,6 +288,7 @@ class NextRun(QWidget):
         reason = self._refusal or _why_not(wrong)
         self.run.allow(not reason, reason)
         self.edited.emit()
+        self._tell_cost(reason)
 
     def _recognise_preset(self) -> None:
         card = self._card
@@ -319,7 +321,13 @@ class NextRun(QWidget):
     def show_cost(self, first: str, second: str) -> None:
         """Time first, then what it uses."""
         self.cost.set_text(first)
-        self.cost2.setText(second)
+        self._cost2 = second
+        self._tell_cost("" if self.run.isEnabled() else self.run.toolTip())
+
+    def _tell_cost(self, reason: str) -> None:
+        """Below the time stands what it uses, or why it cannot run now."""
+        self.cost2.setText(reason or self._cost2)
+        set_role(self.cost2, "bad" if self.problems() else "2", "tone")
 
     def shortcut_text(self) -> str:
         """How Run is pressed from the keyboard."""

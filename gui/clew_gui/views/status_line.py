@@ -30,6 +30,8 @@ class StatusLine(QWidget):
             box.addWidget(self._glyphs[place])
             box.addWidget(self._texts[place])
             box.addSpacing(12)
+            self._glyphs[place].hide()
+            self._texts[place].hide()
         box.addStretch(1)
         box.addWidget(self._right)
 

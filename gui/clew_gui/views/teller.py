@@ -121,10 +121,10 @@ class Teller:
         if not scope.card.goals:
             window.head.goal.show_goal("", False, "")
             return
-        goal = scope.card.goals[0]
-        reached = scope.board.reached_by(goal, runs) is not None
-        text = words.goal_short(goal, words.metric_of(scope.card, goal.metric))
-        window.head.goal.show_goal(text, reached, f"{goal.text} {goal.detail}".strip())
+        first = scope.card.goals[0]
+        states = [(goal, scope.board.reached_by(goal, runs) is not None) for goal in scope.card.goals]
+        tip = "\n".join(f"{'Reached' if reached else 'Not yet'}: {goal.text}" for goal, reached in states)
+        window.head.goal.show_goal(words.goal_short(first), states[0][1], tip)
 
     def progress(self) -> None:
         """Ticks and best values of all exercises."""

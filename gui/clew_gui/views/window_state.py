@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import tomllib
+from pathlib import Path
 from typing import Literal, Protocol
 
 import msgspec
+import tomli_w
+
+from clew_shared.private import make_private, write_private
+from clew_shared.problem import Problem
+
+_LOG = logging.getLogger(__name__)
 
 ThemeChoice = Literal["system", "light", "dark"]
 
@@ -54,3 +63,33 @@ class NoMemory:
     def save_window(self, state: WindowState) -> None:
         """Until the process ends."""
         self.state = state
+
+
+class FileMemory:
+    """Keeps it as TOML. ``problem`` says why the last load gave the first day's state although there was a file.
+
+    Stands apart from the session's settings, whose package loads NumPy: this is read before the first frame.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.problem: Problem | None = None
+
+    def load_window(self) -> WindowState:
+        """What the file says; fields unknown to this version are passed over."""
+        try:
+            return msgspec.convert(tomllib.loads(self._path.read_text(encoding="utf-8")), WindowState)
+        except FileNotFoundError:
+            return WindowState()
+        except (OSError, ValueError) as error:  # ValueError: broken TOML, other encodings, wrong types
+            text = f"How the window was left cannot be read from {self._path}: {error}."
+            self.problem = Problem("window.state", text, "It opens as on the first day.", str(self._path))
+            return WindowState()
+
+    def save_window(self, state: WindowState) -> None:
+        """Replace the file in one go."""
+        try:
+            make_private(self._path.parent)
+            write_private(self._path, tomli_w.dumps(msgspec.to_builtins(state)).encode())
+        except OSError as error:
+            _LOG.info("the window cannot be remembered in %s: %s", self._path, error)

@@ -180,11 +180,12 @@ def epochs(done: int, steps: int, batch_size: int, samples_per_epoch: int) -> st
     return f"epoch {done * per_step:,.1f} of {steps * per_step:,.4g}"
 
 
-def goal_short(goal: Goal, metric: MetricSpec | None) -> str:
-    """A goal as a chip: "Goal 90.79 %"."""
-    if metric is not None and metric.format == "percent":
-        return f"Goal {metric_value(metric, goal.value)}"
-    return f"Goal: {goal.text.rstrip('.')}" if len(goal.text) <= 28 else f"Goal: {goal.metric} {goal.value:g}"
+def goal_short(goal: Goal) -> str:
+    """A goal as a chip: "Goal 90.79 %", "Goal: W = -1"; one with a long text by its metric."""
+    text = goal.text.rstrip(".")
+    if len(text) > 28:
+        text = f"{goal.metric.replace('_', ' ')} {goal.op} {goal.value:g}"
+    return f"Goal {text}" if text[:1].isdigit() else f"Goal: {text}"
 
 
 def minutes(number: int) -> str:
