@@ -81,7 +81,7 @@ class PlainDisplay:
 
     def show(self, history: History, note: str = "", last: bool = False) -> None:
         """Print what is new."""
-        if self._title is not None and history.fold.attempt:  # a refused run has not begun
+        if self._title is not None and (history.logs or history.fold.step):  # nothing of a run that may be refused
             self._say(self._title)
             self._title = None
         for log in history.logs[self._logs :]:
