@@ -254,7 +254,7 @@ class Runs:
     [
         ("run softmax --learning-rate -1", ["must be greater than 0, got -1"]),
         (
-            "run softmax --learning-rate x --batch-size 0 --optimizer sgdd --seed -3 --preset tinny --data no.npz --st 5",
+            "run softmax --learning-rate x --batch-size 0 --optimizer sgdd --seed -3 --preset tinny --data no.npz --st",
             ["'x'", "at least 1, got 0", "'sgdd'", "'-3'", "Did you mean tiny?", "no.npz", "There is no option --st."],
         ),
         ("run sofmax --seed 1.5", ["There is no exercise 'sofmax'. Did you mean softmax?", "'1.5'"]),
@@ -283,10 +283,11 @@ def test_bad_input_is_refused_whole_and_leaves_nothing(words: str, told: list[st
     names["junk"].write_bytes(b"PK\x03\x04 this is no archive")
     names["evil"].write_bytes(gzip.compress(pickle.dumps((Runs(names["trace"]),) * 3)))
     before = listing(tmp_path)
-    temporary = tmp_path.parent / f"{tmp_path.name}-tmp"
+    temporary, runtime = (tmp_path.parent / f"{tmp_path.name}-{name}" for name in ("tmp", "runtime"))
     temporary.mkdir()
+    runtime.mkdir()
 
-    done = clew(*words.format(**names).split(), environ={"TMPDIR": str(temporary)})
+    done = clew(*words.format(**names).split(), environ={"TMPDIR": str(temporary), "XDG_RUNTIME_DIR": str(runtime)})
 
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
@@ -296,6 +297,7 @@ def test_bad_input_is_refused_whole_and_leaves_nothing(words: str, told: list[st
     assert len(re.findall("^clew ", done.stderr, re.MULTILINE)) == 1, "one message"
     assert listing(tmp_path) == before
     assert listing(temporary) == []
+    assert [path for path in runtime.rglob("*") if not path.is_dir()] == []
 
 
 # --- clew start without a display -------------------------------------------------------------------------------------
