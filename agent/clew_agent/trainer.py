@@ -294,6 +294,7 @@ class _Attempt:
             metrics=engine.per_step + later,
             batch_size=engine.batch_size,
             samples_per_epoch=engine.samples_per_epoch,
+            steps=engine.steps,
         )
         self._recorder.put(schema)
         self._trained = True

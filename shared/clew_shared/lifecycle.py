@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from clew_shared.events import Attempt, Checkpoint, Evaluation, Event, Points, Seal, State
+from clew_shared.events import Attempt, Checkpoint, Evaluation, Event, Points, Schema, Seal, State
 from clew_shared.problem import Problem
 from clew_shared.states import RunState
 
@@ -91,6 +91,8 @@ class RunFold:
             self._enter(event)
         elif isinstance(event, Attempt):
             self._start(event)
+        elif isinstance(event, Schema):
+            self.steps = event.steps or self.steps
         elif isinstance(event, Evaluation | Checkpoint):
             self.step = max(self.step, event.step)
         elif isinstance(event, Seal):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_shared.events import Attempt, Checkpoint, Evaluation, Event, Log, Points, Seal, State
+from clew_shared.events import Attempt, Checkpoint, Evaluation, Event, Log, Points, Schema, Seal, State
 from clew_shared.lifecycle import TERMINAL, RunFold, RunState, fold, may_follow
 from clew_shared.problem import Problem
 
@@ -64,6 +64,15 @@ def test_an_end_is_final_but_for_a_run_that_was_only_thought_lost() -> None:
 
 
 # --- Folding ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_schema_tells_the_steps_that_the_first_frame_could_not() -> None:
+    seen = fold([(1, Attempt(format=1, run="r", attempt=1, exercise="own", spec_sha256=""))])
+    assert seen.steps == 0
+    seen.feed(1, Schema(id=1, metrics=(), steps=250))
+    assert seen.steps == 250
+    seen.feed(1, Schema(id=2, metrics=()))
+    assert seen.steps == 250
 
 
 def test_an_ordinary_run() -> None:
