@@ -72,8 +72,22 @@ def test_forecast(done: int, steps: int, speed: float | None, text: str) -> None
 
 
 def test_epochs() -> None:
+    assert words.epochs(59_364, 200_000, 100, 1200) == "epoch 4,947 of 16,667"
     assert words.epochs(18_420, 25_000, 100, 50_000) == "epoch 36.8 of 50"
     assert words.epochs(10, 1000, 0, 0) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "wanted"),
+    [
+        ("Stopped on request.", "Stopped", "on request"),
+        ("The disk is full.", "Failed", "the disk is full"),
+        ("NaN at step 3", "Failed", "NaN at step 3"),
+        ("", "Failed", ""),
+    ],
+)
+def test_a_sentence_becomes_a_clause_behind_the_state_s_word(text: str, word: str, wanted: str) -> None:
+    assert words.clause(text, word) == wanted
 
 
 def test_every_state_has_a_word() -> None:
@@ -188,7 +202,8 @@ def test_time_is_judged_by_the_last_run_that_trained() -> None:
 
 
 def test_a_log_line_says_when_where_and_how_long() -> None:
-    assert log_line(Log(text="compiled", seconds=1.234, step=1200)) == "          step 1,200  compiled, 1.23 s"
+    assert log_line(Log(text="half way", step=1200)) == "          step 1,200  half way"
+    assert log_line(Log(text="", stage="compile", seconds=1.234)) == "          compile, 1.23 s"
     assert log_line(Log(text="disk is full", level="warning")).endswith("warning: disk is full")
 
 

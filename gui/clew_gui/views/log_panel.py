@@ -17,11 +17,11 @@ _LEVELS = {"warning": "warning: ", "error": "error: ", "debug": "", "info": ""}
 
 
 def log_line(event: Log) -> str:
-    """One event as a line: "09:41:07  step 120  compiled the training step, 1.2 s"."""
+    """One event as a line: "09:41:07  step 120  Learning rate is 0.1"."""
     clock = time.strftime("%H:%M:%S", time.localtime(event.time)) if event.time else "        "
     step = f"step {event.step:,}  " if event.step else ""
-    took = f", {event.seconds:.2f} s" if event.seconds else ""
-    return f"{clock}  {step}{_LEVELS[event.level]}{event.text or event.stage}{took}"
+    text = event.text or f"{event.stage}, {event.seconds:.2f} s"
+    return f"{clock}  {step}{_LEVELS[event.level]}{text}"
 
 
 def read_tail(path: Path, most: int = TAIL_BYTES) -> str:

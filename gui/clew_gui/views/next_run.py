@@ -124,7 +124,7 @@ class NextRun(QWidget):
             text.setBuddy(field)
             text.setFixedWidth(LABEL_WIDTH)
             grid.addWidget(text, number, 0)
-            grid.addWidget(field, number, 1, 1, 2 if field is self.preset else 1)
+            grid.addWidget(field, number, 1)
             if extra is not None:
                 grid.addWidget(extra, number, 2)
         keep_column(grid, len(rows))

@@ -148,7 +148,7 @@ class Teller:
             return
         state = str(session.link.state)
         glyph, tone, word = _LINKS.get(state, ("link", "text3", state.lower()))
-        text = session.link.text or word
+        text = word if state == "LIVE" else session.link.text or word
         if state == "STALE" and session.link.since:
             text = f"silent since {words.wall(session.link.since)}, runs go on"
         window.status.tell("link", f"This computer: {text}", glyph, tone)

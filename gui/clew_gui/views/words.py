@@ -130,8 +130,11 @@ def run_title(run: RunLike, card: ExerciseCard | None, mark: str = "") -> str:
 
 
 def _settings_title(run: RunLike, card: ExerciseCard | None) -> str:
-    found = [param_words(run, card, "optimizer"), param_words(run, card, "learning_rate")]
-    return join(found, " ") or run.spec.preset or "run"
+    optimizer, rate_words = param_words(run, card, "optimizer"), param_words(run, card, "learning_rate")
+    if len(optimizer) > 10:  # "Gradient descent" leaves no room for its rate beside a curve
+        value = str(run.spec.params.get("optimizer", optimizer))
+        optimizer = value.upper() if len(value) <= 4 else optimizer
+    return join([optimizer, rate_words], " ") or run.spec.preset or "run"
 
 
 def param_words(run: RunLike, card: ExerciseCard | None, name: str) -> str:
@@ -149,19 +152,29 @@ def state_word(run: RunLike) -> str:
     return STATE_WORDS[run.state]
 
 
+def clause(text: str, word: str = "") -> str:
+    """A sentence as a clause behind a state's word: "Stopped on request." after "Stopped" becomes "on request"."""
+    short = text.strip().rstrip(".")
+    first = short.split(" ", 1)[0]
+    if first == first.capitalize():  # not NaN, not TensorFlow
+        short = short[:1].lower() + short[1:]
+    return short.removeprefix(word.lower()).strip() if word else short
+
+
 def state_detail(run: RunLike, reached: bool | None = None) -> str:
-    """The sentence after the state word: progress, reason, or what came of it."""
+    """The clause after the state word: progress, reason, or what came of it."""
     fold = run.history.fold
     steps = f"{count(fold.step)} of {count(fold.steps)}" if fold.steps else count(fold.step)
+    reason = clause(run.reason, STATE_WORDS[run.state])
     if run.link_stale and run.state not in TERMINAL:
         return "link lost, the run goes on"
     if run.state is RunState.FINISHED:
-        return "goal reached" if reached else run.reason or f"all {count(fold.steps or fold.step)} steps"
+        return "goal reached" if reached else reason or f"all {count(fold.steps or fold.step)} steps"
     if run.state is RunState.STOPPED:
-        return run.reason or f"at step {steps}"
+        return join([reason, f"at step {count(fold.step)}" if fold.step else ""])
     if run.state in (RunState.RUNNING, RunState.PAUSED):
-        return run.reason or steps
-    return run.reason or (fold.problem.text if fold.problem is not None else "")
+        return reason or steps
+    return reason or (clause(fold.problem.text) if fold.problem is not None else "")
 
 
 def forecast(done: int, steps: int, steps_per_second: float | None) -> str:
@@ -177,7 +190,8 @@ def epochs(done: int, steps: int, batch_size: int, samples_per_epoch: int) -> st
     if not batch_size or not samples_per_epoch or samples_per_epoch <= batch_size:
         return ""
     per_step = batch_size / samples_per_epoch
-    return f"epoch {done * per_step:,.1f} of {steps * per_step:,.4g}"
+    now, end = done * per_step, steps * per_step
+    return f"epoch {now:,.0f} of {end:,.0f}" if end >= 1000 else f"epoch {now:.1f} of {end:.4g}"
 
 
 def goal_short(goal: Goal) -> str:
