@@ -1,0 +1,119 @@
+"""The viewer's copy of a journal: its length is the cursor, and only whole frames are given out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clew_gui.session.mirror import Mirror
+from clew_shared.journal import Damage, Record, journal_path, read_journal
+from clew_shared.spec import RunSpec
+from tests.unit.runs import small_run
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The bytes of a small sealed journal."""
+    return small_run(tmp_path_factory.mktemp("runs") / "run").journal(1).read_bytes()
+
+
+def whole(data: bytes, folder: Path) -> list[Record | Damage]:
+    (folder / "whole").write_bytes(data)
+    return list(read_journal(folder / "whole"))
+
+
+def test_pieces_become_the_nodes_bytes_and_frames(journal: bytes, tmp_path: Path) -> None:
+    mirror = Mirror(tmp_path / "run")
+    found = []
+    for start in range(0, len(journal), 37):
+        assert mirror.length(1) == start
+        found += mirror.append(1, start, journal[start : start + 37])
+    assert journal_path(mirror.folder, 1).read_bytes() == journal
+    assert found == whole(journal, tmp_path)
+    assert (mirror.sealed, mirror.problem, mirror.attempts()) == ({1}, None, (1,))
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_whatever_comes_twice_or_with_a_gap_the_copy_is_a_beginning_of_the_journal(
+    data: st.DataObject, journal: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    mirror = Mirror(tmp_path_factory.mktemp("mirror"))
+    found = []
+    for _ in range(data.draw(st.integers(1, 8))):
+        start = data.draw(st.integers(0, len(journal)))
+        found += mirror.append(1, start, journal[start : start + data.draw(st.integers(0, 2000))])
+    found += mirror.append(1, mirror.length(1), journal[mirror.length(1) :])
+    assert journal_path(mirror.folder, 1).read_bytes() == journal
+    assert [item.offset for item in found] == sorted({item.offset for item in found})
+    assert sum(item.size for item in found) == len(journal)
+
+
+def test_a_frame_that_is_still_coming_is_not_given_out(journal: bytes, tmp_path: Path) -> None:
+    first = next(item for item in whole(journal, tmp_path) if isinstance(item, Record))
+    mirror = Mirror(tmp_path / "run")
+    assert mirror.append(1, 0, journal[: first.size - 1]) == []
+    assert mirror.length(1) == first.size - 1
+    assert mirror.append(1, first.size - 1, journal[first.size - 1 : first.size]) == [first]
+
+
+def test_another_day_goes_on_where_the_copy_ends(journal: bytes, tmp_path: Path) -> None:
+    cut = len(journal) // 2
+    Mirror(tmp_path / "run").append(1, 0, journal[:cut])
+    mirror = Mirror(tmp_path / "run")
+    before = [item for items in mirror.read(1) for item in items]
+    assert mirror.length(1) == cut
+    after = mirror.append(1, cut, journal[cut:])
+    assert before + after == whole(journal, tmp_path)
+    assert mirror.sealed == {1}
+
+
+def test_a_copy_that_differs_from_the_node_is_seen_at_its_seal_and_set_aside(journal: bytes, tmp_path: Path) -> None:
+    mirror = Mirror(tmp_path / "run")
+    broken = bytearray(journal)
+    broken[len(journal) // 2] ^= 1
+    items = mirror.append(1, 0, bytes(broken))
+    assert any(isinstance(item, Damage) for item in items)
+    assert mirror.problem is not None
+    assert mirror.sealed == set()
+    mirror.set_aside(1)
+    assert (mirror.length(1), mirror.attempts()) == (0, ())
+    assert journal_path(mirror.folder, 1).with_name("damaged.journal.0001").read_bytes() == broken
+    mirror.append(1, 0, journal)
+    assert mirror.sealed == {1}
+
+
+def test_a_disk_that_refuses_leaves_the_copy_as_it_was(
+    journal: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = Mirror(tmp_path / "run")
+    mirror.append(1, 0, journal[:100])
+    opened = Path.open
+
+    def half(path: Path, mode: str = "r", *rest: object) -> object:
+        """Writes half of what it should, then says that the disk is full."""
+        file = opened(path, mode)
+        if mode == "ab":
+            file.write(journal[100:150])
+            file.close()
+            raise OSError(28, "No space left on device")
+        return file
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", half)
+        with pytest.raises(OSError, match="No space"):
+            mirror.append(1, 100, journal[100:200])
+    assert journal_path(mirror.folder, 1).read_bytes() == journal[:100]
+    mirror.append(1, 100, journal[100:])
+    assert mirror.sealed == {1}
+
+
+def test_the_spec_is_kept_beside(tmp_path: Path) -> None:
+    mirror = Mirror(tmp_path / "run")
+    assert mirror.spec() is None
+    spec = RunSpec(exercise="softmax", run="r", params={"learning_rate": 0.5})
+    mirror.keep_spec(spec)
+    assert Mirror(tmp_path / "run").spec() == spec

@@ -1,0 +1,108 @@
+"""How an agent is found, and that there is one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clew_agent.host import Lock, devices
+from clew_agent.rendezvous import address_path, agent_id, allow_folder, clear_keys, publish, read_address, withdraw
+from clew_shared.channel import KeyPair, allow
+from clew_shared.messages import AgentAddress
+from clew_shared.places import Places
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    return Places(home=tmp_path / "home", private=tmp_path / "private")
+
+
+def address(places: Places) -> AgentAddress:
+    return AgentAddress(
+        agent=agent_id(places),
+        host="h",
+        boot="b",
+        pid=1,
+        generation=0,
+        address="127.0.0.1",
+        port=1,
+        public_key="k",
+        allow_list="a",
+    )
+
+
+def test_an_agent_has_the_same_id_for_one_home_and_allocation_only(places: Places, tmp_path: Path) -> None:
+    other = Places(home=tmp_path / "other", private=places.private)
+    ids = {agent_id(places), agent_id(places), agent_id(other), agent_id(places, "job 7")}
+    assert len(ids) == 3
+
+
+def test_an_address_is_read_back_and_its_generation_grows(places: Places) -> None:
+    first = publish(places, address(places))
+    second = publish(places, address(places))
+    assert second.generation > first.generation > 0
+    assert read_address(address_path(places, first.agent)) == second
+    assert [path.name for path in places.agents.iterdir()] == [f"{first.agent}.json"]
+
+
+def test_only_its_own_address_is_withdrawn(places: Places) -> None:
+    first = publish(places, address(places))
+    second = publish(places, address(places))
+    withdraw(places, first)
+    assert read_address(address_path(places, first.agent)) == second
+    withdraw(places, second)
+    withdraw(places, second)
+    assert not address_path(places, first.agent).exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"agent": 1}', b"\xff"])
+def test_a_broken_address_is_none(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(content)
+    assert read_address(tmp_path / "a.json") is None
+    assert read_address(tmp_path / "absent.json") is None
+
+
+def test_keys_of_an_earlier_agent_are_cleared(places: Places) -> None:
+    folder = allow_folder(places, "a")
+    allow(folder, "old", KeyPair.generate().public)
+    (folder / "note.txt").write_text("stays")
+    clear_keys(folder)
+    assert [path.name for path in folder.iterdir()] == ["note.txt"]
+
+
+def test_a_lock_is_held_by_one_and_free_again_after_release(tmp_path: Path) -> None:
+    first, second = Lock(tmp_path / "lock"), Lock(tmp_path / "lock")
+    assert first.acquire()
+    assert not second.acquire()
+    first.release()
+    assert second.acquire()
+    second.release()
+    second.release()
+
+
+def test_a_lock_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
+    code = "import os, sys, pathlib; from clew_agent.host import Lock; lock = Lock(pathlib.Path(sys.argv[1]))"
+    run = subprocess.run(
+        [sys.executable, "-c", f"{code}; print(lock.acquire(), flush=True); os.kill(os.getpid(), 9)", tmp_path / "l"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (run.stdout.strip(), run.returncode) == ("True", -9)
+    lock = Lock(tmp_path / "l")
+    assert lock.acquire()
+    lock.release()
+
+
+def test_devices_are_named_in_words(tmp_path: Path) -> None:
+    card = tmp_path / "0000:01:00.0"
+    card.mkdir()
+    (card / "information").write_text("Model: \t\t NVIDIA H100\nIRQ:   1\n")
+    (tmp_path / "0000:02:00.0").mkdir()
+    found = devices(tmp_path)
+    assert found[1:] == ("NVIDIA H100",)
+    assert found[0].endswith(("CPU core", "CPU cores"))

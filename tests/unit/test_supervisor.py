@@ -1,0 +1,213 @@
+"""The supervisor's parts without processes: specs against cards, runs found on disk, long polls."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from clew_agent import posix
+from clew_agent.run_registry import RunRegistry, is_run_id
+from clew_agent.sealer import seal_lost
+from clew_agent.spec_check import check_spec, combine
+from clew_agent.tracked_run import TrackedRun
+from clew_agent.waiting import Caller, LongPolls
+from clew_shared.cards import Catalogue, ExerciseCard, Preset, StrategyCard
+from clew_shared.journal import JournalWriter
+from clew_shared.lifecycle import RunState
+from clew_shared.messages import Fetch
+from clew_shared.params import ParamSpec
+from clew_shared.problem import Problem, ProblemError
+from clew_shared.runfolder import RunFolder
+from clew_shared.spec import RunSpec, to_toml
+from clew_shared.verify import verify_run
+from tests.unit.runs import describe, points, small_run
+
+CARD = ExerciseCard(
+    id="toy",
+    title="Toy",
+    source_hash="abc",
+    params=(ParamSpec(name="steps", kind="int", label="Steps", default=10, ge=1),),
+    presets=(Preset(name="tiny", title="Tiny"),),
+    strategies=(StrategyCard(id="single", title="One device"), StrategyCard(id="mirrored", title="M", devices=(2, 4))),
+)
+BROKEN = ExerciseCard(id="broken", title="", problem=Problem("exercise.broken", "Line 3 is wrong."))
+CARDS = Catalogue(exercises=(CARD, BROKEN))
+
+
+@pytest.mark.parametrize(
+    ("changes", "codes"),
+    [
+        ({}, []),
+        ({"source_hash": "abc", "preset": "tiny", "params": {"steps": 3}}, []),
+        ({"strategy": "mirrored", "devices": 4}, []),
+        ({"exercise": "toi"}, ["exercise.unknown"]),
+        ({"exercise": "broken"}, ["exercise.broken"]),
+        ({"source_hash": "abd"}, ["spec.source"]),
+        ({"params": {"steps": 0}}, ["params.value"]),
+        ({"params": {"stops": 1}}, ["params.unknown"]),
+        ({"preset": "tinny"}, ["exercise.preset"]),
+        ({"strategy": "magic"}, ["spec.strategy"]),
+        ({"devices": 2}, ["spec.devices"]),
+        ({"strategy": "mirrored", "devices": 3}, ["spec.devices"]),
+        ({"seed": -1, "format": 9, "exercise": "?"}, ["spec.format", "spec.seed", "exercise.unknown"]),
+        (
+            {"seed": 2**31, "params": {"steps": "x", "a": 1}, "preset": "b", "devices": 7},
+            ["spec.seed", "params.unknown", "params.value", "exercise.preset", "spec.devices"],
+        ),
+    ],
+)
+def test_everything_that_is_wrong_with_a_spec_is_found(changes: dict[str, object], codes: list[str]) -> None:
+    spec = msgspec.structs.replace(RunSpec(exercise="toy"), **changes)
+    found = check_spec(spec, CARDS)
+    assert [one.code for one in found] == codes
+    if found:
+        assert all(one.text in combine(found).text for one in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        (str(uuid.uuid4()), True),
+        ("", False),
+        ("..", False),
+        ("{" + str(uuid.uuid4()) + "}", False),
+        (uuid.uuid4().hex, False),
+        (str(uuid.uuid4()).upper(), False),
+        ("a/" + str(uuid.uuid4()), False),
+    ],
+)
+def test_only_a_uuid_in_its_usual_form_names_a_run(text: str, good: bool) -> None:
+    assert is_run_id(text) is good
+
+
+def make_run(runs: Path, **changes: object) -> RunFolder:
+    """A run folder with a journal that has begun, on this host unless ``changes`` say otherwise."""
+    run = str(uuid.uuid4())
+    folder = RunFolder(runs / run)
+    folder.path.mkdir(parents=True)
+    folder.spec.write_text(to_toml(RunSpec(exercise="toy", run=run)))
+    usual = {"run": run, "host": posix.host_name(), "boot": posix.boot_id(), "pid": os.getpid()}
+    with JournalWriter.create(folder.journal(1)) as writer:
+        writer.append(describe(folder, 1, **(usual | changes)))
+        writer.append(points(0, [4, 3]))
+    return folder
+
+
+def seen_by(runs: Path, mine: str = "") -> RunRegistry:
+    registry = RunRegistry(runs, lambda run: run == mine)
+    registry.refresh()
+    while registry.unread or registry.behind():
+        registry.refresh()
+    return registry
+
+
+def test_runs_of_this_host_are_found_and_others_left_alone(tmp_path: Path) -> None:
+    own, foreign = make_run(tmp_path), make_run(tmp_path, host="another")
+    small_run(tmp_path / "not-a-uuid")
+    (tmp_path / str(uuid.uuid4())).mkdir()
+    (tmp_path / "file").write_text("x")
+    assert list(seen_by(tmp_path).runs) == [own.path.name]
+    assert set(seen_by(tmp_path, mine=foreign.path.name).runs) == {own.path.name, foreign.path.name}
+    assert seen_by(tmp_path / "absent").runs == {}
+
+
+def test_a_run_is_followed_as_it_grows_and_dropped_when_its_folder_goes(tmp_path: Path) -> None:
+    folder = make_run(tmp_path)
+    registry = seen_by(tmp_path)
+    tracked = registry.get(folder.path.name)
+    assert (tracked.fold.state, tracked.fold.step, tracked.live) == (RunState.STARTING, 2, True)
+    version = registry.version
+    seal_lost(folder, 1)
+    registry.refresh()
+    assert (tracked.fold.state, tracked.live) == (RunState.FAILED, False)
+    assert registry.version > version
+    for path in [*folder.path.iterdir()]:
+        path.unlink()
+    folder.path.rmdir()
+    registry._look()
+    assert registry.runs == {}
+    with pytest.raises(ProblemError):
+        registry.get(folder.path.name)
+
+
+def test_a_sealed_journal_is_adopted_by_its_two_ends_as_if_it_had_been_read(tmp_path: Path) -> None:
+    folder = make_run(tmp_path)
+    with JournalWriter.open_to_seal(folder.journal(1)) as writer:
+        for block in range(4000):
+            writer.append(points(2 + 10 * block, [1.0] * 10))
+    seal_lost(folder, 1)
+    whole, ends = (TrackedRun(folder, RunSpec(exercise="toy")) for _ in range(2))
+    while whole.refresh() or whole.behind:
+        pass
+    ends.adopt()
+    assert folder.journal(1).stat().st_size > 3 * 64 * 1024
+    assert ends.status(0, False) == whole.status(0, False)
+    assert (ends.fold.state, ends.fold.step, ends.live) == (RunState.FAILED, 40_002, False)
+
+
+def test_a_lost_run_is_sealed_so_that_it_verifies(tmp_path: Path) -> None:
+    here, before = make_run(tmp_path), make_run(tmp_path, boot="an earlier boot")
+    for folder, words in ((here, "without a word"), (before, "restarted")):
+        seal_lost(folder, 1)
+        size = folder.journal(1).stat().st_size
+        seal_lost(folder, 1)
+        assert folder.journal(1).stat().st_size == size
+        tracked = TrackedRun(folder, RunSpec(exercise="toy"))
+        tracked.adopt()
+        assert words in tracked.fold.reason
+        assert [finding for finding in verify_run(folder.path).findings if "spec" not in finding.file] == []
+
+
+def test_a_fetch_brings_what_is_there_and_says_when_that_is_all(tmp_path: Path) -> None:
+    folder = make_run(tmp_path)
+    tracked = seen_by(tmp_path).get(folder.path.name)
+    data = folder.journal(1).read_bytes()
+    reply = tracked.fetch(1, 10)
+    assert (reply.data, reply.size, reply.attempts, reply.sealed) == (data[10:], len(data), 1, False)
+    assert not tracked.has_news(1, len(data))
+    assert tracked.has_news(1, 0)
+    assert not tracked.has_news(2, 0)
+    assert tracked.fetch(2, 0).data == b""
+    seal_lost(folder, 1)
+    tracked.refresh()
+    assert tracked.fetch(1, tracked.size).sealed
+    assert tracked.has_news(1, tracked.size)
+    with pytest.raises(ProblemError, match="bytes; byte"):
+        tracked.fetch(1, 10**6)
+
+
+def test_one_long_poll_waits_for_each_viewer_and_key() -> None:
+    polls = LongPolls()
+    first, second, other = Caller(b"v", b"1"), Caller(b"v", b"2"), Caller(b"w", b"3")
+    fetch = Fetch(run="r", attempt=1, offset=0, wait=5.0)
+    assert polls.add(first, "r", fetch) is None
+    assert polls.add(other, "r", fetch) is None
+    replaced = polls.add(second, "r", fetch)
+    assert replaced is not None
+    assert replaced.caller == first
+    assert polls.take(lambda _one: False) == []
+    assert {one.caller for one in polls.take(lambda _one: True)} == {second, other}
+    assert (len(polls), polls.soonest()) == (0, None)
+
+
+def test_a_long_poll_is_due_when_its_time_is_up_and_none_waits_for_ever() -> None:
+    polls = LongPolls()
+    polls.add(Caller(b"v", b"1"), "a", Fetch(run="a", attempt=1, offset=0, wait=-1.0))
+    polls.add(Caller(b"v", b"2"), "b", Fetch(run="b", attempt=1, offset=0, wait=1e9))
+    assert [one.request.run for one in polls.take(lambda _one: False) if isinstance(one.request, Fetch)] == ["a"]
+    assert 0 < (polls.soonest() or 0) <= 5.0
+
+
+def test_the_supervisor_reaches_no_numerical_library() -> None:
+    code = (
+        "import sys, clew_agent.supervisor; print(sorted({*map(lambda m: m.split('.')[0], sys.modules)} & {*sys.argv}))"
+    )
+    words = ["tensorflow", "keras", "numpy", "sklearn", "PySide6"]
+    run = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout.strip() == "[]"
