@@ -62,8 +62,9 @@ def clew(samples: int, live: int, theme: Theme, shown: int = RUNS) -> tuple[floa
     def step(frame: int) -> None:
         for k in range(live):
             panel.append(str(k), "loss", samples + frame * NEW, losses(NEW, k))
+        panel.canvas.flush()
 
-    result = timed(panel.canvas, step)
+    result = timed(panel.canvas.ground.viewport(), step)
     panel.close()
     return result
 
@@ -86,7 +87,7 @@ def pyqtgraph_own(samples: int) -> tuple[float, float]:
             data[k] = np.concatenate((data[k], losses(NEW, k)))
             curve.setData(x[: data[k].size], data[k])
 
-    result = timed(plot, step)
+    result = timed(plot.viewport(), step)
     plot.close()
     return result
 

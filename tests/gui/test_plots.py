@@ -129,7 +129,7 @@ def test_points_of_a_run_that_is_not_shown_draw_nothing(panel: ConvergencePlots)
 
 def test_the_crosshair_reads_all_runs_and_draws_no_curve(panel: ConvergencePlots, qtbot: QtBot) -> None:
     drawn = panel.canvas._artist
-    QTest.mouseMove(panel.canvas, over(panel, 700))
+    QTest.mouseMove(panel.canvas.ground.viewport(), over(panel, 700))
     readout = panel.canvas.readout
     assert readout is not None
     assert readout.heading == f"Step {round(readout.x)}, smoothed"
@@ -138,7 +138,7 @@ def test_the_crosshair_reads_all_runs_and_draws_no_curve(panel: ConvergencePlots
     assert readout.rows[0].values[1].endswith(" %")
     with_box = panel.grab().toImage()
     assert panel.canvas._artist is drawn
-    QTest.mouseMove(panel.canvas, QPoint(5, 5))
+    QTest.mouseMove(panel.canvas.ground.viewport(), QPoint(5, 5))
     assert panel.canvas.readout is None
     assert panel.grab().toImage() != with_box
 
@@ -166,7 +166,7 @@ def wheel(panel: ConvergencePlots, at: QPoint, delta: QPoint) -> None:
     nothing, mode = Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase
     where = QPointF(panel.canvas.mapToGlobal(at))
     event = QWheelEvent(QPointF(at), where, QPoint(), delta, Qt.MouseButton.NoButton, nothing, mode, False)
-    QApplication.sendEvent(panel.canvas, event)
+    QApplication.sendEvent(panel.canvas.ground.viewport(), event)
 
 
 def test_the_wheel_zooms_around_the_pointer_dragging_pans_and_home_shows_all(
@@ -177,9 +177,9 @@ def test_the_wheel_zooms_around_the_pointer_dragging_pans_and_home_shows_all(
     span = panel.canvas.scene.grid.span
     assert span.size == pytest.approx(2060 * 0.8**4)
     assert panel.canvas.artist.frames[0].x_at(at.x()) == pytest.approx(500, abs=4)
-    QTest.mousePress(panel.canvas, Qt.MouseButton.LeftButton, pos=at)
-    QTest.mouseMove(panel.canvas, at - QPoint(60, 0))
-    QTest.mouseRelease(panel.canvas, Qt.MouseButton.LeftButton, pos=at - QPoint(60, 0))
+    QTest.mousePress(panel.canvas.ground.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    QTest.mouseMove(panel.canvas.ground.viewport(), at - QPoint(60, 0))
+    QTest.mouseRelease(panel.canvas.ground.viewport(), Qt.MouseButton.LeftButton, pos=at - QPoint(60, 0))
     moved = panel.canvas.scene.grid.span
     assert moved.size == pytest.approx(span.size)
     assert moved.low > span.low
@@ -188,7 +188,7 @@ def test_the_wheel_zooms_around_the_pointer_dragging_pans_and_home_shows_all(
     QTest.keyClick(panel.canvas, Qt.Key.Key_Home)
     assert panel.view.zoom is None
     wheel(panel, at, QPoint(0, 480))
-    QTest.mouseDClick(panel.canvas, Qt.MouseButton.LeftButton, pos=at)
+    QTest.mouseDClick(panel.canvas.ground.viewport(), Qt.MouseButton.LeftButton, pos=at)
     assert panel.canvas.scene.grid.span == Span(0, 2060)
 
 
@@ -210,11 +210,11 @@ def test_a_label_in_the_gutter_lifts_its_run_and_chooses_it(panel: ConvergencePl
     at = QPoint(round(gutter.rect.left()) + 40, round(height))
     assert label.value.startswith("0.")
     with qtbot.waitSignal(panel.run_hovered) as hovered:
-        QTest.mouseMove(panel.canvas, at)
+        QTest.mouseMove(panel.canvas.ground.viewport(), at)
     assert hovered.args == ["1"]
     assert panel.canvas.scene.plots[0].curves[-1].run.run_id == "1"
     with qtbot.waitSignal(panel.run_clicked) as clicked:
-        QTest.mouseClick(panel.canvas, Qt.MouseButton.LeftButton, pos=at)
+        QTest.mouseClick(panel.canvas.ground.viewport(), Qt.MouseButton.LeftButton, pos=at)
     assert clicked.args == ["1"]
 
 

@@ -1,4 +1,4 @@
-"""Cutting a polyline at the borders of a rectangle, for file formats that cannot clip."""
+"""Cutting polylines at the borders of a rectangle: file formats cannot clip, and far coordinates overflow."""
 
 from __future__ import annotations
 
@@ -6,6 +6,30 @@ import numpy as np
 
 from clew_gui.plotting.layout import Box
 from clew_gui.plotting.pyramid import FloatArray
+from clew_gui.plotting.ticks import Span
+
+_GONE = 20.0
+
+
+def drawable(x: FloatArray, y: FloatArray, x_span: Span, y_span: Span, reach: float) -> tuple[FloatArray, FloatArray]:
+    """What can be drawn of a line where an axis shows ``x_span`` and ``y_span``, NaN between its pieces.
+
+    Nothing goes farther than ``reach`` times the spans beyond them. A line that left for good and far (a run that
+    diverged) ends where it left, so that it hides no other.
+    """
+    near = np.flatnonzero(np.abs(y - 0.5 * (y_span.low + y_span.high)) <= _GONE * y_span.size)
+    end = int(near[-1]) + 2 if near.size else 0
+    if end < y.size:
+        x, y = x[:end], y[:end]
+    wide, high = x_span.padded(reach), y_span.padded(reach)
+    if not x.size or (wide.low <= x[0] and x[-1] <= wide.high and high.low <= y.min() and y.max() <= high.high):
+        return x, y
+    pieces = clip_lines(x, y, Box(wide.low, high.low, wide.size, high.size))
+    if len(pieces) < 2:
+        return pieces[0] if pieces else (x[:0], y[:0])
+    gap = np.array([np.nan])
+    parts = [np.concatenate([part for piece in pieces for part in (piece[axis], gap)][:-1]) for axis in (0, 1)]
+    return parts[0], parts[1]
 
 
 def clip_lines(x: FloatArray, y: FloatArray, box: Box) -> list[tuple[FloatArray, FloatArray]]:

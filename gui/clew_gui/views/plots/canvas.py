@@ -7,23 +7,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPointF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleEvent,
-    QColor,
     QFocusEvent,
     QFontMetricsF,
     QHideEvent,
     QKeyEvent,
-    QMouseEvent,
-    QPainter,
-    QPaintEvent,
-    QPen,
-    QPixmap,
     QResizeEvent,
     QShowEvent,
-    QWheelEvent,
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -36,7 +29,9 @@ from clew_gui.plotting.ticks import Span
 from clew_gui.plotting.zoom import panned, zoomed
 from clew_gui.views.plots.artist import Artist
 from clew_gui.views.plots.geometry import Stack, gutter_width, stack
-from clew_gui.views.plots.readbox import ReadBox, point_in
+from clew_gui.views.plots.ground import Ground
+from clew_gui.views.plots.overlay import Overlay
+from clew_gui.views.plots.readbox import point_in
 from clew_gui.views.theme import Theme, font
 
 REFRESH_MS: Final = 40
@@ -63,24 +58,31 @@ class PlotCanvas(QWidget):
         self._view = View()
         self._left = _LEAST_LEFT
         self._dirty = True
-        self._picture = QPixmap()
-        self._still = QPixmap()
-        self._still_key: tuple[object, ...] = ()
         self._artist: Artist | None = None
         self._cross: float | None = None
-        self._box = ReadBox()
         self._lifted = ""
-        self._drag: tuple[float, Span] | None = None
+        self._dragging = False
         self._ring = False
+        self.ground = Ground(self, before_paint=self.flush)
+        self._overlay = Overlay(self)
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
-        self._timer.setInterval(REFRESH_MS)
         self._timer.timeout.connect(self._refresh)
-        self.setMouseTracking(True)
+        self._connect()
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setAccessibleName("Convergence plots")
+
+    def _connect(self) -> None:
+        ground = self.ground
+        ground.zoom_asked.connect(self.zoom_by)
+        ground.pan_asked.connect(self.pan_by)
+        ground.dragged.connect(self._drag)
+        ground.drag_ended.connect(self._end_drag)
+        ground.double_clicked.connect(self.reset_zoom)
+        ground.clicked.connect(self._click)
+        ground.pointed.connect(self._point)
+        ground.left.connect(self._leave)
 
     # ------------------------------------------------------------ what is shown
     @property
@@ -139,7 +141,7 @@ class PlotCanvas(QWidget):
         """Say that something to be drawn has changed; the next frame follows within ``REFRESH_MS`` when visible."""
         self._dirty = True
         if self.isVisible() and not self._timer.isActive():
-            self._timer.start()
+            self._timer.start(REFRESH_MS)
 
     def flush(self) -> None:
         """Bring the picture up to date now, visible or not."""
@@ -167,11 +169,13 @@ class PlotCanvas(QWidget):
     # ------------------------------------------------------------ frames
     def _refresh(self) -> None:
         if self._dirty and self.isVisible() and not self.window().isMinimized():
-            self.update()
+            self._render()
 
     def _redraw(self) -> None:
+        """Something to be seen at once: the next frame follows when the events at hand are done."""
         self._dirty = True
-        self.update()
+        if self.isVisible():
+            self._timer.start(0)
 
     @property
     def _empty(self) -> bool:
@@ -206,14 +210,11 @@ class PlotCanvas(QWidget):
             self._artist = Artist(scene, rects, self._theme)
             rects = self._stack()
             scene = self._scene(rects)
-        artist = Artist(scene, rects, self._theme, self._lifted)
-        self._paint_still(artist)
-        self._picture = self._still.copy()
-        painter = QPainter(self._picture)
-        artist.moving(painter)
-        painter.end()
-        self._artist = artist
+        self._artist = Artist(scene, rects, self._theme, self._lifted)
         self._dirty = False
+        self._timer.stop()
+        self.ground.show_frame(self._artist, self.devicePixelRatioF())
+        self._cover()
         self._describe(summary(scene, self._store))
 
     def _needed_left(self, scene: Scene) -> float:
@@ -221,39 +222,20 @@ class PlotCanvas(QWidget):
         widest = max((metrics.horizontalAdvance(t.text) for plot in scene.plots for t in plot.ticks), default=0.0)
         return max(_LEAST_LEFT, 8 * math.ceil((widest + 10) / 8))
 
-    def _paint_still(self, artist: Artist) -> None:
-        scene, ratio = artist.scene, self.devicePixelRatioF()
-        resting = tuple(d.curve for plot in scene.plots for d in plot.curves if not d.run.live)
-        axes = tuple((plot.setup, plot.log, plot.span, plot.ticks) for plot in scene.plots)
-        key = (scene.grid, axes, resting, self._runs, self._theme, artist.stack, ratio, self._lifted, scene.empty)
-        if key == self._still_key:
-            return
-        size = QSize(max(round(self.width() * ratio), 1), max(round(self.height() * ratio), 1))
-        self._still = QPixmap(size)
-        self._still.setDevicePixelRatio(ratio)
-        painter = QPainter(self._still)
-        artist.still(painter)
-        painter.end()
-        self._still_key = key
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Show the finished picture, and the crosshair over it: moving the mouse draws no curve."""
-        del event
-        self.flush()
-        painter = QPainter(self)
-        painter.drawPixmap(0, 0, self._picture)
-        readout = self.readout
-        if readout is not None and self._artist is not None:
-            self._box.paint(painter, readout, self._artist)
-        if self._ring and self.hasFocus():
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-            painter.setPen(QPen(QColor(self._theme.accent), 2))
-            painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 6, 6)
-        painter.end()
+    def _cover(self, again: bool = True) -> None:
+        """Lay the crosshair over the finished picture, taken ``again`` or as it was."""
+        readout, ring = self.readout, self._ring and self.hasFocus()
+        wanted = readout is not None or ring
+        if wanted and (again or not self._overlay.isVisibleTo(self)):
+            self._overlay.set_picture(self.ground.grab(), self.artist)
+        self._overlay.show_readout(readout, ring)
+        self._overlay.setVisible(wanted)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Divide the room anew."""
         super().resizeEvent(event)
+        self.ground.setGeometry(self.rect())
+        self._overlay.setGeometry(self.rect())
         self._redraw()
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -265,6 +247,12 @@ class PlotCanvas(QWidget):
         """Rest."""
         self._timer.stop()
         super().hideEvent(event)
+
+    def event(self, event: QEvent) -> bool:
+        """Draw anew where pixels are finer or coarser than before."""
+        if event.type() is QEvent.Type.DevicePixelRatioChange:
+            self._redraw()
+        return super().event(event)
 
     def sizeHint(self) -> QSize:
         """A comfortable size."""
@@ -289,57 +277,37 @@ class PlotCanvas(QWidget):
         """Show all of x."""
         self.set_view(replace(self._view, zoom=None))
 
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Zoom around the pointer; a sideways wheel or touchpad moves along."""
-        if not self._setups:
-            return
-        delta = event.angleDelta()
-        if abs(delta.x()) > abs(delta.y()):
-            self.pan_by(-delta.x() / 1200)
-        elif delta.y():
-            frame = self.artist.frames[0]
-            self.zoom_by(1.25 ** (-delta.y() / 120), frame.x_at(event.position().x()))
-        event.accept()
-
     # ------------------------------------------------------------ mouse
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Begin to drag, or choose the run whose label is under the pointer."""
-        if event.button() is not Qt.MouseButton.LeftButton:
-            return
-        run = self._label_at(event.position())
+    def _click(self, at: QPointF) -> None:
+        """Choose the run whose label is under the pointer."""
+        run = self._label_at(at)
         if run:
             self.run_clicked.emit(run)
-        elif self._view.zoom is not None and point_in(self.artist, event.position()):
-            self._drag = (event.position().x(), self.scene.grid.span)
-            self.setCursor(Qt.CursorShape.ClosedHandCursor)
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Move the crosshair, or the visible part while dragging."""
-        if self._drag is not None:
-            start, span = self._drag
-            part = (start - event.position().x()) / max(self.artist.stack.area.width(), 1.0)
-            self.set_view(replace(self._view, zoom=panned(span, self.scene.full, part)))
+    def _drag(self, pressed: Span, part: float) -> None:
+        if self._view.zoom is None:
             return
-        self._lift(self._label_at(event.position()))
-        inside = bool(self._setups) and not self.scene.empty and point_in(self.artist, event.position())
-        self._set_cross(self._snapped(self.artist.frames[0].x_at(event.position().x())) if inside else None)
+        self._dragging = True
+        self._set_cross(None)
+        self.ground.setCursor(Qt.CursorShape.ClosedHandCursor)
+        self.set_view(replace(self._view, zoom=panned(pressed, self.scene.full, part)))
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """End a drag."""
-        del event
-        self._drag = None
-        self.unsetCursor()
+    def _end_drag(self) -> None:
+        self._dragging = False
+        self.ground.unsetCursor()
 
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Show all of x."""
-        del event
-        self.reset_zoom()
+    def _point(self, at: QPointF) -> None:
+        """Move the crosshair."""
+        if self._dragging:
+            return
+        self._lift(self._label_at(at))
+        inside = bool(self._setups) and not self.scene.empty and point_in(self.artist, at)
+        self._set_cross(self._snapped(self.artist.frames[0].x_at(at.x())) if inside else None)
 
-    def leaveEvent(self, event: QEvent) -> None:
+    def _leave(self) -> None:
         """Take the crosshair away."""
         self._set_cross(None)
         self._lift("")
-        super().leaveEvent(event)
 
     def _label_at(self, at: QPointF) -> str:
         return next((run for gutter in self.artist.gutters if (run := gutter.run_at(at))), "")
@@ -348,7 +316,7 @@ class PlotCanvas(QWidget):
         if run == self._lifted:
             return
         self._lifted = run
-        self.setCursor(Qt.CursorShape.PointingHandCursor) if run else self.unsetCursor()
+        self.ground.setCursor(Qt.CursorShape.PointingHandCursor) if run else self.ground.unsetCursor()
         self.run_hovered.emit(run)
         self._redraw()
 
@@ -365,7 +333,7 @@ class PlotCanvas(QWidget):
     def _set_cross(self, x: float | None) -> None:
         if x != self._cross:
             self._cross = x
-            self.update()
+            self._cover(again=False)
 
     def step_crosshair(self, pixels: float) -> None:
         """Move the crosshair by so many pixels, at least to the next step; it begins at the end of the curves."""
@@ -410,12 +378,12 @@ class PlotCanvas(QWidget):
         """Show a ring when reached by keyboard."""
         self._ring = event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
         super().focusInEvent(event)
-        self.update()
+        self._cover(again=False)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
         """Take the ring away."""
         super().focusOutEvent(event)
-        self.update()
+        self._cover(again=False)
 
     def _describe(self, text: str) -> None:
         if text != self.accessibleDescription():

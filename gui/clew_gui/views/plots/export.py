@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, QRect, QSize
@@ -13,7 +14,8 @@ from clew_gui.plotting.scene import Room, SceneBuilder
 from clew_gui.plotting.series import SeriesStore, XUnit
 from clew_gui.views.plots.artist import Artist
 from clew_gui.views.plots.canvas import PlotCanvas
-from clew_gui.views.plots.geometry import gutter_width, stack
+from clew_gui.views.plots.geometry import Medium, gutter_width, stack
+from clew_gui.views.plots.ground import Ground
 from clew_gui.views.theme import Theme, font
 from clew_shared.problem import problem
 
@@ -38,7 +40,7 @@ class Picture:
         self._events = events
         self._theme = theme
 
-    def _artist(self, vector: bool) -> Artist:
+    def _artist(self) -> Artist:
         view: View = self._canvas.view
         label = _UNITS[view.unit] + (", log scale" if view.log_x else "")
         builder, left = SceneBuilder(self._store), 46.0
@@ -52,14 +54,14 @@ class Picture:
             room = Room(round(rects.area.width()), tuple(round(r.height()) for r in rects.plots))
             scene = builder.build(self._canvas.drawn_setups, self._canvas.runs, self._events, view, room)
             texts = [tick.text for plot in scene.plots for tick in plot.ticks]
-            left = max([46.0, *(metrics.horizontalAdvance(text) + 12 for text in texts)])
-        return Artist(scene, rects, self._theme, vector=vector, unit_label=label)
+            left = max([46.0, *(math.ceil(metrics.horizontalAdvance(text) + 12) for text in texts)])
+        return Artist(scene, rects, self._theme, unit_label=label)
 
-    def paint(self, painter: QPainter, vector: bool) -> None:
-        """Draw everything."""
-        artist = self._artist(vector)
-        artist.still(painter)
-        artist.moving(painter)
+    def paint(self, painter: QPainter, medium: Medium, ratio: float = 1.0) -> None:
+        """Draw everything; a logical pixel has ``ratio`` device pixels."""
+        ground = Ground(medium=medium)
+        ground.render_to(painter, self.size, self._artist(), ratio)
+        ground.deleteLater()
 
     def image(self, scale: float = 2.0) -> QImage:
         """As pixels, ``scale`` times as many as logical ones in each direction."""
@@ -67,7 +69,7 @@ class Picture:
         image.setDevicePixelRatio(scale)
         image.fill(QColor(self._theme.surface))
         painter = QPainter(image)
-        self.paint(painter, vector=False)
+        self.paint(painter, Medium.PICTURE, ratio=scale)
         painter.end()
         return image
 
@@ -88,7 +90,7 @@ class Picture:
         painter = QPainter()
         if not painter.begin(generator):
             raise _not_written(path)
-        self.paint(painter, vector=True)
+        self.paint(painter, Medium.DRAWING)
         painter.end()
 
 

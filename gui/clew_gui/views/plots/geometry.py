@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,16 @@ TITLE: Final = 22
 _FAR: Final = 4000.0  # pixels; beyond this a coordinate is cut off, because the rasteriser overflows
 
 
+class Medium(Enum):
+    """Where a frame is painted."""
+
+    SCREEN = "screen"
+    PICTURE = "picture"
+    """Pixels of a file."""
+    DRAWING = "drawing"
+    """A vector file."""
+
+
 @dataclass(frozen=True)
 class Frame:
     """One plot's rectangle and the axis coordinates it shows."""
@@ -28,6 +39,11 @@ class Frame:
     rect: QRectF
     x: Span
     y: Span
+
+    def seen(self, above: float = 0.0) -> QRectF:
+        """The ranges as a rectangle of axis coordinates, larger by ``above`` pixels at top and bottom."""
+        more = above * self.y.size / max(self.rect.height(), 1.0)
+        return QRectF(self.x.low, self.y.low - more, self.x.size, self.y.size + 2 * more)
 
     def px(self, x: FloatArray) -> FloatArray:
         """Pixel columns of axis coordinates."""
@@ -50,6 +66,14 @@ class Frame:
     def row(self, y: float) -> float:
         """The pixel row of one y."""
         return float(self.py(np.array([y]))[0])
+
+    def holds(self, x: float, y: float) -> bool:
+        """Whether a point lies in the rectangle."""
+        return self.rect.adjusted(-1, -1, 1, 1).contains(self.at(x, y))
+
+    def value_at(self, row: float) -> float:
+        """The axis coordinate of a pixel row."""
+        return self.y.low + (self.rect.bottom() - row) / max(self.rect.height(), 1.0) * self.y.size
 
     def x_at(self, pixel: float) -> float:
         """The axis coordinate of a pixel column."""
@@ -90,7 +114,7 @@ def stack(width: float, height: float, plots: int, left: float, gutter: float, t
     top = TITLE if titles else TOP
     between = GAP + (TITLE - 6 if titles else 0)
     inner = height - top - AXIS_HEIGHT - footer - between * max(plots - 1, 0)
-    each = max(inner / max(plots, 1), 24.0)
+    each = max(inner // max(plots, 1), 24.0)
     wide = max(width - left - (gutter or 14.0), 32.0)
     rects = tuple(QRectF(left, top + i * (each + between), wide, each) for i in range(plots))
     return Stack(width, height, rects, gutter)

@@ -12,6 +12,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 from clew_gui.plotting.layout import spread
 from clew_gui.plotting.model import RunStyle
 from clew_gui.plotting.readout import prominent
+from clew_gui.plotting.scene import PlotScene
 from clew_gui.views.theme import Theme, font
 
 ROW: Final = 17.0
@@ -29,6 +30,22 @@ class Label:
     strong: bool
     seen: bool = True
     bad: bool = False
+
+
+def heading(plot: PlotScene) -> str:
+    """The plot's title, with its scale where that is logarithmic."""
+    return plot.setup.title + (", log scale" if plot.log else "")
+
+
+def key(plot: PlotScene) -> str:
+    """Which of a plot's several metrics is which; empty where it has one."""
+    looks: dict[str, str] = {}
+    for item in sorted(plot.curves, key=lambda d: not d.headline):
+        look = "points" if item.curve.sparse else "line" if item.headline else "thin"
+        looks.setdefault(item.curve.metric, look)
+    if len(looks) < 2:
+        return ""
+    return ", ".join(f"{look}: {plot.setup.label(metric)}" for metric, look in looks.items())
 
 
 class Gutter:

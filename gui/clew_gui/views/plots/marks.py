@@ -1,61 +1,92 @@
-"""Small marks on a curve: last point, best, event, break, and the leader to the gutter."""
+"""Small marks on a curve: last point, best, event, break, evaluations; and the leader to the gutter."""
 
 from __future__ import annotations
 
 import math
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from PySide6.QtCore import QLineF, QPointF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPainterPathStroker, QPen, QPolygonF
 
 from clew_gui.views.theme import Theme
 
-_STAR: Final = tuple(
-    (
-        math.sin(k * math.pi / 5) * (6.2 if k % 2 == 0 else 2.6),
-        -math.cos(k * math.pi / 5) * (6.2 if k % 2 == 0 else 2.6),
-    )
-    for k in range(10)
-)
+DOT: Final = 5.0
+"""Radius of the dot at the last point."""
 
 
-def _outlined(painter: QPainter, outline: QColor, fill: QColor) -> None:
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-    painter.setPen(QPen(outline, 1.6))
-    painter.setBrush(fill)
+@dataclass(frozen=True)
+class Spot:
+    """A mark at a point in axis coordinates. ``size`` is its extent in logical pixels; no outline without ``edge``."""
+
+    x: float
+    y: float
+    shape: str
+    fill: str
+    edge: str
+    size: float
+
+    def data(self, ratio: float) -> dict[str, Any]:
+        """As a spot of a ScatterPlotItem, where an outline counts in device pixels."""
+        pen = QPen(QColor(self.edge), 1.6 * ratio) if self.edge else QPen(Qt.PenStyle.NoPen)
+        pen.setCosmetic(True)
+        symbol = shape_path(self.shape)
+        return {"pos": (self.x, self.y), "size": self.size, "symbol": symbol, "brush": QColor(self.fill), "pen": pen}
 
 
-def dot(
-    painter: QPainter, at: QPointF, colour: QColor, theme: Theme, hollow: bool = False, radius: float = 5.0
-) -> None:
+def last_spot(at: tuple[float, float], colour: str, theme: Theme, hollow: bool) -> Spot:
     """The last point; hollow where the link is silent and the run may be further."""
-    surface = QColor(theme.surface)
-    _outlined(painter, colour if hollow else surface, surface if hollow else colour)
+    fill, edge = (theme.surface, colour) if hollow else (colour, theme.surface)
+    return Spot(*at, "dot", fill, edge, 2 * DOT)
+
+
+def best_spot(at: tuple[float, float], colour: str, theme: Theme) -> Spot:
+    """The best value."""
+    return Spot(*at, "star", colour, theme.surface, 12.4)
+
+
+def event_spot(at: tuple[float, float], colour: str, theme: Theme) -> Spot:
+    """An event."""
+    return Spot(*at, "diamond", theme.surface, colour, 13.0)
+
+
+def broken_spot(at: tuple[float, float], theme: Theme) -> Spot:
+    """Where a curve stopped being a number."""
+    return Spot(*at, "cross", theme.bad, theme.surface, 14.0)
+
+
+def shape_path(shape: str) -> str | QPainterPath:
+    """A shape in a square of side 1 around 0; pyqtgraph knows the dot."""
+    if shape == "dot":
+        return "o"
+    path = QPainterPath()
+    if shape == "cross":
+        path.moveTo(-0.33, -0.33)
+        path.lineTo(0.33, 0.33)
+        path.moveTo(0.33, -0.33)
+        path.lineTo(-0.33, 0.33)
+        stroker = QPainterPathStroker()
+        stroker.setWidth(0.27)
+        stroker.setCapStyle(Qt.PenCapStyle.RoundCap)
+        return stroker.createStroke(path).simplified()
+    corners = ((0.0, -0.5), (0.385, 0.0), (0.0, 0.5), (-0.385, 0.0)) if shape == "diamond" else _star()
+    path.addPolygon(QPolygonF([QPointF(x, y) for x, y in corners]))
+    path.closeSubpath()
+    return path
+
+
+def _star() -> tuple[tuple[float, float], ...]:
+    radii = [0.5 if k % 2 == 0 else 0.21 for k in range(10)]
+    return tuple((math.sin(k * math.pi / 5) * r, -math.cos(k * math.pi / 5) * r) for k, r in enumerate(radii))
+
+
+def dot(painter: QPainter, at: QPointF, colour: QColor, theme: Theme, radius: float) -> None:
+    """A dot of the crosshair."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    painter.setPen(QPen(QColor(theme.surface), 1.6))
+    painter.setBrush(colour)
     painter.drawEllipse(at, radius, radius)
     painter.setBrush(Qt.BrushStyle.NoBrush)
-
-
-def star(painter: QPainter, at: QPointF, colour: QColor, theme: Theme) -> None:
-    """The best value."""
-    _outlined(painter, QColor(theme.surface), colour)
-    painter.drawPolygon(QPolygonF([at + QPointF(x, y) for x, y in _STAR]))
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-
-
-def diamond(painter: QPainter, at: QPointF, colour: QColor, theme: Theme) -> None:
-    """An event."""
-    _outlined(painter, colour, QColor(theme.surface))
-    painter.drawPolygon(QPolygonF([at + QPointF(x, y) for x, y in ((0, -6.5), (5, 0), (0, 6.5), (-5, 0))]))
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-
-
-def cross(painter: QPainter, at: QPointF, theme: Theme) -> None:
-    """Where a curve stopped being a number."""
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-    for ink, width in ((theme.surface, 4.6), (theme.bad, 2.2)):
-        painter.setPen(QPen(QColor(ink), width, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
-        painter.drawLine(QLineF(at + QPointF(-4, -4), at + QPointF(4, 4)))
-        painter.drawLine(QLineF(at + QPointF(4, -4), at + QPointF(-4, 4)))
 
 
 def leader(painter: QPainter, start: QPointF, right: float, colour: QColor, live: bool) -> None:
