@@ -12,7 +12,7 @@ by XLA.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +27,7 @@ _MIX = (
 )  # "lowbias32" of C. Wellons' hash prospector: every input bit flips half the output bits
 
 
-@dataclass(frozen=True)
-class Pick:
+class Pick(NamedTuple):
     """The samples of one batch: ``index`` int64 [batch], and float32 ``weight`` [batch], None when all weigh 1."""
 
     index: tf.Tensor

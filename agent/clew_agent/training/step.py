@@ -16,17 +16,20 @@ from clew_shared.problem import problem
 
 
 class Source:
-    """Samples as tensors in memory, and the order in which steps take them."""
+    """Samples as tensors in memory, and the order in which steps take them.
+
+    The many small operations of a permutation are compiled by XLA even where the step is not (0.05 instead of 0.5 ms).
+    """
 
     def __init__(self, samples: Samples, order: Order) -> None:
         self._x = tf.constant(samples.x)
         self._y = tf.constant(samples.y)
-        self._order = order
+        self._pick = tf.function(order.pick, jit_compile=True, autograph=False)
         self._whole = isinstance(order, FileOrder) and order.samples == order.batch
 
     def batch(self, step: tf.Tensor) -> Batch:
         """The global batch of ``step``. A batch of everything in file order needs no gathering."""
-        pick = self._order.pick(step)
+        pick = self._pick(step)
         if self._whole:
             return Batch(self._x, self._y, pick.index)
         return Batch(tf.gather(self._x, pick.index), tf.gather(self._y, pick.index), pick.index, pick.weight)
