@@ -191,16 +191,16 @@ def test_an_exercise_of_ones_own_runs_as_the_page_says(tmp_path: Path) -> None:
 
 def test_ctrl_c_stops_with_a_checkpoint_and_resume_goes_on_from_there(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    words = ["run", "linear-regression", "--steps", "10000000", "--out", str(folder), "--json"]
+    words = ["run", "softmax", "--data", "digits", "--steps", "10000000", "--out", str(folder), "--json"]
     process = subprocess.Popen([sys.executable, "-m", "clew_gui", *words], stdout=subprocess.PIPE, text=True)
     with process:
-        wait_for(folder, trained(1000))
+        wait_for(folder, trained(100))
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 130
     found = json_line(out)
     assert found["state"] == "STOPPED"
-    assert 1000 <= found["steps"] < 10_000_000
+    assert 100 <= found["steps"] < 10_000_000
     assert (folder / "checkpoints" / f"{found['steps']:08d}").is_dir()
     assert clew("verify", folder).returncode == 0
 
@@ -220,12 +220,12 @@ def test_ctrl_c_stops_with_a_checkpoint_and_resume_goes_on_from_there(tmp_path: 
 
 def test_a_killed_trainer_is_a_failed_run_that_says_why(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    words = ["run", "linear-regression", "--steps", "10000000", "--out", str(folder), "--json"]
+    words = ["run", "softmax", "--data", "digits", "--steps", "10000000", "--out", str(folder), "--json"]
     process = subprocess.Popen(
         [sys.executable, "-m", "clew_gui", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     with process:
-        (attempt, *_) = wait_for(folder, trained(1000))
+        (attempt, *_) = wait_for(folder, trained(100))
         psutil.Process(attempt.pid).kill()  # type: ignore[attr-defined]  # the first event is the attempt
         out, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 1
