@@ -85,7 +85,8 @@ class Launcher:
         if now < self._next_ask:
             return
         self._next_ask = now + _ASK_EVERY_S
-        suspects = {tracked.run: tracked for tracked in live if not self.has(tracked.run) and not is_trainer(tracked)}
+        orphans = [tracked for tracked in live if not self.has(tracked.run) and not is_trainer(tracked)]
+        suspects = {tracked.run: tracked for tracked in orphans if not _has_guard(tracked.run)}
         self._gone_since = {run: self._gone_since.get(run, now) for run in suspects}
         for run, since in self._gone_since.items():
             if now - since >= _GONE_FOR_S or suspects[run].boot not in ("", posix.boot_id()):
@@ -129,6 +130,15 @@ def _guard_of(trainer: int) -> list[int]:
         if parent is not None and "guard" in parent.cmdline():
             return [parent.pid]
     return []
+
+
+def _has_guard(run: str) -> bool:
+    """Whether a guard or sealer that another program started works on the run; asked only when its trainer is gone."""
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if any(word in ("guard", "clew_agent.sealer") for word in words) and any(run in word for word in words):
+            return True
+    return False
 
 
 def _kill_group(pid: int) -> None:

@@ -72,6 +72,9 @@ _FETCHING_S = 0.02
 """While a viewer waits for bytes, the journal's length is looked at this often: what a point may come late by."""
 _LIVE_S = 0.2
 _QUIET_S = 1.0
+_READING = (Hello, GetStatus, Fetch, GetCatalogue)
+_OTHER_MAJOR = f"This agent speaks protocol {PROTOCOL_VERSION[0]}; a viewer of another major version can only read."
+_MOST_READERS = 1024
 
 
 class Supervisor:
@@ -90,6 +93,7 @@ class Supervisor:
         self._fetches = LongPolls()
         self._statuses = LongPolls()
         self._early: list[tuple[Caller, AnyRequest]] = []
+        self._readers: set[bytes] = set()
         self._heard = time.monotonic()
         self._ending = False
         self._bell, self._rope = socket.socketpair()
@@ -161,6 +165,8 @@ class Supervisor:
     def _handle(self, caller: Caller, request: AnyRequest) -> None:
         """One request; whatever goes wrong with it becomes its refusal, and the agent lives on."""
         try:
+            if caller.identity in self._readers and not isinstance(request, _READING):
+                raise problem("protocol.major", _OTHER_MAJOR, "Use the same version of Clew on both sides.")
             reply = self._reply(caller, request)
         except ProblemError as error:
             reply = Refused(problem=error.problems[0])
@@ -175,7 +181,7 @@ class Supervisor:
         """The reply, or None when it comes later."""
         match request:
             case Hello():
-                return self._welcome(request)
+                return self._welcome(caller, request)
             case GetStatus():
                 return self._status(caller, request)
             case Fetch():
@@ -202,9 +208,10 @@ class Supervisor:
             case _:
                 return self._desk.steer(request.run, request, caller)
 
-    def _welcome(self, request: Hello) -> Reply:
-        if request.protocol[0] > PROTOCOL_VERSION[0]:
+    def _welcome(self, caller: Caller, request: Hello) -> Reply:
+        if request.protocol[0] != PROTOCOL_VERSION[0] and len(self._readers) < _MOST_READERS:
             _log.info("A viewer speaks protocol %s; it can read here, not command.", request.protocol)
+            self._readers.add(caller.identity)
         known = self._catalogue.ready()
         return Welcome(
             protocol=PROTOCOL_VERSION,

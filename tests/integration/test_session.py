@@ -15,6 +15,8 @@ import pytest
 from clew_gui.remote.target import LocalTarget
 from clew_gui.session import Changes, LinkState, RunModel, Session
 from clew_gui.session.local_agent import find_agent
+from clew_shared.cards import Catalogue
+from clew_shared.catalogue import find_card, find_preset, load_builtin
 from clew_shared.journal import journal_path
 from clew_shared.lifecycle import TERMINAL, RunState
 from clew_shared.messages import AgentAddress
@@ -22,6 +24,7 @@ from clew_shared.params import Value
 from clew_shared.places import Places, find_places
 from clew_shared.problem import Problem, ProblemError
 from clew_shared.spec import RunSpec
+from clew_shared.verify import verify_run
 from tests.integration.agents import BOUND_S, STAND_IN, Agent, end_all, trainers, wait_for
 from tests.integration.stand_in_agent import CATALOGUE
 
@@ -29,9 +32,9 @@ from tests.integration.stand_in_agent import CATALOGUE
 class Window:
     """What a window does: ticks, and remembers what it was told."""
 
-    def __init__(self, command: tuple[str, ...] = STAND_IN) -> None:
+    def __init__(self, command: tuple[str, ...] | None = STAND_IN, catalogue: Catalogue = CATALOGUE) -> None:
         self.places: Places = find_places()
-        self.session = Session(self.places, CATALOGUE, LocalTarget(self.places, command))
+        self.session = Session(self.places, catalogue, LocalTarget(self.places, command))
         self.problems: list[Problem] = []
         self.links: list[LinkState] = []
         self.new: set[str] = set()
@@ -75,8 +78,8 @@ def new_window(home: object) -> Iterator[Callable[..., Window]]:
     """Opens windows; at the end all are closed, and the agent and its runs are ended."""
     windows: list[Window] = []
 
-    def open_window(command: tuple[str, ...] = STAND_IN) -> Window:
-        windows.append(Window(command))
+    def open_window(command: tuple[str, ...] | None = STAND_IN, catalogue: Catalogue = CATALOGUE) -> Window:
+        windows.append(Window(command, catalogue))
         return windows[-1]
 
     yield open_window
@@ -346,3 +349,60 @@ def test_the_other_agent_of_a_test_is_found(new_window: Callable[..., Window]) -
     assert found == address
     window.session.close()
     assert agent.end() == 0
+
+
+# --- With the real trainer --------------------------------------------------------------------------------------------
+
+
+def real_spec(preset_name: str = "tiny", **params: Value) -> RunSpec:
+    card = find_card(load_builtin().exercises, "softmax")
+    preset = find_preset(card, preset_name)
+    values = {**preset.values, **params}
+    return RunSpec(
+        exercise="softmax", preset=preset_name, data=preset.data, params=values, source_hash=card.source_hash
+    )
+
+
+@pytest.fixture
+def real_window(home: object, new_window: Callable[..., Window]) -> Window:
+    """A window whose agent is the product's own, with TensorFlow in its trainers."""
+    return new_window(None, load_builtin())
+
+
+def test_a_real_run_is_steered_from_the_window_and_its_copy_verifies(real_window: Window) -> None:
+    window, session = real_window, real_window.session
+    model = session.runs[session.start_run(real_spec(steps=1_000_000))]
+    window.until(lambda: model.history.fold.step > 0)
+    session.pause(model.id)
+    window.until_state(model, RunState.PAUSED)
+    step = model.history.fold.step
+    session.set_live(model.id, "learning_rate", 0.125)
+    session.unpause(model.id)
+    window.until(lambda: model.history.fold.step > step)
+    assert [(live.name, live.value) for live in model.history.live] == [("learning_rate", 0.125)]
+    session.stop(model.id)
+    window.until_state(model, RunState.STOPPED)
+    stopped = model.history.fold.step
+    session.continue_run(model.id)
+    window.until(lambda: model.history.fold.attempt == 2 and model.history.fold.step > stopped)
+    session.stop(model.id, now=True)
+    window.until_state(model, RunState.STOPPED)
+    for attempt in (1, 2):
+        window.until_same(model, attempt)
+    steps = model.history.column("loss").steps
+    assert steps.tolist() == list(range(len(steps)))
+    assert len(steps) > stopped
+    assert verify_run(window.places.runs / model.id).ok
+    assert window.problems == []
+
+
+def test_a_real_run_is_stopped_while_tensorflow_is_still_being_imported(real_window: Window) -> None:
+    window, session = real_window, real_window.session
+    model = session.runs[session.start_run(real_spec())]
+    window.until_state(model, RunState.STARTING)
+    session.stop(model.id)
+    window.until_state(model, *TERMINAL)
+    assert model.state is RunState.STOPPED
+    wait_for(lambda: not trainers(model.id))
+    window.until_same(model)
+    assert window.problems == []

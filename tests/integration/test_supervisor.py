@@ -105,6 +105,13 @@ def test_hello_says_who_answers(agent: Agent, viewer: Viewer) -> None:
     assert "CPU core" in reply.devices[0]
 
 
+def test_a_viewer_of_another_major_version_may_read_and_not_command(viewer: Viewer) -> None:
+    assert isinstance(viewer.ask(Hello(protocol=(99, 0))), Welcome)
+    assert isinstance(viewer.ask(GetStatus()), Status)
+    assert refusal(viewer.ask(StartRun(spec=stand_in_spec()))).code == "protocol.major"
+    assert refusal(viewer.ask(Shutdown())).code == "protocol.major"
+
+
 def test_a_second_start_finds_the_first_and_leaves_it_alone(agent: Agent, viewer: Viewer) -> None:
     before = agent.address()
     assert subprocess.run(STAND_IN, capture_output=True, timeout=BOUND_S, check=False).returncode == 0
