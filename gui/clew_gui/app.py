@@ -289,7 +289,7 @@ def screenshot(places: Places, options: argparse.Namespace) -> int:
     _size(program.window, options.size)
     program.window.head.tabs.setCurrentIndex(0 if options.tab == "guide" else 1)
     program.window.show()
-    program.ready.connect(lambda: program.desk.select(run))
+    program.ready.connect(lambda: _show_run(program, run))
     # Not ``quit``, which closes windows first. Should the plots never come: a picture without them, but an end.
     QTimer.singleShot(20_000, program.window, lambda: program.app.exit(0))
     program.ready.connect(lambda: QTimer.singleShot(400, program.window, lambda: program.app.exit(0)))
@@ -299,6 +299,12 @@ def screenshot(places: Places, options: argparse.Namespace) -> int:
     program.window.close()
     program.close()
     return 0 if written else 1
+
+
+def _show_run(program: Program, run: str) -> None:
+    """The run on its card and its values in the form."""
+    program.desk.select(run)
+    program.desk.reuse()
 
 
 if __name__ == "__main__":

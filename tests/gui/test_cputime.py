@@ -29,9 +29,9 @@ def test_the_measure_sees_a_slot_that_burns_time(qtbot: QtBot, open_window: Open
 
 
 def test_a_live_run_leaves_the_thread_free(qtbot: QtBot, open_window: Opener) -> None:
-    """Two runs at 20,000 steps a second among 60 others, while the table, the log and the axes are used."""
+    """Two runs at 20,000 steps a second among 400 others, while the table, the log and the axes are used."""
     session = fakes.example_session()
-    for _ in range(60):
+    for _ in range(400):
         old = session.add("softmax", optimizer="adam", learning_rate=0.01)
         old.begin(500)
         old.train(500)

@@ -47,6 +47,10 @@ class Board:
         """Out of sight; the session still has it."""
         self._removed.add(run)
 
+    def is_removed(self, run: str) -> bool:
+        """Whether a run was taken out of sight."""
+        return run in self._removed
+
     def restore(self, run: str) -> None:
         """Undo a removal."""
         self._removed.discard(run)

@@ -246,7 +246,7 @@ class Desk(QObject):
     # --- News ---------------------------------------------------------------------------------------------------------
 
     def _mine(self, runs: Iterable[str]) -> set[str]:
-        return {run.id for run in self.scope.runs()} & set(runs)
+        return {run for run in runs if self.scope.is_mine(run)}
 
     def _arrived(self, new: frozenset[str]) -> None:
         mine = self._mine(new)

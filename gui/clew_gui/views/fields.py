@@ -89,7 +89,7 @@ class NumberEdit(QLineEdit):
         if spec.unit:
             self.setTextMargins(0, 0, round(QFontMetricsF(font("caption")).horizontalAdvance(spec.unit)) + 6, 0)
         if spec.optional:
-            self.setPlaceholderText("none")
+            self.setPlaceholderText("not set")
         self.textChanged.connect(lambda _text: self.edited.emit())
 
     def raw(self) -> object:

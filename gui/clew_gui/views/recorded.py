@@ -41,9 +41,9 @@ class RecordedRun:
 
 @dataclass(frozen=True)
 class RecordedLink:
-    """There is no link."""
+    """There is no link, and none is missing."""
 
-    state: str = "OFFLINE"
+    state: str = "RECORDED"
     since: float = 0.0
     text: str = "recorded runs only"
 

@@ -26,6 +26,12 @@ class Scope:
             return []
         return self.board.runs_of(self.session.runs, wanted.id)
 
+    def is_mine(self, run: str) -> bool:
+        """Whether a run belongs to the open exercise and is in sight."""
+        known = self.session.runs.get(run) if self.session is not None else None
+        of_this = known is not None and self.card is not None and known.spec.exercise == self.card.id
+        return of_this and not self.board.is_removed(run)
+
     def run(self) -> RunLike | None:
         """The selected run of the open exercise."""
         if self.session is None or self.card is None:

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 from clew_gui.views.desk import Desk
 from clew_gui.views.dialogs import CodeDialog, LiveDialog, SettingsDialog, TextDialog
 from clew_gui.views.parts import wear
-from clew_gui.views.ports import RunLike
 from clew_gui.views.runs_model import COLUMNS
 from clew_gui.views.theme import DARK, LIGHT, Theme, apply, system_theme
 from clew_gui.views.window import MainWindow
@@ -41,6 +40,7 @@ class Shell(QObject):
         self.plots: ConvergencePlots | None = None
         self.feed: PlotFeed | None = None
         self._behind: set[str] = set()
+        self._drawn: tuple[str, ...] = ()
         self._curves_due = False
         self._join_actions()
         self._join_buttons()
@@ -159,31 +159,30 @@ class Shell(QObject):
         if feed is None or scope.card is None:
             return
         feed.set_card(scope.card)
+        wanted = set(scope.shown())
         selected = scope.run()
-        runs = self._drawn()
+        runs = [run for run in scope.runs() if run.id in wanted]
         feed.show(runs, selected.id if selected is not None else "", scope.pinned())
-        self._behind = {run.id for run in runs}
-
-    def _drawn(self) -> list[RunLike]:
-        wanted = set(self._desk.scope.shown())
-        return [run for run in self._desk.scope.runs() if run.id in wanted]
+        self._drawn = tuple(run.id for run in runs)
+        self._behind = set(self._drawn)
 
     def _bring(self, changed: frozenset[str]) -> None:
-        self._behind |= changed
+        self._behind |= changed.intersection(self._drawn)
 
     def _ticked(self) -> None:
         """Bring what is new of the drawn runs, in pieces that leave the thread free."""
-        if self.feed is None or not self._behind or self._curves_due:
+        session, feed = self._desk.scope.session, self.feed
+        if feed is None or session is None or not self._behind or self._curves_due:
             return
         room = POINTS_A_TICK
-        for run in self._drawn():
+        for run in filter(None, map(session.runs.get, self._drawn)):
             if run.id in self._behind and room > 0:
-                brought, complete = self.feed.bring(run, room)
+                brought, complete = feed.bring(run, room)
                 room -= brought
                 if complete:
                     self._behind.discard(run.id)
-        self._behind &= {run.id for run in self._drawn()}
-        if not self._behind and self.plots is not None and self._drawn():
+        self._behind.intersection_update(session.runs)
+        if not self._behind and self.plots is not None:
             self._window.run_view.controls.set_scales(self.plots.knows("images"))
 
     def copy_picture(self) -> None:

@@ -181,7 +181,7 @@ class MainWindow(QMainWindow):
         self.setFocus()  # else the first control in the chain has it, and a ring nobody asked for
 
     def _lay_out(self, state: WindowState) -> None:
-        lab = state.lab_width or (256 if self.width() >= WIDE else 240)
+        lab = state.lab_width or (260 if self.width() >= WIDE else 252)
         form = state.form_width or (320 if self.width() >= WIDE else 316)
         self._columns.setSizes([STRIP, lab, max(400, self.width() - lab - form - 4), STRIP, form])
         self._runs_height = state.runs_height

@@ -1,0 +1,100 @@
+"""The program around the window: what it imports when, its pictures, and what it does with surprises."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtGui import QImage
+
+from clew_gui import app
+from clew_shared.events import Attempt, Evaluation, Points, Schema, State
+from clew_shared.journal import JournalWriter
+from clew_shared.lifecycle import RunState
+from clew_shared.runfolder import RunFolder
+from clew_shared.spec import RunSpec, to_toml
+from tests.guards import LogBook
+from tests.gui import fakes
+from tests.gui.conftest import Opener
+
+
+def run_python(*words: str) -> subprocess.CompletedProcess[str]:
+    """Another Python, without a screen."""
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_first_frame_needs_neither_numpy_nor_pyqtgraph_nor_zeromq() -> None:
+    slow = "{'numpy', 'pyqtgraph', 'zmq', 'paramiko', 'tensorflow'}"
+    loaded = run_python("-c", f"import sys, clew_gui.app; print(sorted({slow} & set(sys.modules)))")
+    assert loaded.stdout.strip() == "[]", loaded.stderr
+
+
+@pytest.fixture
+def recorded(home: Path) -> Path:
+    """A softmax run on disk, as a trainer leaves it."""
+    folder = RunFolder(home / "runs" / "11111111-2222-3333-4444-555555555555")
+    folder.path.mkdir(parents=True)
+    spec = RunSpec(exercise="softmax", run=folder.path.name, data="digits", params={"learning_rate": 0.25})
+    folder.spec.write_text(to_toml(spec))
+    journal = JournalWriter.create(folder.journal(1))
+    values = tuple(np.linspace(2, 0.3, 500).astype("<f4").tobytes() for _ in range(2))
+    for event in (
+        Attempt(format=1, run=spec.run, attempt=1, exercise="softmax", spec_sha256="", steps=500, time=1000.0),
+        State(state=RunState.RUNNING, time=1001.0),
+        Schema(id=1, metrics=(fakes.LOSS, fakes.ACCURACY, fakes.TEST), batch_size=100, samples_per_epoch=50_000),
+        Points(schema=1, first=0, count=500, seconds=1.0, clock=1.0, values=values, time=1002.0),
+        Evaluation(step=500, values={"test_accuracy": 0.9079}, time=1003.0),
+        State(state=RunState.FINISHED, step=500, time=1003.0),
+    ):
+        journal.append(event)
+    journal.close()
+    return folder.path
+
+
+@pytest.mark.parametrize("run", ["folder", "id", "latest"])
+def test_a_picture_of_the_window_with_a_recorded_run(recorded: Path, tmp_path: Path, run: str) -> None:
+    named = {"folder": str(recorded), "id": recorded.name, "latest": "latest"}[run]
+    picture = tmp_path / "pictures" / "window.png"
+    look = ("--size", "1280x800", "--theme", "dark")
+    done = run_python("-m", "clew_gui.app", "--screenshot", str(picture), "--run", named, *look)
+    assert done.returncode == 0, done.stderr
+    image = QImage(str(picture))
+    assert (image.width(), image.height()) == (1280, 800)
+    assert image.pixelColor(5, 400).lightness() < 60
+    assert not list((recorded.parent.parent).glob("mirrors/*")), "a picture leaves nothing behind"
+
+
+def test_a_surprise_is_logged_and_shown_and_the_window_lives(
+    open_window: Opener, expect_logs: LogBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    program = open_window()
+    app._show_problems_of(program.window)
+    expect_logs("an unexpected error")
+    try:
+        raise ZeroDivisionError("division by zero")
+    except ZeroDivisionError as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+    (found,) = program.window.messages.problems()
+    assert found.text == "ZeroDivisionError: division by zero"
+    assert "copy this message" in found.hint
+    assert program.window.isVisible()
+
+
+def test_parts_that_cannot_be_loaded_are_told(
+    open_window: Opener, expect_logs: LogBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = open_window()
+    expect_logs("could not be loaded")
+    program._not_loaded("Traceback\nImportError: No module named 'numpy'")
+    assert "No module named 'numpy'" in program.window.messages.problems()[0].text
+    assert not program.window.next_run.run.isEnabled()
+
+
+def test_unknown_sizes_and_themes_are_refused_by_the_command_line() -> None:
+    assert app.arguments(["--theme", "dark"]).theme == "dark"
+    with pytest.raises(SystemExit):
+        app.arguments(["--theme", "pink"])
