@@ -14,6 +14,8 @@ from pytestqt.qtbot import QtBot
 from clew_gui.app import Program
 from clew_gui.views.dialogs import CodeDialog, LiveDialog, TextDialog
 from clew_gui.views.window_state import FileMemory, NoMemory, WindowState
+from clew_shared.events import State
+from clew_shared.lifecycle import RunState
 from clew_shared.problem import Problem, ProblemError
 from clew_shared.spec import RunSpec
 from tests.gui import fakes
@@ -73,6 +75,13 @@ def test_run_starts_what_the_form_says(softmax: Program, qtbot: QtBot) -> None:
     assert spec.params["optimizer"] == "adam"
     assert "momentum" not in spec.params  # shown for two optimizers only
     assert spec.source_hash == "ab" * 32
+
+
+def test_ctrl_enter_runs_from_inside_a_field(softmax: Program) -> None:
+    field = softmax.window.next_run.form.row("steps").editor.widget()
+    field.setFocus()
+    QTest.keyClick(field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert [what[0] for what in session_of(softmax).asked] == ["start"]
 
 
 def test_a_new_run_is_selected_and_its_curve_is_drawn(softmax: Program, qtbot: QtBot) -> None:
@@ -327,6 +336,23 @@ def test_a_problem_says_what_and_what_now_and_can_be_copied(softmax: Program) ->
     assert QGuiApplication.clipboard().text().splitlines()[0] == "mnist was not found in 3 places."
     messages.dismiss()
     assert not messages.isVisible()
+
+
+def test_a_run_without_its_data_says_so_and_the_next_one_takes_the_digits(softmax: Program) -> None:
+    session = session_of(softmax)
+    softmax.window.next_run.ask_run()
+    tick(softmax)
+    (run,) = session.runs.values()
+    run.begin(500)
+    text = "The data set 'mnist' was not found. Looked in: /home/student/data."
+    run.feed(State(state=RunState.FAILED, reason=text, problem=Problem("data.missing", text, "Stage it.")))
+    for _ in range(2):  # told twice, shown once
+        session.tell(states=frozenset((run.id,)))
+        tick(softmax)
+    (found,) = softmax.window.messages.problems()
+    assert found.text == text
+    assert "press Run" in found.hint
+    assert softmax.window.next_run.spec().data == "digits"
 
 
 def test_a_problem_of_a_field_stands_under_the_field(softmax: Program) -> None:

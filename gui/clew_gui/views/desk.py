@@ -20,6 +20,7 @@ from clew_shared.spec import RunSpec
 
 SLOW_TICKS = 8
 """The table, the card and the log follow every so many ticks, about four times a second; curves every tick."""
+_NO_DATA = "data.missing"
 _NOTHING_YET = "Clew is still starting; this takes a second or two"
 
 
@@ -42,6 +43,7 @@ class Desk(QObject):
         self._dirty: set[str] = set()
         self._ticks = 0
         self._awaited = ""
+        self._started: set[str] = set()
         window.lab.fill(catalogue)
         window.lab.opened.connect(self.open_exercise)
         window.next_run.run_asked.connect(self.start)
@@ -155,6 +157,7 @@ class Desk(QObject):
         except ProblemError as error:
             self._refused(error)
             return
+        self._started.add(self._awaited)
         self.window.show_tab(1)
         if self._awaited in session.runs:
             self._arrived(frozenset((self._awaited,)))
@@ -267,6 +270,7 @@ class Desk(QObject):
 
     def _states(self, changed: frozenset[str]) -> None:
         mine = self._mine(changed)
+        self._tell_failures(changed)
         if mine:
             self.tell.table_rows(mine)
             self.tell.card()
@@ -277,6 +281,27 @@ class Desk(QObject):
             self.points.emit(frozenset(mine))
         self.tell.progress()
         self.tell.queue()
+
+    def _tell_failures(self, changed: frozenset[str]) -> None:
+        """A run that was started here and failed says why, once, with what to do now."""
+        session = self.scope.session
+        for run in filter(None, map(session.runs.get, changed & self._started)) if session is not None else ():
+            trouble = run.history.fold.problem
+            if run.state not in TERMINAL:
+                continue
+            self._started.discard(run.id)
+            if run.state is not RunState.STOPPED and trouble is not None:
+                self.window.messages.show_problems((self._mended(run, trouble),))
+
+    def _mended(self, run: RunLike, trouble: Problem) -> Problem:
+        """Data that are not here: the built-in digits are chosen for the next run, and said so."""
+        card = self.scope.card
+        missing = trouble.code == _NO_DATA and card is not None and card.id == run.spec.exercise
+        if not missing or card is None or "digits" not in card.datasets or run.spec.data == "digits":
+            return trouble
+        self.window.next_run.use_data("digits")
+        hint = "The next run is set to the built-in digits: press Run. Or choose a file of your own as data set."
+        return Problem(trouble.code, trouble.text, hint, trouble.where)
 
     def _points(self, changed: frozenset[str]) -> None:
         mine = self._mine(changed)

@@ -260,6 +260,11 @@ class NextRun(QWidget):
         self._show_own_file(path)
         self._changed()
 
+    def use_data(self, name: str) -> None:
+        """Choose a data set by name."""
+        self._show_data(name)
+        self._changed()
+
     def _no_file(self) -> None:
         if not self.own_file.whole():
             self.data.setCurrentIndex(0)

@@ -22,7 +22,7 @@ from clew_gui.views.theme import FontKind, font
 
 ROW_HEIGHT = 30
 HEAD_HEIGHT = 28
-_FIRST_TO_GO = ("batch", "time", "where", "optimizer", "rate")
+_FIRST_TO_GO = ("batch", "where", "time", "optimizer", "rate")
 _PAD = 10
 
 

@@ -41,7 +41,8 @@ class Teller:
         if run is None:
             if scope.card is not None:
                 nothing = scope.session is None or not scope.session.runs
-                window.run_view.hello.show_card(scope.card, nothing)
+                first = scope.card is scope.catalogue.exercises[0]
+                window.run_view.hello.show_card(scope.card, nothing and first)
         else:
             window.run_view.card.show_run(run, scope.card, bool(scope.live_params()))
         self._actions(run)
