@@ -337,7 +337,7 @@ def test_a_viewer_that_does_not_tick_holds_back_no_more_than_the_inbox(window: W
     assert mirror.stat().st_size < 2_500_000
     window.until_state(model, *TERMINAL)
     window.until_same(model)
-    assert model.history.fold.step == 500_000
+    window.until(lambda: model.history.fold.step == 500_000 and model.catching_up is None)
 
 
 def test_the_other_agent_of_a_test_is_found(new_window: Callable[..., Window]) -> None:

@@ -35,8 +35,8 @@ def places(tmp_path: Path) -> Places:
 # --- The state that is shown ------------------------------------------------------------------------------------------
 
 
-def said(state: RunState, attempt: int = 0, queue: int = 0, reason: str = "") -> RunStatus:
-    return RunStatus(run=RUN, exercise="softmax", state=state, attempt=attempt, size=0, queue=queue, reason=reason)
+def said(state: RunState, attempt: int = 0, queue: int = 0, reason: str = "", size: int = 0) -> RunStatus:
+    return RunStatus(run=RUN, exercise="softmax", state=state, attempt=attempt, size=size, queue=queue, reason=reason)
 
 
 Q, S, R, F, X = RunState.QUEUED, RunState.STARTING, RunState.RUNNING, RunState.FINISHED, RunState.STOPPED
@@ -49,6 +49,8 @@ Q, S, R, F, X = RunState.QUEUED, RunState.STARTING, RunState.RUNNING, RunState.F
         (None, said(Q, queue=2), Q),
         (None, said(S), S),
         (None, said(RunState.FAILED, reason="no memory"), RunState.FAILED),
+        (None, said(F, 1, size=1000), S),  # its points are on their way
+        (None, said(F, 1, size=10**7), F),  # they will take a while
         ((1, R), None, R),
         ((1, R), said(Q), R),  # the list is older than the journal
         ((1, R), said(R, 1), R),
@@ -58,6 +60,7 @@ Q, S, R, F, X = RunState.QUEUED, RunState.STARTING, RunState.RUNNING, RunState.F
         ((1, X), said(S, 1), S),
         ((2, R), said(S, 1), R),
         ((2, X), said(X, 2), X),
+        ((1, R), said(F, 1), R),  # the last points are on their way
     ],
 )
 def test_the_journal_says_the_state_unless_a_continuation_waits(
@@ -91,8 +94,12 @@ def test_catching_up_is_a_share_while_much_is_missing(tmp_path: Path) -> None:
     assert model.catching_up == pytest.approx(0.4)
     model.took(1, 0, 1_000_000)  # a piece that completed no frame
     assert model.catching_up == pytest.approx(0.4)
+    model.history.feed(1, Attempt(format=1, run=RUN, attempt=1, exercise="softmax", spec_sha256=""))
+    model.status = said(F, 1)
+    assert model.state is F, "buttons do not wait behind a long journal"
     model.took(1, 999_000, 1_000_000)
     assert model.catching_up is None
+    assert model.state is S
 
 
 # --- The job record ---------------------------------------------------------------------------------------------------

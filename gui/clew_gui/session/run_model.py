@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from clew_shared.history import History
-from clew_shared.lifecycle import RunState
+from clew_shared.lifecycle import TERMINAL, RunState
 from clew_shared.messages import RunStatus
 from clew_shared.spec import RunSpec
 
@@ -33,18 +33,25 @@ class RunModel:
 
     @property
     def state(self) -> RunState:
-        """The journal's state, or the agent's while the journal has not begun or a continuation waits."""
-        fold, status = self.history.fold, self.status
+        """The journal's state, so that an end is never shown before the points that lead to it; the agent's before a
+        journal is here, while a continuation waits, and while a long journal is still being fetched."""
         if self.refused:
             return RunState.FAILED
-        if fold.attempt:
-            again = status is not None and status.attempt >= fold.attempt and fold.done
-            if status is not None and again and status.state in (RunState.QUEUED, RunState.STARTING):
-                return status.state
+        if self.history.fold.attempt:
+            return self._state_with_journal()
+        if self.status is None:
+            return RunState.STOPPED if self.never_arrived else RunState.SUBMITTED
+        if self.status.state in TERMINAL and 0 < self.status.size <= _CATCHING_UP_BYTES:
+            return RunState.STARTING  # it ended so quickly that its journal is still on its way here
+        return self.status.state
+
+    def _state_with_journal(self) -> RunState:
+        fold, status = self.history.fold, self.status
+        if status is None or status.attempt < fold.attempt:
             return fold.state
-        if status is not None:
-            return status.state
-        return RunState.STOPPED if self.never_arrived else RunState.SUBMITTED
+        waits = fold.done and status.state in (RunState.QUEUED, RunState.STARTING)
+        ended = not fold.done and status.state in TERMINAL and self.catching_up is not None
+        return status.state if waits or ended else fold.state
 
     @property
     def reason(self) -> str:
