@@ -64,7 +64,7 @@ class Board:
             return ""
         if any(run.id == chosen.pinned for run in runs):
             return chosen.pinned
-        of_preset = [run.id for run in runs if card.baseline and is_preset(card, card.baseline, run)]
+        of_preset = [run.id for run in runs if card.baseline and is_preset(card, card.baseline, run) and _draws(run)]
         return of_preset[-1] if of_preset else ""
 
     def shown(self, card: ExerciseCard, runs: Sequence[RunLike]) -> tuple[str, ...]:
@@ -175,6 +175,11 @@ def _keys(
         ("time", number(took)),
         ("where", run.where),
     )
+
+
+def _draws(run: RunLike) -> bool:
+    """Whether there is a curve, or one may still come."""
+    return run.history.fold.step > 0 or run.state not in TERMINAL
 
 
 def is_preset(card: ExerciseCard, name: str, run: RunLike) -> bool:

@@ -182,7 +182,10 @@ class Shell(QObject):
                 if complete:
                     self._behind.discard(run.id)
         self._behind.intersection_update(session.runs)
-        if not self._behind and self.plots is not None:
+        drawn = [
+            run for run in map(session.runs.get, self._drawn) if run is not None and run.history.schema is not None
+        ]
+        if not self._behind and self.plots is not None and drawn:
             self._window.run_view.controls.set_scales(self.plots.knows("images"))
 
     def copy_picture(self) -> None:
