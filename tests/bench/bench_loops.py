@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from tests.bench.measure import Ratio, Timing, machine, ratio, table, workers
+from tests.bench.measure import Ratio, Timing, machine, ratio, short, table, workers
 from tests.bench.work import bench_data
 
 BASE = "course"
@@ -118,7 +118,7 @@ def rows(contest: Race, timings: Mapping[str, Sequence[Timing]]) -> list[tuple[s
     return [
         (
             contender.about,
-            f"{median(timing.rate for timing in timings[contender.name]):,.0f}",
+            short(median(timing.rate for timing in timings[contender.name])),
             "1" if contender.name == BASE else str(against[contender.name]),
             f"{median(timing.result for timing in timings[contender.name]):.4g}",
         )

@@ -42,7 +42,12 @@ class Ratio(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        return f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g})"
+        return f"{short(self.value)} ({short(self.low)} to {short(self.high)})"
+
+
+def short(value: float) -> str:
+    """Three significant digits, and thousands in full: 0.813, 3.82, 1,530."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def ratio(rates: Sequence[float], base: Sequence[float]) -> Ratio:

@@ -11,7 +11,8 @@ import pytest
 
 from clew_gui.cli import COMMANDS, main
 from clew_gui.commands import look
-from clew_gui.commands.find import find_run, kept_runs
+from clew_gui.commands.find import RECORD, find_run, kept_runs
+from clew_gui.session.job_record import JobRecord
 from clew_shared import __version__
 from clew_shared.journal import JournalWriter
 from clew_shared.lifecycle import RunState
@@ -126,6 +127,14 @@ def test_ctrl_c_ends_a_command_without_a_traceback(
 )
 def test_a_run_is_found_by_number_id_beginning_or_last(word: str, index: int, kept: list[Path]) -> None:
     assert find_run(find_places(), word) == kept[index]
+
+
+def test_a_run_has_the_number_that_the_window_gave_it(kept: list[Path]) -> None:
+    record = JobRecord(find_places().mirrors / RECORD)
+    record.number("gone-since", time=1.0)
+    record.number(IDS[2], time=2.0)
+    assert [(run.number, run.folder) for run in kept_runs(find_places())] == [(2, kept[2]), (3, kept[0]), (4, kept[1])]
+    assert find_run(find_places(), "2") == find_run(find_places(), "last") == kept[2]
 
 
 def test_a_run_is_found_by_its_folder_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import NamedTuple
 
+from clew_gui.session.job_record import JobRecord
 from clew_shared.events import Attempt
 from clew_shared.journal import FrameReader, Record, attempts, journal_path
 from clew_shared.places import Places
@@ -12,12 +14,15 @@ from clew_shared.problem import problem
 
 RUN_HELP = "its number, id, the beginning of its id, `last`, or its folder"
 
+RECORD = "runs.jsonl"
+"""The window's own list of runs, in the folder of its mirrors."""
+
 _HEAD_BYTES = 64 * 1024
 """Enough for the first frame of a journal."""
 
 
 class Kept(NamedTuple):
-    """A kept run: ``number`` counts from 1 in the order in which the runs began."""
+    """A kept run: ``number`` is the one that the window shows, or would give it next."""
 
     number: int
     folder: Path
@@ -25,10 +30,17 @@ class Kept(NamedTuple):
 
 
 def kept_runs(places: Places) -> list[Kept]:
-    """All runs on this computer, the oldest first. Only the first frame of each is read."""
+    """All runs on this computer, by number. Only the first frame of each is read.
+
+    The window keeps the numbers that it has given. Runs that it has not seen count on from there as they began.
+    """
     folders = [path for path in places.runs.iterdir() if attempts(path)] if places.runs.is_dir() else []
     begun = sorted((began(folder), folder.name, folder) for folder in folders)
-    return [Kept(number, folder, started) for number, (started, _, folder) in enumerate(begun, 1)]
+    numbers = JobRecord(places.mirrors / RECORD).numbers
+    later = itertools.count(max(numbers.values(), default=0) + 1)
+    return sorted(
+        Kept(numbers[name] if name in numbers else next(later), folder, started) for started, name, folder in begun
+    )
 
 
 def began(folder: Path) -> float:
@@ -46,9 +58,10 @@ def find_run(places: Places, word: str) -> Path:
         return path.absolute()
     runs = kept_runs(places)
     if word == "last" and runs:
-        return runs[-1].folder
-    if word.isdecimal() and 1 <= int(word) <= len(runs) and len(word) < 8:
-        return runs[int(word) - 1].folder
+        return max(runs, key=lambda run: run.started).folder
+    numbered = [run.folder for run in runs if word == str(run.number)]
+    if numbered:
+        return numbered[0]
     found = [run.folder for run in runs if word and run.folder.name.startswith(word)]
     if len(found) == 1:
         return found[0]

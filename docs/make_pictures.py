@@ -1,0 +1,79 @@
+"""Makes the pictures of the README from the real window: ``python docs/make_pictures.py [mnist.npz]``.
+
+Trains a few short ``softmax`` runs (with the real MNIST if a file is named or CLEW_DATA is set, else with the built-in
+digits) in a home folder of its own, then paints the window that shows them, without a display, in both themes.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+IMAGES = Path(__file__).parent / "images"
+WIDTH, HEIGHT = 1440, 900
+RUNS = (
+    ("--learning-rate", "0.02"),
+    ("--learning-rate", "0.1"),
+    ("--preset", "adam"),
+    ("--preset", "slides"),
+)
+_LIMIT_S = 600
+
+
+def call(home: Path, *words: str) -> None:
+    """A Python program with its own home folder and no display; raises ``CalledProcessError`` when it fails."""
+    environ = os.environ | {"CLEW_HOME": str(home), "QT_QPA_PLATFORM": "offscreen"}
+    subprocess.run([sys.executable, *words], env=environ, timeout=_LIMIT_S, check=True)
+
+
+def paint(theme: str, tab: str, file: str) -> None:
+    """One picture, in a process of its own: the window with all recorded runs, or the guide of ``cnn``."""
+    from PySide6.QtCore import QTimer
+
+    from clew_gui.app import build_app
+    from clew_gui.views.recorded import RecordedSession
+    from clew_gui.views.window_state import NoMemory
+    from clew_shared.places import find_places
+
+    places = find_places()
+    session = RecordedSession(sorted(places.runs.iterdir()) if tab == "run" else [])
+    exercise = "softmax" if tab == "run" else "cnn"
+    program = build_app(places, session=session, memory=NoMemory(), theme=theme, exercise=exercise)
+    program.window.resize(WIDTH, HEIGHT)
+    program.window.head.tabs.setCurrentIndex(1 if tab == "run" else 0)
+    program.window.show()
+
+    def show_all() -> None:
+        for run in session.runs:
+            program.desk.show_curve(run, True)
+        QTimer.singleShot(800, program.app.quit)
+
+    program.ready.connect(show_all)
+    program.app.exec()
+    program.window.grab().save(file)
+    program.window.close()
+    program.close()
+
+
+def main() -> None:
+    """Train, then paint."""
+    if sys.argv[1:2] == ["paint"]:
+        paint(*sys.argv[2:5])
+        return
+    data = ("--data", str(Path(sys.argv[1]).absolute())) if len(sys.argv) > 1 else ()
+    if not data and "CLEW_DATA" not in os.environ:
+        data = ("--data", "digits")
+    IMAGES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="clew-pictures-") as folder:
+        home = Path(folder)
+        for words in RUNS:
+            call(home, "-m", "clew_gui", "run", "softmax", *words, *data)
+        for theme, tab in (("light", "run"), ("dark", "run"), ("light", "guide")):
+            call(home, __file__, "paint", theme, tab, str(IMAGES / f"{tab}-{theme}.png"))
+
+
+if __name__ == "__main__":
+    main()
