@@ -9,9 +9,9 @@ from importlib import metadata
 from pathlib import Path
 
 from clew_agent import posix
-from clew_agent.admission import planned_steps
 from clew_agent.exercise_files import likely_files, read_source, source_hash
 from clew_agent.resuming import Start, find_start
+from clew_agent.spec_check import planned_steps
 from clew_shared import __version__
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import load_builtin

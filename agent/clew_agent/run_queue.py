@@ -20,8 +20,11 @@ class QueueRecord(msgspec.Struct, frozen=True):
 
 
 class RunQueue:
-    """First come, first served, at most ``slots`` at a time. A run waits in it once; its next attempt may wait while the
-    processes of the last one are still ending, and is passed over until they have."""
+    """First come, first served, at most ``slots`` at a time.
+
+    A run waits in it once; its next attempt may wait while the processes of the last one are still ending, and is
+    passed over until they have.
+    """
 
     def __init__(self, slots: int = 1, record: QueueRecord | None = None) -> None:
         record = record or QueueRecord()

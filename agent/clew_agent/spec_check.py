@@ -2,66 +2,79 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+from clew_shared import spec as specs
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card, find_preset
-from clew_shared.params import check
+from clew_shared.journal import check_size
+from clew_shared.params import Value, check
 from clew_shared.problem import Problem, ProblemError
-from clew_shared.spec import SPEC_FORMAT, RunSpec
+from clew_shared.spec import RunSpec
 
 
 def check_spec(spec: RunSpec, catalogue: Catalogue) -> tuple[Problem, ...]:
     """Everything that is wrong with ``spec``; empty when the run can be started."""
-    found = _check_numbers(spec)
+    found = tuple(specs.check_spec(spec))
     try:
         card = find_card(catalogue.exercises, spec.exercise)
     except ProblemError as error:
         return (*found, *error.problems)
+    return (*found, *misfits(spec, card))
+
+
+def misfits(spec: RunSpec, card: ExerciseCard) -> tuple[Problem, ...]:
+    """All that does not fit the exercise of ``card``: its file, preset, hyperparameters, strategy and length."""
     if card.problem is not None:
-        return (*found, card.problem)
-    return (*found, *_check_source(spec, card), *check(card.params, spec.params)[1], *_check_rest(spec, card))
+        return (card.problem,)
+    values, problems = check(card.params, spec.params)
+    return (*_file(spec, card), *problems, *_preset(spec, card), *_strategy(spec, card), *_length(card, values))
 
 
-def combine(problems: tuple[Problem, ...]) -> Problem:
-    """Several problems as one, because a reply carries one; a single one stays as it is."""
+def planned_steps(values: dict[str, Value]) -> int:
+    """How many steps the hyperparameters ask for; 0 when they do not say."""
+    steps = values.get("steps")
+    return steps if isinstance(steps, int) else 0
+
+
+def combine(problems: Sequence[Problem]) -> Problem:
+    """Several problems as one, for places that have room for one; a single one stays as it is."""
     if len(problems) == 1:
         return problems[0]
-    return Problem("spec.invalid", "\n".join(str(problem) for problem in problems), where=problems[0].where)
+    lines = "\n".join(f"  - {one}" for one in problems)
+    return Problem("spec.refused", f"{len(problems)} things are wrong:\n{lines}\n", where=problems[0].where)
 
 
-def _check_numbers(spec: RunSpec) -> tuple[Problem, ...]:
-    found = []
-    if spec.format != SPEC_FORMAT:
-        text = f"The run spec has format {spec.format}; this agent reads format {SPEC_FORMAT}."
-        found.append(Problem("spec.format", text, "Use the same version of Clew on both sides.", "format"))
-    if not 0 <= spec.seed < 2**31:
-        found.append(Problem("spec.seed", f"The seed must be from 0 to 2147483647, got {spec.seed}.", where="seed"))
-    return tuple(found)
+def _file(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
+    if spec.source_hash not in ("", card.source_hash):
+        text = (
+            f"The spec was made for another version of {card.id}: its file has the SHA-256"
+            f" {card.source_hash[:12]}…, the spec names {spec.source_hash[:12]}…."
+        )
+        yield Problem("spec.source", text, "Choose the exercise again, or leave source_hash out.", "source_hash")
 
 
-def _check_source(spec: RunSpec, card: ExerciseCard) -> tuple[Problem, ...]:
-    if spec.source_hash in ("", card.source_hash):
-        return ()
-    text = f"The exercise {card.id!r} of this agent is another one than the spec was made from."
-    return (Problem("spec.source", text, "Load the agent's catalogue again and choose anew.", "source_hash"),)
-
-
-def _check_rest(spec: RunSpec, card: ExerciseCard) -> tuple[Problem, ...]:
-    found: list[Problem] = []
-    if spec.preset:
-        try:
+def _preset(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
+    try:
+        if spec.preset:
             find_preset(card, spec.preset)
-        except ProblemError as error:
-            found.extend(error.problems)
-    strategies = {strategy.id: strategy for strategy in card.strategies}
-    if not strategies and spec.strategy != "single":
-        found.append(_unknown("strategy", spec.strategy, ("single",), card))
-    elif strategies and spec.strategy not in strategies:
-        found.append(_unknown("strategy", spec.strategy, tuple(strategies), card))
-    elif spec.devices not in (strategies[spec.strategy].devices if strategies else (1,)):
-        text = f"{spec.devices} devices do not fit the strategy {spec.strategy!r} of {card.id!r}."
-        found.append(Problem("spec.devices", text, "Choose another number.", "devices"))
-    return tuple(found)
+    except ProblemError as error:
+        yield from error.problems
 
 
-def _unknown(what: str, value: str, known: tuple[str, ...], card: ExerciseCard) -> Problem:
-    return Problem(f"spec.{what}", f"{card.id!r} knows no {what} {value!r}.", f"Known: {', '.join(known)}.", where=what)
+def _strategy(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
+    counts = {one.id: one.devices for one in card.strategies} or {"single": (1,)}
+    if spec.strategy not in counts:
+        text = f"The exercise {card.id!r} cannot be run with the strategy {spec.strategy!r}."
+        yield Problem("spec.strategy", text, f"Possible: {', '.join(counts)}.", "strategy")
+    elif spec.devices not in counts[spec.strategy]:
+        possible = ", ".join(map(str, counts[spec.strategy]))
+        text = f"The strategy {spec.strategy!r} of {card.id!r} runs on {possible} devices, not on {spec.devices}."
+        yield Problem("spec.devices", text, "Choose another number.", "devices")
+
+
+def _length(card: ExerciseCard, values: dict[str, Value]) -> Iterator[Problem]:
+    try:
+        check_size(planned_steps(values), card.metrics)
+    except ProblemError as error:
+        yield from error.problems

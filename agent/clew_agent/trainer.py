@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from clew_agent import posix, scratch
-from clew_agent.admission import as_one, complaints, data_name
+from clew_agent.admission import complaints, data_name
 from clew_agent.beginning import describe_attempt, quick_card
 from clew_agent.control import Command, Commands, Control
 from clew_agent.datasets import DataSet, find_search, load
@@ -29,6 +29,7 @@ from clew_agent.exits import BAD_INPUT, FAILED, STOPPED, TAKEN, UNWRITTEN, exit_
 from clew_agent.loop import SCHEMA, Loop, measure
 from clew_agent.recorder import PATIENCE_S, Recorder, Reserve
 from clew_agent.resuming import Start
+from clew_agent.spec_check import combine
 from clew_shared.cards import ExerciseCard
 from clew_shared.events import Event, Log, Schema, State
 from clew_shared.journal import JournalWriter
@@ -158,7 +159,7 @@ class _Attempt:
         except _Stopped:
             return State(state=RunState.STOPPED, reason="Stopped before the first step.", step=self._step)
         except ProblemError as error:
-            return _failed(as_one(error.problems), self._step, FAILED if self._trained else BAD_INPUT)
+            return _failed(combine(error.problems), self._step, FAILED if self._trained else BAD_INPUT)
         except BaseException as error:  # noqa: BLE001  # whatever an exercise or TensorFlow raises ends as a state
             traceback.print_exc()
             return _failed(crash(error, self._step), self._step)

@@ -59,8 +59,8 @@ class Attempt(Event, frozen=True, kw_only=True, tag="attempt"):
 class Schema(Event, frozen=True, kw_only=True, tag="schema"):
     """Names the columns of the ``Points`` that carry the same ``id``; sent once before the first of them.
 
-    Evaluation metrics are listed as well (``per_step`` false) so that a reader without the card can label them. ``steps``
-    is how many the whole run will have (0: unknown), for an exercise whose card was not at hand when the file was begun.
+    Evaluation metrics are listed as well (``per_step`` false) so that a reader without the card can label them.
+    ``steps`` is how many the whole run will have (0: unknown), for an exercise whose card was not at hand at first.
     """
 
     id: int
