@@ -9,7 +9,7 @@ import pyqtgraph as pg
 from pyqtgraph.GraphicsScene.mouseEvents import MouseClickEvent
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QGraphicsScene, QWidget
 
 from clew_gui.views.plots.artist import Artist
 from clew_gui.views.plots.geometry import Medium
@@ -48,6 +48,9 @@ class Ground(pg.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no types
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
         self.setCacheMode(self.CacheModeFlag.CacheNone)
         self.setViewportUpdateMode(self.ViewportUpdateMode.FullViewportUpdate)
+        # An index of places would keep pointers to removed items, since pyqtgraph's change bounds without a word; few
+        # items need none.
+        self.scene().setItemIndexMethod(QGraphicsScene.ItemIndexMethod.NoIndex)
         self.scene().sigMouseClicked.connect(self._clicked)
 
     @property

@@ -21,6 +21,9 @@ from clew_gui.views.theme import Theme
 RUN_WIDTH: Final = 1.8
 LIFTED_WIDTH: Final = 2.2
 OTHER_WIDTH: Final = 1.2
+_DENSE: Final = 300
+"""Lines of more points are drawn segment by segment, which looks the same and takes a tenth of the time; wide raw lines
+would take seconds, because QPainter looks for places where a stroke crosses itself."""
 _REACH: Final = 4.0
 """So many times the visible range beyond it a line is handed over: farther, coordinates overflow in the rasteriser."""
 
@@ -102,6 +105,7 @@ class Line(pg.PlotCurveItem):  # type: ignore[misc]  # pyqtgraph has no types
         if not same:
             near = drawable(x, y, frame.x, frame.y, 0.0 if self._vector else _REACH)
             self.setData(*near, connect="finite")
+            self.setSegmentedLineMode("on" if near[0].size > _DENSE and not stroke.dash else "off")
             self._source, self._frame = (x, y), frame
         if not same or (stroke, ratio) != (self._stroke, self._ratio):
             if (stroke, ratio) != (self._stroke, self._ratio):

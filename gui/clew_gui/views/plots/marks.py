@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from PySide6.QtCore import QLineF, QPointF, Qt
-from PySide6.QtGui import QColor, QPainter, QPainterPath, QPainterPathStroker, QPen, QPolygonF
+from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPainterPathStroker, QPen, QPolygonF
 
 from clew_gui.views.theme import Theme
 
@@ -16,43 +16,61 @@ DOT: Final = 5.0
 
 
 @dataclass(frozen=True)
-class Spot:
-    """A mark at a point in axis coordinates. ``size`` is its extent in logical pixels; no outline without ``edge``."""
+class Look:
+    """How a mark looks. ``size`` is its extent in logical pixels; no outline without ``edge``."""
 
-    x: float
-    y: float
     shape: str
     fill: str
     edge: str
     size: float
 
-    def data(self, ratio: float) -> dict[str, Any]:
-        """As a spot of a ScatterPlotItem, where an outline counts in device pixels."""
-        pen = QPen(QColor(self.edge), 1.6 * ratio) if self.edge else QPen(Qt.PenStyle.NoPen)
-        pen.setCosmetic(True)
-        symbol = shape_path(self.shape)
-        return {"pos": (self.x, self.y), "size": self.size, "symbol": symbol, "brush": QColor(self.fill), "pen": pen}
+
+@dataclass(frozen=True)
+class Spot:
+    """A mark at a point in axis coordinates."""
+
+    x: float
+    y: float
+    look: Look
+
+
+class Brushes:
+    """Looks as ScatterPlotItem wants them. It knows a brush again only when it is the same object, so they are kept."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Look, float], dict[str, Any]] = {}
+
+    def style(self, look: Look, ratio: float) -> dict[str, Any]:
+        """Symbol, size, brush and pen; an outline counts in device pixels, of which a logical one has ``ratio``."""
+        made = self._made.get((look, ratio))
+        if made is None:
+            pen = QPen(QColor(look.edge), 1.6 * ratio) if look.edge else QPen(Qt.PenStyle.NoPen)
+            pen.setCosmetic(True)
+            brush = QBrush(QColor(look.fill))
+            made = {"symbol": shape_path(look.shape), "size": look.size, "brush": brush, "pen": pen}
+            self._made[look, ratio] = made
+        return made
 
 
 def last_spot(at: tuple[float, float], colour: str, theme: Theme, hollow: bool) -> Spot:
     """The last point; hollow where the link is silent and the run may be further."""
     fill, edge = (theme.surface, colour) if hollow else (colour, theme.surface)
-    return Spot(*at, "dot", fill, edge, 2 * DOT)
+    return Spot(*at, Look("dot", fill, edge, 2 * DOT))
 
 
 def best_spot(at: tuple[float, float], colour: str, theme: Theme) -> Spot:
     """The best value."""
-    return Spot(*at, "star", colour, theme.surface, 12.4)
+    return Spot(*at, Look("star", colour, theme.surface, 12.4))
 
 
 def event_spot(at: tuple[float, float], colour: str, theme: Theme) -> Spot:
     """An event."""
-    return Spot(*at, "diamond", theme.surface, colour, 13.0)
+    return Spot(*at, Look("diamond", theme.surface, colour, 13.0))
 
 
 def broken_spot(at: tuple[float, float], theme: Theme) -> Spot:
     """Where a curve stopped being a number."""
-    return Spot(*at, "cross", theme.bad, theme.surface, 14.0)
+    return Spot(*at, Look("cross", theme.bad, theme.surface, 14.0))
 
 
 def shape_path(shape: str) -> str | QPainterPath:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -16,12 +17,37 @@ from clew_gui.views.plots.artist import Artist
 from clew_gui.views.plots.axes import StepAxis, ValueAxis
 from clew_gui.views.plots.geometry import AXIS_HEIGHT, Frame, Medium
 from clew_gui.views.plots.lines import Level, Line, Stroke, main_stroke, raw_stroke, stands_out
-from clew_gui.views.plots.marks import Spot
+from clew_gui.views.plots.marks import Brushes, Look, Spot
 from clew_gui.views.plots.mouse import RangeBox
 from clew_gui.views.theme import Theme
 
 _MARKED: Final = 90  # sparse curves with at most this many points in sight show each of them
 _GHOST_Z, _REST_Z, _GOAL_Z, _EVENT_Z, _LIVE_Z, _POINT_Z, _MARK_Z = 1000, 2000, 3000, 3001, 4000, 5000, 6000
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """The points of a sparse curve that are shown."""
+
+    x: FloatArray
+    y: FloatArray
+    look: Look
+
+    def same(self, other: Points) -> bool:
+        """Whether both are at the same places and look the same."""
+        return self.look == other.look and np.array_equal(self.x, other.x) and np.array_equal(self.y, other.y)
+
+
+def evaluations(item: Drawn, artist: Artist, frame: Frame) -> Points | None:
+    """Each point in sight of a sparse curve, None of one with so many that they would touch."""
+    x, y = item.curve.x, item.curve.y
+    if not item.curve.sparse or not x.size:
+        return None
+    inside = (x >= frame.x.low) & (x <= frame.x.high) & (y >= frame.y.low) & (y <= frame.y.high)
+    if np.count_nonzero(inside) > min(_MARKED, frame.rect.width() / 9):
+        return None
+    size = 5.6 if item.headline and not artist.scene.many else 4.0
+    return Points(x[inside], y[inside], Look("dot", artist.colour(item.run), "", size))
 
 
 class Plot:
@@ -39,9 +65,11 @@ class Plot:
         self._medium = medium
         self._lines: dict[Hashable, Line] = {}
         self._levels: dict[tuple[Hashable, Theme, float], Level] = {}
-        self._points = self._scatter(_POINT_Z)
+        self._points: dict[Hashable, tuple[pg.ScatterPlotItem, Points]] = {}
         self._marks = self._scatter(_MARK_Z)
-        self._spots: dict[pg.ScatterPlotItem, tuple[object, ...]] = {}
+        self._marked_as: tuple[object, ...] = ()
+        self._brushes = Brushes()
+        self._ratio = 0.0
 
     def _scatter(self, z: float) -> pg.ScatterPlotItem:
         item = pg.ScatterPlotItem(pxMode=True, useCache=self._medium is Medium.SCREEN, antialias=True)
@@ -55,8 +83,8 @@ class Plot:
         self._lay_out(artist, plot, frame, last=index == len(artist.frames) - 1)
         self._show_lines(artist, plot, frame, ratio)
         self._show_levels(artist, plot, ratio)
-        self._show_spots(self._points, self._evaluations(artist, plot, frame), ratio)
-        self._show_spots(self._marks, self._marked(artist, plot, frame), ratio)
+        self._show_points(artist, plot, frame, ratio)
+        self._show_marks(self._marked(artist, plot, frame), ratio)
 
     def _lay_out(self, artist: Artist, plot: PlotScene, frame: Frame, last: bool) -> None:
         rect, title = frame.rect, artist.unit_label
@@ -108,27 +136,29 @@ class Plot:
                 self.box.addItem(line, ignoreBounds=True)
 
     # ------------------------------------------------------------ marks
-    def _show_spots(self, item: pg.ScatterPlotItem, spots: list[Spot], ratio: float) -> None:
-        state = (*spots, ratio)
-        if self._spots.get(item) != state:
-            self._spots[item] = state
-            item.setData(spots=[spot.data(ratio) for spot in spots])
+    def _show_points(self, artist: Artist, plot: PlotScene, frame: Frame, ratio: float) -> None:
+        wanted = {}
+        for order, item in enumerate(plot.curves):
+            points = evaluations(item, artist, frame)
+            if points is not None:
+                wanted[item.run.run_id, item.curve.metric] = points, order
+        for gone in self._points.keys() - wanted.keys():
+            self.box.removeItem(self._points.pop(gone)[0])
+        for name, (points, order) in wanted.items():
+            scatter, shown = self._points.get(name, (None, None))
+            if scatter is None:
+                scatter = self._scatter(_POINT_Z)
+            scatter.setZValue(_POINT_Z + order)
+            if shown is None or not points.same(shown) or ratio != self._ratio:
+                scatter.setData(x=points.x, y=points.y, **self._brushes.style(points.look, ratio))
+            self._points[name] = scatter, points
+        self._ratio = ratio
 
-    def _evaluations(self, artist: Artist, plot: PlotScene, frame: Frame) -> list[Spot]:
-        """Each point of a sparse curve, where they are not too many."""
-        spots = []
-        for item in plot.curves:
-            x, y = item.curve.x, item.curve.y
-            if not item.curve.sparse or not x.size:
-                continue
-            inside = (x >= frame.x.low) & (x <= frame.x.high) & (y >= frame.y.low) & (y <= frame.y.high)
-            if np.count_nonzero(inside) > min(_MARKED, frame.rect.width() / 9):
-                continue
-            size = 5.6 if item.headline and not artist.scene.many else 4.0
-            colour = artist.colour(item.run)
-            points = zip(x[inside].tolist(), y[inside].tolist(), strict=True)
-            spots += [Spot(*at, "dot", colour, "", size) for at in points]
-        return spots
+    def _show_marks(self, spots: list[Spot], ratio: float) -> None:
+        if (*spots, ratio) != self._marked_as:
+            self._marked_as = (*spots, ratio)
+            data = [{"pos": (spot.x, spot.y), **self._brushes.style(spot.look, ratio)} for spot in spots]
+            self._marks.setData(spots=data)
 
     def _marked(self, artist: Artist, plot: PlotScene, frame: Frame) -> list[Spot]:
         spots = [spot for item in plot.curves if item.headline for spot in self._at_end(artist, item, frame)]
