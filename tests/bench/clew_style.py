@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import tempfile
 import time
@@ -32,6 +33,7 @@ def clew_round(name: str, steps: int) -> Round:
     data = bench_data() if exercise.datasets else None
 
     def run() -> Timing:
+        gc.collect()  # compiled functions of the round before, with their data, go in circles
         engine = Engine(exercise, settings, 1, data)
         engine.compile()
         folder = Path(tempfile.mkdtemp(prefix="clew-bench-"))
