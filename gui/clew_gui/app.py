@@ -238,6 +238,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return screenshot(places, options)
     _keep_log(places)
     program = build_app(places, theme=options.theme, exercise=options.exercise)
+    program.window.fit_into(program.app.primaryScreen().availableGeometry())
     _size(program.window, options.size)
     _show_problems_of(program.window)
     program.window.show()

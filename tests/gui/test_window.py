@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QWidget
@@ -437,6 +437,16 @@ def test_small_windows_fold_panels_and_nothing_is_cut(
     needed = centre.minimumSizeHint()
     assert needed.width() <= size[0]
     assert needed.height() <= size[1]
+
+
+def test_the_window_is_no_larger_than_the_screen(open_window: Opener) -> None:
+    window = open_window(ready=False).window
+    window.setGeometry(-40, 500, 1440, 900)
+    window.fit_into(QRect(0, 24, 1280, 776))
+    assert window.geometry() == QRect(0, 24, 1280, 776)
+    window.resize(1100, 700)
+    window.fit_into(QRect(0, 0, 1920, 1080))
+    assert window.geometry() == QRect(0, 24, 1100, 700)
 
 
 def test_a_panel_folded_by_rule_unfolds_by_hand(open_window: Opener) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QRect, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QWidget
 
@@ -173,6 +173,15 @@ class MainWindow(QMainWindow):
         self._apply_folds()
         self.head.tabs.setCurrentIndex(state.tab)
         self._show_tab(state.tab)
+
+    def fit_into(self, room: QRect) -> None:
+        """No larger than ``room``, the part of the screen that is free, and inside it."""
+        size = self.size().boundedTo(room.size())
+        self.resize(size)
+        self.move(
+            min(max(self.x(), room.left()), room.right() + 1 - size.width()),
+            min(max(self.y(), room.top()), room.bottom() + 1 - size.height()),
+        )
 
     def showEvent(self, event: QShowEvent) -> None:
         """The splitters know their room only now."""
