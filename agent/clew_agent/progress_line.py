@@ -23,7 +23,7 @@ class ProgressLine:
         self._stream = stream
         self._silent = quiet or not stream.isatty()
         self._reader = FrameReader()
-        self._read = 0
+        self._shown = False
         self._history = History()
         self._next = 0.0
 
@@ -34,20 +34,20 @@ class ProgressLine:
         self._next = time.monotonic() + _EVERY_S
         self._catch_up()
         width = shutil.get_terminal_size().columns - 1
+        self._shown = True
         self._stream.write("\r" + line(self._history)[:width].ljust(width))
         self._stream.flush()
 
     def close(self) -> None:
         """Clear the line."""
-        if not self._silent and self._read:
+        if self._shown:
             self._stream.write("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r")
             self._stream.flush()
 
     def _catch_up(self) -> None:
         with self._path.open("rb") as file:
-            file.seek(self._read)
+            file.seek(self._reader.rewind())
             while chunk := file.read(_CHUNK):
-                self._read += len(chunk)
                 for found in self._reader.feed(chunk):
                     if isinstance(found, Record):
                         self._history.feed(self._attempt, found.event)

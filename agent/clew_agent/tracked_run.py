@@ -27,7 +27,6 @@ class TrackedRun:
         self.run = folder.path.name
         self.fold = RunFold()
         self.attempt = 0
-        self.size = 0
         self.host = self.boot = ""
         self.pid = 0
         self.started = 0.0
@@ -38,6 +37,18 @@ class TrackedRun:
         """The attempt that was started last."""
         self._reader = FrameReader()
         self._read = 0
+        self._length = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of the latest attempt's journal that will stay as they are: of one that may still grow, its whole
+        frames. What stands behind them is a frame that is being written, or one that a full disk has the writer take
+        back."""
+        return self._length if self._ended else self._reader.offset
+
+    @property
+    def _ended(self) -> bool:
+        return self.fold.sealed and not self.behind
 
     @property
     def live(self) -> bool:
@@ -62,38 +73,38 @@ class TrackedRun:
     @property
     def behind(self) -> bool:
         """Whether there is more to read than one turn allowed."""
-        return self.size > self._read
+        return self._length > self._read
 
     def has_news(self, attempt: int, offset: int) -> bool:
-        """Whether a fetch from ``offset`` has something to bring: bytes, the end of that file, or a later attempt."""
+        """Whether a fetch from ``offset`` has something to bring: bytes, the end of that file, or a refusal."""
         if attempt < self.attempt:
             return True
+        there = self._lasting(attempt)
+        return offset < there or (attempt == self.attempt and self._ended) or offset > self._length_of(attempt)
+
+    def _lasting(self, attempt: int) -> int:
+        """How many bytes of an attempt's journal can be handed out."""
+        if attempt == self.attempt:
+            return self.size
+        return self._length_of(attempt) if attempt < self.attempt else 0
+
+    def _length_of(self, attempt: int) -> int:
         try:
-            size = self.folder.journal(attempt).stat().st_size
+            return self.folder.journal(attempt).stat().st_size
         except OSError:
-            size = 0
-        return size != offset or (attempt == self.attempt and self.fold.sealed and not self.behind)
+            return 0
 
     def fetch(self, attempt: int, offset: int) -> Fetched:
-        """What the journal file of ``attempt`` holds from ``offset`` on, at most 256 KiB; no data for a file to come.
+        """What will stay in the journal file of ``attempt`` from ``offset`` on, at most 256 KiB; maybe nothing yet.
 
-        Raises ``ProblemError`` for an offset behind the end and for a file that cannot be read.
+        Raises ``ProblemError`` for an offset behind the file's end and for a file that cannot be read.
         """
-        data, size = b"", 0
-        try:
-            with self.folder.journal(attempt).open("rb") as file:
-                size = file.seek(0, 2)
-                file.seek(offset)
-                data = file.read(MAX_FETCH_BYTES)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise problem("fetch.read", f"Cannot read the journal of run {self.run}: {error}.") from None
-        if offset > size:
-            text = f"The journal of attempt {attempt} has {size} bytes; byte {offset} was asked for."
+        length, size = self._length_of(attempt), self._lasting(attempt)
+        if offset > length:
+            text = f"The journal of attempt {attempt} has {length} bytes; byte {offset} was asked for."
             raise problem("fetch.offset", text, "Remove the mirror of this run and fetch it anew.")
-        size = max(size, offset + len(data))  # it may have grown in between
-        sealed = attempt < self.attempt or (attempt == self.attempt and self.fold.sealed and not self.behind)
+        data = self._bytes(attempt, offset, min(size - offset, MAX_FETCH_BYTES)) if offset < size else b""
+        sealed = attempt < self.attempt or (attempt == self.attempt and self._ended)
         return Fetched(
             run=self.run,
             attempt=attempt,
@@ -103,6 +114,14 @@ class TrackedRun:
             attempts=max(self.attempt, attempt if size else 0),
             sealed=sealed,
         )
+
+    def _bytes(self, attempt: int, offset: int, count: int) -> bytes:
+        try:
+            with self.folder.journal(attempt).open("rb") as file:
+                file.seek(offset)
+                return file.read(count)
+        except OSError as error:
+            raise problem("fetch.read", f"Cannot read the journal of run {self.run}: {error}.") from None
 
     def status(self, position: int, starting: bool) -> RunStatus:
         """Its line in a viewer's list; ``position`` in the queue, ``starting`` when its processes come up."""
@@ -131,21 +150,22 @@ class TrackedRun:
 
     def _open(self, attempt: int) -> None:
         self.attempt = attempt
-        self.size = self._read = 0
+        self._length = self._read = 0
         self._reader = FrameReader()
 
     def _read_on(self) -> None:
         path = self.folder.journal(self.attempt)
         try:
-            self.size = path.stat().st_size
-            if self.size <= self._read:
+            self._length = path.stat().st_size
+            if self._length <= self._reader.offset:
                 return
             with path.open("rb") as file:
-                file.seek(self._read)
+                start = file.seek(self._reader.rewind())
                 data = file.read(_READ_AT_ONCE)
         except OSError:
-            return  # it is there again at the next turn, or the folder is gone and the registry drops the run
-        self._read += len(data)
+            self._length = self._read  # it is there again at the next turn, or the registry drops the run
+            return
+        self._read = start + len(data)
         self._take(self._reader, data)
 
     def _take(self, reader: FrameReader, data: bytes) -> None:
@@ -168,7 +188,8 @@ class TrackedRun:
         self._take(FrameReader(), head)
         for item in last:
             self.fold.feed(self.attempt, item.event)
-        self.size = self._read = size
+        self._length = self._read = size
+        self._reader = FrameReader(size)
         return True
 
 

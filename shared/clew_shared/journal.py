@@ -157,6 +157,14 @@ class FrameReader:
         self._data += data
         return self._take(final=False)
 
+    def rewind(self) -> int:
+        """Forget the bytes that wait, and return ``offset``: whoever follows a file that grows reads on from there.
+
+        What stands behind a growing file's last whole frame may change: a refused write is taken back.
+        """
+        self._data.clear()
+        return self.offset
+
     def finish(self) -> list[Record | Damage]:
         """What is left when no more bytes come: a torn tail is damage, and frames behind a damaged length count."""
         found = self._take(final=True)

@@ -159,8 +159,8 @@ class Status(Reply, frozen=True, kw_only=True, tag="status"):
 class Fetched(Reply, frozen=True, kw_only=True, tag="fetched"):
     """Bytes of a journal file from ``offset`` on; empty data is the heartbeat.
 
-    ``size`` is the file's present length, ``attempts`` how many attempts exist, ``sealed`` whether this file will not
-    grow any more (then ``offset + len(data) == size`` means that the reader has all of it).
+    ``size`` is how many bytes of the file will stay, ``attempts`` how many attempts exist, ``sealed`` whether this file
+    will not grow any more (then ``offset + len(data) == size`` means that the reader has all of it).
     """
 
     run: str

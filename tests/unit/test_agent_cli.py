@@ -16,10 +16,11 @@ from clew_shared import __version__
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.events import State
 from clew_shared.history import History
+from clew_shared.journal import encode_frame
 from clew_shared.lifecycle import RunFold, RunState
 from clew_shared.spec import RunSpec
 from tests.integration.agent_runs import listing
-from tests.unit.runs import small_run
+from tests.unit.runs import begin_run, small_run
 
 SOFTMAX = 'exercise = "softmax"\ndata = "digits"\n'
 
@@ -182,6 +183,21 @@ def test_the_progress_line_says_how_far_the_run_is(tmp_path: Path) -> None:
     assert len(screen.getvalue()) == length, "once a second is enough"
     show.close()
     assert screen.getvalue().endswith("\r")
+
+
+def test_the_progress_line_reads_a_frame_again_that_was_not_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew_agent.progress_line._EVERY_S", 0.0)
+    folder = begin_run(tmp_path / "run")
+    screen = Terminal()
+    show = ProgressLine(folder, 1, screen)
+    first, second = (encode_frame(State(state=state)) for state in (RunState.STARTING, RunState.PREPARING))
+    longer = encode_frame(State(state=RunState.RUNNING, reason="of some length"))
+    for content in (first + longer[:-3], first, first + second):
+        folder.journal(1).write_bytes(content)
+        show.tick()
+    assert [word for word in screen.getvalue().split() if word.isupper()] == ["STARTING", "STARTING", "PREPARING"]
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])

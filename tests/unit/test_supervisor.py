@@ -18,7 +18,7 @@ from clew_agent.spec_check import check_spec, combine
 from clew_agent.tracked_run import TrackedRun
 from clew_agent.waiting import Caller, LongPolls
 from clew_shared.cards import Catalogue, ExerciseCard, Preset, StrategyCard
-from clew_shared.journal import JournalWriter
+from clew_shared.journal import JournalWriter, encode_frame
 from clew_shared.lifecycle import RunState
 from clew_shared.messages import Fetch
 from clew_shared.params import ParamSpec
@@ -180,6 +180,43 @@ def test_a_fetch_brings_what_is_there_and_says_when_that_is_all(tmp_path: Path) 
     assert tracked.has_news(1, tracked.size)
     with pytest.raises(ProblemError, match="bytes; byte"):
         tracked.fetch(1, 10**6)
+
+
+def test_bytes_that_a_full_disk_may_have_the_writer_take_back_are_not_given_out(tmp_path: Path) -> None:
+    folder = make_run(tmp_path)
+    tracked = seen_by(tmp_path).get(folder.path.name)
+    whole = folder.journal(1).read_bytes()
+    torn = encode_frame(points(2, [2.0] * 50))[:-7]
+    folder.journal(1).write_bytes(whole + torn)
+    tracked.refresh()
+    assert (tracked.fetch(1, 0).data, tracked.fetch(1, 0).size) == (whole, len(whole))
+    assert not tracked.has_news(1, len(whole))
+
+    other = whole + encode_frame(points(2, [2.0]))
+    for later in (whole, other):  # the torn frame is taken back, another one comes instead
+        folder.journal(1).write_bytes(later)
+        tracked.refresh()
+        assert tracked.fetch(1, 0).data == later
+    assert tracked.fold.step == 3
+
+    folder.journal(1).write_bytes(other + torn)
+    seal_lost(folder, 1)  # behind a torn frame that stays
+    tracked.refresh()
+    assert tracked.fetch(1, 0).data == folder.journal(1).read_bytes()
+    assert tracked.fetch(1, 0).sealed
+
+
+def test_a_journal_that_cannot_be_read_any_more_does_not_count_as_unread(tmp_path: Path) -> None:
+    folder = make_run(tmp_path)
+    with JournalWriter.open_to_seal(folder.journal(1)) as writer:
+        while writer.size < 3 << 20:
+            writer.append(points(2, [1.0] * 50_000))
+    tracked = TrackedRun(folder, RunSpec(exercise="toy"))
+    tracked.refresh()
+    assert tracked.behind
+    folder.journal(1).unlink()
+    assert not tracked.refresh()
+    assert not tracked.behind
 
 
 def test_one_long_poll_waits_for_each_viewer_and_key() -> None:
