@@ -334,6 +334,42 @@ def test_the_menu_offers_scale_zoom_and_files(panel: ConvergencePlots, qtbot: Qt
     menu.close()
 
 
+def test_pyqtgraph_shows_the_ranges_of_the_view_where_the_words_expect_them(panel: ConvergencePlots) -> None:
+    for zoom in (None, 0.1):
+        if zoom is not None:
+            panel.canvas.zoom_by(zoom, 500.0)
+        artist = panel.canvas.artist
+        assert len(panel.canvas.ground.plots) == len(artist.frames) == 2
+        for plot, frame, shown in zip(panel.canvas.ground.plots, artist.frames, artist.scene.plots, strict=True):
+            x, y = plot.box.viewRange()
+            assert x == pytest.approx([frame.x.low, frame.x.high])
+            assert y == pytest.approx([shown.span.low, shown.span.high])
+            assert plot.box.mapRectToScene(plot.box.rect()) == frame.rect
+
+
+def test_items_are_kept_from_frame_to_frame_and_go_with_their_run(panel: ConvergencePlots) -> None:
+    def items() -> set[int]:
+        return {id(item) for plot in panel.canvas.ground.plots for item in plot.box.childGroup.childItems()}
+
+    before = items()
+    give(panel, "2", 1000, 50)
+    panel.canvas.flush()
+    assert items() == before
+    panel.set_runs(RUNS[:1])
+    panel.canvas.flush()
+    assert items() < before
+    panel.set_runs(RUNS)
+    panel.grab()
+    assert len(items()) == len(before)
+
+
+def test_a_crosshair_does_not_outlive_its_plots(panel: ConvergencePlots) -> None:
+    panel.canvas.step_crosshair(4)
+    panel.set_plots([])
+    assert panel.canvas.readout is None
+    panel.grab()
+
+
 def test_small_and_large_panels_are_drawn(panel: ConvergencePlots) -> None:
     for width, height in ((360, 180), (620, 260), (1600, 900)):
         panel.resize(width, height)

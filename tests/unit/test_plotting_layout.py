@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.plotting.clip import clip_lines
+from clew_gui.plotting.clip import clip_lines, drawable
 from clew_gui.plotting.layout import Box, emptiest, spread
 from clew_gui.plotting.ticks import Span
 from clew_gui.plotting.zoom import panned, zoomed
@@ -106,3 +106,22 @@ def test_panning_stays_inside() -> None:
     assert panned(Span(40, 60), full, -9) == Span(0, 20)
     assert panned(Span(40, 60), full, 9) == Span(80, 100)
     assert panned(full, full, 1) is None
+
+
+def test_a_line_in_sight_is_drawn_as_it_is() -> None:
+    x, y = np.arange(5.0), np.array([0, 1, 0, 1, 0.0])
+    assert all(given is drawn for given, drawn in zip((x, y), drawable(x, y, Span(0, 4), Span(0, 1), 4), strict=True))
+
+
+def test_a_spike_is_cut_where_it_is_out_of_reach_and_the_rest_stays() -> None:
+    x, y = drawable(np.arange(5.0), np.array([0, 0, 10, 0, 0.0]), Span(0, 4), Span(0, 1), reach=1)
+    assert x.tolist() == pytest.approx([0, 1, 1.2, np.nan, 2.8, 3, 4], nan_ok=True)
+    assert y.tolist() == pytest.approx([0, 0, 2, np.nan, 2, 0, 0], nan_ok=True)
+
+
+def test_a_line_that_left_for_good_and_far_ends_there() -> None:
+    x, y = drawable(np.arange(6.0), np.array([0, 1, 50, 1e9, 1e150, 1e300]), Span(0, 5), Span(0, 1), reach=1)
+    assert x[-1] < 2
+    assert y.max() == pytest.approx(2)
+    nothing, _ = drawable(np.arange(2.0), np.array([1e9, 1e9]), Span(0, 5), Span(0, 1), reach=1)
+    assert not nothing.size

@@ -63,7 +63,8 @@ class PlotCanvas(QWidget):
         self._lifted = ""
         self._dragging = False
         self._ring = False
-        self.ground = Ground(self, before_paint=self.flush)
+        self._uncovered = False
+        self.ground = Ground(self, before_paint=self._just_in_time)
         self._overlay = Overlay(self)
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
@@ -147,6 +148,7 @@ class PlotCanvas(QWidget):
         """Bring the picture up to date now, visible or not."""
         if self._dirty:
             self._render()
+            self._cover()
 
     @property
     def artist(self) -> Artist:
@@ -164,12 +166,23 @@ class PlotCanvas(QWidget):
     @property
     def readout(self) -> Readout | None:
         """What the crosshair says, None when there is none."""
-        return read(self.scene, self._cross) if self._cross is not None else None
+        shown = self._cross is not None and bool(self.scene.plots) and not self.scene.empty
+        return read(self.scene, self._cross) if shown and self._cross is not None else None
 
     # ------------------------------------------------------------ frames
     def _refresh(self) -> None:
-        if self._dirty and self.isVisible() and not self.window().isMinimized():
+        if self.isVisible() and not self.window().isMinimized():
+            self.flush()
+            if self._uncovered:
+                self._cover()
+
+    def _just_in_time(self) -> None:
+        """Bring the frame while it is being painted; a picture of it for the crosshair can be taken only after that."""
+        if self._dirty:
             self._render()
+            if self.isVisible():
+                self._uncovered = True
+                self._timer.start(0)
 
     def _redraw(self) -> None:
         """Something to be seen at once: the next frame follows when the events at hand are done."""
@@ -214,7 +227,6 @@ class PlotCanvas(QWidget):
         self._dirty = False
         self._timer.stop()
         self.ground.show_frame(self._artist, self.devicePixelRatioF())
-        self._cover()
         self._describe(summary(scene, self._store))
 
     def _needed_left(self, scene: Scene) -> float:
@@ -224,6 +236,8 @@ class PlotCanvas(QWidget):
 
     def _cover(self, again: bool = True) -> None:
         """Lay the crosshair over the finished picture, taken ``again`` or as it was."""
+        self._uncovered = False
+        self.flush()
         readout, ring = self.readout, self._ring and self.hasFocus()
         wanted = readout is not None or ring
         if wanted and (again or not self._overlay.isVisibleTo(self)):
@@ -237,6 +251,8 @@ class PlotCanvas(QWidget):
         self.ground.setGeometry(self.rect())
         self._overlay.setGeometry(self.rect())
         self._redraw()
+        if self.isVisible():
+            self.flush()
 
     def showEvent(self, event: QShowEvent) -> None:
         """Catch up with what arrived while hidden."""
