@@ -141,14 +141,17 @@ class Artist:
 
     def _goal_sentences(self, painter: QPainter, plot: PlotScene, index: int) -> None:
         r = self.frames[index].rect
+        taken = self.points_of(index)
         for text, at in self.goals(plot):
             y = self.frames[index].row(at)
             wide = self._metrics.horizontalAdvance(text) + 8
-            spots = [Box(x, y + dy, wide, 17) for x in (r.right() - wide - 20, r.left() + 12) for dy in (3, -20)]
+            lefts = (r.right() - wide - 20, r.left() + 12, r.right() - 2 * wide - 40)
+            spots = [Box(x, y + dy, wide, 17) for x in lefts for dy in (3, -20)]
             room = Box(r.left(), r.top(), r.width(), r.height())
-            chosen = emptiest(spots, self.points_of(index), room)
+            chosen = emptiest(spots, taken, room)
             if chosen >= 0:
                 spot = spots[chosen]
+                taken = np.concatenate([taken, _grid_over(spot)])
                 box = QRectF(spot.x, spot.y, spot.width, spot.height)
                 painter.fillRect(box, alpha(self.theme.surface, 0.85))
                 self._write(painter, box, text, self.theme.ok)
@@ -231,3 +234,9 @@ class Artist:
                 )
             )
         return labels
+
+
+def _grid_over(box: Box) -> FloatArray:
+    """So many points over a box that no other is laid on it without need."""
+    x, y = np.meshgrid(np.linspace(box.x, box.right, 40), np.linspace(box.y, box.bottom, 9))
+    return np.column_stack((x.ravel(), y.ravel()))
