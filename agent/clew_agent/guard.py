@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from clew_agent import posix, scratch
-from clew_agent.exits import BAD_INPUT, STOPPED, TAKEN, UNWRITTEN, exit_code_for
+from clew_agent.exits import BAD_INPUT, FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
 from clew_agent.trainer_address import remove_address
 from clew_shared.events import Attempt, Event, State
 from clew_shared.journal import JOURNAL_FORMAT, JournalWriter, Record, read_journal
@@ -101,16 +101,7 @@ def watch(
     if folder.journal(attempt).exists():
         raise _taken(folder, attempt)
     before = posix.out_of_memory_kills()
-    with folder.log.open("ab") as log:
-        process = subprocess.Popen(
-            trainer_command(folder.path, attempt, exercises),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=_DEFAULTS | os.environ,
-            **posix.own_session(),
-        )
-    exit_code = _wait(process, on_wait)
+    exit_code = _train(folder, trainer_command(folder.path, attempt, exercises), on_wait)
     if exit_code == TAKEN:
         raise _taken(folder, attempt)
     ended = Ended(exit_code, posix.out_of_memory_kills() > before)
@@ -130,24 +121,54 @@ def trainer_command(folder: Path, attempt: int, exercises: Path | None) -> list[
     return [*words, "--exercises", str(exercises)] if exercises else words
 
 
-def _wait(process: subprocess.Popen[bytes], on_wait: Callable[[], None]) -> int:
-    """The exit code. There is no bound on a run's length; requests to stop are passed on, the third one kills."""
-    asked = 0
+def _train(folder: RunFolder, command: Sequence[str], on_wait: Callable[[], None]) -> int:
+    """Start the trainer and wait for its end; returns its exit code. There is no bound on a run's length.
+
+    Requests to stop are passed on, the third one kills. A trainer that dies of them, because it was not yet or no more
+    able to hear them, was stopped and has not failed.
+    """
+    asked: list[int] = []
 
     def note(number: int) -> None:
-        nonlocal asked
-        asked += 1
-        if asked >= _KILL_AFTER:
-            process.kill()
-        else:
-            posix.pass_on(process, number)
+        asked.append(number)
+        if process is not None:
+            _pass_on(process, asked)
 
-    with posix.stop_requests(note):
-        while True:
-            try:
-                return process.wait(_POLL_S)
-            except subprocess.TimeoutExpired:
-                on_wait()
+    process: subprocess.Popen[bytes] | None = None
+    with posix.stop_requests(note):  # before it is started, so that none can end this process and leave it alone
+        process = _start(folder, command)
+        if asked:
+            _pass_on(process, asked)
+        exit_code = _wait(process, on_wait)
+    killed = len(asked) >= _KILL_AFTER and posix.signal_name(exit_code) == "SIGKILL"
+    return STOPPED if killed or -exit_code in asked else exit_code
+
+
+def _start(folder: RunFolder, command: Sequence[str]) -> subprocess.Popen[bytes]:
+    with folder.log.open("ab") as log:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=_DEFAULTS | os.environ,
+            **posix.own_session(),
+        )
+
+
+def _pass_on(process: subprocess.Popen[bytes], asked: Sequence[int]) -> None:
+    if len(asked) >= _KILL_AFTER:
+        process.kill()
+    else:
+        posix.pass_on(process, asked[-1])
+
+
+def _wait(process: subprocess.Popen[bytes], on_wait: Callable[[], None]) -> int:
+    while True:
+        try:
+            return process.wait(_POLL_S)
+        except subprocess.TimeoutExpired:
+            on_wait()
 
 
 def seal(folder: RunFolder, attempt: int, ended: Ended, name: str = "guard") -> RunFold:
@@ -200,7 +221,9 @@ def _last_state(folder: RunFolder, fold: RunFold, ended: Ended) -> State:
     if ended.exit_code == STOPPED:
         return State(state=RunState.STOPPED, reason="Stopped at once.", step=fold.step, exit_code=STOPPED)
     found = death(ended, tail(folder.log))
-    return State(state=RunState.FAILED, reason=found.text, step=fold.step, problem=found, exit_code=ended.exit_code)
+    # Only a trainer that says why refuses its input; whoever takes this for a refusal would remove what was trained.
+    exit_code = FAILED if ended.exit_code == BAD_INPUT else ended.exit_code
+    return State(state=RunState.FAILED, reason=found.text, step=fold.step, problem=found, exit_code=exit_code)
 
 
 def death(ended: Ended, last_lines: str) -> Problem:

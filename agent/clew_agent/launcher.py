@@ -63,7 +63,7 @@ class Launcher:
     def kill(self, tracked: TrackedRun, attempt: int) -> None:
         """End a run at once, whatever its processes are doing, and have its journal say STOPPED."""
         guard = self._guards.pop(tracked.run, None)
-        pids = _children(guard.pid) if guard is not None else []
+        pids = _held_children(guard.pid) if guard is not None else []
         if tracked.live and tracked.boot in ("", posix.boot_id()) and is_trainer(tracked):
             pids += [*_guard_of(tracked.pid), tracked.pid]
         if guard is not None:
@@ -117,9 +117,12 @@ def is_trainer(tracked: TrackedRun) -> bool:
         return False
 
 
-def _children(pid: int) -> list[int]:
+def _held_children(pid: int) -> list[int]:
+    """The descendants of a process, which is held first: it must not start another one behind our back."""
     with suppress(psutil.Error):
-        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+        process = psutil.Process(pid)
+        process.suspend()
+        return [child.pid for child in process.children(recursive=True)]
     return []
 
 

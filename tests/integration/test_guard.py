@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -145,12 +146,14 @@ def test_an_exercise_that_breaks_while_it_is_built(
     assert verify_run(folder).findings == ()
 
 
-def watch_script(folder: Path, script: str, patch: pytest.MonkeyPatch) -> State:
+def watch_script(
+    folder: Path, script: str, patch: pytest.MonkeyPatch, on_wait: Callable[[], None] = lambda: None
+) -> State:
     """The last state after ``watch`` with a trainer that only runs ``script``."""
     folder.mkdir()
     (folder / "spec.toml").write_text('exercise = "softmax"\n')
     patch.setattr(guard, "trainer_command", lambda *_: [sys.executable, "-c", script])
-    watch(RunFolder(folder), 1)
+    watch(RunFolder(folder), 1, on_wait=on_wait)
     assert verify_run(folder).findings == ()
     return last_state(folder)
 
@@ -159,6 +162,51 @@ def test_a_trainer_that_never_began_gets_a_journal(tmp_path: Path, monkeypatch: 
     state = watch_script(tmp_path / "run", "import sys; sys.exit('no such module')", monkeypatch)
     assert (state.state, state.exit_code) == (RunState.FAILED, 1)
     assert "no such module" in state.reason
+
+
+def test_a_death_with_the_exit_code_of_a_refusal_removes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = watch_script(tmp_path / "run", "import os; os._exit(2)", monkeypatch)
+    assert (state.state, state.exit_code) == (RunState.FAILED, 1)
+    assert "exit code 2" in state.reason
+
+
+DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
+
+
+@pytest.mark.parametrize(
+    ("script", "requests"),
+    [("import time; print('still importing', flush=True); time.sleep(600)", 1), (DEAF, 3)],
+    ids=["cannot listen yet", "does not listen"],
+)
+def test_a_trainer_that_dies_of_a_request_to_stop_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, requests: int
+) -> None:
+    folder = tmp_path / "run"
+    asked = 0
+
+    def ask() -> None:
+        nonlocal asked
+        if asked < requests and (folder / "log.txt").read_text():
+            asked += 1
+            signal.raise_signal(signal.SIGTERM)
+
+    state = watch_script(folder, script, monkeypatch, ask)
+    assert (state.state, state.exit_code, asked) == (RunState.STOPPED, 130, requests)
+
+
+def test_a_request_to_stop_while_the_trainer_is_started_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = guard._start
+
+    def interrupted(folder: RunFolder, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        signal.raise_signal(signal.SIGINT)
+        return start(folder, command)
+
+    monkeypatch.setattr(guard, "_start", interrupted)
+    assert watch_script(tmp_path / "run", "import time; time.sleep(600)", monkeypatch).state is RunState.STOPPED
 
 
 def test_a_second_guard_leaves_a_running_attempt_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
