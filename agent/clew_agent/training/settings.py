@@ -111,7 +111,7 @@ CheckpointEvery = Annotated[
     int | None,
     Knob(
         "Checkpoint every",
-        "A run that was cut off goes on from its last checkpoint. Empty: only when the run is stopped.",
+        "A run that was cut off goes on from its last checkpoint. Empty: only at the end, and when the run is stopped.",
         group="Record",
         unit="steps",
         ge=1,
