@@ -21,7 +21,16 @@ class StandInSettings(Params, frozen=True):
     pause: Annotated[float, Knob("Pause after each block", ge=0, le=10)] = 0.0
     learning_rate: Annotated[float, Knob("Learning rate", gt=0, live=True)] = 0.5
     fault: Annotated[
-        str, Knob("Fault", choices=(Choice("none", "none"), Choice("deaf", "deaf"), Choice("dies", "dies")))
+        str,
+        Knob(
+            "Fault",
+            choices=(
+                Choice("none", "none"),
+                Choice("deaf", "deaf"),
+                Choice("dies", "dies"),
+                Choice("hurries", "hurries"),
+            ),
+        ),
     ] = "none"
 
 

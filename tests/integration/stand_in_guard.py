@@ -1,7 +1,8 @@
 """Stands in for guard and trainer in tests of the supervisor and the session: writes a journal, obeys commands.
 
 ``python -m tests.integration.stand_in_guard RUN_FOLDER --attempt N``; the hyperparameters in the run spec say how it
-behaves: ``steps``, ``pause`` (seconds after each block), and ``fault``.
+behaves: ``steps``, ``pause`` (seconds after each block), and ``fault`` (``deaf``: obeys nobody, ``dies``: at once,
+``hurries``: a further attempt makes no pauses).
 """
 
 from __future__ import annotations
@@ -72,10 +73,12 @@ class Trainer:
         self.writer.close()
 
 
-def train(trainer: Trainer, commands: Commands) -> RunState:
+def train(trainer: Trainer, commands: Commands, attempt: int) -> RunState:
     """Blocks until the steps are done or somebody says stop."""
     trainer.write(State(state=RunState.RUNNING))
-    paused, deaf = False, trainer.spec.params.get("fault") == "deaf"
+    fault = trainer.spec.params.get("fault")
+    paused, deaf = False, fault == "deaf"
+    pause = 0.0 if fault == "hurries" and attempt > 1 else trainer.number("pause")
     while trainer.step < trainer.number("steps"):
         for command in [] if deaf else commands.take():
             match command:
@@ -88,7 +91,7 @@ def train(trainer: Trainer, commands: Commands) -> RunState:
                     trainer.write(Live(name=command.name, value=command.value, step=trainer.step))
         if not paused:
             trainer.block()
-        time.sleep(trainer.number("pause"))
+        time.sleep(pause)
     return RunState.FINISHED
 
 
@@ -104,7 +107,7 @@ def main() -> int:
     control = Control(find_places(), trainer.spec.run, options.attempt, commands, lambda _command: None)
     control.start()
     try:
-        trainer.end(train(trainer, commands))
+        trainer.end(train(trainer, commands, options.attempt))
     finally:
         control.close()
     return 0
