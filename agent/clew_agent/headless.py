@@ -13,15 +13,15 @@ from pathlib import Path
 
 import msgspec
 
-from clew_agent.admission import complaints
 from clew_agent.beginning import quick_card
 from clew_agent.catalogue import make_catalogue
-from clew_agent.datasets import find_search, is_name
+from clew_agent.data_search import find_search, is_name
 from clew_agent.exercise_files import builtin_files, read_source, source_hash
 from clew_agent.exits import BAD_INPUT, exit_code_for
 from clew_agent.guard import watch_headless
 from clew_agent.progress_line import ProgressLine
 from clew_agent.resuming import check_resumable
+from clew_agent.spec_check import misfits
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.history import read_run, summary
@@ -92,7 +92,7 @@ def _prepare(path: Path, out: Path | None, exercises: Path | None) -> Prepared:
         raise_all([*problems, *error.problems])
         raise
     spec = with_preset(spec, card, seeded="seed" in tomllib.loads(path.read_text(encoding="utf-8")))
-    raise_all([*problems, *complaints(spec, card, find_search(find_places()))])
+    raise_all([*problems, *misfits(spec, card, find_search(find_places()))])
     return Prepared(folder, 1, to_toml(spec))
 
 
@@ -108,7 +108,7 @@ def with_preset(spec: RunSpec, card: ExerciseCard, seeded: bool) -> RunSpec:
 def _prepare_resume(folder: RunFolder, exercises: Path | None) -> Prepared:
     raise_all(check_resumable(folder))
     spec = read_spec(folder.spec)
-    raise_all(complaints(spec, _find_card(spec.exercise, exercises), find_search(find_places())))
+    raise_all(misfits(spec, _find_card(spec.exercise, exercises), find_search(find_places())))
     return Prepared(folder, folder.attempts()[-1] + 1)
 
 

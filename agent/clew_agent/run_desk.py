@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from clew_agent.control_client import ControlClient
+from clew_agent.data_search import find_search
 from clew_agent.launcher import Launcher
 from clew_agent.run_queue import Entry, QueueRecord, RunQueue
 from clew_agent.run_registry import RunRegistry, is_run_id
@@ -18,6 +19,7 @@ from clew_agent.waiting import Caller
 from clew_shared.cards import Catalogue
 from clew_shared.lifecycle import RunState
 from clew_shared.messages import AnyReply, Done, Pause, Reply, RunStatus, SetLive, Stop, Unpause
+from clew_shared.places import find_places
 from clew_shared.private import make_private, write_private
 from clew_shared.problem import ProblemError, problem
 from clew_shared.runfolder import RunFolder
@@ -81,7 +83,7 @@ class RunDesk:
             if known.spec != spec:
                 raise problem("run.exists", f"There is a run {spec.run} with another spec.", "Choose a new UUID.")
             return Done(run=spec.run)
-        found = check_spec(spec, catalogue)
+        found = check_spec(spec, catalogue, find_search(find_places()))
         if found:
             raise ProblemError(combine(found))
         folder = _make_folder(self.registry.folder / spec.run, spec)
@@ -95,6 +97,8 @@ class RunDesk:
             return Done(run=run)
         if tracked.fold.state is RunState.FINISHED:
             raise problem("run.finished", "This run has finished; there is nothing to continue.", "Start a new run.")
+        if tracked.cancelled:  # it left the queue before it began, and its folder went with it
+            _make_folder(tracked.folder.path, tracked.spec)
         self._enqueue(tracked, tracked.attempt + 1)
         return Done(run=run)
 

@@ -1,9 +1,14 @@
-"""Whether a run spec fits the catalogue: every problem at once, so that one correction is enough. No NumPy."""
+"""Whether a run may start: everything that is wrong with a spec, found together, before anything is left behind.
+
+No NumPy: the supervisor asks this as well as the trainer. Data are only looked for; whether they are sound is seen when
+they are read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from clew_agent.data_search import NAMES, Search, is_name, locate
 from clew_shared import spec as specs
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card, find_preset
@@ -13,22 +18,34 @@ from clew_shared.problem import Problem, ProblemError
 from clew_shared.spec import RunSpec
 
 
-def check_spec(spec: RunSpec, catalogue: Catalogue) -> tuple[Problem, ...]:
+def check_spec(spec: RunSpec, catalogue: Catalogue, search: Search) -> tuple[Problem, ...]:
     """Everything that is wrong with ``spec``; empty when the run can be started."""
     found = tuple(specs.check_spec(spec))
     try:
         card = find_card(catalogue.exercises, spec.exercise)
     except ProblemError as error:
         return (*found, *error.problems)
-    return (*found, *misfits(spec, card))
+    return (*found, *misfits(spec, card, search))
 
 
-def misfits(spec: RunSpec, card: ExerciseCard) -> tuple[Problem, ...]:
-    """All that does not fit the exercise of ``card``: its file, preset, hyperparameters, strategy and length."""
+def misfits(spec: RunSpec, card: ExerciseCard, search: Search) -> tuple[Problem, ...]:
+    """All that does not fit the exercise of ``card``: file, hyperparameters, preset, strategy, length and data."""
     if card.problem is not None:
         return (card.problem,)
     values, problems = check(card.params, spec.params)
-    return (*_file(spec, card), *problems, *_preset(spec, card), *_strategy(spec, card), *_length(card, values))
+    return (
+        *_file(spec, card),
+        *problems,
+        *_preset(spec, card),
+        *_strategy(spec, card),
+        *_length(card, values),
+        *_data(spec, card, search),
+    )
+
+
+def data_name(spec: RunSpec, card: ExerciseCard) -> str:
+    """The data set or path that the run will use; empty when the exercise needs none."""
+    return spec.data or (card.datasets[0] if card.datasets else "")
 
 
 def planned_steps(values: dict[str, Value]) -> int:
@@ -76,5 +93,21 @@ def _strategy(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
 def _length(card: ExerciseCard, values: dict[str, Value]) -> Iterator[Problem]:
     try:
         check_size(planned_steps(values), card.metrics)
+    except ProblemError as error:
+        yield from error.problems
+
+
+def _data(spec: RunSpec, card: ExerciseCard, search: Search) -> Iterator[Problem]:
+    if not card.datasets:
+        if spec.data:
+            yield Problem("spec.data", f"The exercise {card.id!r} takes no data set.", "Leave data out.", "data")
+        return
+    name = data_name(spec, card)
+    if is_name(name) and name in NAMES and name not in card.datasets:
+        text = f"The exercise {card.id!r} does not take the data set {name!r}."
+        yield Problem("spec.data", text, f"Possible: {', '.join(card.datasets)}.", "data")
+        return
+    try:
+        locate(name, search)
     except ProblemError as error:
         yield from error.problems

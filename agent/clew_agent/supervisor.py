@@ -20,6 +20,7 @@ import zmq
 from clew_agent import posix
 from clew_agent.catalogue_source import CatalogueSource
 from clew_agent.control_client import ControlClient
+from clew_agent.data_search import available, find_search
 from clew_agent.exits import BAD_INPUT
 from clew_agent.host import Lock, devices
 from clew_agent.launcher import GUARD, Launcher
@@ -221,6 +222,7 @@ class Supervisor:
             clock=time.time(),
             catalogue_hash=catalogue_hash(self._catalogue.get()) if known else "",
             devices=devices(),
+            datasets=available(find_search(find_places())),
         )
 
     def _answer(self, caller: Caller, reply: Reply) -> None:

@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from clew_agent import posix, scratch
-from clew_agent.admission import complaints, data_name
 from clew_agent.beginning import describe_attempt, quick_card
 from clew_agent.control import Command, Commands, Control
-from clew_agent.datasets import DataSet, find_search, load
+from clew_agent.data_search import find_search
+from clew_agent.datasets import DataSet, load
 from clew_agent.examine import find_exercise
 from clew_agent.exits import BAD_INPUT, FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
 from clew_agent.loop import SCHEMA, Loop, measure
 from clew_agent.recorder import PATIENCE_S, Recorder, Reserve
 from clew_agent.resuming import Start
-from clew_agent.spec_check import combine
+from clew_agent.spec_check import combine, data_name, misfits
 from clew_shared.cards import ExerciseCard
 from clew_shared.events import Event, Log, Schema, State
 from clew_shared.journal import JournalWriter
@@ -229,12 +229,12 @@ class _Attempt:
         search = find_search(find_places())
         self._card = card = quick_card(spec.exercise, self._exercises)
         if card is not None:
-            raise_all(complaints(spec, card, search))
+            raise_all(misfits(spec, card, search))
         self._go_on()
         self._recorder.put(State(state=RunState.PREPARING, step=start.step))
         data = self._data(data_name(spec, card)) if card is not None else None
         exercise, self._card = self._staged("import", lambda: self._import(spec.exercise))
-        raise_all(complaints(spec, self._card, search))
+        raise_all(misfits(spec, self._card, search))
         if data is None:
             data = self._data(data_name(spec, self._card))
         if exercise.kind == "measurement":

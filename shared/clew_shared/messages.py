@@ -119,7 +119,10 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, tag_field="t"):
 
 
 class Welcome(Reply, frozen=True, kw_only=True, tag="welcome"):
-    """Answer to ``Hello``. ``clock`` is the agent's wall clock, for display offsets only."""
+    """Answer to ``Hello``. ``clock`` is the agent's wall clock, for display offsets only.
+
+    ``datasets`` are the names of the data sets that were found there.
+    """
 
     protocol: tuple[int, int]
     agent: str
@@ -128,6 +131,7 @@ class Welcome(Reply, frozen=True, kw_only=True, tag="welcome"):
     clock: float
     catalogue_hash: str = ""
     devices: tuple[str, ...] = ()
+    datasets: tuple[str, ...] = ()
 
 
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):

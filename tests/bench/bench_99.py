@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from clew_agent.datasets import find_search, locate
+from clew_agent.data_search import find_search, locate
 from clew_shared.places import find_places
 from clew_shared.problem import ProblemError
 from tests.bench.measure import machine, table

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from clew_agent.datasets import DataSet, find_search, load
+from clew_agent.data_search import find_search
+from clew_agent.datasets import DataSet, load
 from clew_shared.places import find_places
 from clew_shared.problem import ProblemError
 

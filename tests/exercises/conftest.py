@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from clew_agent.datasets import digits
+from clew_agent.data_search import Search, find_digits
+from clew_agent.datasets import digits, load
 from clew_agent.datasets.dataset import DataSet
-from clew_agent.datasets.search import Search, load
 from clew_agent.training import runtime
 
 
@@ -21,7 +21,7 @@ def deterministic() -> None:
 @pytest.fixture(scope="session")
 def small_digits() -> DataSet:
     """1,797 handwritten digits that come with scikit-learn."""
-    return digits.read()
+    return digits.read(find_digits())
 
 
 @pytest.fixture(scope="session")

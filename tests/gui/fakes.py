@@ -241,6 +241,7 @@ class FakeLink:
     state: str = "LIVE"
     since: float = 0.0
     text: str = "ready"
+    datasets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

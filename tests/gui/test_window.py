@@ -338,6 +338,24 @@ def test_a_problem_says_what_and_what_now_and_can_be_copied(softmax: Program) ->
     assert not messages.isVisible()
 
 
+def test_data_that_are_not_here_are_marked_and_others_chosen(softmax: Program) -> None:
+    session, form = session_of(softmax), softmax.window.next_run
+    assert form.spec().data == "mnist"
+    session.link = fakes.FakeLink(datasets=("digits",))
+    session.tell(link=True)
+    tick(softmax)
+    assert form.spec().data == "digits"
+    assert form.data.itemText(0) == "MNIST, not found"
+    assert softmax.window.status.text("data") == "Data: Digits, built in; MNIST was not found here"
+    form.slides.click()
+    assert form.spec().data == "digits"
+    session.link = fakes.FakeLink(datasets=("mnist", "digits"))
+    session.tell(link=True)
+    tick(softmax)
+    assert form.data.itemText(0) == "MNIST"
+    assert form.spec().data == "digits"
+
+
 def test_a_run_without_its_data_says_so_and_the_next_one_takes_the_digits(softmax: Program) -> None:
     session = session_of(softmax)
     softmax.window.next_run.ask_run()

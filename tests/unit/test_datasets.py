@@ -19,7 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from clew_agent.datasets import DataSet, Search, digits, find_search, is_name, load, mnist
+from clew_agent.data_search import IDX_STEMS, Search, available, find_search, is_name
+from clew_agent.datasets import DataSet, digits, load
 from clew_agent.datasets.idx import format_idx, parse_idx
 from clew_agent.datasets.lab_pickle import parse_pickle
 from clew_agent.datasets.npz import parse_npz
@@ -48,7 +49,7 @@ def write_npz(path: Path, arrays: Arrays) -> Path:
 
 def write_idx(folder: Path, arrays: Arrays, packed: bool) -> Path:
     folder.mkdir(exist_ok=True)
-    for stem, name in zip(mnist.IDX_STEMS, ("x_train", "y_train", "x_test", "y_test"), strict=True):
+    for stem, name in zip(IDX_STEMS, ("x_train", "y_train", "x_test", "y_test"), strict=True):
         data = format_idx(arrays[name])
         (folder / f"{stem}{'.gz' if packed else ''}").write_bytes(gzip.compress(data) if packed else data)
     return folder
@@ -106,7 +107,7 @@ def test_all_forms_of_mnist_give_the_same_arrays(tmp_path: Path, images: Arrays)
     assert_same(npz, load(str(packed), Search()))
     assert_same(npz, load(str(write_idx(tmp_path / "plain", images, packed=False)), Search()))
     assert_same(npz, load(str(write_idx(tmp_path / "packed", images, packed=True)), Search()))
-    assert_same(npz, load(str(tmp_path / "packed" / f"{mnist.IDX_STEMS[3]}.gz"), Search()))
+    assert_same(npz, load(str(tmp_path / "packed" / f"{IDX_STEMS[3]}.gz"), Search()))
 
 
 def test_the_digest_is_what_sha256sum_prints(tmp_path: Path, images: Arrays) -> None:
@@ -174,6 +175,12 @@ def test_a_missing_set_names_the_three_ways_out(tmp_path: Path) -> None:
         assert part in text
 
 
+def test_what_is_here_is_named_without_reading_it(tmp_path: Path) -> None:
+    assert available(Search(folders=(tmp_path,))) == ("digits",)
+    (tmp_path / "mnist.npz").write_bytes(b"not read")
+    assert available(Search(folders=(tmp_path,))) == ("mnist", "digits")
+
+
 def test_a_junk_file_in_the_first_place_is_not_passed_over(tmp_path: Path, images: Arrays) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
@@ -203,8 +210,8 @@ def test_unknown_names_missing_paths_and_empty_folders_are_refused(tmp_path: Pat
 
 def test_an_idx_file_without_its_siblings_names_them(tmp_path: Path, images: Arrays) -> None:
     folder = write_idx(tmp_path / "idx", images, packed=True)
-    (folder / f"{mnist.IDX_STEMS[1]}.gz").unlink()
-    assert mnist.IDX_STEMS[1] in refusal(folder)
+    (folder / f"{IDX_STEMS[1]}.gz").unlink()
+    assert IDX_STEMS[1] in refusal(folder)
 
 
 # Junk.
@@ -259,7 +266,7 @@ def test_truncated_files_are_refused(tmp_path: Path, images: Arrays, part: float
 
 
 def test_a_gzip_bomb_is_stopped_at_the_limit(tmp_path: Path) -> None:
-    bomb = tmp_path / f"{mnist.IDX_STEMS[0]}.gz"
+    bomb = tmp_path / f"{IDX_STEMS[0]}.gz"
     bomb.write_bytes(gzip.compress(bytes(8 << 20)))
     from clew_agent.datasets.files import read_bytes
 

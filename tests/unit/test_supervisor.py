@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from clew_agent import posix
+from clew_agent.data_search import Search
 from clew_agent.run_registry import RunRegistry, is_run_id
 from clew_agent.sealer import seal_lost
 from clew_agent.spec_check import check_spec, combine
@@ -64,10 +65,18 @@ CARDS = Catalogue(exercises=(CARD, BROKEN))
 )
 def test_everything_that_is_wrong_with_a_spec_is_found(changes: dict[str, object], codes: list[str]) -> None:
     spec = msgspec.structs.replace(RunSpec(exercise="toy"), **changes)
-    found = check_spec(spec, CARDS)
+    found = check_spec(spec, CARDS, Search())
     assert [one.code for one in found] == codes
     if found:
         assert all(one.text in combine(found).text for one in found)
+
+
+def test_a_run_whose_data_are_not_here_is_refused_before_it_begins(tmp_path: Path) -> None:
+    card = msgspec.structs.replace(CARD, datasets=("mnist", "digits"))
+    search = Search(folders=(tmp_path,))
+    found = check_spec(RunSpec(exercise="toy"), Catalogue(exercises=(card,)), search)
+    assert [one.code for one in found] == ["data.missing"]
+    assert check_spec(RunSpec(exercise="toy", data="digits"), Catalogue(exercises=(card,)), search) == ()
 
 
 @pytest.mark.parametrize(

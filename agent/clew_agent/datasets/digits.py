@@ -7,7 +7,6 @@ Recognition of Handwritten Digits, UCI Machine Learning Repository (1998), test 
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ import numpy.typing as npt
 
 from clew_agent.datasets.dataset import DataSet, Split, check_labels, junk, pixels
 from clew_agent.datasets.files import digest, read_bytes
-from clew_shared.problem import problem
 
 SMALL = 8
 FACTOR = 3
@@ -26,9 +24,8 @@ TRAIN, VALIDATION = 1200, 297
 CLASSES = 10
 
 
-def read() -> DataSet:
-    """The data set. Raises ``ProblemError`` when scikit-learn is not installed or its file is damaged."""
-    path = find_file()
+def read(path: Path) -> DataSet:
+    """The data set from scikit-learn's file. Raises ``ProblemError`` when that is damaged."""
     images, labels = _parse(read_bytes(path, 4 << 20), path)
     x, y = pixels(enlarge(images)), check_labels(labels, COUNT, CLASSES, lambda found: junk(path, found))
     ends = (TRAIN, TRAIN + VALIDATION)
@@ -42,16 +39,6 @@ def read() -> DataSet:
         image_shape=(SIDE, SIDE, 1),
         classes=CLASSES,
     )
-
-
-def find_file() -> Path:
-    """scikit-learn's file, found without importing scikit-learn, which takes a second."""
-    spec = importlib.util.find_spec("sklearn")
-    path = Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz" if spec and spec.origin else None
-    if path is None or not path.is_file():
-        text = "The data set 'digits' comes with scikit-learn, which this Python environment lacks."
-        raise problem("data.digits", text, "Install it: pip install scikit-learn.", "digits")
-    return path
 
 
 def enlarge(images: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from clew_agent.data_search import IDX_STEMS, find_idx
 from clew_agent.datasets.dataset import Array, DataSet, Split, check_labels, junk, pixels
 from clew_agent.datasets.files import MAX_BYTES, digest, read_bytes
 from clew_agent.datasets.idx import looks_like_idx, parse_idx
@@ -20,23 +21,9 @@ from clew_shared.problem import problem
 
 SIDE = 28
 CLASSES = 10
-FILES = ("mnist.npz", "mnist.pkl.gz", "mnist.pkl")
-IDX_STEMS = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 _NPZ_NAMES = ("x_train", "y_train", "x_test", "y_test")
 _IMAGE_BYTES = 256 * 1024 * 1024
 """Bound for the formats that hold bytes; the full set has 55 MB."""
-
-
-def find_in(folder: Path) -> Path | None:
-    """The file of ``folder`` (or of its subfolder ``mnist``) that holds MNIST; for IDX the training images."""
-    for place in (folder, folder / "mnist"):
-        for name in FILES:
-            if (place / name).is_file():
-                return place / name
-        images = _idx_file(place, IDX_STEMS[0])
-        if images is not None:
-            return images
-    return None
 
 
 def read(path: Path) -> DataSet:
@@ -64,22 +51,17 @@ def _from_npz(path: Path, data: bytes) -> DataSet:
     return _from_bytes((path,), *(arrays[name] for name in _NPZ_NAMES))
 
 
-def _idx_file(folder: Path, stem: str) -> Path | None:
-    candidates = (folder / f"{stem}.gz", folder / stem, folder / stem.replace("-idx", ".idx"))
-    return next((path for path in candidates if path.is_file()), None)
-
-
 def _read_idx(folder: Path, chosen: Path) -> DataSet:
-    found = {stem: _idx_file(folder, stem) for stem in IDX_STEMS}
+    found = {stem: find_idx(folder, stem) for stem in IDX_STEMS}
     missing = [stem for stem, path in found.items() if path is None]
     if missing:
         text = f"{chosen} is one of MNIST's four files; beside it {', '.join(missing)} is missing."
         raise problem("data.missing", text, "Put all four into one folder, plain or as .gz.", str(folder))
     paths = tuple(path for path in found.values() if path is not None)
-    return _from_bytes(paths, *(_parse_idx_file(path) for path in paths))
+    return _from_bytes(paths, *(_parsefind_idx(path) for path in paths))
 
 
-def _parse_idx_file(path: Path) -> Array:
+def _parsefind_idx(path: Path) -> Array:
     try:
         return parse_idx(read_bytes(path, _IMAGE_BYTES))
     except ValueError as error:
@@ -158,4 +140,4 @@ def _data_set(paths: tuple[Path, ...], train: Split, validation: Split, test: Sp
     )
 
 
-__all__ = ["CLASSES", "FILES", "IDX_STEMS", "MAX_BYTES", "SIDE", "find_in", "read"]
+__all__ = ["CLASSES", "MAX_BYTES", "SIDE", "read"]

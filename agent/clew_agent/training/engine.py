@@ -248,4 +248,5 @@ def _evaluators(model: Model, wanted: list[str]) -> list[Evaluator]:
     if model.evaluate is None:
         return []
     sets = model.evaluation_sets.items()
-    return [Evaluator(name, samples, model.evaluate, wanted) for name, samples in sets if len(samples.x)]
+    asked = {name: [metric for metric in wanted if metric.startswith(f"{name}_")] for name, _ in sets}
+    return [Evaluator(name, x, model.evaluate, asked[name]) for name, x in sets if asked[name] and len(x.x)]

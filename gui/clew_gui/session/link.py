@@ -81,6 +81,7 @@ class Link:
         self._heard_wall = 0.0
         self._welcome = False
         self._hello: bytes = b""
+        self._datasets: tuple[str, ...] = ()
         self._status: tuple[bytes, float] | None = None
         self._version = 0
 
@@ -251,6 +252,8 @@ class Link:
 
     def _greeted(self, reply: AnyReply) -> None:
         self._welcome = True
+        if isinstance(reply, Welcome):
+            self._datasets = reply.datasets
         self._enter(LinkState.LIVE, "live")
         if isinstance(reply, Refused):
             self._tell(reply.problem)
@@ -320,7 +323,7 @@ class Link:
         if state is not self._state or (state is not LinkState.LIVE and text != self._state_text):
             since = self._heard_wall if state is LinkState.STALE else time.time()
             self._state, self._state_text = state, text
-            self._inbox.put(LinkStatus(state, since, text))
+            self._inbox.put(LinkStatus(state, since, text, self._datasets))
 
     def _tell(self, problem: Problem) -> None:
         """A trouble that lasts is told once, until the agent has been heard again."""

@@ -18,8 +18,12 @@ class LinkState(StrEnum):
 
 
 class LinkStatus(msgspec.Struct, frozen=True):
-    """The state, since when (wall-clock seconds since 1970; for STALE, when it last spoke), and the state in words."""
+    """The state, since when (wall-clock seconds since 1970; for STALE, when it last spoke), and the state in words.
+
+    ``datasets`` names the data sets that the agent found on its machine; empty while that is not known.
+    """
 
     state: LinkState
     since: float
     text: str
+    datasets: tuple[str, ...] = ()

@@ -68,6 +68,7 @@ class Desk(QObject):
         bridge.ticked.connect(self._ticked)
         self.window.next_run.refuse("")
         self.tell.link()
+        self._data_found()
         self.tell.progress()
         self._show_all()
         bridge.start()
@@ -311,8 +312,14 @@ class Desk(QObject):
 
     def _link(self) -> None:
         self.tell.link()
+        self._data_found()
         self.tell.card()
         self.tell.table_rows()
+
+    def _data_found(self) -> None:
+        if self.scope.session is not None:
+            self.window.next_run.data_found(self.scope.session.link.datasets)
+            self.tell.data()
 
     def _ticked(self) -> None:
         self.ticked.emit()

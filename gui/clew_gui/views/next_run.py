@@ -46,6 +46,7 @@ class NextRun(QWidget):
         self._card: ExerciseCard | None = None
         self._refusal = ""
         self._cost2 = ""
+        self._found: tuple[str, ...] = ()
         self._drafts: dict[str, RunSpec] = {}
         self._names: dict[str, QLabel] = {}
         self._forms: dict[str, ParamForm] = {}
@@ -171,10 +172,34 @@ class NextRun(QWidget):
         self.preset.addItem("Own values", OWN)
         self.data.clear()
         for name in card.datasets:
-            self.data.addItem(data_name(name), name)
+            self.data.addItem(self._data_label(name), name)
         if card.datasets:
             self.data.addItem("Own file…", FILE)
         self._show_data_rows(bool(card.datasets))
+
+    def _data_label(self, name: str) -> str:
+        return data_name(name) if self._is_found(name) else f"{data_name(name)}, not found"
+
+    def _is_found(self, name: str) -> bool:
+        return not self._found or name in self._found
+
+    def _default_data(self, card: ExerciseCard) -> str:
+        """The course's data set, or where that is missing the first that is there; empty when none is needed."""
+        return next(filter(self._is_found, card.datasets), next(iter(card.datasets), ""))
+
+    def data_found(self, names: tuple[str, ...]) -> None:
+        """Say which data sets are on the machine that will run this; empty while that is not known.
+
+        A set that is missing is marked, and another is chosen in its place.
+        """
+        card = self._card
+        self._found = names
+        if card is None:
+            return
+        for name in card.datasets:
+            self.data.setItemText(self.data.findData(name), self._data_label(name))
+        if self._data_value() in card.datasets and not self._is_found(self._data_value()):
+            self.use_data(self._default_data(card))
 
     def _show_data_rows(self, needed: bool) -> None:
         self._names["Data set"].setVisible(needed)
@@ -235,7 +260,7 @@ class NextRun(QWidget):
         if found is not None and found.data:
             self._show_data(found.data)
         elif key == SLIDES and card.datasets:
-            self._show_data(card.datasets[0])
+            self._show_data(self._default_data(card))
         if found is not None and found.seed is not None:
             self.seed.set_value(found.seed)
         elif key == SLIDES:
@@ -313,7 +338,7 @@ class NextRun(QWidget):
         same = all(wanted.get(key) == value for key, value in values.items()) and not self.form.problems()
         found = next((preset for preset in card.presets if preset.name == name), None)
         data = found.data if found is not None else ""
-        data = data or (card.datasets[0] if card.datasets and name == SLIDES else "")
+        data = data or (self._default_data(card) if name == SLIDES else "")
         return same and (not data or data == self._data_value())
 
     def ask_run(self) -> None:
@@ -342,4 +367,5 @@ class NextRun(QWidget):
 def _why_not(problems: tuple[Problem, ...]) -> str:
     if not problems:
         return ""
-    return problems[0].text if len(problems) == 1 else f"{len(problems)} fields need another value: {problems[0].text}"
+    first = problems[0].text.replace(f" ({problems[0].where})", "", 1)  # the name in files means nothing here
+    return first if len(problems) == 1 else f"{len(problems)} fields need another value. {first}"

@@ -77,6 +77,10 @@ class LinkLike(Protocol):
     def text(self) -> str:
         """The state in words."""
 
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Names of the data sets that are there; empty while that is not known."""
+
 
 class ChangesLike(Protocol):
     """What one tick brought."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from clew_gui.session.job_record import JobRecord
 from clew_gui.views.ports import RunLike
 from clew_shared.history import History, read_run
 from clew_shared.lifecycle import RunState
@@ -46,6 +47,7 @@ class RecordedLink:
     state: str = "RECORDED"
     since: float = 0.0
     text: str = "recorded runs only"
+    datasets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,26 +61,44 @@ class NoChanges:
     problems: tuple[Problem, ...] = ()
 
 
-def read_folders(folders: Iterable[Path]) -> dict[str, RecordedRun]:
-    """The runs in these folders by id, numbered by when they started; folders that hold no run are left out."""
-    found = []
+def read_folders(folders: Iterable[Path], record: JobRecord) -> dict[str, RecordedRun]:
+    """The runs in these folders by id, in the order in which they began; folders that hold no run are left out.
+
+    Their numbers are those of ``record``, to which nothing is added.
+    """
+    found: dict[str, tuple[RunSpec, History, Path]] = {}
     for folder in folders:
         try:
-            found.append((read_spec(RunFolder(folder).spec), read_run(folder), folder))
+            spec, history = read_spec(RunFolder(folder).spec), read_run(folder)
         except ProblemError:
             continue
-    found.sort(key=lambda item: item[1].fold.first_started)
+        found[spec.run or folder.name] = spec, history, folder
+    begun = dict(sorted(found.items(), key=lambda item: item[1][1].fold.first_started))
+    numbers = record.number_all(begun, keep=False)
     return {
-        (spec.run or folder.name): RecordedRun(spec.run or folder.name, n + 1, n, spec, history, folder)
-        for n, (spec, history, folder) in enumerate(found)
+        run: RecordedRun(run, numbers[run], numbers[run] - 1, spec, history, folder)
+        for run, (spec, history, folder) in begun.items()
     }
+
+
+def choose_run(runs: Mapping[str, RunLike], wanted: str, exercise: str) -> str:
+    """The id of the run to show: ``wanted``, or the one of ``exercise`` (empty: of any) that began last.
+
+    ``wanted`` is an id, or ``latest``, or empty; empty is also the answer when there is nothing to show. Raises
+    ``ProblemError`` for an id that is not there.
+    """
+    if wanted in runs:
+        return wanted
+    if wanted not in ("", "latest"):
+        raise problem("run.unknown", f"There is no run {wanted!r}.", "`clew runs` lists them.", wanted)
+    return next((run for run in reversed(list(runs)) if exercise in ("", runs[run].spec.exercise)), "")
 
 
 class RecordedSession:
     """A session that only looks back. Whoever wants more of it gets a sentence."""
 
-    def __init__(self, folders: Iterable[Path]) -> None:
-        self.runs: Mapping[str, RunLike] = read_folders(folders)
+    def __init__(self, folders: Iterable[Path], record: JobRecord) -> None:
+        self.runs: Mapping[str, RunLike] = read_folders(folders, record)
         self.link = RecordedLink()
 
     def tick(self, budget: float = 0.008) -> NoChanges:

@@ -179,5 +179,11 @@ class Teller:
         if card is None:
             return
         chosen = self._window.next_run.spec().data
-        text = f"Data: {words.data_name(chosen or card.datasets[0])}" if card.datasets else "Needs no data"
-        self._window.status.tell("data", text, "data")
+        if not card.datasets:
+            self._window.status.tell("data", "Needs no data", "data")
+            return
+        here = self._scope.session.link.datasets if self._scope.session is not None else ()
+        absent = [words.data_name(name) for name in card.datasets if here and name not in here]
+        text = f"Data: {words.data_name(chosen or card.datasets[0])}"
+        note = f"; {', '.join(absent)} was not found here" if absent and words.data_name(chosen) not in absent else ""
+        self._window.status.tell("data", text + note, "data", "warn" if absent else "text3")

@@ -1,21 +1,26 @@
-"""Where data sets are looked for: the run's own path, CLEW_DATA, the site's course copy, the user's cache."""
+"""Where data sets are looked for: the run's own path, CLEW_DATA, the site's course copy, the user's cache.
+
+Nothing is read here and no NumPy is imported, so that the supervisor can say at once what is here and refuse a run
+whose data is not.
+"""
 
 from __future__ import annotations
 
 import difflib
+import importlib.util
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from clew_agent.datasets import digits, mnist
-from clew_agent.datasets.dataset import DataSet
 from clew_shared.places import Places
 from clew_shared.problem import ProblemError, problem
 
 NAMES = ("mnist", "digits")
 """The data sets that Clew knows by name."""
+MNIST_FILES = ("mnist.npz", "mnist.pkl.gz", "mnist.pkl")
+IDX_STEMS = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +45,11 @@ def is_name(text: str) -> bool:
     return text in NAMES or not (os.sep in text or "/" in text or "." in text or Path(text).exists())
 
 
+def available(search: Search) -> tuple[str, ...]:
+    """The names of the data sets that are here."""
+    return tuple(name for name in NAMES if _is_here(name, search))
+
+
 def locate(name_or_path: str, search: Search) -> Path:
     """The file of the data set ``name_or_path`` (for IDX files, that of the training images); it is not read yet.
 
@@ -48,7 +58,7 @@ def locate(name_or_path: str, search: Search) -> Path:
     if not is_name(name_or_path):
         return _locate_path(Path(name_or_path))
     if name_or_path == "digits":
-        return digits.find_file()
+        return find_digits()
     if name_or_path != "mnist":
         near = difflib.get_close_matches(name_or_path, NAMES, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(NAMES)}; or give a path."
@@ -56,14 +66,40 @@ def locate(name_or_path: str, search: Search) -> Path:
     return _find_mnist(search)
 
 
-def load(name_or_path: str, search: Search) -> DataSet:
-    """The data set ``name_or_path``. A path must hold MNIST in one of its forms.
+def find_digits() -> Path:
+    """scikit-learn's file, found without importing scikit-learn, which takes a second."""
+    spec = importlib.util.find_spec("sklearn")
+    path = Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz" if spec and spec.origin else None
+    if path is None or not path.is_file():
+        text = "The data set 'digits' comes with scikit-learn, which this Python environment lacks."
+        raise problem("data.digits", text, "Install it: pip install scikit-learn.", "digits")
+    return path
 
-    Raises ``ProblemError`` when the name is unknown, nothing is found, or what is found is damaged; a damaged file is
-    never passed over for the next place.
-    """
-    path = locate(name_or_path, search)
-    return digits.read() if name_or_path == "digits" else mnist.read(path)
+
+def find_mnist_in(folder: Path) -> Path | None:
+    """The file of ``folder`` (or of its subfolder ``mnist``) that holds MNIST; for IDX the training images."""
+    for place in (folder, folder / "mnist"):
+        for name in MNIST_FILES:
+            if (place / name).is_file():
+                return place / name
+        images = find_idx(place, IDX_STEMS[0])
+        if images is not None:
+            return images
+    return None
+
+
+def find_idx(folder: Path, stem: str) -> Path | None:
+    """The IDX file called ``stem`` in one of the spellings in which it is handed round."""
+    candidates = (folder / f"{stem}.gz", folder / stem, folder / stem.replace("-idx", ".idx"))
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _is_here(name: str, search: Search) -> bool:
+    try:
+        locate(name, search)
+    except ProblemError:
+        return False
+    return True
 
 
 def _locate_path(path: Path) -> Path:
@@ -71,7 +107,7 @@ def _locate_path(path: Path) -> Path:
         raise _missing(f"The data path {path} does not exist.", str(path))
     if not path.is_dir():
         return path
-    found = mnist.find_in(path)
+    found = find_mnist_in(path)
     if found is None:
         raise _missing(f"The folder {path} holds no data set ({_wanted()}).", str(path))
     return found
@@ -85,7 +121,7 @@ def _find_mnist(search: Search) -> Path:
         if search.own.is_file():
             return search.own
     folders = ([search.own] if search.own else []) + list(search.folders)
-    found = next((path for path in map(mnist.find_in, folders) if path is not None), None)
+    found = next((path for path in map(find_mnist_in, folders) if path is not None), None)
     if found is None:
         looked = ", ".join(map(str, folders)) or "no folder"
         raise _missing(f"The data set 'mnist' was not found ({_wanted()}). Looked in: {looked}.", "data")
@@ -93,7 +129,7 @@ def _find_mnist(search: Search) -> Path:
 
 
 def _wanted() -> str:
-    return f"{mnist.FILES[0]}, {mnist.FILES[1]} or the four IDX files"
+    return f"{MNIST_FILES[0]}, {MNIST_FILES[1]} or the four IDX files"
 
 
 def _missing(text: str, where: str) -> ProblemError:
