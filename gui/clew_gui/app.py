@@ -33,10 +33,12 @@ from clew_gui.views.window_state import FileMemory, Memory, NoMemory
 from clew_shared.cards import Catalogue
 from clew_shared.lifecycle import TERMINAL
 from clew_shared.places import Places, find_places
-from clew_shared.problem import Problem
+from clew_shared.problem import Problem, ProblemError
 
 _LOG = logging.getLogger(__name__)
 SessionMaker = Callable[[], SessionLike]
+FIRST_EXERCISE = "softmax"
+"""Open when the window was never open before: the one that the course begins its lab with."""
 _SLOW = ("clew_shared.history", "clew_shared.goals", "clew_gui.views.plots", "clew_gui.views.feed", "clew_gui.session")
 _THREAD_END_S = 10.0
 """Bound on the wait for the importing thread when a window closes within its first second."""
@@ -180,7 +182,10 @@ def build_app(
     theme: str | None = None,
     exercise: str = "",
 ) -> Program:
-    """Everything joined and ready to be shown. ``session`` None: one that finds or starts this computer's agent."""
+    """Everything joined and ready to be shown. ``session`` None: one that finds or starts this computer's agent.
+
+    ``exercise`` is opened, else the one that was open last, else ``FIRST_EXERCISE``.
+    """
     found = QApplication.instance()
     app = found if isinstance(found, QApplication) else QApplication(sys.argv[:1])
     app.setApplicationName("Clew")
@@ -193,7 +198,8 @@ def build_app(
     program.shell.choose_theme(choice)
     cards = program.desk.scope.catalogue.exercises
     known = {card.id for card in cards}
-    wanted = next((name for name in (exercise, program.state.exercise) if name in known), cards[0].id if cards else "")
+    wishes = (exercise, program.state.exercise, FIRST_EXERCISE)
+    wanted = next((name for name in wishes if name in known), cards[0].id if cards else "")
     program.desk.open_exercise(wanted)
     given = session
     program.begin(lambda: given if given is not None else _live_session(places, program.desk.scope.catalogue))
@@ -277,15 +283,23 @@ def _show_problems_of(window: MainWindow) -> None:
 
 
 def screenshot(places: Places, options: argparse.Namespace) -> int:
-    """Write a picture of the window that shows a recorded run. Needs neither display nor agent."""
-    from clew_gui.views.recorded import RecordedSession
+    """Write a picture of the window that shows a recorded run. Needs neither display nor agent.
+
+    ``options.run`` decides the exercise when it names a run; else the newest run of ``options.exercise`` is shown.
+    """
+    from clew_gui.session.job_record import job_record
+    from clew_gui.views.recorded import RecordedSession, choose_run
 
     given = Path(options.run) if options.run and Path(options.run).is_dir() else None
     folders = [path for path in (places.runs, places.mirrors) if path.is_dir()]
-    session = RecordedSession([given] if given is not None else [f for path in folders for f in path.iterdir()])
-    known = session.runs
-    run = options.run if options.run in known else next(reversed(list(known)), "")
-    exercise = options.exercise or (known[run].spec.exercise if run in known else "")
+    inside = [given] if given is not None else [run for path in folders for run in path.iterdir()]
+    session = RecordedSession(inside, job_record(places))
+    try:
+        run = choose_run(session.runs, "" if given is not None else options.run, "" if given else options.exercise)
+    except ProblemError as error:
+        print(f"clew start: {error}", file=sys.stderr)
+        return 2
+    exercise = session.runs[run].spec.exercise if run else options.exercise
     program = build_app(places, session=session, memory=NoMemory(), theme=options.theme or "light", exercise=exercise)
     _size(program.window, options.size)
     program.window.head.tabs.setCurrentIndex(0 if options.tab == "guide" else 1)

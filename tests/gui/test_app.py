@@ -11,9 +11,11 @@ import pytest
 from PySide6.QtGui import QImage
 
 from clew_gui import app
+from clew_gui.views.recorded import choose_run
 from clew_shared.events import Attempt, Evaluation, Points, Schema, State
 from clew_shared.journal import JournalWriter
 from clew_shared.lifecycle import RunState
+from clew_shared.problem import ProblemError
 from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec, to_toml
 from tests.guards import LogBook
@@ -65,6 +67,33 @@ def test_a_picture_of_the_window_with_a_recorded_run(recorded: Path, tmp_path: P
     assert (image.width(), image.height()) == (1280, 800)
     assert image.pixelColor(5, 400).lightness() < 60
     assert not list((recorded.parent.parent).glob("mirrors/*")), "a picture leaves nothing behind"
+
+
+BEGUN = {"s1": "softmax", "s2": "softmax", "l1": "linear-regression"}
+RUNS = {
+    run: fakes.FakeRun(run, number, number - 1, RunSpec(exercise=BEGUN[run])) for number, run in enumerate(BEGUN, 1)
+}
+
+
+@pytest.mark.parametrize(
+    ("run", "exercise", "shown"),
+    [
+        ("", "", "l1"),
+        ("latest", "", "l1"),
+        ("latest", "softmax", "s2"),
+        ("", "softmax", "s2"),
+        ("s1", "", "s1"),
+        ("s1", "linear-regression", "s1"),
+        ("latest", "cnn", ""),
+    ],
+)
+def test_the_run_on_a_picture_is_the_one_asked_for_or_the_exercises_last(run: str, exercise: str, shown: str) -> None:
+    assert choose_run(RUNS, run, exercise) == shown
+
+
+def test_a_run_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ProblemError, match="There is no run 'gone'"):
+        choose_run(RUNS, "gone", "")
 
 
 def test_a_surprise_is_logged_and_shown_and_the_window_lives(

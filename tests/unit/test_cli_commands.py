@@ -11,8 +11,8 @@ import pytest
 
 from clew_gui.cli import COMMANDS, main
 from clew_gui.commands import look
-from clew_gui.commands.find import RECORD, find_run, kept_runs
-from clew_gui.session.job_record import JobRecord
+from clew_gui.commands.find import find_run, kept_runs
+from clew_gui.session.job_record import job_record
 from clew_shared import __version__
 from clew_shared.journal import JournalWriter
 from clew_shared.lifecycle import RunState
@@ -130,11 +130,18 @@ def test_a_run_is_found_by_number_id_beginning_or_last(word: str, index: int, ke
 
 
 def test_a_run_has_the_number_that_the_window_gave_it(kept: list[Path]) -> None:
-    record = JobRecord(find_places().mirrors / RECORD)
+    record = job_record(find_places())
     record.number("gone-since", time=1.0)
     record.number(IDS[2], time=2.0)
     assert [(run.number, run.folder) for run in kept_runs(find_places())] == [(2, kept[2]), (3, kept[0]), (4, kept[1])]
     assert find_run(find_places(), "2") == find_run(find_places(), "last") == kept[2]
+    assert record.number(IDS[0], time=3.0) == 3, "a window that is open keeps the number that a command has shown"
+    assert record.number("new", time=4.0) == 5
+
+
+def test_numbers_that_cannot_be_kept_are_shown_all_the_same(kept: list[Path], home: Path) -> None:
+    (home / "mirrors").write_text("a file where the folder should be")
+    assert [(run.number, run.folder) for run in kept_runs(find_places())] == [(n + 1, kept[n]) for n in range(3)]
 
 
 def test_a_run_is_found_by_its_folder_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

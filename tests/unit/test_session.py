@@ -126,6 +126,26 @@ def test_a_damaged_line_costs_only_itself(junk: bytes, tmp_path: Path) -> None:
     assert JobRecord(path).numbers == {"a": 1, "b": 2}
 
 
+def test_two_writers_never_give_one_number_to_two_runs(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    window, command = JobRecord(path), JobRecord(path)
+    assert (window.number("a", 0.0), command.number("b", 0.0), window.number("b", 0.0)) == (1, 2, 2)
+    with path.open("a") as file:  # both at once: the later line gives way
+        file.write('{"run":"c","number":3}\n{"run":"d","number":3}\n')
+    for record in (window, command, JobRecord(path)):
+        assert record.number_all(["d", "c", "e"]) == {"d": 4, "c": 3, "e": 5}
+    assert JobRecord(path).numbers == {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
+
+
+def test_numbers_are_only_thought_of_when_they_are_not_to_be_kept(tmp_path: Path) -> None:
+    path = tmp_path / "mirrors" / "runs.jsonl"
+    assert JobRecord(path).number_all(["a", "b"], keep=False) == {"a": 1, "b": 2}
+    assert not path.parent.exists()
+    assert JobRecord(path).number_all(["b", "a"]) == {"b": 1, "a": 2}
+    path.unlink()
+    assert JobRecord(path).numbers == {}
+
+
 # --- Commands ---------------------------------------------------------------------------------------------------------
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import NamedTuple
 
-from clew_gui.session.job_record import JobRecord
+from clew_gui.session.job_record import job_record
 from clew_shared.events import Attempt
 from clew_shared.journal import FrameReader, Record, attempts, journal_path
 from clew_shared.places import Places
@@ -14,15 +13,12 @@ from clew_shared.problem import problem
 
 RUN_HELP = "its number, id, the beginning of its id, `last`, or its folder"
 
-RECORD = "runs.jsonl"
-"""The window's own list of runs, in the folder of its mirrors."""
-
 _HEAD_BYTES = 64 * 1024
 """Enough for the first frame of a journal."""
 
 
 class Kept(NamedTuple):
-    """A kept run: ``number`` is the one that the window shows, or would give it next."""
+    """A kept run: ``number`` is the one that the window shows."""
 
     number: int
     folder: Path
@@ -32,15 +28,12 @@ class Kept(NamedTuple):
 def kept_runs(places: Places) -> list[Kept]:
     """All runs on this computer, by number. Only the first frame of each is read.
 
-    The window keeps the numbers that it has given. Runs that it has not seen count on from there as they began.
+    Window and commands share one record of numbers; runs that are new to it are numbered as they began, for good.
     """
     folders = [path for path in places.runs.iterdir() if attempts(path)] if places.runs.is_dir() else []
     begun = sorted((began(folder), folder.name, folder) for folder in folders)
-    numbers = JobRecord(places.mirrors / RECORD).numbers
-    later = itertools.count(max(numbers.values(), default=0) + 1)
-    return sorted(
-        Kept(numbers[name] if name in numbers else next(later), folder, started) for started, name, folder in begun
-    )
+    numbers = job_record(places).number_all(name for _, name, _ in begun)
+    return sorted(Kept(numbers[name], folder, started) for started, name, folder in begun)
 
 
 def began(folder: Path) -> float:

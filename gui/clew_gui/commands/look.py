@@ -1,4 +1,4 @@
-"""``clew runs`` and ``clew show``: what is kept, without changing anything."""
+"""``clew runs`` and ``clew show``: what is kept, without changing any run."""
 
 from __future__ import annotations
 

@@ -11,8 +11,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
+import psutil
+
 _POSIX = os.name == "posix"
 _KILL_WAIT_S = 10.0
+_SEAL_WAIT_S = 3.0
+"""A guard seals the journal of a dead trainer within a tenth of a second, unless it hangs."""
 _TAIL_BYTES = 16 * 1024
 
 
@@ -54,10 +58,20 @@ class AgentProgram:
             self._process.send_signal(signal.SIGINT if _POSIX else getattr(signal, "CTRL_BREAK_EVENT", signal.SIGTERM))
 
     def kill(self) -> None:
-        """End it at once. Its guard seals the journal."""
-        with suppress(ProcessLookupError, OSError):
-            self._process.kill()
-        self.wait(_KILL_WAIT_S)
+        """End it at once, with every process that it started. A guard that lives has the time to seal the journal."""
+        self._kill_children()
+        if self.wait(_SEAL_WAIT_S) is None:
+            self._kill_children()  # it may have started another meanwhile
+            with suppress(ProcessLookupError, OSError):
+                self._process.kill()
+            self.wait(_KILL_WAIT_S)
+
+    def _kill_children(self) -> None:
+        """The trainer has a session of its own, so that killing its guard would leave it at work for ever."""
+        with suppress(psutil.Error):
+            for child in psutil.Process(self._process.pid).children(recursive=True):
+                with suppress(psutil.Error):
+                    child.kill()
 
     def output(self) -> str:
         """The end of what it printed."""

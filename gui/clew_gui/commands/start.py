@@ -30,24 +30,25 @@ def start(shell: Shell, argv: Sequence[str]) -> int:
         "clew start", "Open the window. Without a display, run an exercise here and write a picture of the window."
     )
     parser.add_argument(
-        "--exercise", metavar="ID", default=_DEFAULT, help=f"which exercise to open (default {_DEFAULT})"
+        "--exercise", metavar="ID", help=f"which exercise to open (default: the one that was open last, or {_DEFAULT})"
     )
     parser.add_argument("--picture", metavar="PNG", help="where the picture goes when there is no display")
     options = parser.parse_args(list(argv))
-    card = find_card(cards(shell.places).exercises, options.exercise)
+    card = find_card(cards(shell.places).exercises, options.exercise or _DEFAULT)
     if has_display(os.environ, sys.platform):
-        return _window(card)
+        return _window(card.id if options.exercise else "")
     picture = Path(options.picture) if options.picture else shell.places.home / "pictures" / f"{card.id}.png"
     return _without_display(shell, card, picture.expanduser().absolute())
 
 
-def _window(card: ExerciseCard) -> int:
+def _window(exercise: str) -> int:
+    """The window on ``exercise``; empty: on the one that was open last."""
     if not _has_qt():
         hint = "Install it with: pip install 'clew[gui]'. Everything else works without: clew run softmax"
         raise problem("start.qt", "The window needs PySide6 and pyqtgraph, which are not installed.", hint)
     from clew_gui.app import main as open_window
 
-    return open_window(["--exercise", card.id])
+    return open_window(["--exercise", exercise] if exercise else [])
 
 
 def _has_qt() -> bool:

@@ -1,13 +1,22 @@
-"""The viewer's own list of runs: which number each has, which were taken out. One line each, only appended."""
+"""The viewer's own list of runs: which number each has, which were taken out. One line each, only appended.
+
+Windows and commands append to the same file. Whoever reads it from its beginning comes to the same numbers.
+"""
 
 from __future__ import annotations
 
+import errno
+import itertools
 import os
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
+from clew_shared.places import Places
 from clew_shared.private import make_private
+from clew_shared.problem import ProblemError
 
 
 class JobLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -21,15 +30,35 @@ class JobLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class JobRecord:
-    """Lines of JSON in ``path``. A line that is torn or damaged is passed over; nothing is ever changed or removed."""
+    """Lines of JSON in ``path``. A line that is torn or damaged is passed over; nothing is ever changed or removed.
+
+    When two writers gave the same number at once, the earlier line has it and the later run gets the next free one.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.numbers: dict[str, int] = {}
         self.forgotten: set[str] = set()
         self.refused: dict[str, str] = {}
-        self._whole = True
-        for line in self._lines():
+        self._taken: set[int] = set()
+        self._read = 0
+        self._torn = False
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take in what others appended since."""
+        try:
+            with self._path.open("rb") as file:
+                if file.seek(0, os.SEEK_END) < self._read:  # somebody removed it
+                    self._read = 0
+                file.seek(self._read)
+                data = file.read()
+        except (FileNotFoundError, NotADirectoryError):
+            data, self._read = b"", 0
+        whole = data.rfind(b"\n") + 1
+        self._read += whole
+        self._torn = whole < len(data)
+        for line in data[:whole].splitlines():
             try:
                 self._take(msgspec.json.decode(line, type=JobLine))
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -38,8 +67,26 @@ class JobRecord:
     def number(self, run: str, time: float) -> int:
         """The run's number; a new run gets the next one for good. Raises ``OSError`` if the disk refuses."""
         if run not in self.numbers:
-            self._append(JobLine(run=run, number=max(self.numbers.values(), default=0) + 1, time=time))
+            self.refresh()
+        if run not in self.numbers:
+            self._append(JobLine(run=run, number=self._next(), time=time))
         return self.numbers[run]
+
+    def number_all(self, runs: Iterable[str], keep: bool = True) -> dict[str, int]:
+        """The numbers of ``runs``, which come in the order in which they began. New ones are given for good.
+
+        With ``keep`` false, or when the disk refuses, new ones get the numbers that they would be given.
+        """
+        found: dict[str, int] = {}
+        spare = itertools.count(self._next())
+        for run in runs:
+            try:
+                known = self.number(run, time.time()) if keep else self.numbers.get(run)
+            except OSError:
+                known, keep = None, False
+                spare = itertools.count(self._next())
+            found[run] = next(spare) if known is None else known
+        return found
 
     def forget(self, run: str, time: float) -> None:
         """The run is not shown any more. Raises ``OSError`` if the disk refuses."""
@@ -49,29 +96,35 @@ class JobRecord:
         """The agent did not take the run. Raises ``OSError`` if the disk refuses."""
         self._append(JobLine(run=run, time=time, refused=reason))
 
-    def _lines(self) -> list[bytes]:
-        try:
-            data = self._path.read_bytes()
-        except FileNotFoundError:
-            return []
-        self._whole = not data or data.endswith(b"\n")
-        return data.splitlines()
+    def _next(self) -> int:
+        return max(self._taken, default=0) + 1
 
     def _take(self, line: JobLine) -> None:
-        if line.number:
-            self.numbers.setdefault(line.run, line.number)
+        if line.number and line.run not in self.numbers:
+            self.numbers[line.run] = number = line.number if line.number not in self._taken else self._next()
+            self._taken.add(number)
         if line.forgotten:
             self.forgotten.add(line.run)
         if line.refused:
             self.refused[line.run] = line.refused
 
     def _append(self, line: JobLine) -> None:
-        make_private(self._path.parent)
-        data = (b"" if self._whole else b"\n") + msgspec.json.encode(line) + b"\n"
+        try:
+            make_private(self._path.parent)
+        except ProblemError as error:
+            raise OSError(str(error)) from error
+        data = (b"\n" if self._torn else b"") + msgspec.json.encode(line) + b"\n"
         handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            self._whole = os.write(handle, data) == len(data)
+            written = os.write(handle, data)
             os.fsync(handle)
         finally:
             os.close(handle)
-        self._take(line)
+        self.refresh()
+        if written < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
+
+
+def job_record(places: Places) -> JobRecord:
+    """The record of this computer's viewers."""
+    return JobRecord(places.mirrors / "runs.jsonl")

@@ -10,7 +10,7 @@ import msgspec
 
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import Batch, Found, Inbox, Restarted, Statuses, Told
-from clew_gui.session.job_record import JobRecord
+from clew_gui.session.job_record import job_record
 from clew_gui.session.link import Link
 from clew_gui.session.mirror import Mirror
 from clew_gui.session.run_model import RunModel
@@ -71,7 +71,7 @@ class Session:
         self._places = places
         self._catalogue = catalogue
         self._target: Target = target if target is not None else LocalTarget(places)
-        self._record = JobRecord(places.mirrors / "runs.jsonl")
+        self._record = job_record(places)
         self._inbox = Inbox()
         forgotten = frozenset(self._record.forgotten | set(self._record.refused))
         self._link = Link(self._target, Fetcher(places.mirrors, self._inbox), self._inbox, forgotten)

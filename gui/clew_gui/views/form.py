@@ -145,6 +145,11 @@ class ParamForm(QWidget):
         self._quiet = False
         self._edited()
 
+    def retheme(self) -> None:
+        """A style sheet that is replaced gives labels back the font that they were made with."""
+        for form_row in self._rows.values():
+            form_row.show_state()
+
     def show_problems(self, problems: Iterable[Problem]) -> None:
         """Put problems that came from elsewhere under their fields."""
         for found in problems:

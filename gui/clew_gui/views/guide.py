@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QScrollArea, QSizePolicy, QTo
 from clew_gui.views.icons import icon
 from clew_gui.views.parts import Button, Glyph, Look, column, frame, label, panel, row
 from clew_gui.views.theme import font
-from clew_gui.views.words import data_name, minutes
+from clew_gui.views.words import data_name, minutes, unbroken
 from clew_shared.cards import ExerciseCard, Goal
 
 TEXT_WIDTH = 620
@@ -158,7 +158,7 @@ class GoalRow(QWidget):
         self._plain = goal.detail
         self._text = goal.text
         mark = column(self._glyph, None, gap=0, margins=(0, 2, 0, 0))
-        words = column(label(goal.text, "strong", wrap=True), self._detail, gap=2)
+        words = column(label(unbroken(goal.text), "strong", wrap=True), self._detail, gap=2)
         row(mark, words, gap=9, parent=self).setStretch(1, 1)
         self.show_result(False, "")
 
@@ -219,13 +219,13 @@ class GuideView(QScrollArea):
             if piece.kind == "heading":
                 if number:
                     box.addSpacing(4)
-                box.addWidget(label(piece.text, "subtitle" if number else "title", wrap=True))
+                box.addWidget(label(unbroken(piece.text), "subtitle" if number else "title", wrap=True))
             elif piece.kind == "code":
                 box.addWidget(_code(piece.text))
             elif piece.kind == "hint":
-                box.addWidget(Fold(self._look, piece.title, piece.text))
+                box.addWidget(Fold(self._look, piece.title, unbroken(piece.text)))
             else:
-                box.addWidget(paragraph(piece.text))
+                box.addWidget(paragraph(unbroken(piece.text)))
         if card.source:
             show = Button(self._look, "Show the whole file", "quiet", "code", "The very file that runs (Ctrl+U)")
             show.clicked.connect(self.code_asked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -200,6 +201,16 @@ def goal_short(goal: Goal) -> str:
     if len(text) > 28:
         text = f"{goal.metric.replace('_', ' ')} {goal.op} {goal.value:g}"
     return f"Goal {text}" if text[:1].isdigit() else f"Goal: {text}"
+
+
+def unbroken(text: str) -> str:
+    """A number and its per cent sign never stand on two lines."""
+    return re.sub(r"(?<=\d) (?=%)", "\u00a0", text)
+
+
+def reading_minutes(text: str) -> int:
+    """How long a text is read, in whole minutes: 180 words a minute, with formulas and figures in between."""
+    return max(1, round(len(text.split()) / 180)) if text.strip() else 0
 
 
 def minutes(number: int) -> str:
