@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 
 from clew_shared.events import Attempt, Checkpoint
 from clew_shared.history import read_run
+from clew_shared.journal import Record, read_journal
 from clew_shared.lifecycle import RunState
 from clew_shared.verify import verify_run
 from tests.integration.agent_runs import (
@@ -55,7 +58,8 @@ def assert_same_run(one: Path, other: Path) -> None:
     """Every weight and slot to the bit, every step's metrics, and every evaluation."""
     assert last_checkpoint(one)["state.data-00000-of-00001"] == last_checkpoint(other)["state.data-00000-of-00001"]
     first, second = read_run(one), read_run(other)
-    for name in ("loss", "accuracy", "test_accuracy", "validation_loss"):
+    assert first.recorded() == second.recorded()
+    for name in first.recorded():
         np.testing.assert_array_equal(first.column(name).steps, second.column(name).steps)
         np.testing.assert_array_equal(first.column(name).values, second.column(name).values)
 
@@ -99,6 +103,51 @@ def test_killed_and_resumed_from_its_last_checkpoint(tmp_path: Path, uninterrupt
     assert 1400 <= first.start_step <= killed_at
     assert verify_run(folder).findings == ()
     assert_same_run(folder, uninterrupted)
+
+
+CUT: dict[str, dict[str, Any]] = {
+    "linear-regression": {"params": {"optimizer": "nadam", "steps": 1000, "checkpoint_every": 317}},
+    "cnn": {
+        "data": "digits",
+        "params": {
+            "batch_norm": True,
+            "augmentation": True,
+            "schedule": "warmup-cosine",
+            "order": "balanced",
+            "optimizer": "adamw",
+            "batch_size": 16,
+            "steps": 24,
+            "checkpoint_every": 9,
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("exercise", CUT)
+def test_a_new_process_goes_on_from_a_checkpoint_to_the_same_bits(exercise: str, tmp_path: Path) -> None:
+    """The run folder as a power cut behind the first checkpoint leaves it, and one that had no such accident."""
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    spec = write_spec(tmp_path, exercise, **CUT[exercise])
+    done = agent("run", spec, "--out", whole)
+    assert done.returncode == 0, done.stderr
+    first, *later = sorted((whole / "checkpoints").iterdir())
+    assert later
+
+    shutil.copytree(whole, cut, ignore=lambda _, names: {path.name for path in later} & {*names})
+    journal = cut / "journal.0001"
+    end_of_first = next(
+        item.offset + item.size
+        for item in read_journal(journal)
+        if isinstance(item, Record) and isinstance(item.event, Checkpoint)
+    )
+    os.truncate(journal, end_of_first + 5)
+
+    done = agent("run", "--resume", cut, "--json")
+    assert done.returncode == 0, done.stderr
+    start = events(cut, 2)[0]
+    assert isinstance(start, Attempt)
+    assert (start.start_step, start.checkpoint) == (int(first.name), f"checkpoints/{first.name}")
+    assert_same_run(cut, whole)
 
 
 def test_killed_before_any_checkpoint_begins_again_and_says_so(tmp_path: Path, uninterrupted: Path) -> None:
