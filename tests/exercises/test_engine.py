@@ -164,11 +164,12 @@ def test_evaluation_counts_every_sample_once_whatever_the_chunks() -> None:
     assert evaluator.evaluate() == {"test_mean": x.astype(np.float64).mean(), "test_ones": 1.0}
 
 
-def test_a_set_of_which_no_metric_is_promised_is_not_measured(small_digits: DataSet) -> None:
-    class OnlyTest(softmax.Softmax):
-        metrics = tuple(spec for spec in softmax.Softmax.metrics if not spec.name.startswith("validation_"))
-
-    engine = make_engine(OnlyTest(), {"steps": 2, "batch_size": 10}, small_digits)
+def test_a_set_of_which_no_metric_is_promised_is_not_measured(
+    small_digits: DataSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fewer = tuple(spec for spec in softmax.Softmax.metrics if not spec.name.startswith("validation_"))
+    monkeypatch.setattr(softmax.Softmax, "metrics", fewer)
+    engine = make_engine(softmax.EXERCISE, {"steps": 2, "batch_size": 10}, small_digits)
     while not engine.done:
         engine.run_block()
     assert set(engine.evaluate()) == {"test_loss", "test_accuracy"}

@@ -67,3 +67,27 @@ def test_the_average_does_not_depend_on_the_zoom() -> None:
     at = np.interp(9600, far.x, series.smoothed(whole, 400))
     near = series.columns(part)
     assert np.interp(9600, near.x, series.smoothed(part, 400)) == pytest.approx(at, abs=0.01)
+
+
+def test_on_a_log_axis_the_average_follows_what_the_axis_shows() -> None:
+    series = Series(np.float64)
+    steps = np.arange(1000.0)
+    series.append(0, 10 ** (-steps / 50) * (1.5 + np.cos(steps)))
+    edges = np.linspace(0, 1000, 501)
+    x, shown = series.columns(edges).x, series.smoothed(edges, 60, log=True)
+    late = x > 300
+    lag = np.log10(shown[late]) + x[late] / 50
+    assert np.all(np.abs(lag - lag.mean()) < 0.1)
+    assert np.all(lag < 1.0)
+    assert np.log10(series.smoothed(edges, 60)[late][-1]) + x[late][-1] / 50 > 5
+
+
+def test_zero_has_no_logarithm_and_is_held_at_the_smallest_value() -> None:
+    series = Series(np.float64)
+    series.append(0, np.array([1.0, 0.1, 0.0, 0.1] * 10))
+    shown = series.smoothed(np.linspace(0, 40, 41), 5, log=True)
+    assert np.all(np.isfinite(shown))
+    assert np.all(shown > 0)
+    nothing = Series(np.float64)
+    nothing.append(0, np.zeros(40))
+    assert np.all(nothing.smoothed(np.linspace(0, 40, 41), 5, log=True) == 0)

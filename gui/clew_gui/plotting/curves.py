@@ -135,7 +135,7 @@ class CurveMaker:
         if not wish.log_y:
             columns = _bounded(columns)
         window = wish.window if series.noisy else 1.0
-        mean = columns.mean if window <= 1 else np.clip(series.smoothed(edges, window), -_HUGE, _HUGE)
+        mean = columns.mean if window <= 1 else np.clip(series.smoothed(edges, window, wish.log_y), -_HUGE, _HUGE)
         dense = bool(np.any(columns.samples > 1))
         exact = window <= 1
         bands = exact and dense and series.noisy

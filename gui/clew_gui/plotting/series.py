@@ -171,19 +171,26 @@ class Series:
         """The curve in pixel columns; cheap when called again with the same array of edges."""
         return self._view.get(edges)
 
-    def smoothed(self, edges: FloatArray, window: float) -> FloatArray:
+    def smoothed(self, edges: FloatArray, window: float, log: bool = False) -> FloatArray:
         """The moving average over ``window`` samples at the columns that ``columns(edges)`` returns.
 
-        What lies left of the first edge is taken into account, so that the average does not depend on the zoom.
+        What lies left of the first edge is taken into account, so that the average does not depend on the zoom. For a
+        ``log`` axis the average is that of the logarithms (the geometric mean): the arithmetic one of a loss that falls
+        by powers of ten would hang far above what the axis shows. Columns that are not positive count as the smallest
+        positive one.
         """
         columns = self.columns(edges)
-        reach = float(edges[0]) - self.pyramid.x.at(0) if len(self) else 0.0
-        if reach <= 0 or window <= 1:
-            return ema(columns.mean, columns.samples, window)
-        start = max(float(edges[0]) - 6 * window, self.pyramid.x.at(0))
-        before = self.pyramid.view(np.append(np.linspace(start, edges[0], _WARM_UP, endpoint=False), edges[0]))
-        mean = np.concatenate((before.mean, columns.mean))
-        return ema(mean, np.concatenate((before.samples, columns.samples)), window)[before.mean.size :]
+        mean, samples, first = columns.mean, columns.samples, 0
+        if len(self) and window > 1 and float(edges[0]) > self.pyramid.x.at(0):
+            start = max(float(edges[0]) - 6 * window, self.pyramid.x.at(0))
+            before = self.pyramid.view(np.append(np.linspace(start, edges[0], _WARM_UP, endpoint=False), edges[0]))
+            mean, samples = np.concatenate((before.mean, mean)), np.concatenate((before.samples, samples))
+            first = before.mean.size
+        positive = mean[mean > 0] if log else mean
+        if not log or not positive.size:
+            return ema(mean, samples, window)[first:]
+        smooth: FloatArray = np.exp(ema(np.log(np.maximum(mean, positive.min())), samples, window))
+        return smooth[first:]
 
     def neighbour(self, x: float, after: bool) -> Sample | None:
         """The nearest sample before ``x``, or at or behind it; None where there is none or it is not finite."""
