@@ -205,6 +205,22 @@ def test_the_baseline_is_always_in_reach_and_a_tick_adds_a_run(busy: Program) ->
     assert shown_in_plots(busy) == {2, 3}
 
 
+def test_a_run_read_back_from_its_spec_is_the_baseline_and_fills_the_form(softmax: Program) -> None:
+    """TOML has no null: an optional value that is not set stands as "none" in a spec file."""
+    session = session_of(softmax)
+    card = softmax.desk.scope.cards["softmax"]
+    unset = {spec.name: "none" for spec in card.params if spec.optional}
+    assert unset
+    run = session.add("softmax", "", **unset)
+    run.begin(500)
+    run.train(20)
+    session.tell(new=frozenset((run.id,)))
+    tick(softmax)
+    assert softmax.desk.scope.pinned() == run.id
+    softmax.desk.reuse()
+    assert all(softmax.window.next_run.spec().params[name] is None for name in unset)
+
+
 def test_another_run_can_be_the_baseline(busy: Program) -> None:
     runs = {run.number: run.id for run in session_of(busy).runs.values()}
     busy.window.bottom.table.select(runs[3])

@@ -12,7 +12,7 @@ from clew_gui.views.ports import RunLike
 from clew_gui.views.runs_model import RunRow
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.lifecycle import TERMINAL, RunState
-from clew_shared.params import Value
+from clew_shared.params import Value, check
 
 
 @dataclass
@@ -184,8 +184,8 @@ def _draws(run: RunLike) -> bool:
 
 def is_preset(card: ExerciseCard, name: str, run: RunLike) -> bool:
     """Whether a run has exactly the values of a preset."""
-    wanted = words.preset_values(card, name)
-    return all(run.spec.params.get(key, value) == value for key, value in wanted.items())
+    values, _ = check(card.params, run.spec.params)
+    return values == words.preset_values(card, name)
 
 
 def duration(run: RunLike) -> float | None:

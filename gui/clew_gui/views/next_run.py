@@ -13,7 +13,7 @@ from clew_gui.views.form import LABEL_WIDTH, ParamForm, keep_column
 from clew_gui.views.parts import Button, Elided, IconButton, Look, column, label, line, panel, row, set_role
 from clew_gui.views.words import data_name, preset_values
 from clew_shared.cards import ExerciseCard
-from clew_shared.params import ParamSpec, Value, convert
+from clew_shared.params import ParamSpec, Value, check, convert
 from clew_shared.problem import Problem
 from clew_shared.spec import RunSpec
 
@@ -236,7 +236,7 @@ class NextRun(QWidget):
 
     def show_spec(self, spec: RunSpec) -> None:
         """Show the values of a run, to start it again or to change one thing."""
-        self.form.set_values(spec.params)
+        self.form.set_values(check(self._card.params, spec.params)[0] if self._card is not None else {})
         self.seed.set_value(spec.seed)
         self._show_data(spec.data)
         self._changed()
