@@ -5,14 +5,18 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QLineEdit
+from PySide6.QtWidgets import QComboBox, QLineEdit, QStyle, QStyleOptionComboBox
 from pytestqt.qtbot import QtBot
 
+from clew_gui.app import Program
 from clew_gui.views.form import ParamForm
 from clew_gui.views.next_run import NextRun
 from clew_gui.views.parts import Look
+from clew_gui.views.theme import font
+from clew_shared.catalogue import load_builtin
 from clew_shared.params import describe
 from tests.gui import fakes
+from tests.gui.conftest import Opener
 
 
 @pytest.fixture
@@ -32,6 +36,34 @@ def panel(qtbot: QtBot) -> NextRun:
     result.set_card(fakes.card())
     result.show()
     return result
+
+
+def elided(box: QComboBox) -> bool:
+    """Whether the box has too little room for the text that it shows."""
+    option = QStyleOptionComboBox()
+    box.initStyleOption(option)
+    part = QStyle.SubControl.SC_ComboBoxEditField
+    room = box.style().subControlRect(QStyle.ComplexControl.CC_ComboBox, option, part, box).width()
+    return box.fontMetrics().horizontalAdvance(box.currentText()) > room - 2
+
+
+@pytest.mark.parametrize("size", [(1024, 700), (1280, 800), (1920, 1080)])
+def test_the_slides_choices_are_not_cut_off(open_window: Opener, size: tuple[int, int]) -> None:
+    panel = open_window(size=size).window.next_run
+    for card in load_builtin().exercises:
+        panel.set_card(card)
+        QTest.qWait(0)
+        boxes = [box for box in panel.findChildren(QComboBox) if box.isVisible()]
+        assert [box.currentText() for box in boxes if elided(box)] == []
+
+
+def test_a_changed_field_stays_strong_when_the_theme_changes(softmax: Program, qtbot: QtBot) -> None:
+    row = softmax.window.next_run.form.row("learning_rate")
+    row.editor.set_value(0.1)
+    assert row.label.font().weight() == font("strong").weight()
+    softmax.shell.toggle_theme()
+    qtbot.wait(50)
+    assert row.label.font().weight() == font("strong").weight()
 
 
 def edit(form: ParamForm, name: str) -> QLineEdit:

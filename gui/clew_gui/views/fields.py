@@ -145,6 +145,12 @@ class Combo(QComboBox):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.installEventFilter(QuietWheel(self))
 
+    def showPopup(self) -> None:
+        """The list is as wide as its longest text, whatever the box is."""
+        view = self.view()
+        view.setMinimumWidth(view.sizeHintForColumn(0) + 2 * view.frameWidth() + 12)
+        super().showPopup()
+
     def paintEvent(self, _event: QPaintEvent) -> None:
         """The frame by the style, the text shortened."""
         painter = QStylePainter(self)

@@ -115,6 +115,17 @@ def set_role(widget: QWidget, role: str, name: str = "role") -> None:
         widget.style().polish(widget)
 
 
+def lay_out_now(*widgets: QWidget) -> None:
+    """Lay out these widgets, inner ones first, after something in them was shown, hidden or given another text.
+
+    Needed in a ``resizeEvent``: a layout that is at work drops requests to be laid out again.
+    """
+    for widget in widgets:
+        layout = widget.layout()
+        if layout is not None:
+            layout.activate()
+
+
 # --- Text -------------------------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ from PySide6.QtGui import QAction, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QMenu, QProgressBar
 
 from clew_gui.views import words
-from clew_gui.views.parts import Button, Elided, Look, Pill, column, label, row, set_role
+from clew_gui.views.parts import Button, Elided, Look, Pill, column, label, lay_out_now, row, set_role
 from clew_gui.views.ports import RunLike
 from clew_shared.cards import ExerciseCard
 from clew_shared.lifecycle import TERMINAL, RunState
@@ -144,6 +144,7 @@ class RunCard(QFrame):
         super().resizeEvent(event)
         self.rate.set_words("Rate…" if self.width() < NARROW + 120 else "Learning rate…")
         self.reuse.set_words("Reuse" if self.width() < NARROW else "Use these settings")
+        lay_out_now(self)
 
 
 def _here(run: RunLike) -> str:

@@ -6,7 +6,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QFrame, QMenu, QSizePolicy, QSlider, QToolButton, QWidget
 
-from clew_gui.views.parts import Button, IconButton, Look, Segments, column, frame, label, row
+from clew_gui.views.parts import Button, IconButton, Look, Segments, column, frame, label, lay_out_now, row
 from clew_gui.views.run_card import RunCard
 from clew_gui.views.theme import font
 from clew_gui.views.words import reading_minutes
@@ -111,6 +111,7 @@ class PlotControls(QWidget):
         self.units.button("images").setVisible(self.width() >= NARROW or self.units.current() == "images")
         self._smooth_word.setVisible(self.width() >= NARROW - 60)
         self.smoothing.setFixedWidth(96 if self.width() >= NARROW else 64)
+        lay_out_now(self.units, self)
 
     def set_scales(self, images: bool) -> None:
         """An exercise without batches has neither epochs nor images."""

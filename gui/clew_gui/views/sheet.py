@@ -110,7 +110,8 @@ QLineEdit[state="bad"]:focus {{ border: 2px solid {t.bad}; }}
 QLineEdit[role="code"] {{ border: 2px solid {t.accent}; border-radius: 8px; min-height: 44px; padding: 0 12px; }}
 QLineEdit[role="search"] {{ background: {t.sunken}; border: 1px solid transparent; }}
 QLineEdit[role="search"]:focus {{ border: 2px solid {t.accent}; }}
-QComboBox::drop-down {{ width: 22px; border: 0; }}
+QComboBox {{ padding-right: 0; }}
+QComboBox::drop-down {{ width: 20px; border: 0; }}
 QComboBox::down-arrow {{ image: url(clew:down-{t.name}.svg); width: 12px; height: 12px; }}
 QComboBox QAbstractItemView {{ background: {t.surface}; color: {t.text}; border: 1px solid {t.line}; outline: 0;
     padding: 4px; selection-background-color: {t.accent_soft}; selection-color: {t.text}; }}

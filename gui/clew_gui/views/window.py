@@ -191,7 +191,7 @@ class MainWindow(QMainWindow):
 
     def _lay_out(self, state: WindowState) -> None:
         lab = state.lab_width or (260 if self.width() >= WIDE else 252)
-        form = state.form_width or (320 if self.width() >= WIDE else 316)
+        form = state.form_width or (328 if self.width() >= WIDE else 324)
         self._columns.setSizes([STRIP, lab, max(400, self.width() - lab - form - 4), STRIP, form])
         self._runs_height = state.runs_height
         self._lay_out_rows()
