@@ -105,7 +105,10 @@ def watch(
     if exit_code == TAKEN:
         raise _taken(folder, attempt)
     ended = Ended(exit_code, posix.out_of_memory_kills() > before)
-    fold = seal(folder, attempt, ended)
+    try:
+        fold = seal(folder, attempt, ended)
+    except OSError as error:
+        fold = _unsealed(folder, attempt, error)
     remove_address(fold.run or folder.path.name)
     return fold
 
@@ -188,6 +191,15 @@ def seal(folder: RunFolder, attempt: int, ended: Ended, name: str = "guard") -> 
         if not fold.done:
             _append(writer, _last_state(folder, fold, ended), fold, attempt)
         writer.seal(name)
+    return fold
+
+
+def _unsealed(folder: RunFolder, attempt: int, error: OSError) -> RunFold:
+    """The fold of a journal whose end the disk refused; a supervisor that finds it seals it."""
+    fold = _fold(folder.journal(attempt), attempt)
+    text = f"The end of the journal could not be written: {error.strerror or error}."
+    found = Problem("journal.write", text, "Make room on that disk, then continue the run.", str(folder.path))
+    fold.feed(attempt, State(state=RunState.FAILED, reason=text, step=fold.step, problem=found))
     return fold
 
 

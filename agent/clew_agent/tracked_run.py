@@ -31,7 +31,7 @@ class TrackedRun:
         self.pid = 0
         self.started = 0.0
         self.problem_text = ""
-        """Why a run failed of which there is no journal."""
+        """Why the attempt that was started last has no journal."""
         self.cancelled = False
         self.wanted = 0
         """The attempt that was started last."""
@@ -130,7 +130,7 @@ class TrackedRun:
             state, reason = RunState.QUEUED, ""
         elif starting:
             state, reason = RunState.STARTING, ""
-        elif not self.attempt and self.problem_text:
+        elif self.problem_text:
             state, reason = RunState.FAILED, self.problem_text
         elif not self.attempt:
             state, reason = RunState.STOPPED, "Taken out of the queue." if self.cancelled else ""
@@ -149,7 +149,7 @@ class TrackedRun:
         )
 
     def _open(self, attempt: int) -> None:
-        self.attempt = attempt
+        self.attempt, self.problem_text = attempt, ""
         self._length = self._read = 0
         self._reader = FrameReader()
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from clew_agent import guard
-from clew_agent.guard import Ended, death, seal, tail, watch
+from clew_agent.exits import exit_code_for
+from clew_agent.guard import Ended, death, seal, tail, watch, watch_headless
 from clew_agent.trainer_address import address_file
 from clew_shared.events import Checkpoint, Event, Files, Seal, State
 from clew_shared.journal import JournalWriter
@@ -170,6 +171,19 @@ def test_a_death_with_the_exit_code_of_a_refusal_removes_nothing(
     state = watch_script(tmp_path / "run", "import os; os._exit(2)", monkeypatch)
     assert (state.state, state.exit_code) == (RunState.FAILED, 1)
     assert "exit code 2" in state.reason
+
+
+def test_a_disk_that_refuses_the_end_is_told_without_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "journal.0001").symlink_to(tmp_path / "absent" / "journal")  # nothing can be created there
+    monkeypatch.setattr(guard, "trainer_command", lambda *_: [sys.executable, "-c", ""])
+    fold = watch_headless(RunFolder(folder), 1)
+    assert exit_code_for(fold) == 1
+    assert "could not be written" in capsys.readouterr().err
+    assert (folder / "log.txt").exists()
 
 
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"

@@ -215,6 +215,19 @@ def test_bytes_that_a_full_disk_may_have_the_writer_take_back_are_not_given_out(
     assert tracked.fetch(1, 0).sealed
 
 
+def test_a_continuation_that_could_not_begin_is_told_until_one_does(tmp_path: Path) -> None:
+    folder = make_run(tmp_path)
+    tracked = TrackedRun(folder, RunSpec(exercise="toy"))
+    tracked.refresh()
+    tracked.problem_text = "No more processes."
+    status = tracked.status(0, False)
+    assert (status.state, status.reason) == (RunState.FAILED, "No more processes.")
+    with JournalWriter.create(folder.journal(2)) as writer:
+        writer.append(describe(folder, 2))
+    tracked.refresh()
+    assert tracked.status(0, False).state is RunState.STARTING
+
+
 def test_a_journal_that_cannot_be_read_any_more_does_not_count_as_unread(tmp_path: Path) -> None:
     folder = make_run(tmp_path)
     with JournalWriter.open_to_seal(folder.journal(1)) as writer:
