@@ -26,6 +26,7 @@ from clew_gui.views.desk import Desk
 from clew_gui.views.dialogs import Dialog
 from clew_gui.views.parts import Button, Look
 from clew_gui.views.ports import SessionLike
+from clew_gui.views.scope import FIRST_EXERCISE
 from clew_gui.views.shell import Shell
 from clew_gui.views.theme import LIGHT, apply
 from clew_gui.views.window import MainWindow
@@ -37,8 +38,6 @@ from clew_shared.problem import Problem, ProblemError
 
 _LOG = logging.getLogger(__name__)
 SessionMaker = Callable[[], SessionLike]
-FIRST_EXERCISE = "softmax"
-"""Open when the window was never open before: the one that the course begins its lab with."""
 _SLOW = ("clew_shared.history", "clew_shared.goals", "clew_gui.views.plots", "clew_gui.views.feed", "clew_gui.session")
 _THREAD_END_S = 10.0
 """Bound on the wait for the importing thread when a window closes within its first second."""

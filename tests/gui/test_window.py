@@ -442,6 +442,20 @@ def test_sizes_folds_exercise_and_theme_are_remembered(open_window: Opener) -> N
     again.shell.choose_theme("light")
 
 
+@pytest.mark.parametrize(
+    ("asked", "last", "title"),
+    [
+        ("", "", "Softmax on MNIST"),
+        ("", "linear-regression", "Linear regression"),
+        ("softmax", "linear-regression", "Softmax on MNIST"),
+        ("", "no-longer-there", "Softmax on MNIST"),
+    ],
+)
+def test_the_exercise_that_is_open_at_first(open_window: Opener, asked: str, last: str, title: str) -> None:
+    program = open_window(exercise=asked, memory=NoMemory(WindowState(exercise=last)), ready=False)
+    assert program.window.head.title.text() == title
+
+
 def test_the_window_file_is_kept_and_a_broken_one_is_told(tmp_path: Path) -> None:
     memory = FileMemory(tmp_path / "config" / "window.toml")
     assert memory.load_window() == WindowState()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +15,10 @@ from clew_gui.views.fields import stepped
 from clew_gui.views.guide import Piece, pieces
 from clew_gui.views.log_panel import log_line, read_tail
 from clew_shared.cards import Goal
-from clew_shared.events import Log
+from clew_shared.events import Log, Points
 from clew_shared.lifecycle import RunState
 from clew_shared.params import ParamSpec, convert
+from clew_shared.spec import RunSpec
 from tests.gui import fakes
 
 
@@ -93,6 +95,32 @@ def test_a_sentence_becomes_a_clause_behind_the_state_s_word(text: str, word: st
 def test_every_state_has_a_word() -> None:
     assert words.STATE_WORDS[RunState.TIMED_OUT] == "Timed out"
     assert set(words.STATE_WORDS) == set(RunState)
+
+
+@pytest.mark.parametrize(
+    ("end", "detail"),
+    [
+        (None, "120 of 500, diverged at step 60"),
+        (RunState.FINISHED, "diverged at step 60"),
+        (RunState.STOPPED, "at step 120"),
+    ],
+)
+def test_a_run_whose_curve_is_no_number_any_more_says_so(end: RunState | None, detail: str) -> None:
+    run = fakes.FakeRun("r", 1, 0, RunSpec(exercise="softmax"))
+    run.begin()
+    loss = np.where(np.arange(120) < 60, 1.0, np.nan).astype("<f4").tobytes()
+    run.feed(Points(schema=1, first=0, count=120, seconds=0.1, clock=0.1, values=(loss, loss), time=1.0))
+    if end is not None:
+        run.end(end)
+    assert words.state_detail(run) == detail
+
+
+def test_a_per_cent_sign_stays_with_its_number() -> None:
+    assert words.unbroken("beat 90.79 % or 100 %, 7 or % 3") == "beat 90.79\u00a0% or 100\u00a0%, 7 or % 3"
+
+
+def test_a_guide_of_some_hundred_words_is_read_in_minutes() -> None:
+    assert [words.reading_minutes("word " * count) for count in (0, 20, 400)] == [0, 1, 2]
 
 
 def test_the_best_of_the_table_is_the_goal_s_metric() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from clew_gui.cli import COMMANDS, main
-from clew_gui.commands import look
+from clew_gui.commands import look, start
 from clew_gui.commands.find import find_run, kept_runs
 from clew_gui.session.job_record import job_record
 from clew_shared import __version__
@@ -106,6 +108,24 @@ def test_an_unexpected_error_is_one_sentence_and_its_traceback_is_kept(
     assert err.startswith("clew runs: an unexpected error, ZeroDivisionError: nothing to divide. Please report it")
     assert str(log) in err
     assert "Traceback" in log.read_text()
+
+
+@pytest.mark.parametrize(("words", "asked"), [(["start"], []), (["start", "--exercise", "cnn"], ["--exercise", "cnn"])])
+def test_start_opens_what_was_open_last_unless_an_exercise_is_named(
+    words: list[str], asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[list[str]] = []
+    window = ModuleType("clew_gui.app")
+
+    def open_window(argv: list[str]) -> int:
+        opened.append(argv)
+        return 0
+
+    monkeypatch.setattr(window, "main", open_window, raising=False)
+    monkeypatch.setitem(sys.modules, "clew_gui.app", window)
+    monkeypatch.setattr(start, "has_display", lambda *_: True)
+    assert main(words) == 0
+    assert opened == [asked]
 
 
 def test_ctrl_c_ends_a_command_without_a_traceback(

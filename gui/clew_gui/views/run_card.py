@@ -84,11 +84,11 @@ class RunCard(QFrame):
             return "the link is silent; the run goes on and will be fetched when it answers"
         if run.state in (RunState.RUNNING, RunState.PAUSED):
             since = f"on {_here(run)} since {words.wall(fold.started)}" if fold.started else f"on {_here(run)}"
-            return words.join([since, words.clause(run.reason)])
+            return words.join([since, words.clause(run.reason), words.divergence(run)])
         if run.state in TERMINAL:
             when = f"at {words.wall(fold.ended)}" if fold.ended else ""
             detail = run.reason or (fold.problem.text if fold.problem is not None else "")
-            return words.join([when, words.clause(detail, words.STATE_WORDS[run.state])])
+            return words.join([when, words.clause(detail, words.STATE_WORDS[run.state]), words.divergence(run)])
         return words.state_detail(run) or {
             RunState.QUEUED: "waits for the run before it",
             RunState.SUBMITTED: "sent to the agent",

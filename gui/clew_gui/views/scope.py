@@ -8,6 +8,9 @@ from clew_gui.views.ports import RunLike, SessionLike
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.params import ParamSpec, Value
 
+FIRST_EXERCISE = "softmax"
+"""Open when no window was open before: with it the course begins its lab."""
+
 
 class Scope:
     """Shared by everything that tells the panels something or asks the session for something."""

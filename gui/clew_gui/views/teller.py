@@ -11,7 +11,7 @@ from clew_gui.views.board import estimate
 from clew_gui.views.log_panel import read_tail
 from clew_gui.views.ports import RunLike
 from clew_gui.views.runs_model import RunRow
-from clew_gui.views.scope import Scope
+from clew_gui.views.scope import FIRST_EXERCISE, Scope
 from clew_gui.views.window import MainWindow
 from clew_shared.lifecycle import TERMINAL, RunState
 
@@ -41,7 +41,7 @@ class Teller:
         if run is None:
             if scope.card is not None:
                 nothing = scope.session is None or not scope.session.runs
-                first = scope.card is scope.catalogue.exercises[0]
+                first = scope.card.id in (FIRST_EXERCISE, scope.catalogue.exercises[0].id)
                 window.run_view.hello.show_card(scope.card, nothing and first)
         else:
             window.run_view.card.show_run(run, scope.card, bool(scope.live_params()))

@@ -162,6 +162,12 @@ def clause(text: str, word: str = "") -> str:
     return short.removeprefix(word.lower()).strip() if word else short
 
 
+def divergence(run: RunLike) -> str:
+    """From which step on a curve is no number any more, in words; empty when all are numbers."""
+    steps = run.history.first_nonfinite.values()
+    return f"diverged at step {count(min(steps))}" if steps else ""
+
+
 def state_detail(run: RunLike, reached: bool | None = None) -> str:
     """The clause after the state word: progress, reason, or what came of it."""
     fold = run.history.fold
@@ -170,11 +176,12 @@ def state_detail(run: RunLike, reached: bool | None = None) -> str:
     if run.link_stale and run.state not in TERMINAL:
         return "link lost, the run goes on"
     if run.state is RunState.FINISHED:
-        return "goal reached" if reached else reason or f"all {count(fold.steps or fold.step)} steps"
+        whole = reason or divergence(run) or f"all {count(fold.steps or fold.step)} steps"
+        return "goal reached" if reached else whole
     if run.state is RunState.STOPPED:
         return join([reason, f"at step {count(fold.step)}" if fold.step else ""])
     if run.state in (RunState.RUNNING, RunState.PAUSED):
-        return reason or steps
+        return join([reason or steps, divergence(run)])
     return reason or (clause(fold.problem.text) if fold.problem is not None else "")
 
 
