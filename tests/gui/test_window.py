@@ -354,6 +354,22 @@ def test_a_problem_says_what_and_what_now_and_can_be_copied(softmax: Program) ->
     assert not messages.isVisible()
 
 
+def test_a_note_covers_a_problem_only_for_a_while(softmax: Program) -> None:
+    bar = softmax.window.messages
+    bar.show_problems((Problem("a", "First."), Problem("b", "Second.")))
+    bar.show_note("Written: plot.png")
+    assert bar.accessibleName() == "Message: Written: plot.png"
+    bar._timer.timeout.emit()
+    assert bar.accessibleName() == "Message: Second."
+    bar.show_note("Written: again.png")
+    bar.dismiss()
+    assert bar.accessibleName() == "Message: Second.", "only the note was dismissed"
+    bar.dismiss()
+    assert (bar.accessibleName(), bar.isVisible()) == ("Message: First.", True)
+    bar.dismiss()
+    assert not bar.isVisible()
+
+
 def test_data_that_are_not_here_are_marked_and_others_chosen(softmax: Program) -> None:
     session, form = session_of(softmax), softmax.window.next_run
     assert form.spec().data == "mnist"

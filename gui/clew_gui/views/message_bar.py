@@ -22,6 +22,7 @@ class MessageBar(QWidget):
     def __init__(self, look: Look) -> None:
         super().__init__()
         self._problems: list[Problem] = []
+        self._noted = False
         self._undo: Callable[[], None] | None = None
         self._lapse: Callable[[], None] | None = None
         self._glyph = Glyph(look, "s_failed", "bad", 16)
@@ -45,7 +46,7 @@ class MessageBar(QWidget):
         self._timer = QTimer(self)
         self._timer.setObjectName("message lapse")
         self._timer.setSingleShot(True)
-        self._timer.timeout.connect(self.lapse)
+        self._timer.timeout.connect(self._note_is_over)
         self.hide()
 
     # --- Problems -----------------------------------------------------------------------------------------------------
@@ -64,7 +65,7 @@ class MessageBar(QWidget):
 
     def _show(self) -> None:
         if not self._problems:
-            self.setVisible(self._undo is not None)
+            self.setVisible(self._noted)
             return
         self.lapse()
         now = self._problems[-1]
@@ -93,7 +94,7 @@ class MessageBar(QWidget):
 
     def dismiss(self) -> None:
         """Read; the one before it comes back."""
-        if self._undo is not None or self._lapse is not None:
+        if self._noted:
             self.lapse()
         elif self._problems:
             self._problems.pop()
@@ -106,7 +107,7 @@ class MessageBar(QWidget):
     ) -> None:
         """A sentence that goes away by itself. ``lapse`` is called when it does without an ``undo``."""
         self.lapse()
-        self._undo, self._lapse = undo, lapse
+        self._undo, self._lapse, self._noted = undo, lapse, True
         self._dress("note", "info", "accent", text, hint)
         self._undo_button.setVisible(undo is not None)
         self._copy.hide()
@@ -115,7 +116,7 @@ class MessageBar(QWidget):
 
     def undo(self) -> None:
         """Take back what the note is about."""
-        undo, self._undo, self._lapse = self._undo, None, None
+        undo, self._undo, self._lapse, self._noted = self._undo, None, None, False
         self._timer.stop()
         if undo is not None:
             undo()
@@ -123,9 +124,14 @@ class MessageBar(QWidget):
 
     def lapse(self) -> None:
         """The time to take it back is over."""
-        lapse, self._undo, self._lapse = self._lapse, None, None
+        lapse, self._undo, self._lapse, self._noted = self._lapse, None, None, False
         self._timer.stop()
         if lapse is not None:
             lapse()
         if not self._problems:
             self.hide()
+
+    def _note_is_over(self) -> None:
+        """The problem that stood there before the note comes back."""
+        self.lapse()
+        self._show()
