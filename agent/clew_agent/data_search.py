@@ -105,8 +105,11 @@ def _is_here(name: str, search: Search) -> bool:
 def _locate_path(path: Path) -> Path:
     if not path.exists():
         raise _missing(f"The data path {path} does not exist.", str(path))
-    if not path.is_dir():
+    if path.is_file():
         return path
+    if not path.is_dir():
+        text = f"The data path {path} is neither a file nor a folder."
+        raise problem("data.kind", text, "Name a file, such as mnist.npz, or the folder that holds it.", str(path))
     found = find_mnist_in(path)
     if found is None:
         raise _missing(f"The folder {path} holds no data set ({_wanted()}).", str(path))
@@ -134,7 +137,7 @@ def _wanted() -> str:
 
 def _missing(text: str, where: str) -> ProblemError:
     ways = (
-        'Three ways out: give the path of the file (data = "/path/to/mnist.npz", or CLEW_DATA); stage it from the'
-        ' laptop by copying it into one of the folders named; or use the built-in set (data = "digits").'
+        'Three ways out: give the path of the file (data = "/path/to/mnist.npz", or CLEW_DATA); stage it, which means to'
+        ' copy it into one of these folders; or use the built-in set (data = "digits").'
     )
     return problem("data.missing", text, ways, where)

@@ -15,6 +15,7 @@ from clew_shared.params import Value
 from clew_shared.problem import Problem, problem, raise_all
 
 SPEC_FORMAT = 1
+MAX_NAME = 60
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -110,6 +111,9 @@ def check_spec(spec: RunSpec, origin: str = "the run spec") -> list[Problem]:
         found.append(Problem("spec.format", text, where="format"))
     if not 0 <= spec.seed < 2**31:
         found.append(Problem("spec.seed", f"The seed must be from 0 to 2147483647, got {spec.seed}.", where="seed"))
+    if len(spec.name) > MAX_NAME:
+        text = f"A run's name may have {MAX_NAME} characters, this one has {len(spec.name)}."
+        found.append(Problem("spec.name", text, "Shorten it.", where="name"))
     if spec.devices < 1:
         found.append(Problem("spec.devices", f"At least 1 device is needed, got {spec.devices}.", where="devices"))
     return found

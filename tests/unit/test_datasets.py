@@ -171,8 +171,13 @@ def test_clew_data_may_name_a_file(tmp_path: Path, images: Arrays) -> None:
 
 def test_a_missing_set_names_the_three_ways_out(tmp_path: Path) -> None:
     text = refusal("mnist", Search(folders=(tmp_path,)))
-    for part in (str(tmp_path), "path of the file", "stage it from the laptop", "digits"):
+    for part in (str(tmp_path), "path of the file", "stage it", "digits"):
         assert part in text
+
+
+def test_a_device_is_no_data_file() -> None:
+    with pytest.raises(ProblemError, match="neither a file nor a folder"):
+        load("/dev/zero", Search())
 
 
 def test_what_is_here_is_named_without_reading_it(tmp_path: Path) -> None:

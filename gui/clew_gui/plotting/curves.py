@@ -60,6 +60,8 @@ class Curve:
     """Values of 0 or less could not be drawn on the logarithmic axis."""
     bad_x: float | None
     """Where the values first stopped being finite."""
+    last: float | None
+    """The last recorded value itself, not in axis coordinates; the same at every zoom and smoothing."""
     best: tuple[float, float] | None
     """Best recorded value, in axis coordinates; only of curves drawn as they are."""
 
@@ -155,6 +157,7 @@ class CurveMaker:
             run=wish.run, metric=wish.metric, x=line_x, y=line_y, raw_x=raw_x, raw_y=raw_y, exact=exact, bands=bands,
             sparse=series.sparse, noisy=series.noisy, ends=series.pyramid.x.at(len(series) - 1) <= float(edges[-1]),
             skipped=skipped, bad_x=self._bad_x(wish.run, series, grid),
+            last=None if series.last is None else series.last.value,
             best=self._best(wish, series, grid) if exact else None,
         )  # fmt: skip
 

@@ -222,12 +222,14 @@ class Artist:
             if x > self.scene.grid.span.high:  # the view is zoomed: what stands at its right border counts
                 x, y = item.curve.at(self.scene.grid.span.high) or end
             broken = item.curve.bad_x is not None and x < item.curve.bad_x
+            # The very number that was recorded, which the end of a smoothed or decimated line is not.
+            value = item.curve.last if item.curve.ends and item.curve.last is not None else plot.value(y)
             labels.append(
                 Label(
                     run=item.run,
                     at=min(max(frame.row(y), frame.rect.top()), frame.rect.bottom()),
                     seen=plot.span.low <= y <= plot.span.high,
-                    value="NaN" if broken else value_text(plot.value(y), plot.setup.format),
+                    value="NaN" if broken else value_text(value, plot.setup.format),
                     colour=QColor(self.colour(item.run)),
                     strong=stands_out(item, self.lifted),
                     bad=broken,
