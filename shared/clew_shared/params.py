@@ -193,8 +193,11 @@ def _read_int(spec: ParamSpec, raw: object) -> Value:
         value = _read_float(spec, raw) if exact is None else exact
     except ValueError:
         raise ValueError(f"expected a whole number, got {raw!r}") from None
-    if not isinstance(value, int | float) or not float(value).is_integer() or abs(value) > 2**53:
+    if not isinstance(value, int | float) or not float(value).is_integer():
         raise ValueError(f"expected a whole number, got {raw!r}")
+    if abs(value) > 2**53:
+        limit = f"at most {spec.le:.0f}" if spec.le is not None else "from -2^53 to 2^53"
+        raise ValueError(f"expected a whole number {limit}, got {raw!r}")
     return int(value)
 
 
@@ -251,4 +254,4 @@ def _check_range(spec: ParamSpec, value: Value) -> None:
     ]
     for failed, words, limit in fails:
         if failed:
-            raise ValueError(f"must be {words} {limit:g}, got {format_value(value)}")
+            raise ValueError(f"must be {words} {format_value(limit)}, got {format_value(value)}")

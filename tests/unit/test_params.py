@@ -133,7 +133,7 @@ def test_what_a_person_may_type(name: str, raw: object, value: Value) -> None:
         ("learning_rate", None, "a value is needed"),
         ("learning_rate", "none", "expected a number"),
         ("steps", "0", "must be at least 1, got 0"),
-        ("steps", "1000000", "must be less than 1e+06, got 1000000"),
+        ("steps", "1000000", "must be less than 1000000, got 1000000"),
         ("steps", "1.5", "expected a whole number, got '1.5'"),
         ("steps", "1,5", "expected a whole number, got '1,5'"),
         ("steps", "1,50000", "expected a whole number"),
