@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from clew_agent import posix
-from clew_agent.exercise_files import likely_files, read_source, source_hash
+from clew_agent.exercise_files import ExerciseFile, likely_files, read_source, source_hash
 from clew_agent.resuming import Start, find_start
 from clew_agent.spec_check import planned_steps
 from clew_shared import __version__
@@ -90,8 +90,6 @@ def _likely_hash(exercise: str, exercises: Path | None) -> str:
 
 
 def _source_hash(path: Path) -> str:
-    from clew_agent.exercise_files import ExerciseFile
-
     try:
         return source_hash(read_source(ExerciseFile(path)))
     except ProblemError:

@@ -62,10 +62,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--attempt", type=int, default=1)
     parser.add_argument("--exercises", type=Path)
-    parser.add_argument("--headless", action="store_true", help="print a refusal, and remove what it left")
     options = parser.parse_args(argv)
-    guard = watch_headless if options.headless else watch
-    return exit_code_for(guard(RunFolder(options.folder.absolute()), options.attempt, options.exercises))
+    return exit_code_for(watch(RunFolder(options.folder.absolute()), options.attempt, options.exercises))
 
 
 def watch_headless(
