@@ -137,7 +137,7 @@ def _wanted() -> str:
 
 def _missing(text: str, where: str) -> ProblemError:
     ways = (
-        'Three ways out: give the path of the file (data = "/path/to/mnist.npz", or CLEW_DATA); stage it, which means to'
-        ' copy it into one of these folders; or use the built-in set (data = "digits").'
+        'Three ways out: give the path of the file (data = "/path/to/mnist.npz", or CLEW_DATA); stage it, that is, copy'
+        ' it into one of these folders; or use the built-in set (data = "digits").'
     )
     return problem("data.missing", text, ways, where)

@@ -108,6 +108,12 @@ def test_refusals(text: str, words: str) -> None:
     assert any(words in said for said in problems_of(text).values())
 
 
+def test_a_name_has_a_limit() -> None:
+    assert check_spec(RunSpec(exercise="softmax", name="n" * 60)) == []
+    (found,) = check_spec(RunSpec(exercise="softmax", name="n" * 61))
+    assert "60 characters" in found.text
+
+
 @given(st.text())
 def test_no_text_makes_it_stumble(text: str) -> None:
     try:

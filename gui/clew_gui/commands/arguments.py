@@ -69,14 +69,16 @@ def make_parser(cards: Sequence[ExerciseCard], prog: str = "clew run") -> Parser
 def _add_hyperparameters(parser: Parser, cards: Sequence[ExerciseCard]) -> None:
     seen = set(_OWN)
     groups: dict[str, argparse._ArgumentGroup] = {}
-    for spec in (spec for card in cards for spec in card.params):
+    specs = [spec for card in cards for spec in card.params]
+    for spec in specs:
         if spec.name in seen:
             continue
         seen.add(spec.name)
         if spec.group not in groups:
             groups[spec.group] = parser.add_argument_group(f"hyperparameters: {spec.group}")
         flag = spec.name.replace("_", "-")
-        words = about(spec).replace("%", "%%")
+        agreed = len({other.default for other in specs if other.name == spec.name}) == 1
+        words = (about(spec) if agreed else f"{meaning(spec)} (default: the exercise's own)").replace("%", "%%")
         if spec.kind == "bool":
             groups[spec.group].add_argument(
                 f"--{flag}", f"--no-{flag}", dest=spec.name, action=_Assign, nargs=0, help=words
@@ -93,6 +95,11 @@ def _metavar(spec: ParamSpec) -> str:
 
 def about(spec: ParamSpec) -> str:
     """What a hyperparameter is, which values it takes, and its default; for the help and the catalogue."""
+    return f"{meaning(spec)} (default {format_value(spec.default) or 'none'})"
+
+
+def meaning(spec: ParamSpec) -> str:
+    """What a hyperparameter is and which values it takes."""
     limits = [
         f"{sign} {limit:,.12g}"
         for sign, limit in ((">", spec.gt), ("≥", spec.ge), ("<", spec.lt), ("≤", spec.le))
@@ -105,7 +112,7 @@ def about(spec: ParamSpec) -> str:
         parts.append(" and ".join(limits))
     if spec.shown_when:
         parts.append(f"with {spec.shown_when.name} {' or '.join(spec.shown_when.values)}")
-    return f"{'; '.join(parts)} (default {format_value(spec.default) or 'none'})"
+    return "; ".join(parts)
 
 
 def _epilog(cards: Sequence[ExerciseCard]) -> str:
