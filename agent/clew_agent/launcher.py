@@ -36,6 +36,8 @@ class Launcher:
         self._guards: dict[str, subprocess.Popen[bytes]] = {}
         self._sealers: dict[str, subprocess.Popen[bytes]] = {}
         self._gone_since: dict[str, float] = {}
+        self._foreign: dict[str, psutil.Process] = {}
+        """Guards that other programs started, as long as their runs live."""
         self._next_ask = 0.0
 
     def __len__(self) -> int:
@@ -65,7 +67,8 @@ class Launcher:
         guard = self._guards.pop(tracked.run, None)
         pids = _held_children(guard.pid) if guard is not None else []
         if tracked.live and tracked.boot in ("", posix.boot_id()) and is_trainer(tracked):
-            pids += [*_guard_of(tracked.pid), tracked.pid]
+            foreign = _guard_of(tracked.pid)
+            pids += [tracked.pid] if foreign is None else [foreign.pid, tracked.pid]
         if guard is not None:
             guard.kill()
             guard.wait(timeout=5)  # SIGKILL cannot be refused; a bound for a dead disk
@@ -85,12 +88,28 @@ class Launcher:
         if now < self._next_ask:
             return
         self._next_ask = now + _ASK_EVERY_S
-        orphans = [tracked for tracked in live if not self.has(tracked.run) and not is_trainer(tracked)]
-        suspects = {tracked.run: tracked for tracked in orphans if not _has_guard(tracked.run)}
+        others = [tracked for tracked in live if not self.has(tracked.run)]
+        orphans = [tracked for tracked in others if not is_trainer(tracked)]
+        self._note_guards([tracked for tracked in others if tracked not in orphans], {one.run for one in live})
+        suspects = {one.run: one for one in orphans if not self._watched(one.run) and not _has_guard(one.run)}
         self._gone_since = {run: self._gone_since.get(run, now) for run in suspects}
         for run, since in self._gone_since.items():
             if now - since >= _GONE_FOR_S or suspects[run].boot not in ("", posix.boot_id()):
                 self.seal(suspects[run], suspects[run].attempt, "--lost")
+
+    def _note_guards(self, training: Sequence[TrackedRun], live: set[str]) -> None:
+        """Remember who watches trainers that this supervisor did not start: when they die, he writes the end."""
+        self._foreign = {run: guard for run, guard in self._foreign.items() if run in live}
+        for tracked in training:
+            guard = _guard_of(tracked.pid)
+            if guard is not None:
+                self._foreign[tracked.run] = guard
+
+    def _watched(self, run: str) -> bool:
+        guard = self._foreign.get(run)
+        with suppress(psutil.Error):
+            return guard is not None and guard.is_running() and guard.status() != psutil.STATUS_ZOMBIE
+        return False
 
     def _popen(self, command: list[str]) -> subprocess.Popen[bytes]:
         _log.info("Starting %s", " ".join(command[1:]))
@@ -126,13 +145,13 @@ def _held_children(pid: int) -> list[int]:
     return []
 
 
-def _guard_of(trainer: int) -> list[int]:
-    """The parent of a trainer that this supervisor did not start, when it is a guard."""
+def _guard_of(trainer: int) -> psutil.Process | None:
+    """The parent of a trainer when it is a guard, be it the program ``guard`` or a headless ``run``."""
     with suppress(psutil.Error):
         parent = psutil.Process(trainer).parent()
-        if parent is not None and "guard" in parent.cmdline():
-            return [parent.pid]
-    return []
+        if parent is not None and {"guard", "run"} & {*parent.cmdline()}:
+            return parent
+    return None
 
 
 def _has_guard(run: str) -> bool:
