@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QFrame, QMenu, QSizePolicy, QSlider, QT
 from clew_gui.views.parts import Button, IconButton, Look, Segments, column, frame, label, lay_out_now, row
 from clew_gui.views.run_card import RunCard
 from clew_gui.views.theme import font
-from clew_gui.views.words import reading_minutes
+from clew_gui.views.words import reading_minutes, unbroken
 from clew_shared.cards import ExerciseCard
 
 UNITS = (("step", "Step"), ("epoch", "Epoch"), ("images", "Images"), ("seconds", "Seconds"))
@@ -49,7 +49,7 @@ class Hello(QWidget):
     def show_card(self, card: ExerciseCard, first: bool) -> None:
         """Words for this exercise; ``first`` when no exercise has a run yet."""
         self._title.setText("Nothing has run yet. Start with this one." if first else "No run of this exercise yet.")
-        self._text.setText(card.summary or card.subtitle)
+        self._text.setText(unbroken(card.summary or card.subtitle))
         reading = reading_minutes(card.guide)
         self._guide.set_words(f"Read the guide first, {reading} min" if reading else "Read the guide first")
 

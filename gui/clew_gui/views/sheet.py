@@ -159,6 +159,7 @@ QScrollBar:horizontal {{ background: transparent; height: 10px; margin: 2px; }}
 QScrollBar::handle:vertical {{ background: {t.line}; border-radius: 3px; min-height: 32px; }}
 QScrollBar::handle:horizontal {{ background: {t.line}; border-radius: 3px; min-width: 32px; }}
 QScrollBar::handle:hover {{ background: {t.border}; }}
+QAbstractScrollArea::corner {{ background: transparent; border: 0; }}
 QScrollBar::add-line, QScrollBar::sub-line, QScrollBar::add-page, QScrollBar::sub-page {{ width: 0; height: 0;
     background: none; }}
 """
