@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import psutil
 import pytest
 
+from clew_gui.commands.find import kept_runs
 from clew_gui.remote.target import LocalTarget
 from clew_gui.session import Changes, LinkState, RunModel, Session
 from clew_gui.session.local_agent import find_agent
@@ -27,6 +28,7 @@ from clew_shared.spec import RunSpec
 from clew_shared.verify import verify_run
 from tests.integration.agents import BOUND_S, STAND_IN, Agent, end_all, trainers, wait_for
 from tests.integration.stand_in_agent import CATALOGUE
+from tests.unit.runs import RUN, small_run
 
 
 class Window:
@@ -219,6 +221,21 @@ def test_runs_started_by_others_are_found_with_their_spec(new_window: Callable[.
     window.until(lambda: model.id in window.new)
     window.until_state(window.session.runs[model.id], RunState.FINISHED)
     assert window.session.runs[model.id].spec == model.spec
+
+
+def test_a_run_made_without_a_window_is_found_under_the_number_that_the_commands_show(
+    new_window: Callable[..., Window],
+) -> None:
+    places = find_places()
+    made = small_run(places.runs / RUN)
+    assert [(run.number, run.folder) for run in kept_runs(places)] == [(1, made.path)]
+    window = new_window()
+    model = window.start(steps=100)  # before the agent has told of the other
+    window.until(lambda: RUN in window.session.runs)
+    window.until_state(model, RunState.FINISHED)
+    window.until_state(window.session.runs[RUN], RunState.FINISHED)
+    assert (window.session.runs[RUN].number, model.number) == (1, 2)
+    assert {run.folder.name: run.number for run in kept_runs(places)} == {RUN: 1, model.id: 2}
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
