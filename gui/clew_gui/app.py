@@ -241,11 +241,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.screenshot is not None:
         os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
         return screenshot(places, options)
-    _keep_log(places)
+    trouble = _keep_log(places)
     program = build_app(places, theme=options.theme, exercise=options.exercise)
     program.window.fit_into(program.app.primaryScreen().availableGeometry())
     _size(program.window, options.size)
     _show_problems_of(program.window)
+    if trouble is not None:
+        program.window.messages.show_problems((trouble,))
     program.window.show()
     code = program.app.exec()
     program.close()
@@ -258,13 +260,19 @@ def _size(window: MainWindow, text: str) -> None:
         window.resize(int(width), int(height))
 
 
-def _keep_log(places: Places) -> None:
+def _keep_log(places: Places) -> Problem | None:
+    """Log into a file; the reason when Clew's own folder takes none, and then no run can be kept there either."""
     folder = places.home / "log"
-    folder.mkdir(parents=True, exist_ok=True)
-    handler = logging.handlers.RotatingFileHandler(folder / "clew.log", maxBytes=1 << 20, backupCount=2)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handler = logging.handlers.RotatingFileHandler(folder / "clew.log", maxBytes=1 << 20, backupCount=2)
+    except OSError as error:
+        text = f"Clew keeps everything in {places.home}, which cannot be written: {error.strerror}."
+        return Problem("home.write", text, "Set CLEW_HOME to a folder of yours and start again.", str(places.home))
     logging.basicConfig(
         level=logging.INFO, handlers=[handler], format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    return None
 
 
 def _show_problems_of(window: MainWindow) -> None:

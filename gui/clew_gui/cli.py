@@ -82,8 +82,8 @@ def _kept_trace(shell: Shell) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as file:
             file.write(traceback.format_exc())
-    except OSError:
-        return traceback.format_exc()
+    except OSError as found:
+        return f"Its traceback could not be kept in {path}: {found.strerror}"
     return f"Please report it, with the end of {path}"
 
 

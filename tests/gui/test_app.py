@@ -15,6 +15,7 @@ from clew_gui.views.recorded import choose_run
 from clew_shared.events import Attempt, Evaluation, Points, Schema, State
 from clew_shared.journal import JournalWriter
 from clew_shared.lifecycle import RunState
+from clew_shared.places import Places
 from clew_shared.problem import ProblemError
 from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec, to_toml
@@ -127,3 +128,12 @@ def test_unknown_sizes_and_themes_are_refused_by_the_command_line() -> None:
     assert app.arguments(["--theme", "dark"]).theme == "dark"
     with pytest.raises(SystemExit):
         app.arguments(["--theme", "pink"])
+
+
+def test_a_home_that_cannot_be_written_is_said_and_no_traceback(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    found = app._keep_log(Places(home=blocked, private=tmp_path / "private"))
+    assert found is not None
+    assert str(blocked) in found.text
+    assert "CLEW_HOME" in found.hint

@@ -268,6 +268,18 @@ def test_export_writes_every_point_in_each_form_asked_for(tmp_path: Path, capsys
     assert {row[2] for row in rows[1:]} == {metric.name for metric in METRICS}
 
 
+def test_export_says_that_a_journal_is_damaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = small_run(tmp_path / "run")
+    journal = folder.journal(1)
+    data = bytearray(journal.read_bytes())
+    data[len(data) // 2] ^= 1
+    journal.write_bytes(data)
+    assert main(["export", str(folder.path), "--csv", str(tmp_path / "out")]) == 1
+    told = capsys.readouterr()
+    assert Path(told.out.strip()).is_file()
+    assert "damaged parts of the journals were left out (1)" in told.err
+
+
 def test_export_names_everything_wrong_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("mine")
     err = refused(capsys, "export", "nothing", "--csv", str(tmp_path / "file"))

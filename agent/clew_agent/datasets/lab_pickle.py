@@ -19,6 +19,7 @@ import numpy as np
 from clew_agent.datasets.dataset import Array
 
 _MAX_STEPS = 100_000
+_MOST_ENTRIES = 16
 """Instructions in one pickle; six arrays need about 200."""
 _MAX_DIGITS = 40
 
@@ -93,7 +94,7 @@ def _finished(value: object, depth: int = 0) -> object:
     if isinstance(value, _DType | _Name | _Mark) or depth > 4:
         raise _Refusal("holds something else than tuples of arrays")
     if isinstance(value, tuple | list):
-        if len(value) > 100:
+        if len(value) > _MOST_ENTRIES:
             raise _Refusal(f"holds {len(value):,} things in a row, expected a few arrays")
         return tuple(_finished(item, depth + 1) for item in value)
     return value

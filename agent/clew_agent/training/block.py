@@ -17,7 +17,7 @@ MAX_BYTES = 900_000
 
 def capacity(steps: int, step: TrainingStep) -> int:
     """The longest block of a run of ``steps`` steps."""
-    return min(steps, MAX_STEPS, MAX_BYTES // (len(step.metrics) * int(step.dtype.size)))
+    return min(steps, MAX_STEPS, MAX_BYTES // max(1, len(step.metrics) * int(step.dtype.size)))
 
 
 class BlockProgram:

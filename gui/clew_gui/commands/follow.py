@@ -31,9 +31,10 @@ class Follower:
 
     def _take(self, attempt: int, file: BinaryIO, reader: FrameReader) -> bool:
         any_new = False
+        file.seek(reader.rewind())
         while chunk := file.read(_CHUNK):
-            any_new = True
             for found in reader.feed(chunk):
+                any_new = True
                 if isinstance(found, Record):
                     self.history.feed(attempt, found.event)
                 else:

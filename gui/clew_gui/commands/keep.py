@@ -9,6 +9,7 @@ from typing import NamedTuple
 from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.commands.shell import FAILED, OK, Parser, Shell
 from clew_shared.exporters import export_csv, export_jsonl, export_parquet, export_tensorboard
+from clew_shared.history import read_run
 from clew_shared.problem import Problem, ProblemError, raise_all
 from clew_shared.verify import Finding, verify_run
 
@@ -75,6 +76,11 @@ def export(shell: Shell, argv: Sequence[str]) -> int:
     raise_all(problems)
     for form, out in chosen:
         shell.say(str(form.write(folder, out)))
+    damages = read_run(folder).damages
+    if damages:
+        text = f"damaged parts of the journals were left out ({len(damages)})"
+        shell.note(f"clew export: {text}. What is damaged says: clew verify {options.run}")
+        return FAILED
     return OK
 
 
