@@ -158,6 +158,7 @@ class LiveDialog(Dialog):
         self.error.setText("\n".join(wrong))
         self.error.setVisible(bool(wrong))
         if wrong:
+            self.adjustSize()  # a layout alone would cut the texts instead of growing
             return
         for spec, before, value, _ in found:
             if value != before and isinstance(value, int | float):

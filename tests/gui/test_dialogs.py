@@ -1,0 +1,23 @@
+"""Small windows show all of what they say."""
+
+from __future__ import annotations
+
+from pytestqt.qtbot import QtBot
+
+from clew_gui.views.dialogs import LiveDialog
+from clew_gui.views.parts import Look
+from clew_shared.params import ParamSpec
+
+
+def test_the_rate_dialog_grows_with_its_error(qtbot: QtBot) -> None:
+    rate = ParamSpec(name="learning_rate", label="Learning rate", help="", kind="float", default=0.5, gt=0, live=True)
+    dialog = LiveDialog(None, Look(), 3, ((rate, 0.5),))
+    with qtbot.waitExposed(dialog):
+        dialog.show()
+    before = dialog.height()
+    dialog.field("learning_rate").setText("abc")
+    dialog.apply.click()
+    assert dialog.error.isVisible()
+    assert dialog.height() > before
+    assert dialog.height() >= dialog.layout().totalHeightForWidth(dialog.width())
+    dialog.close()
