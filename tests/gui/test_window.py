@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QRect, Qt
+from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QWidget
@@ -203,6 +203,33 @@ def test_the_baseline_is_always_in_reach_and_a_tick_adds_a_run(busy: Program) ->
     assert shown_in_plots(busy) == {2, 3, 6}
     busy.window.actions_["show"].trigger()  # hides the selected one
     assert shown_in_plots(busy) == {2, 3}
+
+
+def test_a_click_on_a_check_changes_that_run_alone(busy: Program) -> None:
+    table, model = busy.window.bottom.table, busy.window.bottom.model
+    before = table.current()
+
+    def click(number: int) -> None:
+        place = model.place(next(row.id for row in model.rows() if row.number == number))
+        assert place is not None
+        cell = table.visualRect(model.index(place, 0))
+        qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(cell.left() + 18, cell.center().y()))
+
+    click(3)
+    assert shown_in_plots(busy) == {2, 3, 6}
+    click(4)
+    assert shown_in_plots(busy) == {2, 3, 4, 6}
+    click(3)
+    assert shown_in_plots(busy) == {2, 4, 6}
+    assert table.current() == before
+
+
+def test_a_new_run_is_drawn_beside_the_ones_before_it(busy: Program) -> None:
+    assert shown_in_plots(busy) == {2, 6}
+    busy.window.next_run.ask_run()
+    tick(busy)
+    newest = max(row.number for row in busy.window.bottom.model.rows())
+    assert shown_in_plots(busy) == {2, 6, newest}
 
 
 def test_a_run_read_back_from_its_spec_is_the_baseline_and_fills_the_form(softmax: Program) -> None:

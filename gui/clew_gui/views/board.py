@@ -14,6 +14,9 @@ from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.lifecycle import TERMINAL, RunState
 from clew_shared.params import Value, check
 
+MANY = 8
+"""A new run stays beside at most so many others by itself; more can be ticked by hand."""
+
 
 @dataclass
 class Choices:
@@ -72,6 +75,10 @@ class Board:
         chosen = self.choices(card.id)
         wanted = chosen.shown | {chosen.selected, self.pinned(card, runs)}
         return tuple(run.id for run in runs if run.id in wanted and run.id not in chosen.hidden)
+
+    def keep_shown(self, card: ExerciseCard, runs: Sequence[RunLike]) -> None:
+        """What is drawn now stays when another run is chosen: a new run is compared with the ones before it."""
+        self.choices(card.id).shown.update(self.shown(card, runs)[-(MANY - 1) :])
 
     def show(self, exercise: str, run: str, on: bool) -> None:
         """Tick or untick a run."""

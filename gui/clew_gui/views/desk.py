@@ -258,6 +258,7 @@ class Desk(QObject):
             had = bool(self._selected())
             self._choose()
             if self._awaited in mine:
+                self.scope.board.keep_shown(self.scope.card, [r for r in self.scope.runs() if r.id != self._awaited])
                 self.scope.board.choices(self.scope.card.id).selected = self._awaited
             self.tell.table_rows()
             self.window.bottom.table.select(self._selected())

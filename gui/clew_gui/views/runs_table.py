@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -105,6 +105,29 @@ class RunsTable(QTableView):
         for number, column in enumerate(COLUMNS):
             if column.chars:
                 self.setColumnHidden(number, column.key not in keep)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """On a check: show or hide that run, and leave the cursor where it is. Elsewhere: choose the run."""
+        row = self._ticked(event)
+        if row is not None:
+            self._runs.toggled.emit(row.id, not row.shown)
+        else:
+            super().mousePressEvent(event)
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Two quick clicks on a check are two clicks."""
+        if self._ticked(event) is not None:
+            self.mousePressEvent(event)
+        else:
+            super().mouseDoubleClickEvent(event)
+
+    def _ticked(self, event: QMouseEvent) -> RunRow | None:
+        """The row whose check is under the pointer."""
+        index = self.indexAt(event.position().toPoint())
+        if event.button() != Qt.MouseButton.LeftButton or not index.isValid() or index.column() != 0:
+            return None
+        hit = _check_box(QRectF(self.visualRect(index))).adjusted(-8, -8, 8, 8)
+        return self._runs.row_at(index.row()) if hit.contains(event.position()) else None
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Space checks from any column; Delete removes."""
@@ -210,19 +233,6 @@ class _CellPainter(QStyledItemDelegate):
         side = Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft
         painter.drawText(area, side | Qt.AlignmentFlag.AlignVCenter, short)
         return metrics.horizontalAdvance(short)
-
-    def editorEvent(self, event: QEvent, model: object, option: QStyleOptionViewItem, index: Index) -> bool:
-        """A click on the check shows or hides the run."""
-        hit = _check_box(QRectF(QRect(option.rect))).adjusted(-8, -8, 8, 8)
-        row = index.data(ROW_ROLE)
-        if not isinstance(event, QMouseEvent) or event.type() != QEvent.Type.MouseButtonRelease:
-            return False
-        if index.column() != 0 or not isinstance(row, RunRow) or not isinstance(model, RunsModel):
-            return False
-        if not hit.contains(event.position()):
-            return False
-        model.toggled.emit(row.id, not row.shown)
-        return True
 
 
 def _check_box(area: QRectF) -> QRectF:
