@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from clew_gui.views.dialogs import LiveDialog
@@ -11,7 +12,9 @@ from clew_shared.params import ParamSpec
 
 def test_the_rate_dialog_grows_with_its_error(qtbot: QtBot) -> None:
     rate = ParamSpec(name="learning_rate", label="Learning rate", help="", kind="float", default=0.5, gt=0, live=True)
-    dialog = LiveDialog(None, Look(), 3, ((rate, 0.5),))
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    dialog = LiveDialog(parent, Look(), 3, ((rate, 0.5),))
     with qtbot.waitExposed(dialog):
         dialog.show()
     before = dialog.height()
@@ -19,5 +22,7 @@ def test_the_rate_dialog_grows_with_its_error(qtbot: QtBot) -> None:
     dialog.apply.click()
     assert dialog.error.isVisible()
     assert dialog.height() > before
-    assert dialog.height() >= dialog.layout().totalHeightForWidth(dialog.width())
+    layout = dialog.layout()
+    assert layout is not None
+    assert dialog.height() >= layout.totalHeightForWidth(dialog.width())
     dialog.close()
