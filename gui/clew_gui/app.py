@@ -28,6 +28,7 @@ from clew_gui.views.parts import Button, Look
 from clew_gui.views.ports import SessionLike
 from clew_gui.views.scope import FIRST_EXERCISE
 from clew_gui.views.shell import Shell
+from clew_gui.views.single import OneWindow
 from clew_gui.views.theme import LIGHT, apply
 from clew_gui.views.window import MainWindow
 from clew_gui.views.window_state import FileMemory, Memory, NoMemory
@@ -241,16 +242,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.screenshot is not None:
         os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
         return screenshot(places, options)
+    app = QApplication.instance() or QApplication(sys.argv[:1])
+    alone = OneWindow(places.home)
+    if not alone.claim():
+        print("Clew is open already; its window comes forward.")
+        return 0
     trouble = _keep_log(places)
     program = build_app(places, theme=options.theme, exercise=options.exercise)
+    alone.raised.connect(program.window.come_forward)
     program.window.fit_into(program.app.primaryScreen().availableGeometry())
     _size(program.window, options.size)
     _show_problems_of(program.window)
     if trouble is not None:
         program.window.messages.show_problems((trouble,))
     program.window.show()
-    code = program.app.exec()
+    code = app.exec()
     program.close()
+    alone.release()
     return code
 
 

@@ -213,7 +213,7 @@ def test_a_click_on_a_check_changes_that_run_alone(busy: Program) -> None:
         place = model.place(next(row.id for row in model.rows() if row.number == number))
         assert place is not None
         cell = table.visualRect(model.index(place, 0))
-        qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(cell.left() + 18, cell.center().y()))
+        QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(cell.left() + 18, cell.center().y()))
 
     click(3)
     assert shown_in_plots(busy) == {2, 3, 6}

@@ -174,6 +174,12 @@ class MainWindow(QMainWindow):
         self.head.tabs.setCurrentIndex(state.tab)
         self._show_tab(state.tab)
 
+    def come_forward(self) -> None:
+        """Somebody started Clew again: this is the window."""
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.raise_()
+        self.activateWindow()
+
     def fit_into(self, room: QRect) -> None:
         """No larger than ``room``, the part of the screen that is free, and inside it."""
         size = self.size().boundedTo(room.size())
