@@ -18,6 +18,7 @@ from pytestqt.qtbot import QtBot
 from clew_gui.plotting.model import RunStyle
 from clew_gui.plotting.ticks import Span
 from clew_gui.views.plots import ConvergencePlots
+from clew_gui.views.plots.artist import empty_sentence
 from clew_gui.views.theme import DARK, LIGHT
 from clew_shared.cards import Goal, MetricSpec, PlotSpec
 from clew_shared.problem import Problem, ProblemError
@@ -379,3 +380,11 @@ def test_small_and_large_panels_are_drawn(panel: ConvergencePlots) -> None:
         assert panel.canvas.artist.stack.area.bottom() < height
     panel.set_plots([])
     assert panel.grab().toImage().pixelColor(10, 10).name().upper() == LIGHT.surface
+
+
+def test_an_empty_plot_says_whether_to_wait() -> None:
+    waiting = RunStyle("a", "1  SGD", 0, live=True)
+    ended = RunStyle("b", "2  SGD", 1, live=False)
+    assert "appear here" in empty_sentence(())
+    assert "appear here" in empty_sentence((waiting, ended))
+    assert "ended before" in empty_sentence((ended,))

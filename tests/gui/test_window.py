@@ -232,6 +232,26 @@ def test_a_new_run_is_drawn_beside_the_ones_before_it(busy: Program) -> None:
     assert shown_in_plots(busy) == {2, 6, newest}
 
 
+def test_only_the_latest_runs_of_a_sitting_are_drawn_by_themselves(softmax: Program) -> None:
+    for _ in range(11):
+        softmax.window.next_run.ask_run()
+        tick(softmax)
+    assert shown_in_plots(softmax) == set(range(4, 12))
+
+
+def test_the_newest_run_is_selected_until_a_person_selects_one(softmax: Program) -> None:
+    session = session_of(softmax)
+    first, second = session.add(), session.add()
+    for run in (first, second):  # mirrors are read one after the other
+        session.tell(new=frozenset((run.id,)))
+        tick(softmax)
+    assert softmax.desk.scope.run() is second
+    softmax.desk.select(first.id)
+    session.tell(new=frozenset((session.add().id,)))
+    tick(softmax)
+    assert softmax.desk.scope.run() is first
+
+
 def test_a_run_read_back_from_its_spec_is_the_baseline_and_fills_the_form(softmax: Program) -> None:
     """TOML has no null: an optional value that is not set stands as "none" in a spec file."""
     session = session_of(softmax)

@@ -15,15 +15,21 @@ from clew_shared.lifecycle import TERMINAL, RunState
 from clew_shared.params import Value, check
 
 MANY = 8
-"""A new run stays beside at most so many others by itself; more can be ticked by hand."""
+"""So many runs of this sitting are drawn by themselves; the oldest give way, and more can be ticked by hand."""
 
 
 @dataclass
 class Choices:
-    """A person's choices for one exercise. ``shown`` of None means: the selected run and the baseline."""
+    """A person's choices for one exercise. Beside the ticked runs, the selected one and the baseline are drawn.
+
+    ``by_hand`` says that a person selected the run; until then the newest is. ``recent`` are the runs that this window
+    started, and those they were started beside, oldest first.
+    """
 
     selected: str = ""
+    by_hand: bool = False
     pinned: str = ""
+    recent: list[str] = field(default_factory=list)
     shown: set[str] = field(default_factory=set)
     hidden: set[str] = field(default_factory=set)
 
@@ -73,12 +79,15 @@ class Board:
     def shown(self, card: ExerciseCard, runs: Sequence[RunLike]) -> tuple[str, ...]:
         """The runs whose curves are drawn: ticked ones, the selected one, the pinned one; never those unticked."""
         chosen = self.choices(card.id)
-        wanted = chosen.shown | {chosen.selected, self.pinned(card, runs)}
+        wanted = {*chosen.shown, *chosen.recent[-MANY:], chosen.selected, self.pinned(card, runs)}
         return tuple(run.id for run in runs if run.id in wanted and run.id not in chosen.hidden)
 
-    def keep_shown(self, card: ExerciseCard, runs: Sequence[RunLike]) -> None:
-        """What is drawn now stays when another run is chosen: a new run is compared with the ones before it."""
-        self.choices(card.id).shown.update(self.shown(card, runs)[-(MANY - 1) :])
+    def select_started(self, card: ExerciseCard, run: str, runs: Sequence[RunLike]) -> None:
+        """Choose a run that was just started here; it is drawn beside what was drawn before."""
+        chosen = self.choices(card.id)
+        before = self.shown(card, [other for other in runs if other.id != run])
+        chosen.recent.extend(one for one in (*before, run) if one not in chosen.recent)
+        chosen.selected, chosen.by_hand = run, True
 
     def show(self, exercise: str, run: str, on: bool) -> None:
         """Tick or untick a run."""

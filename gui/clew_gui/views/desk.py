@@ -114,11 +114,11 @@ class Desk(QObject):
         return self.scope.board.choices(self.scope.card.id).selected if self.scope.card is not None else ""
 
     def _choose(self) -> None:
-        """Select the newest run, rather one at work, when the selected one is gone or there was none."""
+        """Select the newest run, rather one at work, until a person selects one, and when that one is gone."""
         if self.scope.card is None:
             return
         runs, chosen = self.scope.runs(), self.scope.board.choices(self.scope.card.id)
-        if chosen.selected not in {run.id for run in runs}:
+        if not chosen.by_hand or chosen.selected not in {run.id for run in runs}:
             at_work = [run for run in runs if run.state in (RunState.RUNNING, RunState.PAUSED)]
             chosen.selected = (at_work or runs)[-1].id if runs else ""
 
@@ -126,7 +126,8 @@ class Desk(QObject):
         """Put a run on the card and its curve in front."""
         if self.scope.card is None or not run or self._selected() == run:
             return
-        self.scope.board.choices(self.scope.card.id).selected = run
+        chosen = self.scope.board.choices(self.scope.card.id)
+        chosen.selected, chosen.by_hand = run, True
         self.window.bottom.table.select(run)
         self._curves_chosen()
         self.tell.log()
@@ -255,14 +256,13 @@ class Desk(QObject):
     def _arrived(self, new: frozenset[str]) -> None:
         mine = self._mine(new)
         if mine and self.scope.card is not None:
-            had = bool(self._selected())
-            self._choose()
+            before = self._selected()
             if self._awaited in mine:
-                self.scope.board.keep_shown(self.scope.card, [r for r in self.scope.runs() if r.id != self._awaited])
-                self.scope.board.choices(self.scope.card.id).selected = self._awaited
+                self.scope.board.select_started(self.scope.card, self._awaited, self.scope.runs())
+            self._choose()
             self.tell.table_rows()
             self.window.bottom.table.select(self._selected())
-            if not had or self._awaited in mine:
+            if self._selected() != before:
                 self.tell.log()
             self._awaited = "" if self._awaited in mine else self._awaited
             self.tell.card()

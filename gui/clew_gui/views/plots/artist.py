@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
@@ -103,8 +105,7 @@ class Artist:
         self._event_sentences(painter)
         self._notes(painter)
         if self.scene.empty and not any(plot.ghost is not None for plot in self.scene.plots):
-            text = "The curves appear here with the run's first values."
-            self._write(painter, self.stack.area, text, self.theme.text3)
+            self._write(painter, self.stack.area, empty_sentence(self.scene.runs), self.theme.text3)
 
     def _beyond(self, painter: QPainter, plot: PlotScene, frame: Frame, item: Drawn) -> None:
         """No spike is lost: strokes at the border where raw values lie far outside though the line is in sight."""
@@ -242,3 +243,10 @@ def _grid_over(box: Box) -> FloatArray:
     """So many points over a box that no other is laid on it without need."""
     x, y = np.meshgrid(np.linspace(box.x, box.right, 40), np.linspace(box.y, box.bottom, 9))
     return np.column_stack((x.ravel(), y.ravel()))
+
+
+def empty_sentence(runs: Sequence[RunStyle]) -> str:
+    """What stands where no shown run has a value."""
+    if runs and not any(run.live for run in runs):
+        return "There are no values: it ended before the first step."
+    return "The curves appear here with the run's first values."
