@@ -48,7 +48,7 @@ class Column:
 
 
 COLUMNS = (
-    Column("run", "Run", False, 9, lambda r: f"{r.number}{' ' + r.name if r.name else ''}"),
+    Column("run", "Run", False, 11, lambda r: f"{r.number}{' ' + r.name if r.name else ''}"),
     Column("state", "State", False, 0, lambda r: f"{r.word} {r.detail}".strip()),
     Column("optimizer", "Optimizer", False, 15, lambda r: r.optimizer),
     Column("rate", "Rate", True, 8, lambda r: r.rate),
