@@ -11,7 +11,7 @@ from clew_gui.views.lab_panel import Progress
 from clew_gui.views.ports import RunLike
 from clew_gui.views.runs_model import RunRow
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
-from clew_shared.lifecycle import TERMINAL, RunState
+from clew_shared.lifecycle import TERMINAL
 from clew_shared.params import Value, check
 
 MANY = 8
@@ -222,8 +222,7 @@ def estimate(values: Mapping[str, Value], runs: Sequence[RunLike]) -> tuple[str,
         if not speed or not math.isfinite(speed) or not fold.step:
             continue
         wanted = steps if isinstance(steps, int) and not isinstance(steps, bool) else fold.steps
-        took = duration(run) if run.state is RunState.FINISHED else None
-        start = max(0.0, took - fold.step / speed) if took is not None else 2.0
+        start = run.history.first_point_seconds or 2.0  # what comes later grows with the steps
         batch, before = values.get("batch_size"), run.spec.params.get("batch_size")
         scale = batch / before if isinstance(batch, int) and isinstance(before, int) and before > 0 else 1.0
         return f"About {words.about(start + wanted * scale / speed)}, judging by run {run.number}", second
