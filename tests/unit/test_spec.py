@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from clew_shared.params import Value
 from clew_shared.problem import ProblemError
-from clew_shared.spec import RunSpec, check_spec, from_toml, read_spec, to_toml
+from clew_shared.spec import MAX_NAME, RunSpec, check_spec, from_toml, read_spec, to_toml
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False)
 VALUES: st.SearchStrategy[Value] = st.booleans() | NUMBERS | st.text()
@@ -20,7 +20,7 @@ SPECS = st.builds(
     RunSpec,
     exercise=st.text(),
     run=st.uuids().map(str) | st.just(""),
-    name=st.text(),
+    name=st.text(max_size=MAX_NAME),
     preset=st.text(),
     seed=st.integers(0, 2**31 - 1),
     data=st.text(),
