@@ -204,6 +204,7 @@ def test_a_run_that_left_the_queue_can_be_continued_all_the_same(agent: Agent, v
     assert viewer.ask(ContinueRun(run=second)) == Done(run=second)
     viewer.ask(Stop(run=first))
     assert viewer.wait_state(second, RunState.FINISHED, RunState.FAILED).state is RunState.FINISHED
+    viewer.journal(second)  # up to its seal, which comes after the state
     assert verify_run(agent.places.runs / second).ok
 
 
@@ -253,6 +254,7 @@ def test_a_trainer_that_dies_without_a_guard_is_sealed_by_the_supervisor(agent: 
     status = viewer.wait_state(run, *TERMINAL)
     assert status.state is RunState.FAILED
     assert "ended without a word" in status.reason
+    viewer.journal(run)  # up to its seal, which comes after the state
     assert verify_run(agent.places.runs / run).ok
 
 
