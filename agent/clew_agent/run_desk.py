@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from clew_agent.control_client import ControlClient
-from clew_agent.data_search import find_search
+from clew_agent.data_search import Search, available
 from clew_agent.launcher import Launcher
 from clew_agent.run_queue import Entry, QueueRecord, RunQueue
 from clew_agent.run_registry import RunRegistry, is_run_id
@@ -19,7 +19,6 @@ from clew_agent.waiting import Caller
 from clew_shared.cards import Catalogue
 from clew_shared.lifecycle import RunState
 from clew_shared.messages import AnyReply, Done, Pause, Reply, RunStatus, SetLive, Stop, Unpause
-from clew_shared.places import find_places
 from clew_shared.private import make_private, write_private
 from clew_shared.problem import ProblemError, problem
 from clew_shared.runfolder import RunFolder
@@ -34,7 +33,10 @@ _STOP_NOW_S = 3.0
 class RunDesk:
     """Runs of one agent. ``turn`` does what has become due and returns answers that were waited for."""
 
-    def __init__(self, runs: Path, record: Path, launcher: Launcher, control: ControlClient, slots: int) -> None:
+    def __init__(
+        self, runs: Path, record: Path, launcher: Launcher, control: ControlClient, slots: int, search: Search
+    ) -> None:
+        self._search = search
         self._record_file = record
         self._launcher = launcher
         self._control = control
@@ -48,6 +50,10 @@ class RunDesk:
     def version(self) -> int:
         """Grows with every change of ``statuses`` but progress."""
         return self.registry.version
+
+    def datasets(self) -> tuple[str, ...]:
+        """Names of the data sets that are here now."""
+        return available(self._search)
 
     def statuses(self) -> tuple[RunStatus, ...]:
         """All runs that are known so far."""
@@ -83,7 +89,7 @@ class RunDesk:
             if known.spec != spec:
                 raise problem("run.exists", f"There is a run {spec.run} with another spec.", "Choose a new UUID.")
             return Done(run=spec.run)
-        found = check_spec(spec, catalogue, find_search(find_places()))
+        found = check_spec(spec, catalogue, self._search)
         if found:
             raise ProblemError(combine(found))
         folder = _make_folder(self.registry.folder / spec.run, spec)

@@ -20,7 +20,7 @@ import zmq
 from clew_agent import posix
 from clew_agent.catalogue_source import CatalogueSource
 from clew_agent.control_client import ControlClient
-from clew_agent.data_search import available, find_search
+from clew_agent.data_search import find_search
 from clew_agent.exits import BAD_INPUT
 from clew_agent.host import Lock, devices
 from clew_agent.launcher import GUARD, Launcher
@@ -222,7 +222,7 @@ class Supervisor:
             clock=time.time(),
             catalogue_hash=catalogue_hash(self._catalogue.get()) if known else "",
             devices=devices(),
-            datasets=available(find_search(find_places())),
+            datasets=self._desk.datasets(),
         )
 
     def _answer(self, caller: Caller, reply: Reply) -> None:
@@ -317,7 +317,8 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     control = ControlClient(context, places, f"supervisor-{agent}", router.watch, router.unwatch)
     launcher = Launcher(places.home, options.guard, options.exercises)
     catalogue = CatalogueSource(options.exercises, options.catalogue)
-    desk = RunDesk(places.runs, places.agents / f"{agent}.queue", launcher, control, options.slots)
+    record = places.agents / f"{agent}.queue"
+    desk = RunDesk(places.runs, record, launcher, control, options.slots, find_search(places))
     supervisor = Supervisor(router, desk, control, catalogue)
     supervisor.agent = agent
     address = publish(places, _address(agent, router))

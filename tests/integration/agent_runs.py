@@ -22,6 +22,9 @@ from clew_shared.spec import RunSpec, to_toml
 LIMIT_S = 100.0
 """Bound on every wait: TensorFlow's import takes a quarter of a minute on a busy machine."""
 
+LONG = {"steps": 5_000_000, "evaluate_every": 5_000_000}
+"""Hyperparameters of a run that ends only when it is told to."""
+
 
 def write_spec(folder: Path, exercise: str, **fields: Any) -> Path:
     """A run spec file in ``folder``."""

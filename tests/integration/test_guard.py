@@ -22,6 +22,7 @@ from clew_shared.problem import ProblemError
 from clew_shared.runfolder import RunFolder
 from clew_shared.verify import verify_run
 from tests.integration.agent_runs import (
+    LONG,
     end,
     events,
     listing,
@@ -33,8 +34,6 @@ from tests.integration.agent_runs import (
     wait_for,
     write_spec,
 )
-
-LONG = {"steps": 5_000_000, "evaluate_every": 5_000_000}
 
 
 def last_state(folder: Path) -> State:

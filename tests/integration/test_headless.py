@@ -40,6 +40,7 @@ from clew_shared.places import find_places
 from clew_shared.verify import verify_run
 from tests.integration.agent_runs import (
     LIMIT_S,
+    LONG,
     agent,
     end,
     events,
@@ -54,9 +55,6 @@ from tests.integration.agent_runs import (
     wait_for,
     write_spec,
 )
-
-LONG = {"steps": 5_000_000, "evaluate_every": 5_000_000}
-"""A run that ends only when it is told to."""
 
 
 def test_a_run_from_spec_to_seal(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.commands.shell import FAILED, OK, Parser, Shell
 from clew_shared.exporters import export_csv, export_jsonl, export_parquet, export_tensorboard
-from clew_shared.history import read_run
+from clew_shared.history import History, read_run
 from clew_shared.problem import Problem, ProblemError, raise_all
 from clew_shared.verify import Finding, verify_run
 
@@ -46,7 +46,7 @@ class Format(NamedTuple):
 
     name: str
     about: str
-    write: Callable[[Path, Path], Path]
+    write: Callable[[History, Path], Path]
 
 
 FORMATS = (
@@ -74,11 +74,11 @@ def export(shell: Shell, argv: Sequence[str]) -> int:
     except ProblemError as error:
         problems += error.problems
     raise_all(problems)
+    history = read_run(folder)
     for form, out in chosen:
-        shell.say(str(form.write(folder, out)))
-    damages = read_run(folder).damages
-    if damages:
-        text = f"damaged parts of the journals were left out ({len(damages)})"
+        shell.say(str(form.write(history, out)))
+    if history.damages:
+        text = f"damaged parts of the journals were left out ({len(history.damages)})"
         shell.note(f"clew export: {text}. What is damaged says: clew verify {options.run}")
         return FAILED
     return OK
