@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -47,10 +47,13 @@ class Launcher:
         """Whether a child works on this run."""
         return run in self._guards or run in self._sealers
 
-    def start(self, folder: Path, attempt: int) -> None:
-        """Start the guard of an attempt, which starts its trainer. Raises ``OSError`` when the system refuses."""
+    def start(self, folder: Path, attempt: int, environment: Mapping[str, str] | None = None) -> None:
+        """Start the guard of an attempt, which starts its trainer, both with ``environment`` beside the agent's own.
+
+        Raises ``OSError`` when the system refuses.
+        """
         command = [*self._guard, str(folder), "--attempt", str(attempt), *self._extra]
-        self._guards[folder.name] = self._popen(command)
+        self._guards[folder.name] = self._popen(command, environment)
 
     def reap(self) -> list[tuple[str, int]]:
         """The runs whose guard or sealer has ended since the last call, with its exit code."""
@@ -111,9 +114,10 @@ class Launcher:
             return guard is not None and guard.is_running() and guard.status() != psutil.STATUS_ZOMBIE
         return False
 
-    def _popen(self, command: list[str]) -> subprocess.Popen[bytes]:
+    def _popen(self, command: list[str], environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         _log.info("Starting %s", " ".join(command[1:]))
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, env=self._environment, **posix.own_session())
+        env = self._environment | dict(environment or {})
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, env=env, **posix.own_session())
 
     def close(self, wait: float = 0.0) -> None:
         """Leave the guards alone. Sealers are short: they are waited for, ``wait`` seconds each at most."""
