@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from clew_agent import posix
+from clew_agent.devices import given
 from clew_agent.exercise_files import ExerciseFile, likely_files, read_source, source_hash
 from clew_agent.resuming import Start, find_start
 from clew_agent.spec_check import planned_steps
@@ -46,6 +47,7 @@ def describe_attempt(folder: RunFolder, attempt: int, spec: RunSpec, exercises: 
         checkpoint=start.checkpoint,
         earlier_size=start.earlier_size,
         earlier_sha256=start.earlier_sha256,
+        devices=given(),
     )
     return event, start
 

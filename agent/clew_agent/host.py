@@ -1,4 +1,4 @@
-"""What this node is and has: its devices, and a lock that ends with the process that holds it. No TensorFlow."""
+"""What this node is: its processor, and a lock that ends with the process that holds it. No TensorFlow."""
 
 from __future__ import annotations
 
@@ -7,25 +7,11 @@ from pathlib import Path
 
 from clew_agent.posix import POSIX
 
-_NVIDIA = Path("/proc/driver/nvidia/gpus")
 
-
-def devices(nvidia: Path = _NVIDIA) -> tuple[str, ...]:
-    """The node's devices in words, the processor first: ``2 CPU cores``, ``NVIDIA H100``.
-
-    The NVIDIA driver's own files are read, because asking it through a program takes a second or more.
-    """
+def processor() -> str:
+    """The processor in words, as far as this process may use it: ``2 CPU cores``."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    words = f"{cores} CPU core{'s' if cores > 1 else ''}"
-    return (words, *(name for path in sorted(nvidia.glob("*/information")) if (name := _model(path))))
-
-
-def _model(path: Path) -> str:
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("Model:")), "")
+    return f"{cores} CPU core{'s' if cores > 1 else ''}"
 
 
 class Lock:
@@ -54,14 +40,36 @@ class Lock:
             self._handle = -1
 
 
+def lock_for_process(handle: int) -> bool:
+    """Lock the open file for this process alone: no child inherits it. False when another process has it.
+
+    The system lets go when the process ends, or closes *any* handle of that file.
+    """
+    try:
+        _lock_for_process(handle)
+    except OSError:
+        return False
+    return True
+
+
 if POSIX:
     import fcntl
 
     def _lock(handle: int) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
+    def _lock_for_process(handle: int) -> None:
+        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
 else:
     import msvcrt
 
+    _FAR = 1 << 20
+    """Windows locks bytes, and nobody else can read them: one far behind the content is locked."""
+
     def _lock(handle: int) -> None:
+        os.lseek(handle, _FAR, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+        os.lseek(handle, 0, os.SEEK_SET)
+
+    _lock_for_process = _lock

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 from clew_agent.control_client import ControlClient
 from clew_agent.data_search import Search, available
+from clew_agent.devices import Devices
+from clew_agent.host import processor
 from clew_agent.launcher import Launcher
 from clew_agent.run_queue import Entry, QueueRecord, RunQueue
 from clew_agent.run_registry import RunRegistry, is_run_id
@@ -18,7 +21,7 @@ from clew_agent.tracked_run import TrackedRun
 from clew_agent.waiting import Caller
 from clew_shared.cards import Catalogue
 from clew_shared.lifecycle import RunState
-from clew_shared.messages import AnyReply, Done, Pause, Reply, RunStatus, SetLive, Stop, Unpause
+from clew_shared.messages import AnyReply, Done, MoveRun, Pause, Reply, RunStatus, SetLive, Stop, Unpause
 from clew_shared.private import make_private, write_private
 from clew_shared.problem import ProblemError, problem
 from clew_shared.runfolder import RunFolder
@@ -28,21 +31,26 @@ _log = logging.getLogger(__name__)
 
 _STOP_NOW_S = 3.0
 """So long a trainer that was told to stop at once may take to obey, before it is killed."""
+_REMEMBERED = 50
+"""Runs that left the queue before they began, of which a successor is told; each takes a few hundred bytes."""
 
 
 class RunDesk:
     """Runs of one agent. ``turn`` does what has become due and returns answers that were waited for."""
 
     def __init__(
-        self, runs: Path, record: Path, launcher: Launcher, control: ControlClient, slots: int, search: Search
+        self, runs: Path, record: Path, launcher: Launcher, control: ControlClient, devices: Devices, search: Search
     ) -> None:
         self._search = search
         self._record_file = record
         self._launcher = launcher
         self._control = control
-        self._queue = RunQueue(slots, _read_record(record))
+        before = _read_record(record)
+        self._queue = RunQueue(devices, before)
         self._to_kill: dict[str, float] = {}
+        self._cancelled: dict[str, RunSpec] = {}
         self.registry = RunRegistry(runs, self._queue.__contains__)
+        self._recall(before.cancelled)
 
     # --- Seen from outside --------------------------------------------------------------------------------------------
 
@@ -50,6 +58,10 @@ class RunDesk:
     def version(self) -> int:
         """Grows with every change of ``statuses`` but progress."""
         return self.registry.version
+
+    def devices(self) -> tuple[str, ...]:
+        """What runs can have here, in words: the processor, and the GPUs."""
+        return (processor(), *(gpu.name for gpu in self._queue.devices.gpus))
 
     def datasets(self) -> tuple[str, ...]:
         """Names of the data sets that are here now."""
@@ -81,7 +93,11 @@ class RunDesk:
     # --- Requests -----------------------------------------------------------------------------------------------------
 
     def start(self, spec: RunSpec, catalogue: Catalogue) -> Reply:
-        """Queue a new run; the same request twice starts it once. Raises ``ProblemError`` with all that is wrong."""
+        """Queue a new run; the same request twice starts it once. Raises ``ProblemError`` with all that is wrong.
+
+        A run that was taken out of the queue stays out: a request that is repeated after a cut must not undo what a
+        person has decided meanwhile. ``resume`` queues it again.
+        """
         if not is_run_id(spec.run):
             raise problem("spec.run", f"A run is named by a UUID, got {spec.run[:64]!r}.", where="run")
         known = self.registry.find(spec.run)
@@ -89,7 +105,8 @@ class RunDesk:
             if known.spec != spec:
                 raise problem("run.exists", f"There is a run {spec.run} with another spec.", "Choose a new UUID.")
             return Done(run=spec.run)
-        found = check_spec(spec, catalogue, self._search)
+        few = self._queue.devices.problem(spec.devices)
+        found = (*check_spec(spec, catalogue, self._search), *((few,) if few is not None else ()))
         if found:
             raise ProblemError(combine(found))
         folder = _make_folder(self.registry.folder / spec.run, spec)
@@ -103,6 +120,9 @@ class RunDesk:
             return Done(run=run)
         if tracked.fold.state is RunState.FINISHED:
             raise problem("run.finished", "This run has finished; there is nothing to continue.", "Start a new run.")
+        few = self._queue.devices.problem(tracked.spec.devices)
+        if few is not None:
+            raise ProblemError(few)
         if tracked.cancelled:  # it left the queue before it began, and its folder went with it
             _make_folder(tracked.folder.path, tracked.spec)
         self._enqueue(tracked, tracked.attempt + 1)
@@ -116,11 +136,25 @@ class RunDesk:
         self._control.send(run, request, caller)
         return None
 
+    def move(self, request: MoveRun) -> Reply:
+        """Put a waiting run at another place of the queue; one that began, ended or was taken out stays as it is.
+
+        That is no error: it may have begun while the request was on its way, or after the same request came once
+        before. Raises ``ProblemError`` for an unknown run and a place that is none.
+        """
+        self.registry.get(request.run)
+        if request.place < 1:
+            raise problem("queue.place", f"Places in the queue count from 1, got {request.place}.", where="place")
+        if self._queue.move(request.run, request.place):
+            self._keep_record()
+            self.registry.touch()
+        return Done(run=request.run)
+
     def stop(self, request: Stop, caller: Caller) -> Reply | None:
         """End a run: out of the queue, after the block, or at once. One that has ended already is no error."""
         tracked = self.registry.get(request.run)
         if self._queue.cancel(request.run):
-            self._cancelled(tracked)
+            self._take_out(tracked)
         elif not self._at_work(tracked):
             return Done(run=request.run)
         elif not self._control.reachable(request.run):
@@ -135,7 +169,8 @@ class RunDesk:
     # --- Turning ------------------------------------------------------------------------------------------------------
 
     def _status(self, tracked: TrackedRun) -> RunStatus:
-        return tracked.status(self._queue.position(tracked.run), self._starting(tracked))
+        devices = self._queue.devices.names(self._queue.held(tracked.run))
+        return tracked.status(self._queue.position(tracked.run), self._starting(tracked), devices)
 
     def _starting(self, tracked: TrackedRun) -> bool:
         """Whether its processes come up and have not written anything yet."""
@@ -148,11 +183,14 @@ class RunDesk:
 
     def _enqueue(self, tracked: TrackedRun, attempt: int) -> None:
         tracked.problem_text, tracked.cancelled = "", False
-        self._queue.add(Entry(tracked.run, attempt))
+        self._cancelled.pop(tracked.run, None)
+        self._queue.add(Entry(tracked.run, attempt, tracked.spec.devices))
         self._keep_record()
         self.registry.add(tracked)
 
     def _start_waiting(self) -> None:
+        while (entry := self._queue.hopeless()) is not None:
+            self._give_up(entry)
         while (entry := self._queue.next_to_start()) is not None:
             tracked = self.registry.find(entry.run)
             if tracked is None:
@@ -160,11 +198,20 @@ class RunDesk:
                 continue
             tracked.wanted = entry.attempt
             try:
-                self._launcher.start(tracked.folder.path, entry.attempt)
+                environment = self._queue.devices.environment(self._queue.held(entry.run))
+                self._launcher.start(tracked.folder.path, entry.attempt, environment)
             except OSError as error:
                 tracked.problem_text = f"Its processes could not be started: {error}."
             self._keep_record()
             self.registry.touch()
+
+    def _give_up(self, entry: Entry) -> None:
+        """A run that waits for more devices than this agent has."""
+        tracked, found = self.registry.find(entry.run), self._queue.devices.problem(entry.devices)
+        if tracked is not None and found is not None:
+            tracked.problem_text = found.text
+        self._keep_record()
+        self.registry.touch()
 
     def _child_ended(self, run: str, exit_code: int) -> None:
         _log.info("The guard or sealer of run %s ended with exit code %d.", run, exit_code)
@@ -196,11 +243,15 @@ class RunDesk:
             if tracked is not None and (tracked.live or self._launcher.has(run)):
                 self._launcher.kill(tracked, max(tracked.wanted, tracked.attempt))
 
-    def _cancelled(self, tracked: TrackedRun) -> None:
-        """A queued run leaves nothing behind; a queued continuation leaves the run as it was."""
-        self._keep_record()
+    def _take_out(self, tracked: TrackedRun) -> None:
+        """A queued run leaves no folder behind; a queued continuation leaves the run as it was."""
         if not tracked.attempt:
             tracked.cancelled = True
+            self._cancelled[tracked.run] = tracked.spec
+            for run in list(self._cancelled)[:-_REMEMBERED]:
+                del self._cancelled[run]
+        self._keep_record()
+        if tracked.cancelled:
             tracked.folder.spec.unlink(missing_ok=True)
             try:
                 tracked.folder.path.rmdir()
@@ -208,10 +259,20 @@ class RunDesk:
                 _log.info("The folder of the cancelled run %s stays: %s", tracked.run, error)
         self.registry.touch()
 
+    def _recall(self, cancelled: Iterable[RunSpec]) -> None:
+        """List the runs again that left the queue of an earlier agent before they began."""
+        for spec in cancelled:
+            tracked = TrackedRun(RunFolder(self.registry.folder / spec.run), spec)
+            if is_run_id(spec.run) and not tracked.folder.attempts():
+                tracked.cancelled = True
+                self._cancelled[spec.run] = spec
+                self.registry.add(tracked)
+
     def _keep_record(self) -> None:
+        record = msgspec.structs.replace(self._queue.record, cancelled=tuple(self._cancelled.values()))
         make_private(self._record_file.parent)
         try:
-            write_private(self._record_file, msgspec.json.encode(self._queue.record))
+            write_private(self._record_file, msgspec.json.encode(record))
         except OSError as error:
             _log.error("The run queue cannot be kept in %s: %s", self._record_file, error)
 

@@ -1,44 +1,55 @@
-"""Which runs wait and which have a device slot. Pure bookkeeping: starting and ending processes is done elsewhere."""
+"""Which runs wait and which have devices. Pure bookkeeping: starting and ending processes is done elsewhere."""
 
 from __future__ import annotations
 
 import msgspec
 
+from clew_agent.devices import Devices
+from clew_shared.spec import RunSpec
+
 
 class Entry(msgspec.Struct, frozen=True):
-    """One attempt of one run."""
+    """One attempt of one run, and for how many devices it asks."""
 
     run: str
     attempt: int
+    devices: int = 1
 
 
 class QueueRecord(msgspec.Struct, frozen=True):
-    """The queue as it is kept on disk for the agent's successor."""
+    """The queue as it is kept on disk for the agent's successor.
+
+    ``devices`` are the ids that each running run has; earlier agents did not keep them. ``cancelled`` are the runs
+    that left the queue before they began and have no folder that would tell of them.
+    """
 
     waiting: tuple[Entry, ...] = ()
     running: tuple[str, ...] = ()
+    devices: dict[str, tuple[str, ...]] = {}
+    cancelled: tuple[RunSpec, ...] = ()
 
 
 class RunQueue:
-    """First come, first served, at most ``slots`` at a time.
+    """First come, first served, as far as devices go round.
 
-    A run waits in it once; its next attempt may wait while the processes of the last one are still ending, and is
-    passed over until they have.
+    Nobody is passed over for want of devices: while the first that waits needs four of them and three are free, those
+    behind it wait as well, so that its turn comes. Only a run whose own last attempt is still ending lets others by.
+    A run waits in it once.
     """
 
-    def __init__(self, slots: int = 1, record: QueueRecord | None = None) -> None:
+    def __init__(self, devices: Devices | None = None, record: QueueRecord | None = None) -> None:
         record = record or QueueRecord()
-        self.slots = slots
+        self.devices = devices or Devices()
         self._waiting = list(record.waiting)
-        self._running = dict.fromkeys(record.running)
+        self._held = {run: record.devices.get(run, ()) for run in record.running}
 
     @property
     def record(self) -> QueueRecord:
         """What a successor needs to go on."""
-        return QueueRecord(tuple(self._waiting), tuple(self._running))
+        return QueueRecord(tuple(self._waiting), tuple(self._held), dict(self._held))
 
     def __contains__(self, run: str) -> bool:
-        return run in self._running or self.position(run) > 0
+        return run in self._held or self.position(run) > 0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -52,29 +63,49 @@ class RunQueue:
         if not self.position(entry.run):
             self._waiting.append(entry)
 
+    def move(self, run: str, place: int) -> bool:
+        """Put a waiting run at a place from 1, or at the end when there are fewer; False when nothing changes."""
+        before = self.position(run)
+        after = min(max(place, 1), len(self._waiting))
+        if not before or before == after:
+            return False
+        self._waiting.insert(after - 1, self._waiting.pop(before - 1))
+        return True
+
     def cancel(self, run: str) -> bool:
         """Take a waiting run out; False when it does not wait."""
         before = len(self._waiting)
         self._waiting = [entry for entry in self._waiting if entry.run != run]
         return len(self._waiting) < before
 
-    def next_to_start(self) -> Entry | None:
-        """Give a free slot to the first that waits, and return it; None when there is no slot or nobody waits."""
-        if len(self._running) >= self.slots:
-            return None
-        entry = next((entry for entry in self._waiting if entry.run not in self._running), None)
+    def hopeless(self) -> Entry | None:
+        """Take out and return a waiting run that asks for more devices than there are; None when there is none.
+
+        Only a queue that an agent with more devices left behind has such runs; they would block it for ever.
+        """
+        entry = next((entry for entry in self._waiting if self.devices.problem(entry.devices)), None)
         if entry is not None:
             self._waiting.remove(entry)
-            self._running[entry.run] = None
+        return entry
+
+    def next_to_start(self) -> Entry | None:
+        """Give devices to the first that waits, and return it; None when too few are free or nobody waits."""
+        entry = next((entry for entry in self._waiting if entry.run not in self._held), None)
+        taken = self.devices.take(entry.devices, self._held) if entry is not None else None
+        if entry is None or taken is None:
+            return None
+        self._waiting.remove(entry)
+        self._held[entry.run] = taken
         return entry
 
     def running(self) -> tuple[str, ...]:
-        """The runs that have a slot."""
-        return tuple(self._running)
+        """The runs that have devices."""
+        return tuple(self._held)
+
+    def held(self, run: str) -> tuple[str, ...]:
+        """The ids of the devices that ``run`` has."""
+        return self._held.get(run, ())
 
     def ended(self, run: str) -> bool:
-        """Free the slot of ``run``; False when it had none."""
-        if run not in self._running:
-            return False
-        del self._running[run]
-        return True
+        """Take the devices of ``run`` back; False when it had none."""
+        return self._held.pop(run, None) is not None

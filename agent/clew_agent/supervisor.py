@@ -21,8 +21,9 @@ from clew_agent import posix
 from clew_agent.catalogue_source import CatalogueSource
 from clew_agent.control_client import ControlClient
 from clew_agent.data_search import find_search
+from clew_agent.devices import Devices, find_devices
 from clew_agent.exits import BAD_INPUT
-from clew_agent.host import Lock, devices
+from clew_agent.host import Lock
 from clew_agent.launcher import GUARD, Launcher
 from clew_agent.rendezvous import (
     address_path,
@@ -51,6 +52,7 @@ from clew_shared.messages import (
     GetCatalogue,
     GetStatus,
     Hello,
+    MoveRun,
     Pause,
     Refused,
     Reply,
@@ -200,10 +202,14 @@ class Supervisor:
             case _:
                 return self._command(caller, request)
 
-    def _command(self, caller: Caller, request: ContinueRun | Pause | Unpause | SetLive | Stop) -> Reply | None:
+    def _command(
+        self, caller: Caller, request: ContinueRun | MoveRun | Pause | Unpause | SetLive | Stop
+    ) -> Reply | None:
         match request:
             case ContinueRun():
                 return self._desk.resume(request.run)
+            case MoveRun():
+                return self._desk.move(request)
             case Stop():
                 return self._desk.stop(request, caller)
             case _:
@@ -221,7 +227,7 @@ class Supervisor:
             version=__version__,
             clock=time.time(),
             catalogue_hash=catalogue_hash(self._catalogue.get()) if known else "",
-            devices=devices(),
+            devices=self._desk.devices(),
             datasets=self._desk.datasets(),
         )
 
@@ -281,14 +287,16 @@ class Supervisor:
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How an agent serves: ``idle`` seconds after which it ends, ``slots`` for runs at the same time, a folder with
-    ``exercises`` beside the built-in ones. ``catalogue`` and ``guard`` (a command line) replace its own in tests."""
+    """How an agent serves: ``idle`` seconds after which it ends, ``slots`` for runs at the same time where there is
+    no GPU, a folder with ``exercises`` beside the built-in ones. ``catalogue``, ``guard`` (a command line) and
+    ``devices`` replace its own in tests."""
 
     idle: float = IDLE_S
     slots: int = 1
     exercises: Path | None = None
     catalogue: Catalogue | None = None
     guard: Sequence[str] = GUARD
+    devices: Devices | None = None
 
 
 def serve(places: Places, options: Options | None = None) -> int:
@@ -318,7 +326,8 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     launcher = Launcher(places.home, options.guard, options.exercises)
     catalogue = CatalogueSource(options.exercises, options.catalogue)
     record = places.agents / f"{agent}.queue"
-    desk = RunDesk(places.runs, record, launcher, control, options.slots, find_search(places))
+    devices = options.devices or find_devices(options.slots)
+    desk = RunDesk(places.runs, record, launcher, control, devices, find_search(places))
     supervisor = Supervisor(router, desk, control, catalogue)
     supervisor.agent = agent
     address = publish(places, _address(agent, router))
@@ -356,7 +365,7 @@ def main(argv: Sequence[str]) -> int:
     """``clew-agent serve [--idle SECONDS] [--slots N] [--exercises DIR]``: its log goes to stderr."""
     parser = argparse.ArgumentParser(prog="clew-agent serve")
     parser.add_argument("--idle", type=float, default=IDLE_S, help="end after so many seconds without viewer or run")
-    parser.add_argument("--slots", type=int, default=1, help="how many runs may train at the same time")
+    parser.add_argument("--slots", type=int, default=1, help="how many runs may train at once where there is no GPU")
     parser.add_argument("--exercises", type=Path, help="a folder with exercise files of your own")
     words = parser.parse_args(argv)
     options = Options(idle=words.idle, slots=max(1, words.slots), exercises=words.exercises)

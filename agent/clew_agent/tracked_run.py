@@ -19,7 +19,7 @@ _ENDS = 64 * 1024
 
 
 class TrackedRun:
-    """Follows one run. ``fold`` is its latest attempt's; ``host``, ``boot`` and ``pid`` are what that attempt says."""
+    """Follows one run. ``fold`` is its latest attempt's; ``host``, ``boot``, ``pid`` and ``devices`` are what that says."""
 
     def __init__(self, folder: RunFolder, spec: RunSpec) -> None:
         self.folder = folder
@@ -30,6 +30,7 @@ class TrackedRun:
         self.host = self.boot = ""
         self.pid = 0
         self.started = 0.0
+        self.devices: tuple[str, ...] = ()
         self.problem_text = ""
         """Why the attempt that was started last has no journal."""
         self.cancelled = False
@@ -123,8 +124,9 @@ class TrackedRun:
         except OSError as error:
             raise problem("fetch.read", f"Cannot read the journal of run {self.run}: {error}.") from None
 
-    def status(self, position: int, starting: bool) -> RunStatus:
-        """Its line in a viewer's list; ``position`` in the queue, ``starting`` when its processes come up."""
+    def status(self, position: int, starting: bool, devices: tuple[str, ...] = ()) -> RunStatus:
+        """Its line in a viewer's list; ``position`` in the queue, ``starting`` when its processes come up, ``devices``
+        the names of those that it has now, if any."""
         state, reason = self.fold.state, self.fold.reason
         if position:
             state, reason = RunState.QUEUED, ""
@@ -146,6 +148,7 @@ class TrackedRun:
             queue=position,
             started=self.fold.started,
             reason=reason,
+            devices=devices or (() if position else self.devices),
         )
 
     def _open(self, attempt: int) -> None:
@@ -177,6 +180,7 @@ class TrackedRun:
 
     def _note(self, event: Attempt) -> None:
         self.host, self.boot, self.pid, self.started = event.host, event.boot, event.pid, event.time
+        self.devices = event.devices
 
     def _adopt_sealed(self) -> bool:
         """Fold the two ends of a journal that ends with its seal; False when it does not."""

@@ -54,6 +54,8 @@ class Attempt(Event, frozen=True, kw_only=True, tag="attempt"):
     checkpoint: str = ""
     earlier_size: int = 0
     earlier_sha256: str = ""
+    devices: tuple[str, ...] = ()
+    """Names of the devices that the supervisor gave; none when nobody did."""
 
 
 class Schema(Event, frozen=True, kw_only=True, tag="schema"):
@@ -192,6 +194,17 @@ class Files(Event, frozen=True, kw_only=True, tag="files"):
     files: tuple[FileRecord, ...]
 
 
+class Diverged(Event, frozen=True, kw_only=True, tag="diverged"):
+    """From ``step`` on ``metric`` is no finite number: ``value`` is NaN or an infinity. Training goes on.
+
+    Of an evaluated metric ``step`` is the number of updates done. Once for each metric of a run.
+    """
+
+    metric: str
+    step: int
+    value: float
+
+
 class Log(Event, frozen=True, kw_only=True, tag="log"):
     """A sentence for people, or a timing of a stage (``stage``, ``seconds``): compile, data, import."""
 
@@ -235,6 +248,7 @@ AnyEvent = (
     | Live
     | Checkpoint
     | Files
+    | Diverged
     | Log
     | Digest
     | Seal

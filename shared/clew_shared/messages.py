@@ -15,7 +15,7 @@ from clew_shared.lifecycle import RunState
 from clew_shared.problem import Problem
 from clew_shared.spec import RunSpec
 
-PROTOCOL_VERSION = (1, 0)
+PROTOCOL_VERSION = (1, 1)
 MAX_REQUEST_BYTES = 64 * 1024
 MAX_FETCH_BYTES = 256 * 1024
 MAX_FETCH_WAIT = 5.0
@@ -102,6 +102,13 @@ class Stop(Request, frozen=True, kw_only=True, tag="stop"):
     now: bool = False
 
 
+class MoveRun(Request, frozen=True, kw_only=True, tag="move"):
+    """Puts a waiting run at ``place`` of the queue: 1 is next, a place behind the end is the last."""
+
+    run: str
+    place: int
+
+
 class SetLive(Request, frozen=True, kw_only=True, tag="live"):
     """Changes a live hyperparameter from the next block on."""
 
@@ -137,7 +144,8 @@ class Welcome(Reply, frozen=True, kw_only=True, tag="welcome"):
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One run as the supervisor sees it.
 
-    ``size`` is its journal's length in bytes, ``queue`` its place in the run queue from 1 (0 when not queued).
+    ``size`` is its journal's length in bytes, ``queue`` its place in the run queue from 1 (0 when not queued),
+    ``devices`` the names of those that it has, or had when it ended: ``NVIDIA H100 (0)``, or ``CPU``.
     """
 
     run: str
@@ -151,6 +159,7 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     queue: int = 0
     started: float = 0.0
     reason: str = ""
+    devices: tuple[str, ...] = ()
 
 
 class Status(Reply, frozen=True, kw_only=True, tag="status"):
@@ -195,7 +204,18 @@ class Refused(Reply, frozen=True, kw_only=True, tag="refused"):
 
 
 AnyRequest = (
-    Hello | GetStatus | Fetch | GetCatalogue | StartRun | ContinueRun | Pause | Unpause | Stop | SetLive | Shutdown
+    Hello
+    | GetStatus
+    | Fetch
+    | GetCatalogue
+    | StartRun
+    | ContinueRun
+    | MoveRun
+    | Pause
+    | Unpause
+    | Stop
+    | SetLive
+    | Shutdown
 )
 AnyReply = Welcome | Status | Fetched | CatalogueReply | Done | Refused
 

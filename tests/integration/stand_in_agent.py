@@ -1,13 +1,18 @@
-"""A real supervisor whose guard is the stand-in: ``python -m tests.integration.stand_in_agent [idle seconds]``."""
+"""A real supervisor whose guard is the stand-in.
+
+``python -m tests.integration.stand_in_agent [idle seconds] [--slots N] [--gpus N]``; the GPUs are names only.
+"""
 
 from __future__ import annotations
 
+import argparse
 import logging
 import sys
 from typing import Annotated
 
+from clew_agent.devices import Devices, Gpu
 from clew_agent.supervisor import Options, serve
-from clew_shared.cards import Catalogue, ExerciseCard
+from clew_shared.cards import Catalogue, ExerciseCard, StrategyCard
 from clew_shared.params import Choice, Knob, Params, describe
 from clew_shared.places import find_places
 
@@ -35,14 +40,31 @@ class StandInSettings(Params, frozen=True):
 
 
 CATALOGUE = Catalogue(
-    exercises=(ExerciseCard(id="stand-in", title="Stand-in", params=describe(StandInSettings), source_hash="abc"),)
+    exercises=(
+        ExerciseCard(
+            id="stand-in",
+            title="Stand-in",
+            params=describe(StandInSettings),
+            source_hash="abc",
+            strategies=(
+                StrategyCard(id="single", title="One device"),
+                StrategyCard(id="spread", title="Several devices", devices=(2, 4)),
+            ),
+        ),
+    )
 )
 
 
 def main() -> int:
     logging.basicConfig(level=logging.INFO)
-    idle = float(sys.argv[1]) if len(sys.argv) > 1 else 600.0
-    return serve(find_places(), Options(idle=idle, catalogue=CATALOGUE, guard=GUARD))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("idle", type=float, nargs="?", default=600.0)
+    parser.add_argument("--slots", type=int, default=1)
+    parser.add_argument("--gpus", type=int, default=0)
+    words = parser.parse_args()
+    gpus = tuple(Gpu(str(number), f"Stand-in GPU ({number})") for number in range(words.gpus))
+    devices = Devices(gpus, places=words.slots)
+    return serve(find_places(), Options(idle=words.idle, catalogue=CATALOGUE, guard=GUARD, devices=devices))
 
 
 if __name__ == "__main__":

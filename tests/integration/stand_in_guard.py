@@ -19,8 +19,9 @@ import msgspec
 
 from clew_agent import posix
 from clew_agent.control import Commands, Control
+from clew_agent.devices import given
 from clew_shared.cards import MetricSpec
-from clew_shared.events import Attempt, Event, Live, Points, Schema, State
+from clew_shared.events import Attempt, Event, Live, Log, Points, Schema, State
 from clew_shared.journal import JOURNAL_FORMAT, JournalWriter
 from clew_shared.lifecycle import RunState
 from clew_shared.messages import Pause, SetLive, Stop, Unpause
@@ -50,6 +51,7 @@ class Trainer:
                 boot=posix.boot_id(),
                 pid=os.getpid(),
                 steps=int(self.number("steps")),
+                devices=given(),
             )
         )
         self.write(Schema(id=1, metrics=(MetricSpec(name="loss", label="loss", better="lower"),)))
@@ -75,6 +77,7 @@ class Trainer:
 
 def train(trainer: Trainer, commands: Commands, attempt: int) -> RunState:
     """Blocks until the steps are done or somebody says stop."""
+    trainer.write(Log(text=f"CUDA_VISIBLE_DEVICES={os.environ.get('CUDA_VISIBLE_DEVICES')}"))
     trainer.write(State(state=RunState.RUNNING))
     fault = trainer.spec.params.get("fault")
     paused, deaf = False, fault == "deaf"

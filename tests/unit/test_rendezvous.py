@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clew_agent.host import Lock, devices
+from clew_agent.host import Lock, processor
 from clew_agent.rendezvous import address_path, agent_id, allow_folder, clear_keys, publish, read_address, withdraw
 from clew_shared.channel import KeyPair, allow
 from clew_shared.messages import AgentAddress
@@ -98,11 +98,7 @@ def test_a_lock_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
     lock.release()
 
 
-def test_devices_are_named_in_words(tmp_path: Path) -> None:
-    card = tmp_path / "0000:01:00.0"
-    card.mkdir()
-    (card / "information").write_text("Model: \t\t NVIDIA H100\nIRQ:   1\n")
-    (tmp_path / "0000:02:00.0").mkdir()
-    found = devices(tmp_path)
-    assert found[1:] == ("NVIDIA H100",)
-    assert found[0].endswith(("CPU core", "CPU cores"))
+def test_the_processor_is_named_in_words() -> None:
+    number, _, words = processor().partition(" ")
+    assert int(number) >= 1
+    assert words == ("CPU core" if number == "1" else "CPU cores")
