@@ -69,6 +69,49 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     help: str = ""
 
 
+class SurfaceSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A loss over two of the recorded metrics, as numbers on a grid: the ground on which the runs' paths are drawn.
+
+    ``metrics`` are the per-step metrics of the two axes, ``x`` and ``y`` the range of each. ``loss`` holds ``rows``
+    times ``columns`` float32 (little-endian), the row of the lowest y first and the lowest x first in it. ``metric`` is
+    the recorded metric that the heights belong to. ``clew_shared.surface.make_surface`` makes one from a function.
+    """
+
+    id: str
+    title: str
+    metrics: tuple[str, str]
+    x: tuple[float, float]
+    y: tuple[float, float]
+    columns: int
+    rows: int
+    loss: bytes
+    metric: str = "loss"
+    minimum: tuple[float, float] | None = None
+
+
+class Lane(msgspec.Struct, frozen=True, kw_only=True):
+    """One participant of a race: its name, and the values in which it differs from the others."""
+
+    name: str
+    values: dict[str, Value]
+
+
+class RaceSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs with the same start, data, order of batches and number of ``steps`` that differ in their lane's values only.
+
+    ``metric`` decides. With a ``target`` the lane that gets there in the fewest steps wins; the lanes that do not get
+    there, and all without a target, stand by their best value.
+    """
+
+    id: str
+    title: str
+    lanes: tuple[Lane, ...]
+    steps: int
+    metric: str = "loss"
+    target: float | None = None
+    help: str = ""
+
+
 class StrategyCard(msgspec.Struct, frozen=True, kw_only=True):
     """A way to spread an exercise over devices; ``devices`` are the counts that make sense, (1,) for a single one."""
 
@@ -102,6 +145,8 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     metrics: tuple[MetricSpec, ...] = ()
     plots: tuple[PlotSpec, ...] = ()
     goals: tuple[Goal, ...] = ()
+    surfaces: tuple[SurfaceSpec, ...] = ()
+    races: tuple[RaceSpec, ...] = ()
     strategies: tuple[StrategyCard, ...] = ()
     datasets: tuple[str, ...] = ()
     source: str = ""

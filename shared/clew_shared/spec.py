@@ -23,12 +23,14 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     ``source_hash`` is the SHA-256 of the exercise file that was chosen from; the agent refuses another one. ``data`` is
     a data set's name or a path, empty for the exercise's own default. ``run`` is a UUID made by whoever starts it.
+    ``study`` names the race or sweep that the run belongs to (``clew_shared.study``), empty for none.
     """
 
     exercise: str
     format: int = SPEC_FORMAT
     run: str = ""
     name: str = ""
+    study: str = ""
     preset: str = ""
     seed: int = 1
     data: str = ""
@@ -39,7 +41,12 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def to_toml(spec: RunSpec) -> str:
-    """The spec as TOML text that ``from_toml`` reads back; empty fields are left out.
+    """The spec as TOML text that ``from_toml`` reads back; empty fields are left out."""
+    return tomli_w.dumps(to_table(spec))
+
+
+def to_table(spec: RunSpec) -> dict[str, Any]:
+    """What stands in the TOML text.
 
     TOML has no null: a hyperparameter without value is written as "none", which ``params`` reads as no value.
     """
@@ -47,8 +54,13 @@ def to_toml(spec: RunSpec) -> str:
     empty = {field.name for field in msgspec.structs.fields(spec) if field.default == "" == table[field.name]}
     table = {key: value for key, value in table.items() if key not in empty and value != {}}
     if "params" in table:
-        table["params"] = {key: "none" if value is None else value for key, value in table["params"].items()}
-    return tomli_w.dumps(table)
+        table["params"] = without_null(table["params"])
+    return table
+
+
+def without_null(values: Mapping[str, Value]) -> dict[str, Value]:
+    """Values for TOML: "none" for those that have none."""
+    return {key: "none" if value is None else value for key, value in values.items()}
 
 
 def from_toml(text: str, origin: str = "the run spec") -> RunSpec:
@@ -114,6 +126,9 @@ def check_spec(spec: RunSpec, origin: str = "the run spec") -> list[Problem]:
     if len(spec.name) > MAX_NAME:
         text = f"A run's name may have {MAX_NAME} characters, this one has {len(spec.name)}."
         found.append(Problem("spec.name", text, "Shorten it.", where="name"))
+    if len(spec.study) > MAX_NAME:
+        text = f"The name of a study may have {MAX_NAME} characters, this one has {len(spec.study)}."
+        found.append(Problem("spec.study", text, "Shorten it.", where="study"))
     if spec.devices < 1:
         found.append(Problem("spec.devices", f"At least 1 device is needed, got {spec.devices}.", where="devices"))
     return found

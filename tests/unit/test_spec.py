@@ -21,6 +21,7 @@ SPECS = st.builds(
     exercise=st.text(),
     run=st.uuids().map(str) | st.just(""),
     name=st.text(max_size=MAX_NAME),
+    study=st.text(max_size=MAX_NAME),
     preset=st.text(),
     seed=st.integers(0, 2**31 - 1),
     data=st.text(),

@@ -11,7 +11,7 @@ from clew_agent.training.images import augment
 from clew_agent.training.layers import BatchNorm, correct, cross_entropy, dropout
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
-from clew_shared.cards import Goal, MetricSpec, PlotSpec, Preset
+from clew_shared.cards import Goal, Lane, MetricSpec, PlotSpec, Preset, RaceSpec
 from clew_shared.params import Knob
 
 GUIDE = """\
@@ -138,6 +138,22 @@ class Cnn(Exercise[CnnSettings]):
             value=0.99,
             which="best",
             detail="With values of your own, as few steps as you can.",
+        ),
+    )
+    races = (
+        RaceSpec(
+            id="optimizers",
+            title="Optimizer race",
+            steps=200,
+            metric="test_accuracy",
+            help="Who reads the most test images after 200 batches?",
+            lanes=(
+                Lane(name="Gradient descent", values={"optimizer": "sgd", "learning_rate": 0.05}),
+                Lane(name="Momentum", values={"optimizer": "momentum", "learning_rate": 0.01}),
+                Lane(name="RMSprop", values={"optimizer": "rmsprop", "learning_rate": 0.0005}),
+                Lane(name="Adam, slides' rate", values={"optimizer": "adam", "learning_rate": 0.0001}),
+                Lane(name="Adam", values={"optimizer": "adam", "learning_rate": 0.001}),
+            ),
         ),
     )
 

@@ -8,7 +8,8 @@ import tensorflow as tf
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import LearningRate, OptimizerName, Steps, TrainingSettings
-from clew_shared.cards import Goal, MetricSpec, PlotSpec, Preset
+from clew_shared.cards import Goal, Lane, MetricSpec, PlotSpec, Preset, RaceSpec, SurfaceSpec
+from clew_shared.surface import Grid, make_surface
 
 # The four points. They lie on the line y = -x + 1, so a perfect answer exists: W = -1, b = 1.
 X = np.array([1.0, 2.0, 3.0, 4.0])
@@ -26,8 +27,8 @@ steps it knows the line.
 
 1. Press **Run** with the slides' values: gradient descent, rate 0.01, 1000 steps. W should end at -1 and b at 1.
 2. Double the learning rate, then double it again. Find the rate at which the loss grows instead of shrinking.
-3. Race the optimizers: run the presets *Momentum*, *Adam* and the others. The run with 0.01 stays in the plot as the
-   baseline.
+3. Press **Race…** and let the optimizers run against each other from the same start. Then look at *Surface*: it shows
+   the loss for every W and b, and the way that each run took. The run with 0.01 stays in the plot as the baseline.
 4. Find an optimizer and numbers for it that bring the loss below 10⁻¹² within 200 steps.
 
 ## What to watch
@@ -67,6 +68,12 @@ def slides_curve(steps: int = 1000, points: int = 40) -> tuple[tuple[float, floa
         curve.append((float(step), float(np.sum(error**2))))
         w, b = w - 0.01 * np.sum(2 * error * X), b - 0.01 * np.sum(2 * error)
     return tuple(curve[:: steps // points])
+
+
+def loss_at(W: Grid, b: Grid) -> Grid:
+    """The loss for each pair of W and b, by plain NumPy: the ground of the picture *Surface*."""
+    total: Grid = np.sum(np.square(W[..., None] * X + b[..., None] - Y), axis=-1)
+    return total
 
 
 class LinearRegression(Exercise[LinearRegressionSettings]):
@@ -133,6 +140,30 @@ class LinearRegression(Exercise[LinearRegressionSettings]):
             detail="Gradient descent at 0.01 is at 0.013 there, momentum 0.9 at 10⁻⁸.",
         ),
     )
+    races = (
+        RaceSpec(
+            id="optimizers",
+            title="Optimizer race",
+            steps=300,
+            target=0.001,
+            help="Who brings the loss below 0.001 in the fewest steps?",
+            lanes=(
+                Lane(name="Gradient descent", values={"optimizer": "sgd", "learning_rate": 0.01}),
+                Lane(name="Momentum", values={"optimizer": "momentum", "learning_rate": 0.01}),
+                Lane(name="Nesterov", values={"optimizer": "nesterov", "learning_rate": 0.01}),
+                Lane(name="Adagrad", values={"optimizer": "adagrad", "learning_rate": 0.5}),
+                Lane(name="RMSprop", values={"optimizer": "rmsprop", "learning_rate": 0.02}),
+                Lane(name="Adam", values={"optimizer": "adam", "learning_rate": 0.2}),
+            ),
+        ),
+    )
+
+    def surfaces(self) -> tuple[SurfaceSpec, ...]:
+        """The valley in which every optimizer walks."""
+        surface = make_surface(
+            loss_at, title="Loss over W and b", metrics=("W", "b"), x=(-1.7, 0.7), y=(-1.3, 1.7), minimum=(-1.0, 1.0)
+        )
+        return (surface,)
 
     def build(self, setup: Setup[LinearRegressionSettings]) -> Model:
         """Two numbers to learn, one loss, one optimizer."""

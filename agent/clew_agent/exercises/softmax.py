@@ -8,7 +8,7 @@ from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Set
 from clew_agent.training.layers import correct, cross_entropy
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
-from clew_shared.cards import Goal, MetricSpec, PlotSpec, Preset
+from clew_shared.cards import Goal, Lane, MetricSpec, PlotSpec, Preset, RaceSpec
 
 GUIDE = """\
 ## Train a single layer and beat 90.79 %
@@ -114,6 +114,23 @@ class Softmax(Exercise[SoftmaxSettings]):
             value=0.9082,
             which="best",
             detail="With values of your own.",
+        ),
+    )
+    races = (
+        RaceSpec(
+            id="optimizers",
+            title="Optimizer race",
+            steps=500,
+            metric="test_accuracy",
+            help="Who reads the most test images after one pass over the training images?",
+            lanes=(
+                Lane(name="Gradient descent", values={"optimizer": "sgd", "learning_rate": 0.5}),
+                Lane(name="Momentum", values={"optimizer": "momentum", "learning_rate": 0.05}),
+                Lane(name="Nesterov", values={"optimizer": "nesterov", "learning_rate": 0.05}),
+                Lane(name="Adagrad", values={"optimizer": "adagrad", "learning_rate": 0.05}),
+                Lane(name="RMSprop", values={"optimizer": "rmsprop", "learning_rate": 0.001}),
+                Lane(name="Adam", values={"optimizer": "adam", "learning_rate": 0.003}),
+            ),
         ),
     )
 

@@ -21,7 +21,7 @@ from clew_agent.training.optimizers import Optimizer, Rate, make_optimizer
 from clew_agent.training.random import StepContext
 from clew_agent.training.schedules import make_schedule
 from clew_agent.training.settings import TrainingSettings
-from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec, Preset, StrategyCard
+from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec, Preset, RaceSpec, StrategyCard, SurfaceSpec
 from clew_shared.events import Event
 from clew_shared.params import Params, describe
 from clew_shared.problem import problem
@@ -162,6 +162,7 @@ class Exercise(Generic[SettingsT]):
     metrics: ClassVar[tuple[MetricSpec, ...]] = ()
     plots: ClassVar[tuple[PlotSpec, ...]] = ()
     goals: ClassVar[tuple[Goal, ...]] = ()
+    races: ClassVar[tuple[RaceSpec, ...]] = ()
     strategies: ClassVar[tuple[StrategyCard, ...]] = (SINGLE,)
     datasets: ClassVar[tuple[str, ...]] = ()
     jit: ClassVar[bool] = False
@@ -169,6 +170,10 @@ class Exercise(Generic[SettingsT]):
     def build(self, setup: Setup[SettingsT]) -> Model:
         """Make the variables and say what is trained. Called once per run, before the block is compiled."""
         raise NotImplementedError
+
+    def surfaces(self) -> tuple[SurfaceSpec, ...]:
+        """The loss over two recorded metrics, for the card; see ``clew_shared.surface.make_surface``."""
+        return ()
 
     def card(self, source: str = "", file: str = "") -> ExerciseCard:
         """The exercise as data. ``source`` is the text of its file, ``file`` the path to show."""
@@ -188,6 +193,8 @@ class Exercise(Generic[SettingsT]):
             metrics=self.metrics,
             plots=self.plots,
             goals=self.goals,
+            surfaces=self.surfaces(),
+            races=self.races,
             strategies=self.strategies,
             datasets=self.datasets,
             source=source,

@@ -1,0 +1,47 @@
+"""How the lanes of a race stand, judged from the runs' histories alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from clew_shared.history import History
+
+Better = Literal["lower", "higher"]
+
+
+class Standing(NamedTuple):
+    """One lane: the first step at which the target was met (None: not yet), the best value so far, its steps done."""
+
+    run: str
+    reached: int | None
+    best: float | None
+    step: int
+
+
+def stand(run: str, history: History, metric: str, better: Better, target: float | None) -> Standing:
+    """How the run with this history stands in ``metric``; values that are no numbers do not count."""
+    column = history.column(metric)
+    good = np.isfinite(column.values)
+    values, steps = column.values[good], column.steps[good]
+    if not values.size:
+        return Standing(run, None, None, history.fold.step)
+    best = float(values.min() if better == "lower" else values.max())
+    reached = None
+    if target is not None:
+        met = values <= target if better == "lower" else values >= target
+        reached = int(steps[int(np.argmax(met))]) if met.any() else None
+    return Standing(run, reached, best, history.fold.step)
+
+
+def rank(standings: Iterable[Standing], better: Better) -> tuple[Standing, ...]:
+    """The winner first: fewest steps to the target, then the best value, then those without any; else as given."""
+    sign = 1.0 if better == "lower" else -1.0
+
+    def order(one: Standing) -> tuple[float, float]:
+        reached = float(one.reached) if one.reached is not None else float("inf")
+        return reached, sign * one.best if one.best is not None else float("inf")
+
+    return tuple(sorted(standings, key=order))
