@@ -20,6 +20,7 @@ import msgspec
 
 from clew_agent import posix, scratch
 from clew_agent.exits import BAD_INPUT, FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
+from clew_agent.resuming import find_start
 from clew_agent.trainer_address import remove_address
 from clew_shared.events import Attempt, Event, State
 from clew_shared.journal import JOURNAL_FORMAT, JournalWriter, Record, read_journal
@@ -210,13 +211,25 @@ def _fold(path: Path, attempt: int) -> RunFold:
 
 
 def _begin(folder: RunFolder, attempt: int) -> JournalWriter:
-    """The journal of a trainer that died before it could begin one."""
+    """The journal of a trainer that died before it could begin one; the earlier attempts count as if it had."""
+    start = find_start(folder, attempt)
     writer = JournalWriter.create(folder.journal(attempt))
-    host, boot = posix.host_name(), posix.boot_id()
     first = Attempt(
-        format=JOURNAL_FORMAT, run=folder.path.name, attempt=attempt, exercise="", spec_sha256="", host=host, boot=boot
+        time=time.time(),
+        format=JOURNAL_FORMAT,
+        run=folder.path.name,
+        attempt=attempt,
+        exercise="",
+        spec_sha256="",
+        host=posix.host_name(),
+        boot=posix.boot_id(),
+        start_step=start.step,
+        resumes=start.resumes,
+        checkpoint=start.checkpoint,
+        earlier_size=start.earlier_size,
+        earlier_sha256=start.earlier_sha256,
     )
-    writer.append(msgspec.structs.replace(first, time=time.time()))
+    writer.append(first)
     return writer
 
 

@@ -6,16 +6,17 @@ import errno
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from clew_agent import scratch
 from clew_agent.control import Commands
 from clew_agent.recorder import PATIENCE_S, Recorder
-from clew_shared.events import Checkpoint, Evaluation, Event, Live, Log, Points, State
+from clew_shared.events import Checkpoint, Diverged, Evaluation, Event, Live, Points, State
 from clew_shared.journal import sync_folder
 from clew_shared.lifecycle import RunState
 from clew_shared.messages import Pause, SetLive, Stop
@@ -37,8 +38,9 @@ _FULL_WORDS = ("no space left", "disk quota", "file too large")
 class Loop:
     """Trains ``engine`` to its end or until it is asked to stop, and records everything.
 
-    ``saved_at`` is the step of the checkpoint from which the run went on; ``patience`` bounds how long a full disk may
-    hold up a checkpoint, in seconds.
+    ``saved_at`` is the step of the checkpoint from which the run went on, ``live`` the changes of hyperparameters that
+    an earlier attempt made at that step or later, ``diverged`` the metrics that it reported as no finite numbers.
+    ``patience`` bounds how long a full disk may hold up a checkpoint, in seconds.
     """
 
     def __init__(
@@ -49,6 +51,8 @@ class Loop:
         folder: RunFolder,
         *,
         saved_at: int = -1,
+        live: Sequence[Live] = (),
+        diverged: Collection[str] = (),
         patience: float = PATIENCE_S,
     ) -> None:
         self._engine = engine
@@ -58,13 +62,15 @@ class Loop:
         self._patience = patience
         self._clock = 0.0
         self._saved_at = saved_at
-        self._told: set[str] = set()
+        self._waiting = deque(sorted(live, key=lambda change: change.step))
+        self._told = set(diverged)
 
     def run(self) -> State:
         """Train; returns the state in which the run ends. Raises ``ProblemError`` when the disk refuses for good."""
         engine = self._engine
         self._recorder.put(State(state=RunState.RUNNING, step=engine.step))
         while not engine.done:
+            self._repeat_changes()
             ended = self._obey()
             if ended is not None:
                 return ended
@@ -83,7 +89,7 @@ class Loop:
         return self._commands.stop is not None
 
     def _block(self) -> None:
-        block = self._engine.run_block()
+        block = self._engine.run_block(self._waiting[0].step if self._waiting else None)
         for points in split(block, self._clock, _FRAME_BYTES):
             self._recorder.put(points)
         self._clock += block.seconds
@@ -91,15 +97,17 @@ class Loop:
             self._tell_divergence(block)
 
     def _tell_divergence(self, block: Block) -> None:
-        """Once for each curve, because every later step is the same."""
         for spec, values in zip(self._engine.per_step, block.values, strict=True):
             wrong = np.flatnonzero(~np.isfinite(values))
-            if len(wrong) and spec.name not in self._told:
-                self._told.add(spec.name)
-                step = block.first + int(wrong[0])
-                word = "NaN" if math.isnan(float(values[wrong[0]])) else "infinite"
-                text = f"{spec.name} became {word} at step {step}. A smaller learning rate may help."
-                self._recorder.put(Log(text=text, level="warning", step=step))
+            if len(wrong):
+                self._tell_diverged(spec.name, block.first + int(wrong[0]), float(values[wrong[0]]))
+
+    def _tell_diverged(self, metric: str, step: int, value: float) -> None:
+        """Once for each metric, because every later step is the same."""
+        if metric not in self._told:
+            self._told.add(metric)
+            word: Literal["NaN", "inf", "-inf"] = "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
+            self._recorder.put(Diverged(metric=metric, step=step, value=word))
 
     def _evaluate(self) -> None:
         start = time.perf_counter()
@@ -107,8 +115,17 @@ class Loop:
         seconds = time.perf_counter() - start
         event = Evaluation(step=self._engine.step, values=values, seconds=seconds, clock=self._clock)
         self._recorder.put(event)
+        for name, value in values.items():
+            if not math.isfinite(value):
+                self._tell_diverged(name, self._engine.step, value)
 
     # Commands.
+
+    def _repeat_changes(self) -> None:
+        """What somebody changed at this step in an earlier attempt acts again, so that the same steps are done."""
+        while self._waiting and self._waiting[0].step <= self._engine.step:
+            change = self._waiting.popleft()
+            self._change(change.name, change.value)
 
     def _obey(self) -> State | None:
         """Carry out what was asked since the last block; waits while paused, as long as that takes.
@@ -132,8 +149,13 @@ class Loop:
             time.sleep(_TICK_S)
 
     def _set_live(self, command: SetLive) -> None:
-        self._engine.set_live(command.name, command.value)
-        self._recorder.put(Live(name=command.name, value=command.value, step=self._engine.step))
+        """A new word counts more than what was changed later on in an earlier attempt."""
+        self._waiting = deque(change for change in self._waiting if change.name != command.name)
+        self._change(command.name, command.value)
+
+    def _change(self, name: str, value: float) -> None:
+        self._engine.set_live(name, value)
+        self._recorder.put(Live(name=name, value=value, step=self._engine.step))
 
     def _stop(self, command: Stop) -> State:
         if command.now:

@@ -1,28 +1,34 @@
-"""Where an attempt begins: at step 0, or at the last checkpoint of an earlier attempt that is still intact."""
+"""Where an attempt begins: at step 0, or at the last checkpoint of the run's chain of attempts that is still intact."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from clew_agent import posix
-from clew_shared.events import Attempt, Checkpoint, Seal
+from clew_shared.events import Attempt, Checkpoint, Diverged, Event, Live, Points
 from clew_shared.journal import Record, read_journal
 from clew_shared.lifecycle import RunFold, RunState
 from clew_shared.problem import Problem, problem
 from clew_shared.runfolder import RunFolder, record_file
 
 _CHUNK = 1 << 20
+_UNKNOWN = sys.maxsize
+"""Begin of an attempt that neither says where it began nor did a step."""
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
     """The beginning of an attempt. ``resumes`` is the earlier attempt (0: none), ``checkpoint`` a path in the folder.
 
     ``earlier_size`` and ``earlier_sha256`` say up to where the earlier attempt's journal counts. ``damaged`` are
-    checkpoints that were passed over because a file of theirs has changed.
+    checkpoints that were passed over because a file of theirs has changed. ``live`` are the changes of hyperparameters
+    that act at ``step`` or later, by step: the steps that are done again need them. ``diverged`` names the metrics of
+    which the journal says already that they are no finite numbers.
     """
 
     step: int = 0
@@ -31,33 +37,74 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     earlier_size: int = 0
     earlier_sha256: str = ""
     damaged: tuple[str, ...] = ()
+    live: tuple[Live, ...] = ()
+    diverged: frozenset[str] = frozenset()
 
 
-class Earlier(msgspec.Struct, frozen=True):
-    """One earlier attempt: how it ended, its checkpoints with the journal's length behind each, its own length."""
+class Earlier(msgspec.Struct, frozen=True, kw_only=True):
+    """One earlier attempt as far as it counts: how it ended, and what of it matters to a later one.
+
+    ``begin`` is the first step that it did, ``size`` the end of its last intact frame that counts.
+    """
 
     fold: RunFold
     first: Attempt | None
-    checkpoints: tuple[tuple[Checkpoint, int], ...]
-    sealed: bool
+    begin: int
     size: int
+    checkpoints: tuple[Checkpoint, ...] = ()
+    live: tuple[Live, ...] = ()
+    diverged: tuple[Diverged, ...] = ()
 
 
-def read_earlier(folder: RunFolder, attempt: int) -> Earlier:
-    """What the journal of ``attempt`` says."""
-    fold, first, found, sealed, size = RunFold(), None, [], False, 0
+class _Link(NamedTuple):
+    """An attempt of the chain: up to which step its checkpoints count."""
+
+    number: int
+    until: int
+
+
+def read_earlier(folder: RunFolder, attempt: int, cut: int | None = None) -> Earlier:
+    """What the journal of ``attempt`` says, before byte ``cut`` if a later attempt has found its end there."""
+    fold, size, first, points = RunFold(), 0, None, None
+    found: list[Event] = []
     for item in read_journal(folder.journal(attempt)):
+        if cut is not None and item.offset >= cut:
+            break
         if not isinstance(item, Record):
             continue
         size = item.offset + item.size
         fold.feed(attempt, item.event)
         if isinstance(item.event, Attempt):
-            first = item.event
-        elif isinstance(item.event, Checkpoint):
-            found.append((item.event, size))
-        elif isinstance(item.event, Seal):
-            sealed = True
-    return Earlier(fold, first, tuple(found), sealed, size)
+            first = first or item.event
+        elif isinstance(item.event, Points):
+            points = points or item.event
+        elif isinstance(item.event, Checkpoint | Live | Diverged):
+            found.append(item.event)
+    knows = first is not None and (first.resumes > 0 or attempt == 1)  # not so one that a guard began in its stead
+    return Earlier(
+        fold=fold,
+        first=first,
+        begin=first.start_step if first is not None and knows else points.first if points is not None else _UNKNOWN,
+        size=size,
+        checkpoints=tuple(event for event in found if isinstance(event, Checkpoint)),
+        live=tuple(event for event in found if isinstance(event, Live)),
+        diverged=tuple(event for event in found if isinstance(event, Diverged)),
+    )
+
+
+def read_all_earlier(folder: RunFolder, attempt: int) -> dict[int, Earlier]:
+    """What counts of every attempt before ``attempt``, by number.
+
+    The latest ones are read first, because each says where the one that it goes on from ends.
+    """
+    cuts: dict[int, int] = {}
+    found: dict[int, Earlier] = {}
+    for number in sorted((one for one in folder.attempts() if one < attempt), reverse=True):
+        found[number] = earlier = read_earlier(folder, number, cuts.get(number))
+        first = earlier.first
+        if first is not None and first.earlier_size:
+            cuts[first.resumes] = min(first.earlier_size, cuts.get(first.resumes, first.earlier_size))
+    return dict(sorted(found.items()))
 
 
 def check_resumable(folder: RunFolder) -> tuple[Problem, ...]:
@@ -80,31 +127,88 @@ def find_start(folder: RunFolder, attempt: int) -> Start:
     """Where ``attempt`` begins. Raises ``ProblemError`` when an earlier attempt has no journal."""
     if attempt == 1:
         return Start()
-    earlier = [number for number in folder.attempts() if number < attempt]
+    earlier = read_all_earlier(folder, attempt)
     if not earlier:
         text = f"Attempt {attempt} has nothing to go on from: {folder.path} holds no earlier journal."
         raise problem("run.attempt", text, "Start a new run.", str(folder.path))
     damaged: list[str] = []
-    for number in reversed(earlier):
-        found = read_earlier(folder, number)
-        for checkpoint, size in reversed(found.checkpoints):
-            if not _intact(folder.path, checkpoint):
-                damaged.append(checkpoint.folder)
+    for link in chain(earlier):
+        for checkpoint in reversed(earlier[link.number].checkpoints):
+            if checkpoint.step > link.until:
                 continue
-            counts = found.size if found.sealed else size
-            return _start(folder, number, counts, checkpoint, damaged)
-    last = read_earlier(folder, earlier[-1])
-    return _start(folder, earlier[-1], last.size, None, damaged)
+            if _intact(folder.path, checkpoint):
+                return _start(folder, earlier, link.number, checkpoint, damaged)
+            damaged.append(checkpoint.folder)
+    return _start(folder, earlier, max(earlier), None, damaged)
 
 
-def _start(folder: RunFolder, number: int, size: int, checkpoint: Checkpoint | None, damaged: list[str]) -> Start:
+def chain(earlier: Mapping[int, Earlier]) -> Iterator[_Link]:
+    """The attempts of which the run's curve is made, the latest first.
+
+    What an attempt did behind the step from which a later one went on does not count: of two that were there at the
+    same time only one is the run.
+    """
+    number, until = max(earlier), _UNKNOWN
+    while True:
+        yield _Link(number, until)
+        this = earlier[number]
+        until = min(until, this.begin)
+        below = [one for one in earlier if one < number]
+        if not below:
+            return
+        resumes = this.first.resumes if this.first is not None else 0
+        number = resumes if resumes in below else max(below)
+
+
+def live_changes(earlier: Mapping[int, Earlier], step: int) -> tuple[Live, ...]:
+    """The changes of hyperparameters that act at ``step`` or later when the run goes on from there, by step.
+
+    A later attempt's changes replace an earlier one's from its first step on. It repeats those that it reaches; what it
+    did not reach still stands, unless somebody changed the same value anew.
+    """
+    plan: list[Live] = []
+    for attempt in earlier.values():
+        waiting = [change for change in plan if change.step >= attempt.begin]
+        repeated = {(change.name, change.step, change.value) for change in waiting}
+        anew = {change.name for change in attempt.live if (change.name, change.step, change.value) not in repeated}
+        plan = [change for change in plan if change.step < attempt.begin]
+        plan += attempt.live
+        seen = {(change.name, change.step) for change in attempt.live}
+        plan += [
+            change
+            for change in waiting
+            if change.step >= attempt.fold.step and change.name not in anew and (change.name, change.step) not in seen
+        ]
+    return tuple(sorted((change for change in plan if change.step >= step), key=lambda change: change.step))
+
+
+def diverged_before(earlier: Mapping[int, Earlier], step: int) -> frozenset[str]:
+    """The metrics of which is recorded that they stopped to be finite numbers before ``step``."""
+    told: dict[str, int] = {}
+    for attempt in earlier.values():
+        told = {metric: first for metric, first in told.items() if first < attempt.begin}
+        told |= {event.metric: event.step for event in attempt.diverged}
+    return frozenset(metric for metric, first in told.items() if first < step)
+
+
+def _start(
+    folder: RunFolder,
+    earlier: Mapping[int, Earlier],
+    number: int,
+    checkpoint: Checkpoint | None,
+    damaged: Sequence[str],
+) -> Start:
+    step = checkpoint.step if checkpoint else 0
+    size = earlier[number].size
     return Start(
-        step=checkpoint.step if checkpoint else 0,
+        step=step,
         resumes=number,
         checkpoint=checkpoint.folder if checkpoint else "",
         earlier_size=size,
         earlier_sha256=_sha256(folder.journal(number), size),
         damaged=tuple(damaged),
+        live=live_changes(earlier, step),
+        diverged=diverged_before(earlier, step),
     )
 
 

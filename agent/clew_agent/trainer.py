@@ -300,7 +300,16 @@ class _Attempt:
         self._recorder.put(schema)
         self._trained = True
         saved_at = start.step if start.checkpoint else -1
-        loop = Loop(engine, self._recorder, self._commands, self._folder, saved_at=saved_at, patience=self._patience)
+        loop = Loop(
+            engine,
+            self._recorder,
+            self._commands,
+            self._folder,
+            saved_at=saved_at,
+            live=start.live,
+            diverged=start.diverged,
+            patience=self._patience,
+        )
         return loop.run()
 
 

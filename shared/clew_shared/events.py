@@ -195,14 +195,14 @@ class Files(Event, frozen=True, kw_only=True, tag="files"):
 
 
 class Diverged(Event, frozen=True, kw_only=True, tag="diverged"):
-    """From ``step`` on ``metric`` is no finite number: ``value`` is NaN or an infinity. Training goes on.
+    """From ``step`` on ``metric`` is no finite number, but ``value``. Training goes on.
 
     Of an evaluated metric ``step`` is the number of updates done. Once for each metric of a run.
     """
 
     metric: str
     step: int
-    value: float
+    value: Literal["NaN", "inf", "-inf"]
 
 
 class Log(Event, frozen=True, kw_only=True, tag="log"):

@@ -16,6 +16,7 @@ from clew_shared.curves import Block, Column, Piece, Track, join, stretches
 from clew_shared.events import (
     Attempt,
     Checkpoint,
+    Diverged,
     Evaluation,
     Event,
     Histogram,
@@ -25,11 +26,14 @@ from clew_shared.events import (
     Matrix,
     Points,
     Schema,
+    Seal,
     Series,
 )
 from clew_shared.journal import Damage, Record, attempts, journal_path, read_journal
 from clew_shared.lifecycle import RunFold, RunState
 from clew_shared.problem import problem
+from clew_shared.relations import Measured, Relation
+from clew_shared.sayings import Sayings, divergence
 
 __all__ = ["Best", "Changed", "Column", "History", "Measured", "Note", "read_run", "summary"]
 
@@ -56,20 +60,13 @@ class Note(NamedTuple):
     text: str
 
 
-class Measured(NamedTuple):
-    """A measured relation so far: all points of the ``Series`` events of one name; ``last`` has labels and units."""
-
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
-    last: Series
-
-
 class History:
     """Everything a run's journals say, built incrementally; feeding a block costs what the block holds.
 
     A step is shown once: a later attempt wins from its start step on (evaluations and checkpoints, which stand *after*
     as many updates as their step says, from the next one). What lost stays reachable by ``column(metric, attempt=n)``.
-    The training clock runs on over attempts.
+    What an attempt wrote behind the length at which a later one found it changes nothing. The training clock runs on
+    over attempts.
 
     ``fold`` holds state and progress, ``metrics`` the known metrics by name, ``schema`` the latest ``Schema``,
     ``live`` the hyperparameter changes that acted, ``logs`` the sentences, ``checkpoints`` the complete ones by step,
@@ -82,7 +79,6 @@ class History:
         self.metrics: dict[str, MetricSpec] = {}
         self.schema: Schema | None = None
         self.live: list[Live] = []
-        self.logs: list[Log] = []
         self.checkpoints: dict[int, Checkpoint] = {}
         self.series: dict[str, Measured] = {}
         self.figures: dict[str, Image | Histogram | Matrix] = {}
@@ -93,6 +89,12 @@ class History:
         self._lost: list[tuple[Track, Piece]] = []
         self._schemas: dict[tuple[int, int], Schema] = {}
         self._starts: dict[int, int] = {}
+        self._cuts: dict[int, int] = {}
+        self._sealed: set[int] = set()
+        self._sayings = Sayings()
+        self._relations: dict[str, Relation] = {}
+        self._reached: dict[int, int] = {}
+        self._unfit: set[int] = set()
         self._offsets: dict[int, float] = {}
         self._steps_timed = 0
         self._seconds_timed = 0.0
@@ -101,22 +103,42 @@ class History:
 
     # --- Feeding ------------------------------------------------------------------------------------------------------
 
-    def feed(self, attempt: int, event: Event | None) -> Changed:
-        """Take the next event of ``attempt`` (from 1). Attempts may arrive interleaved; each in its own order."""
+    @property
+    def logs(self) -> list[Log]:
+        """The sentences, and what is said here of damage and of metrics that stopped to be finite numbers."""
+        return self._sayings.logs
+
+    def feed(self, attempt: int, event: Event | None, offset: int = -1) -> Changed:
+        """Take the next event of ``attempt`` (from 1). Attempts may arrive interleaved; each in its own order.
+
+        ``offset`` is the place of its frame in the attempt's journal (-1: unknown). What stands behind an attempt's
+        seal, or behind the length at which a later attempt found it, changes nothing.
+        """
+        if attempt in self._sealed or self._is_cut(attempt, offset):
+            return Changed()
         later = attempt > self.fold.attempt
         state = self.fold.feed(attempt, event)
         if later:
             self._first_point = 0.0
-        return self._take(attempt, event)._replace(state=state)
+        return self._take(attempt, event, offset)._replace(state=state)
 
     def note(self, attempt: int, damage: Damage) -> None:
-        """Remember a damaged stretch of an attempt's journal."""
-        self.damages.append(Note(attempt, damage.text))
+        """Remember a damaged stretch of an attempt's journal, and say it among the sentences."""
+        if not self._is_cut(attempt, damage.offset):
+            self._damaged(attempt, damage.text, damage.offset)
 
-    def _take(self, attempt: int, event: Event | None) -> Changed:
+    def _damaged(self, attempt: int, text: str, offset: int) -> None:
+        self.damages.append(Note(attempt, text))
+        words = f"The journal of attempt {attempt} is damaged, and what stood there is left out: {text}."
+        self._sayings.add(attempt, offset, Log(text=words, level="warning"))
+
+    def _is_cut(self, attempt: int, offset: int) -> bool:
+        return attempt in self._cuts and offset >= self._cuts[attempt]
+
+    def _take(self, attempt: int, event: Event | None, offset: int) -> Changed:
         match event:
             case Points():
-                return self._points(attempt, event)
+                return self._points(attempt, event, offset)
             case Evaluation():
                 return self._evaluation(attempt, event)
             case Schema():
@@ -125,36 +147,86 @@ class History:
             case Attempt():
                 return self._begin(attempt, event)
             case Log():
-                self.logs.append(event)
+                self._sayings.add(attempt, offset, event)
+            case Series():
+                self._measured(attempt, event, offset)
+            case Seal():
+                self._sealed.add(attempt)
+            case Diverged() | Live() | Checkpoint() | Image() | Histogram() | Matrix():
+                self._stepped(attempt, event, offset)
+        return Changed()
+
+    def _stepped(
+        self, attempt: int, event: Diverged | Live | Checkpoint | Image | Histogram | Matrix, offset: int
+    ) -> None:
+        """What is about one step, unless a later attempt does that again."""
+        limit = self._limit(attempt, self._evaluates(event.metric) if isinstance(event, Diverged) else True)
+        if limit is not None and event.step >= limit:
+            return
+        match event:
+            case Diverged():
+                self._diverged(attempt, event, offset)
             case Live():
-                self.live.append(event)
+                self._change(event)
             case Checkpoint():
                 self.checkpoints[event.step] = event
-            case Series():
-                self._measured(event)
-            case Image() | Histogram() | Matrix():
+            case _:
                 self.figures[event.name] = event
-        return Changed()
+
+    def _diverged(self, attempt: int, event: Diverged, offset: int) -> None:
+        spec = self.metrics.get(event.metric)
+        self.first_nonfinite[event.metric] = min(event.step, self.first_nonfinite.get(event.metric, event.step))
+        text = divergence(spec.label if spec else event.metric, event.value, event.step)
+        about = event.step - self._evaluates(event.metric)
+        self._sayings.add(attempt, offset, Log(time=event.time, text=text, level="warning", step=event.step), about)
+
+    def _change(self, event: Live) -> None:
+        """A resumed attempt repeats the changes that act on steps which it does again; each is shown once."""
+        known = ((change.name, change.step, change.value) for change in self.live)
+        if (event.name, event.step, event.value) not in known:
+            self.live.append(event)
 
     def _begin(self, attempt: int, event: Attempt) -> Changed:
         """Cut every curve where the attempt begins, unless an even later one is known already."""
-        self._starts[attempt] = event.start_step
+        if attempt > 1 and not event.resumes:
+            return Changed()  # a guard wrote it for a trainer that died before it could say where it begins
+        self._cut_journal(event)
+        self._starts[attempt] = start = event.start_step
         if len(self._starts) == 1 or attempt < max(self._starts):
             return Changed()
-        start = event.start_step
         for key, track in self._tracks.items():
             self._lose(track, track.cut(start + 1 if key[0] == _EVALUATED else start))
         self.checkpoints = {step: found for step, found in self.checkpoints.items() if step <= start}
         self.live = [change for change in self.live if change.step <= start]
-        self.first_nonfinite = {name: step for name, step in self.first_nonfinite.items() if step < start}
+        self.figures = {name: figure for name, figure in self.figures.items() if figure.step <= start}
+        bad = self.first_nonfinite.items()
+        self.first_nonfinite = {name: step for name, step in bad if step < start + self._evaluates(name)}
+        self._sayings.cut_steps(start)
+        for relation in self._relations.values():
+            relation.cut(start)
+        self._show_relations()
         return Changed(tuple(self._by_metric), start)
 
-    def _points(self, attempt: int, event: Points) -> Changed:
+    def _cut_journal(self, event: Attempt) -> None:
+        """What the attempt that ``event`` goes on from wrote behind the length named there is void."""
+        if event.earlier_size:
+            earlier = event.resumes
+            self._cuts[earlier] = min(event.earlier_size, self._cuts.get(earlier, event.earlier_size))
+            self._sayings.cut_journal(earlier, self._cuts[earlier])
+
+    def _evaluates(self, metric: str) -> bool:
+        """Whether it is measured behind updates instead of in each step."""
+        return metric in self.metrics and not self.metrics[metric].per_step
+
+    def _points(self, attempt: int, event: Points, offset: int) -> Changed:
         schema = self._schemas.get((attempt, event.schema))
         columns = [metric for metric in schema.metrics if metric.per_step] if schema else []
         values = _decode_columns(event, columns)
+        self._reached[attempt] = event.first + event.count
         if not values:
-            self.damages.append(Note(attempt, f"the values of step {event.first} and on fit no schema"))
+            if attempt not in self._unfit:  # once: without its schema an attempt has none that fit
+                self._unfit.add(attempt)
+                self._damaged(attempt, f"the values of step {event.first} and on fit no schema", offset)
             return Changed()
         self._time(attempt, event)
         clock = self._offset(attempt, event.clock - event.seconds) + event.clock
@@ -225,19 +297,28 @@ class History:
         return self._offsets[attempt]
 
     def _time(self, attempt: int, event: Points) -> None:
+        if attempt < self.fold.attempt:
+            return  # of a process that was thought dead
         self._steps_timed += event.count
         self._seconds_timed += event.seconds
         if event.seconds > 0:
             self._recent_rate = event.count / event.seconds
-        if attempt == self.fold.attempt and not self._first_point:
+        if not self._first_point:
             self._first_point = event.time
 
-    def _measured(self, event: Series) -> None:
-        x, y = np.frombuffer(event.x, "<f8"), np.frombuffer(event.y, "<f8")
-        known = self.series.get(event.name)
-        if known is not None:
-            x, y = np.concatenate([known.x, x]), np.concatenate([known.y, y])
-        self.series[event.name] = Measured(x, y, event)
+    def _measured(self, attempt: int, event: Series, offset: int) -> None:
+        if len(event.x) != len(event.y) or len(event.x) % 8:
+            self._damaged(attempt, f"the values of series {event.name} are no pairs of numbers", offset)
+            return
+        reached = self._reached.get(attempt, self._starts.get(attempt, 0))
+        limit = self._limit(attempt, evaluated=True)
+        if limit is None or 1 < limit > reached:
+            self._relations.setdefault(event.name, Relation()).append(event, reached)
+            self._show_relations()
+
+    def _show_relations(self) -> None:
+        found = ((name, relation.measured) for name, relation in self._relations.items())
+        self.series = {name: measured for name, measured in found if measured is not None}
 
     # --- Reading ------------------------------------------------------------------------------------------------------
 
@@ -343,12 +424,12 @@ def read_run(folder: Path) -> History:
 
 def _cuts(folder: Path, numbers: tuple[int, ...]) -> dict[int, int]:
     """The length up to which each attempt counts, where a later one says so."""
-    cuts = {}
+    cuts: dict[int, int] = {}
     for attempt in numbers:
         first = next(read_journal(journal_path(folder, attempt)), None)
         event = first.event if isinstance(first, Record) else None
         if isinstance(event, Attempt) and 0 < event.resumes < attempt and event.earlier_size:
-            cuts[event.resumes] = event.earlier_size
+            cuts[event.resumes] = min(event.earlier_size, cuts.get(event.resumes, event.earlier_size))
     return cuts
 
 
@@ -357,7 +438,7 @@ def _read_attempt(history: History, folder: Path, attempt: int, cut: int | None)
         if cut is not None and item.offset >= cut:
             return
         if isinstance(item, Record):
-            history.feed(attempt, item.event)
+            history.feed(attempt, item.event, item.offset)
         elif not item.tail or history.fold.done:
             history.note(attempt, item)
 

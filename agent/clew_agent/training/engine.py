@@ -142,10 +142,13 @@ class Engine:
             evaluator.compile()
         return time.perf_counter() - start
 
-    def run_block(self) -> Block:
-        """Train the next block, which ends at the latest where an evaluation, a checkpoint or the run's end is due."""
+    def run_block(self, until: int | None = None) -> Block:
+        """Train the next block, which ends at the latest where an evaluation, a checkpoint or the run's end is due.
+
+        ``until`` is a later step than the next one, at which the block ends in any case.
+        """
         first = self.step
-        room = min(self._room(), self._program.capacity)
+        room = min(self._room(), self._program.capacity, self.steps if until is None else until - first)
         if room < 1:
             raise RuntimeError(f"all {self.steps} steps are done")
         count = max(1, min(self._block_steps(room), room))

@@ -36,7 +36,7 @@ class Follower:
             for found in reader.feed(chunk):
                 any_new = True
                 if isinstance(found, Record):
-                    self.history.feed(attempt, found.event)
+                    self.history.feed(attempt, found.event, found.offset)
                 else:
                     self.history.note(attempt, found)
         return any_new

@@ -196,7 +196,7 @@ class Session:
     def _feed(self, history: History, batch: Batch, place: int) -> None:
         item = batch.items[place]
         if isinstance(item, Record):
-            history.feed(batch.attempt, item.event)
+            history.feed(batch.attempt, item.event, item.offset)
         else:
             history.note(batch.attempt, item)
 

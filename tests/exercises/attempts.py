@@ -1,0 +1,97 @@
+"""Real attempts of a real run in this process: training, loop, journal and checkpoints; a crash is an exception."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from clew_agent.beginning import describe_attempt
+from clew_agent.control import Command, Commands
+from clew_agent.exercises import linear_regression
+from clew_agent.loop import SCHEMA, Loop
+from clew_agent.recorder import Recorder, Reserve
+from clew_shared.events import Schema, State
+from clew_shared.journal import JournalWriter
+from clew_shared.lifecycle import RunState
+from clew_shared.messages import SetLive, Stop
+from clew_shared.runfolder import RunFolder, final_files
+from clew_shared.spec import RunSpec, read_spec, to_toml
+from tests.exercises.training import make_engine
+
+BLOCK = 10
+RUN = "attempts"
+
+
+class Crash(Exception):
+    """The trainer is dead."""
+
+
+class Script(Commands):
+    """Gives each command once its step is reached, and dies at the step ``crash``."""
+
+    def __init__(self, step: Callable[[], int], commands: Mapping[int, Command], crash: int | None) -> None:
+        super().__init__()
+        self._step = step
+        self._commands = dict(commands)
+        self._crash = crash
+
+    def take(self) -> list[Command]:
+        """The commands that are due."""
+        if self._step() == self._crash:
+            raise Crash
+        for step in [step for step in self._commands if step <= self._step()]:
+            self.put(self._commands.pop(step))
+        return super().take()
+
+
+def rate(value: float) -> SetLive:
+    """Somebody changes the learning rate."""
+    return SetLive(run=RUN, name="learning_rate", value=value)
+
+
+STOP = Stop(run=RUN)
+
+
+def new_run(path: Path, **params: Any) -> RunFolder:
+    """The folder of a run of the linear regression, without attempts."""
+    path.mkdir()
+    folder = RunFolder(path)
+    spec = RunSpec(exercise="linear-regression", run=RUN, params={"checkpoint_every": 100, "steps": 500} | params)
+    folder.spec.write_text(to_toml(spec), encoding="utf-8")
+    return folder
+
+
+def attempt(
+    folder: RunFolder, commands: Mapping[int, Command] | None = None, crash: int | None = None, seal: bool = True
+) -> None:
+    """The next attempt of the run, from where it has to begin to its end or to the step ``crash``.
+
+    After a crash ``seal`` says whether a guard is there to write the end.
+    """
+    number = max(folder.attempts(), default=0) + 1
+    spec = read_spec(folder.spec)
+    writer = JournalWriter.create(folder.journal(number))
+    recorder = Recorder(writer, Reserve(folder.path / ".reserve"))
+    recorder.start()
+    first, start = describe_attempt(folder, number, spec, None)
+    engine = make_engine(linear_regression.EXERCISE, dict(spec.params), block_steps=lambda room: min(BLOCK, room))
+    if start.checkpoint:
+        engine.restore(folder.path / start.checkpoint)
+    recorder.put(first)
+    recorder.put(Schema(id=SCHEMA, metrics=engine.per_step, steps=engine.steps))
+    script = Script(lambda: engine.step, commands or {}, crash)
+    saved_at = start.step if start.checkpoint else -1
+    loop = Loop(engine, recorder, script, folder, saved_at=saved_at, live=start.live, diverged=start.diverged)
+    last: State | None = None
+    try:
+        last = loop.run()
+    except Crash:
+        if seal:
+            last = State(state=RunState.FAILED, reason="killed")
+    with recorder.close():
+        if last is not None:
+            for files in final_files(folder.path):
+                writer.append(files)
+            writer.append(last)
+            writer.seal("trainer")
