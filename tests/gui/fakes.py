@@ -174,6 +174,8 @@ class FakeRun:
     link_stale: bool = False
     catching_up: float | None = None
     waiting: RunState = RunState.QUEUED
+    queue: int = 0
+    devices: tuple[str, ...] = ()
     history: History = field(default_factory=History)
 
     @property
@@ -324,6 +326,16 @@ class FakeSession:
         """Only noted."""
         self._ask("continue", run)
 
+    def move_run(self, run: str, place: int) -> None:
+        """Moved at once, and the others make room."""
+        self._ask("move", run, place)
+        line = sorted((one for one in self.runs.values() if one.queue), key=lambda one: one.queue)
+        line.remove(self.runs[run])
+        line.insert(place - 1, self.runs[run])
+        for number, one in enumerate(line, 1):
+            one.queue = number
+        self.tell(states=frozenset(one.id for one in line))
+
     def forget(self, run: str) -> None:
         """Gone."""
         self._ask("forget", run)
@@ -367,5 +379,5 @@ def example_session(now: float = 0.0) -> FakeSession:
             live.evaluate(0.88 + 0.035 * (1 - np.exp(-part / 9)), now - 100 + part * 2.5)
         if part == 30:
             live.feed(Live(name="learning_rate", value=0.005, step=live.history.fold.step))
-    session.add("softmax", optimizer="nadam", learning_rate=0.001)
+    session.add("softmax", optimizer="nadam", learning_rate=0.001).queue = 1
     return session

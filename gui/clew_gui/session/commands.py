@@ -7,13 +7,13 @@ from collections import deque
 
 import msgspec
 
-from clew_shared.messages import AnyReply, ContinueRun, Pause, Refused, SetLive, StartRun, Stop, Unpause
+from clew_shared.messages import AnyReply, ContinueRun, MoveRun, Pause, Refused, SetLive, StartRun, Stop, Unpause
 from clew_shared.problem import Problem
 
 ANSWER_WITHIN_S = 25.0
 """From sending; a trainer's own bound in the agent is shorter, so a late trainer is told of by the agent."""
 
-Command = StartRun | ContinueRun | Pause | Unpause | Stop | SetLive
+Command = StartRun | ContinueRun | MoveRun | Pause | Unpause | Stop | SetLive
 
 
 class Outcome(msgspec.Struct, frozen=True):

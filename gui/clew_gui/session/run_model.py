@@ -70,6 +70,11 @@ class RunModel:
         return self.status.queue if self.status is not None else 0
 
     @property
+    def devices(self) -> tuple[str, ...]:
+        """Names of the devices that it has or had, as far as the agent tells."""
+        return self.status.devices if self.status is not None else ()
+
+    @property
     def catching_up(self) -> float | None:
         """Share of the journals that has been taken in, 0 to 1, while much of them is still to come; else None."""
         have = sum(have for have, _ in self._have.values())

@@ -19,7 +19,7 @@ from clew_shared.cards import Catalogue
 from clew_shared.catalogue import find_card
 from clew_shared.history import History
 from clew_shared.journal import Record
-from clew_shared.messages import ContinueRun, Pause, SetLive, StartRun, Stop, Unpause
+from clew_shared.messages import ContinueRun, MoveRun, Pause, SetLive, StartRun, Stop, Unpause
 from clew_shared.params import check
 from clew_shared.places import Places
 from clew_shared.problem import Problem, problem, raise_all
@@ -128,6 +128,10 @@ class Session:
     def continue_run(self, run: str) -> None:
         """Go on from the last checkpoint as a new attempt."""
         self._link.ask(ContinueRun(run=self._known(run)))
+
+    def move_run(self, run: str, place: int) -> None:
+        """Put a waiting run at a place of the agent's queue, 1 being the next."""
+        self._link.ask(MoveRun(run=self._known(run), place=place))
 
     def forget(self, run: str) -> None:
         """Take a run out of the list for good and remove the mirror; the agent's own folder stays.

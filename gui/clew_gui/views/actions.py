@@ -13,12 +13,13 @@ from clew_gui.views.theme import font
 
 @dataclass(frozen=True)
 class Deed:
-    """One entry: its name in code, its words, its shortcut; a checkable one shows a state."""
+    """One entry: its name in code, its words, its shortcut; a checkable one shows a state; ``tip`` says more."""
 
     name: str
     text: str
     keys: str = ""
     checkable: bool = False
+    tip: str = ""
 
 
 MENUS: tuple[tuple[str, tuple[Deed | None, ...]], ...] = (
@@ -45,6 +46,11 @@ MENUS: tuple[tuple[str, tuple[Deed | None, ...]], ...] = (
             Deed("stop", "&Stop after this block", "Ctrl+."),
             Deed("stop_now", "Stop &now", "Ctrl+Shift+."),
             Deed("continue", "&Continue from the last checkpoint", "Ctrl+Shift+Return"),
+            None,
+            Deed("queue_next", "Run ne&xt", "Ctrl+Shift+N", tip="Let this run begin before all others that wait"),
+            Deed("queue_up", "Move up in the &queue", "Ctrl+Shift+Up", tip="Let this run begin one place earlier"),
+            Deed("queue_down", "Move do&wn in the queue", "Ctrl+Shift+Down", tip="Let the run behind it go first"),
+            Deed("unqueue", "&Take out of the queue", "Ctrl+Shift+X", tip="This run will not begin"),
             None,
             Deed("show", "S&how in the plots", "Ctrl+D", checkable=True),
             Deed("pin", "Pin as &baseline", "Ctrl+B", checkable=True),
@@ -82,6 +88,8 @@ MENUS: tuple[tuple[str, tuple[Deed | None, ...]], ...] = (
         ),
     ),
 )
+QUEUE_DEEDS = ("queue_next", "queue_up", "queue_down", "unqueue")
+"""What can be done with a run that waits."""
 
 
 class Actions:
@@ -95,6 +103,9 @@ class Actions:
             action.setCheckable(deed.checkable)
             if deed.keys:
                 action.setShortcut(QKeySequence(deed.keys))
+            if deed.tip:
+                keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+                action.setToolTip(f"{deed.tip} ({keys})")
             self._all[deed.name] = action
             window.addAction(action)
         self._all["run"].setShortcuts([QKeySequence("Ctrl+Return"), QKeySequence("Ctrl+Enter")])

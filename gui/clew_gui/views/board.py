@@ -167,7 +167,7 @@ class Board:
             best=words.metric_value(metric, best),
             reached=reached,
             time=words.clock(took),
-            where=run.where,
+            where=words.where(run),
             name=run.spec.name,
             shown=shown,
             pinned=pinned,
@@ -189,7 +189,7 @@ def _keys(
         ("batch", number(values.get("batch_size"))),
         ("best", number(best)),
         ("time", number(took)),
-        ("where", run.where),
+        ("where", words.where(run)),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QPoint, QPointF, Qt, Signal
 from PySide6.QtWidgets import QMenu, QStackedWidget, QTabBar, QWidget
 
-from clew_gui.views.actions import Actions
+from clew_gui.views.actions import QUEUE_DEEDS, Actions
 from clew_gui.views.log_panel import LogPanel
 from clew_gui.views.parts import IconButton, Look, column, label, row
 from clew_gui.views.runs_model import RunsModel
@@ -102,6 +102,10 @@ class BottomPanel(QWidget):
     def _menu_at(self, where: QPointF) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.setToolTipsVisible(True)
+        if self._actions["unqueue"].isEnabled():
+            menu.addActions([self._actions[name] for name in QUEUE_DEEDS])
+            menu.addSeparator()
         for name in ("show", "pin", "reuse", "continue", "export_run", "remove"):
             menu.addAction(self._actions[name])
         menu.popup(where.toPoint())

@@ -186,6 +186,14 @@ class Desk(QObject):
         """End the selected run."""
         self._ask(lambda session, run: session.stop(run.id, now))
 
+    def move(self, by: int) -> None:
+        """Let the selected run, which waits, begin so many places later; earlier when negative."""
+        self._ask(lambda session, run: session.move_run(run.id, max(1, run.queue + by)))
+
+    def run_next(self) -> None:
+        """Let the selected run begin before all others that wait."""
+        self._ask(lambda session, run: session.move_run(run.id, 1))
+
     def set_live(self, name: str, value: float) -> None:
         """Change a live hyperparameter of the selected run."""
         self._ask(lambda session, run: session.set_live(run.id, name, value))
@@ -207,7 +215,8 @@ class Desk(QObject):
             return
         if run.state not in TERMINAL:
             text = f"Run {run.number} is still {words.state_word(run).lower()}."
-            self.window.messages.show_problems((Problem("window.busy", text, "Stop it first, then remove it."),))
+            first = "Take it out of the queue" if run.state is RunState.QUEUED else "Stop it"
+            self.window.messages.show_problems((Problem("window.busy", text, f"{first} first, then remove it."),))
             return
         self.scope.board.remove(run.id)
         self._runs_changed()

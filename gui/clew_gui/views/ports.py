@@ -46,6 +46,14 @@ class RunLike(Protocol):
         """Why, in words."""
 
     @property
+    def queue(self) -> int:
+        """Its place in the queue from 1; 0 when it does not wait."""
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Names of the devices that it has or had; none while that is not known."""
+
+    @property
     def link_stale(self) -> bool:
         """Whether the link to it is silent."""
 
@@ -137,6 +145,9 @@ class SessionLike(Protocol):
 
     def continue_run(self, run: str) -> None:
         """Go on from the last checkpoint as a new attempt."""
+
+    def move_run(self, run: str, place: int) -> None:
+        """Put a waiting run at a place of the queue, 1 being the next."""
 
     def forget(self, run: str) -> None:
         """Take it out of the list for good."""

@@ -28,6 +28,8 @@ class RecordedRun:
     where: str = "This computer"
     link_stale: bool = False
     catching_up: float | None = None
+    queue: int = 0
+    devices: tuple[str, ...] = ()
 
     @property
     def state(self) -> RunState:
@@ -130,6 +132,10 @@ class RecordedSession:
         raise self._refuse()
 
     def continue_run(self, run: str) -> None:
+        """Refused."""
+        raise self._refuse()
+
+    def move_run(self, run: str, place: int) -> None:
         """Refused."""
         raise self._refuse()
 

@@ -148,7 +148,8 @@ class RunCard(QFrame):
 
 
 def _here(run: RunLike) -> str:
-    return run.where[:1].lower() + run.where[1:] if run.where == "This computer" else run.where
+    place = words.where(run)
+    return place[:1].lower() + place[1:] if run.where == "This computer" else place
 
 
 def _text(target: QLabel, text: str) -> None:

@@ -40,7 +40,10 @@ class RunsTable(QTableView):
         self.setItemDelegate(_CellPainter(self, look))
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setAccessibleName("Runs of this exercise")
-        self.setAccessibleDescription("Space shows or hides a run in the plots, Delete removes it.")
+        self.setAccessibleDescription(
+            "Space shows or hides a run in the plots, Delete removes it. Control and Shift with Up or Down move a waiting"
+            " run in the queue."
+        )
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setShowGrid(False)

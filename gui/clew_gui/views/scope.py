@@ -41,6 +41,10 @@ class Scope:
             return None
         return self.session.runs.get(self.board.choices(self.card.id).selected)
 
+    def waiting(self) -> int:
+        """How many runs wait in the queue, over all exercises."""
+        return max((run.queue for run in self.session.runs.values()), default=0) if self.session is not None else 0
+
     def pinned(self) -> str:
         """The run that is drawn as baseline."""
         return self.board.pinned(self.card, self.runs()) if self.card is not None else ""

@@ -30,6 +30,17 @@ POINTS_A_TICK = 200_000
 """Recorded values brought to the plots in one tick; about 10 ms."""
 
 
+def known_choice(choice: str) -> ThemeChoice:
+    """Light, dark, or for anything else the system's."""
+    return "light" if choice == "light" else "dark" if choice == "dark" else "system"
+
+
+def theme_of(app: QApplication, choice: str) -> Theme:
+    """The theme that is worn for a choice."""
+    chosen = {"light": LIGHT, "dark": DARK}.get(choice)
+    return chosen if chosen is not None else system_theme(app)
+
+
 class Shell(QObject):
     """Owns what is joined; the window and the desk stay ignorant of each other's callers."""
 
@@ -64,6 +75,10 @@ class Shell(QObject):
             "stop": lambda: desk.stop(False),
             "stop_now": lambda: desk.stop(True),
             "continue": desk.continue_run,
+            "queue_next": desk.run_next,
+            "queue_up": lambda: desk.move(-1),
+            "queue_down": lambda: desk.move(1),
+            "unqueue": desk.stop,
             "export_run": self.export_run,
             "remove": desk.remove,
             "undo": window.messages.undo,
@@ -301,9 +316,8 @@ class Shell(QObject):
 
     def choose_theme(self, choice: str) -> None:
         """Light, dark, or as the system has it."""
-        self.theme_choice = "light" if choice == "light" else "dark" if choice == "dark" else "system"
-        chosen = {"light": LIGHT, "dark": DARK}.get(choice)
-        self.wear(chosen if chosen is not None else system_theme(self._app))
+        self.theme_choice = known_choice(choice)
+        self.wear(theme_of(self._app, choice))
 
     def toggle_theme(self) -> None:
         """The other one."""

@@ -66,10 +66,23 @@ class Teller:
         allowed |= dict.fromkeys(("reuse", "show", "pin", "export_run", "log"), run is not None)
         for name, yes in allowed.items():
             actions[name].setEnabled(yes)
+        self._queue_actions(run)
         paused = run is not None and run.state is RunState.PAUSED
         actions["pause"].setText("&Resume" if paused else "&Pause")
         actions["show"].setChecked(run is not None and run.id in self._scope.shown())
         actions["pin"].setChecked(run is not None and run.id == self._scope.pinned())
+
+    def _queue_actions(self, run: RunLike | None) -> None:
+        waits = run is not None and run.state is RunState.QUEUED and not run.link_stale
+        place = run.queue if run is not None and waits else 0
+        allowed = {
+            "queue_next": place > 1,
+            "queue_up": place > 1,
+            "queue_down": 0 < place < self._scope.waiting(),
+            "unqueue": waits,
+        }
+        for name, yes in allowed.items():
+            self._window.actions_[name].setEnabled(yes)
 
     def log(self) -> None:
         """The log of the selected run, only while it can be seen."""
@@ -170,6 +183,7 @@ class Teller:
         else:
             text = "Queue: empty"
         self._window.status.tell("queue", text, "clock", "warn" if waiting else "text3")
+        self._queue_actions(self._scope.run())
         cores = os.cpu_count() or 1
         self._window.status.tell("agent", f"{cores} CPU cores", "chip")
 

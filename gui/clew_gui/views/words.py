@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.lifecycle import TERMINAL, RunState
 from clew_shared.params import ParamSpec, Value, format_value
+from clew_shared.words import queue_place
 
 if TYPE_CHECKING:
     from clew_gui.views.ports import RunLike
@@ -175,6 +176,8 @@ def state_detail(run: RunLike, reached: bool | None = None) -> str:
     reason = clause(run.reason, STATE_WORDS[run.state])
     if run.link_stale and run.state not in TERMINAL:
         return "link lost, the run goes on"
+    if run.state is RunState.QUEUED and run.queue:
+        return queue_place(run.queue)
     if run.state is RunState.FINISHED:
         whole = reason or divergence(run) or f"all {count(fold.steps or fold.step)} steps"
         return "goal reached" if reached else whole
@@ -183,6 +186,11 @@ def state_detail(run: RunLike, reached: bool | None = None) -> str:
     if run.state in (RunState.RUNNING, RunState.PAUSED):
         return join([reason or steps, divergence(run)])
     return reason or (clause(fold.problem.text) if fold.problem is not None else "")
+
+
+def where(run: RunLike) -> str:
+    """The machine and, when there are GPUs, which of them: "This computer, NVIDIA H100 (0)"."""
+    return join([run.where, *(name for name in run.devices if name != "CPU")])
 
 
 def forecast(done: int, steps: int, steps_per_second: float | None) -> str:
