@@ -19,6 +19,8 @@ from typing import Any
 POSIX = os.name == "posix"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _CGROUP = Path("/proc/self/cgroup")
+_MOST_DESCRIPTORS = 65_536
+"""More than strangers on one node can open in the three seconds after which a silent connection is dropped."""
 
 
 def own_session() -> dict[str, Any]:
@@ -103,6 +105,19 @@ def out_of_memory_kills() -> int:
         return int(next(line.split()[1] for line in events.splitlines() if line.startswith("oom_kill ")))
     except (OSError, StopIteration, ValueError, IndexError):
         return 0
+
+
+def raise_descriptor_limit() -> None:
+    """Let this process have as many open files and connections as the system allows it (``ulimit -Hn``)."""
+    if not POSIX:
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # macOS names a hard limit that it does not grant
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def silence() -> None:

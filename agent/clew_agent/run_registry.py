@@ -6,6 +6,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from clew_agent import posix
@@ -76,7 +77,8 @@ class RunRegistry:
             self._next_look = now + _LOOK_EVERY_S
             self._look()
         while self._unread and time.monotonic() < now + _ADOPT_FOR_S:
-            self._adopt(self._unread.popleft())
+            with suppress(OSError):  # it is found again at the next look
+                self._adopt(self._unread.popleft())
         for tracked in list(self.runs.values()):
             if (tracked.live or self._mine(tracked.run)) and tracked.refresh():
                 self.touch()
@@ -88,8 +90,10 @@ class RunRegistry:
     def _look(self) -> None:
         try:
             names = {path.name for path in self.folder.iterdir()}
-        except OSError:
+        except FileNotFoundError:
             names = set()
+        except OSError:
+            return  # a shared file system that stumbles, or no descriptor left: nothing is removed for that
         for run in [run for run in self.runs if run not in names and not self.runs[run].cancelled]:
             del self.runs[run]  # somebody removed its folder
             self.touch()

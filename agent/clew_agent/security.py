@@ -6,6 +6,7 @@ enforced. Here the handler is a socket in the same poll loop: while nobody polls
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import zmq
 from zmq.utils import z85
 
+from clew_agent import posix
 from clew_shared.channel import ID_BYTES, KEY_SUFFIX, KeyPair
 from clew_shared.messages import MAX_REQUEST_BYTES, Refused, Reply, encode
 from clew_shared.private import is_private
@@ -33,6 +35,8 @@ _SEND_QUEUE = 128
 _HEARTBEAT_MS = 10_000
 _HEARTBEAT_TIMEOUT_MS = 40_000
 _MESSAGES_AT_ONCE = 256
+_PASSING = (errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE)
+"""Why a list that is there may not be readable just now: no descriptor is left, a shared file system stumbles."""
 
 Message = tuple[bytes, bytes, bytes]
 """Identity of the client, request id, payload."""
@@ -43,6 +47,8 @@ class GuardedRouter:
 
     ``allow_list`` is the folder whose ``*.key`` files name the clients (read at each new connection, so a key acts at
     once). One router per ZeroMQ context, because the gatekeeper's place in a context is fixed.
+
+    Raises the process's limit of open files: each connection takes one, also a stranger's until ZeroMQ drops it.
     """
 
     def __init__(
@@ -52,6 +58,7 @@ class GuardedRouter:
         self.address = address
         self.rejected = 0
         """Messages that were no requests: wrong number of frames, over-size."""
+        posix.raise_descriptor_limit()
         self._gate: zmq.Socket[bytes] = context.socket(zmq.REP)
         self._gate.linger = 0
         self._gate.bind(ZAP_ENDPOINT)
@@ -131,18 +138,27 @@ class GuardedRouter:
 
 
 def answer_gate(frames: Sequence[bytes], allow_list: Path) -> list[bytes]:
-    """The reply to one ZAP request (https://rfc.zeromq.org/spec/27/): 200 for a known CURVE key, 400 for all else."""
+    """The reply to one ZAP request (https://rfc.zeromq.org/spec/27/): 200 for a known CURVE key, 400 for all else.
+
+    300 when the list cannot be read just now: nobody gets in, and ZeroMQ lets a client that belongs here try again.
+    """
     version, request_id = (frames[0], frames[1]) if len(frames) >= 2 else (b"1.0", b"")
     user = ""
     if len(frames) == 7 and version == b"1.0" and frames[2] == _DOMAIN.encode() and frames[5] == b"CURVE":
         key = z85.encode(frames[6]).decode("ascii") if len(frames[6]) == 32 else ""
-        user = key if key and key in allowed_keys(allow_list) else ""
+        try:
+            user = key if key and key in allowed_keys(allow_list) else ""
+        except OSError as error:
+            return [version, request_id, b"300", (error.strerror or "unreadable").encode("ascii", "replace"), b"", b""]
     code, text = (b"200", b"OK") if user else (b"400", b"not on the allow-list")
     return [version, request_id, code, text, user.encode("ascii"), b""]
 
 
 def allowed_keys(folder: Path) -> frozenset[str]:
-    """The public keys in the ``*.key`` files of ``folder``; none when it is missing or others may write to it."""
+    """The public keys in the ``*.key`` files of ``folder``; none when it is missing or others may write to it.
+
+    Raises ``OSError`` when it cannot be read just now.
+    """
     if not is_private(folder):
         return frozenset()
     return frozenset(key for path in folder.glob(f"*{KEY_SUFFIX}") if (key := _read_key(path)))
@@ -152,7 +168,11 @@ def _read_key(path: Path) -> str:
     try:
         with path.open("rb") as file:
             text = file.read(_KEY_LENGTH + 2).decode("ascii").strip()
-    except (OSError, UnicodeDecodeError):
+    except UnicodeDecodeError:
+        return ""
+    except OSError as error:
+        if error.errno in _PASSING:
+            raise
         return ""
     return text if len(text) == _KEY_LENGTH else ""
 

@@ -44,6 +44,7 @@ from clew_shared.catalogue import catalogue_hash
 from clew_shared.messages import (
     PROTOCOL_VERSION,
     AgentAddress,
+    AnyReply,
     AnyRequest,
     CatalogueReply,
     ContinueRun,
@@ -99,6 +100,7 @@ class Supervisor:
         self._readers: set[bytes] = set()
         self._heard = time.monotonic()
         self._ending = False
+        self._hindered = 0
         self._bell, self._rope = socket.socketpair()
         router.watch(self._bell.fileno())
 
@@ -130,13 +132,23 @@ class Supervisor:
             self._receive(Caller(identity, request_id), payload)
         for caller, reply in self._control.receive():
             self._answer(caller, reply)
-        for caller, reply in self._desk.turn():
+        for caller, reply in self._work():
             self._answer(caller, reply)
         if self._early and self._catalogue.ready():
             early, self._early = self._early, []
             for caller, request in early:
                 self._handle(caller, request)
         self._answer_waiting()
+
+    def _work(self) -> list[tuple[Caller, AnyReply]]:
+        """One turn of the desk. A system that refuses a file or a process now may grant it at the next turn."""
+        try:
+            return self._desk.turn()
+        except OSError as error:
+            self._hindered += 1
+            if self._hindered & (self._hindered - 1) == 0:
+                _log.error("Runs cannot be looked after now: %s (%d times so far).", error, self._hindered)
+            return []
 
     def _patience(self) -> float:
         if self._desk.hurried():
