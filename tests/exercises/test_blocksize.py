@@ -38,3 +38,11 @@ def test_one_slow_block_makes_the_next_shorter_and_is_forgotten() -> None:
     counts = [count for count, _ in durations([0.001, 0.001, 0.001, 0.02, 0.001, 0.001, 0.001])]
     assert counts[4] < counts[3] / 10
     assert counts[-1] > 0.9 * counts[3]
+
+
+@pytest.mark.parametrize(("count", "seconds", "first"), [(64, 0.0005, 1280), (8, 0.002, 40), (1, 0.03, 1)])
+def test_the_first_block_lasts_10_ms_at_the_pace_of_the_warm_up(count: int, seconds: float, first: int) -> None:
+    sizer = BlockSizer(32768)
+    sizer.expect(count, seconds)
+    assert sizer.next(room=10_000) == first
+    assert sizer.next(room=3) == min(3, first)

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 TARGET_S = 0.085
 """Between 50 and 100 ms: long enough to make the cost of a call vanish, short enough to obey at once."""
+FIRST_S = 0.01
+"""At most so long a first block may last: the first point is to be seen at once."""
 
 
 class BlockSizer:
-    """Starts with 1 step, then takes as many as fit into the target at the slower of the last two blocks' pace.
+    """Takes as many steps as fit into the target at the slower of the last two blocks' pace.
 
-    The first measurement holds the whole cost of a call, so the pace is over-estimated and the next block is too
-    short rather than too long.
+    A measurement holds the whole cost of a call, so the pace is over-estimated and the next block is too short rather
+    than too long. The first block takes 1 step, or ``FIRST_S`` at the expected pace.
     """
 
     def __init__(self, capacity: int, target: float = TARGET_S) -> None:
         self._capacity = capacity
         self._target = target
+        self._expected = FIRST_S
         self._paces: tuple[float, ...] = ()
+
+    def expect(self, count: int, seconds: float) -> None:
+        """Learn from ``count`` steps of a warm-up that lasted ``seconds``."""
+        self._expected = max(seconds, 1e-9) / count
 
     def next(self, room: int) -> int:
         """Steps of the next block, at most ``room``."""
-        if not self._paces:
-            return min(1, room)
-        return max(1, min(int(self._target / max(self._paces)), self._capacity, room))
+        target, pace = (self._target, max(self._paces)) if self._paces else (FIRST_S, self._expected)
+        return min(max(1, min(int(target / pace), self._capacity)), room)
 
     def record(self, count: int, seconds: float) -> None:
         """Learn from a block of ``count`` steps that lasted ``seconds``."""

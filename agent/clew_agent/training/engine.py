@@ -26,7 +26,8 @@ from clew_shared.cards import MetricSpec
 from clew_shared.params import Params, convert, describe
 from clew_shared.problem import problem
 
-WARM_UP_CALLS, WARM_UP_S = 5, 0.05
+WARM_UP_STEPS, WARM_UP_S = (1, 1, 8, 64), 0.004
+"""Steps of the calls that warm up; one after the first that lasts longer than ``WARM_UP_S`` seconds is the last."""
 
 BlockSteps = Callable[[int], int]
 """From the room that is left to the size of the next block, for tests."""
@@ -131,8 +132,8 @@ class Engine:
         """Trace and compile everything and warm up; returns the seconds it took. No step has been done afterwards.
 
         The first steps that a process computes are up to thirty times slower (threads start, kernels choose their
-        form), so one to five are computed here and undone. Raises ``ProblemError`` when the exercise could not be
-        resumed exactly.
+        form), so some are computed here and undone. The last ones tell how many the first block may take. Raises
+        ``ProblemError`` when the exercise could not be resumed exactly.
         """
         start = time.perf_counter()
         checks.check_resumable(self._program.trace(), self._state)
@@ -207,10 +208,12 @@ class Engine:
 
     def _warm_up(self) -> None:
         kept = {name: tf.identity(variable) for name, variable in self._state.items()}
-        start = time.perf_counter()
-        for _ in range(WARM_UP_CALLS):
-            self._program(self.step, 1, self._progress.live)
-            if time.perf_counter() - start > WARM_UP_S:
+        for number, steps in enumerate(WARM_UP_STEPS):
+            count, start = min(steps, self._program.capacity), time.perf_counter()
+            self._program(self.step, count, self._progress.live)
+            seconds = time.perf_counter() - start
+            self._sizer.expect(count, seconds)
+            if number and seconds > WARM_UP_S:
                 break
         for name, value in kept.items():
             self._state[name].assign(value)
