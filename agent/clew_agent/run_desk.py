@@ -229,6 +229,8 @@ class RunDesk:
         tracked = self.registry.find(run)
         if tracked is not None and (self._launcher.has(run) or tracked.live):
             return []
+        if tracked is not None and not (tracked.attempt or tracked.problem_text or tracked.cancelled):
+            tracked.problem_text = "Its processes ended before it began."  # an earlier agent's, and it died as well
         self._queue.ended(run)
         self._to_kill.pop(run, None)
         self._keep_record()

@@ -81,6 +81,7 @@ class Channel:
         self._backlog: deque[tuple[bytes, AnyReply]] = deque()
         self._count = 0
         self._greeting = Greeting.NONE
+        self._connections = 0
         self._socket.linger = _LINGER_MS
         self._socket.maxmsgsize = MAX_REPLY_BYTES
         self._socket.reconnect_ivl = _RECONNECT_MS
@@ -99,8 +100,16 @@ class Channel:
     def greeting(self) -> Greeting:
         """What became of the handshake so far."""
         while self._monitor.poll(0):
-            self._greeting = _greeting(int(recv_monitor_message(self._monitor)["event"]), self._greeting)
+            event = int(recv_monitor_message(self._monitor)["event"])
+            self._greeting = _greeting(event, self._greeting)
+            self._connections += event == zmq.EVENT_HANDSHAKE_SUCCEEDED
         return self._greeting
+
+    @property
+    def connections(self) -> int:
+        """How many times the server has accepted this client. ZeroMQ connects again by itself after a cut, but what
+        was on its way then is lost: when this grows, whatever has no answer is to be asked again."""
+        return self._connections if self.greeting is not Greeting.NONE else 0
 
     def send(self, message: Request) -> bytes:
         """Hand ``message`` over to be sent, without waiting; returns the id that its reply will carry.

@@ -84,6 +84,7 @@ class Link:
         self._datasets: tuple[str, ...] = ()
         self._status: tuple[bytes, float] | None = None
         self._version = 0
+        self._connections = 1
 
     # --- For the caller's thread --------------------------------------------------------------------------------------
 
@@ -203,7 +204,7 @@ class Link:
         self._address = address
         self._channel = Channel(self._context, address.address, address.port, address.public_key, self._keys)
         self._connected = self._heard = time.monotonic()
-        self._welcome, self._status, self._version = False, None, 0
+        self._welcome, self._status, self._version, self._connections = False, None, 0, 1
         self._hello = self._channel.send(Hello(client="clew"))
 
     def _disconnect(self) -> None:
@@ -226,11 +227,22 @@ class Link:
         for request_id, reply in channel.receive():
             self._hear()
             self._take(request_id, reply)
+        if channel.connections > self._connections:
+            self._connections = channel.connections
+            self._ask_again(channel)
         for outcome in self.commands.late():
             self._report(outcome)
         self._fetcher.lost()
         if self._check(channel) and self._welcome:
             self._send(channel)
+
+    def _ask_again(self, channel: Channel) -> None:
+        """The connection was cut and is there again, the agent takes it for another viewer's: nothing that was asked
+        before will be answered."""
+        self._hello = channel.send(Hello(client="clew"))
+        self._status = None
+        self._fetcher.lost(everything=True)
+        self.commands.cut()
 
     def _hear(self) -> None:
         self._heard, self._heard_wall = time.monotonic(), time.time()

@@ -1,0 +1,307 @@
+"""The vocabulary of the fault tests: a lab has an agent, runs, viewers and links, and things happen to them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+from clew_gui.remote.target import LocalTarget
+from clew_gui.session import Changes, LinkState, RunModel, Session
+from clew_gui.session.local_agent import find_agent
+from clew_shared.events import Attempt, Points
+from clew_shared.journal import Record, journal_path, read_journal
+from clew_shared.lifecycle import TERMINAL, RunState
+from clew_shared.messages import AgentAddress
+from clew_shared.params import Value
+from clew_shared.places import Places, find_places
+from clew_shared.problem import Problem
+from clew_shared.runfolder import RunFolder
+from clew_shared.spec import RunSpec
+from tests.integration.agents import BOUND_S
+from tests.integration.faults.chance import Chance, Tally
+from tests.integration.faults.programs import PROGRAM
+from tests.integration.faults.proxy import Proxy
+from tests.integration.faults.stand_in import CATALOGUE
+from tests.integration.faults.viewing import ProxiedTarget, viewer_places
+
+T = TypeVar("T")
+SERVE = (*PROGRAM, "serve")
+ROLES = ("trainer", "guard", "supervisor")
+_STILL_S = 0.01
+
+
+class Viewer:
+    """A window without a window: the session, ticked while the lab waits. ``proxy`` is its link to the agent."""
+
+    def __init__(self, places: Places, mirrors: Path, command: Sequence[str] = SERVE) -> None:
+        self.mirrors = mirrors
+        self.proxy = Proxy()
+        self.problems: list[Problem] = []
+        own = viewer_places(places, mirrors)
+        self.session = Session(own, CATALOGUE, ProxiedTarget(own, command, self.proxy))
+        self.session.start()
+
+    def tick(self) -> Changes:
+        """As the window's timer does."""
+        changes = self.session.tick(budget=0.05)
+        self.problems += changes.problems
+        return changes
+
+    @property
+    def live(self) -> bool:
+        """Whether the link works."""
+        return self.session.link.state is LinkState.LIVE
+
+    def start(self, **params: Value) -> str:
+        """Start a run of the stand-in; its id."""
+        return self.session.start_run(RunSpec(exercise="stand-in", params=params))
+
+    def model(self, run: str) -> RunModel:
+        """The run as it is shown."""
+        return self.session.runs[run]
+
+    def close(self) -> None:
+        """Close the window and its link."""
+        self.session.close()
+        self.proxy.close()
+
+
+class DistantViewer:
+    """A viewer that is a process of its own: it can be killed, frozen and opened again."""
+
+    def __init__(self, places: Places, mirrors: Path) -> None:
+        self.mirrors = mirrors
+        self._log = places.home / f"{mirrors.name}.log"
+        self.process = self._open()
+
+    def _open(self) -> subprocess.Popen[bytes]:
+        with self._log.open("ab") as log:
+            command = (*PROGRAM, "viewer", str(self.mirrors))
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.process.kill()
+        self.process.wait(BOUND_S)
+
+    def reopen(self) -> None:
+        """Open it again on the same mirrors."""
+        self.kill()
+        self.process = self._open()
+
+    def freeze(self) -> None:
+        """It does not get the processor any more."""
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Go on."""
+        os.kill(self.process.pid, signal.SIGCONT)
+
+    def close(self) -> None:
+        """End it."""
+        self.kill()
+
+
+class Lab:
+    """One home with everything in it. ``dice`` are the test's; ``tally`` counts what is done."""
+
+    def __init__(self, chance: Chance, tally: Tally) -> None:
+        self.places = find_places()
+        self.chance = chance
+        self.dice = chance.dice
+        self.tally = tally
+        self.viewers: list[Viewer] = []
+        self.distant: list[DistantViewer] = []
+
+    # --- Who is there -------------------------------------------------------------------------------------------------
+
+    def viewer(self, command: Sequence[str] = SERVE) -> Viewer:
+        """Open a viewer; it starts the agent where none serves, also after each death."""
+        self.viewers.append(Viewer(self.places, self.places.home / f"viewer-{len(self.viewers)}", command))
+        return self.viewers[-1]
+
+    def distant_viewer(self) -> DistantViewer:
+        """Open a viewer in a process of its own."""
+        self.distant.append(DistantViewer(self.places, self.places.home / f"distant-{len(self.distant)}"))
+        return self.distant[-1]
+
+    def folder(self, run: str) -> RunFolder:
+        """The run's folder on the node."""
+        return RunFolder(self.places.runs / run)
+
+    def agent(self) -> AgentAddress | None:
+        """The agent that serves."""
+        return find_agent(self.places)
+
+    def process(self, role: str, run: str) -> psutil.Process | None:
+        """The living process of a role: trainer and guard of ``run``, the supervisor."""
+        if role == "supervisor":
+            found = self.agent()
+            return _living(found.pid) if found is not None else None
+        trainer = self._trainer(run)
+        if role == "trainer":
+            return trainer
+        return next((one for one in processes_of(run) if "guard" in words_of(one)), None)
+
+    def _trainer(self, run: str) -> psutil.Process | None:
+        """The process that the latest journal names, or, while there is none, the one with that command line."""
+        numbers = self.folder(run).attempts()
+        first = next(read_journal(self.folder(run).journal(numbers[-1])), None) if numbers else None
+        if isinstance(first, Record) and isinstance(first.event, Attempt):
+            return _living(first.event.pid)
+        return next((one for one in processes_of(run) if "trainer" in words_of(one)), None)
+
+    # --- What happens -------------------------------------------------------------------------------------------------
+
+    def kill(self, role: str, run: str) -> bool:
+        """kill -9, out of the blue; False when there is no such process just now."""
+        process = self.process(role, run)
+        if process is None:
+            return False
+        try:
+            process.kill()
+            process.wait(BOUND_S)
+        except psutil.Error:
+            return False
+        self.tally.add("kills")
+        return True
+
+    def freeze(self, role: str, run: str) -> psutil.Process:
+        """SIGSTOP; the process, to be resumed."""
+        process = self.wait(lambda: self.process(role, run), f"the {role}")
+        process.suspend()
+        return process
+
+    # --- Waiting ------------------------------------------------------------------------------------------------------
+
+    def wait(self, look: Callable[[], T | None], what: str = "it") -> T:
+        """The first thing (anything true) that ``look`` finds, while all viewers live on."""
+        deadline = time.monotonic() + BOUND_S
+        while not (found := look()):
+            assert time.monotonic() < deadline, f"{what} did not happen within {BOUND_S:g} s; {self._told()}"
+            for viewer in self.viewers:
+                viewer.tick()
+            time.sleep(_STILL_S)
+        return found
+
+    def _told(self) -> str:
+        shown = [f"{run}: {m.state} {m.reason!r}" for v in self.viewers for run, m in v.session.runs.items()]
+        return f"{[viewer.session.link for viewer in self.viewers]}, {shown}, {[v.problems for v in self.viewers]}"
+
+    def rest(self, seconds: float) -> None:
+        """Let a moment pass, while all viewers live on."""
+        deadline = time.monotonic() + seconds
+        self.wait(lambda: time.monotonic() >= deadline)
+
+    def steps(self, run: str, attempt: int = 1) -> int:
+        """How many steps are recorded on the node."""
+        path = journal_path(self.folder(run).path, attempt)
+        found = read_journal(path) if path.exists() else ()
+        points = [item.event for item in found if isinstance(item, Record) and isinstance(item.event, Points)]
+        return max((event.first + event.count for event in points), default=0)
+
+    def trained(self, run: str, steps: int, attempt: int = 1) -> None:
+        """Wait until so many steps are recorded on the node."""
+
+        def there() -> bool:
+            if self.steps(run, attempt) >= steps:
+                return True
+            models = [viewer.model(run) for viewer in self.viewers if run in viewer.session.runs]
+            assert not any(model.history.fold.sealed and model.history.fold.attempt == attempt for model in models)
+            return False
+
+        self.wait(there, f"step {steps}")
+
+    def shown(self, run: str, *states: RunState) -> RunModel:
+        """Wait until the first viewer shows one of these states."""
+        viewer = self.viewers[0]
+        self.wait(lambda: run in viewer.session.runs and viewer.model(run).state in states, f"{states}")
+        return viewer.model(run)
+
+    def ended(self, run: str) -> RunModel:
+        """Wait until the first viewer shows an end."""
+        return self.shown(run, *TERMINAL)
+
+    def random_moment(self, run: str, steps: int) -> None:
+        """Let the run come to some point of its life: while its processes start, while it trains, in no round place."""
+        if self.dice.random() < 0.7:
+            self.trained(run, self.dice.randrange(steps))
+        self.rest(self.dice.random() * 0.3)
+
+    # --- The end ------------------------------------------------------------------------------------------------------
+
+    @property
+    def mirrors(self) -> list[Path]:
+        """The folders of mirrors of all viewers."""
+        return [viewer.mirrors for viewer in self.viewers] + [viewer.mirrors for viewer in self.distant]
+
+    def close_viewers(self) -> None:
+        """Close all windows; agent and runs go on."""
+        while self.viewers:
+            self.viewers.pop().close()
+        while self.distant:
+            self.distant.pop().close()
+
+    def end_agent(self) -> None:
+        """Ask the agent to end, as a shutdown of the computer does."""
+        process = self.process("supervisor", "")
+        if process is not None:
+            process.terminate()
+            process.wait(BOUND_S)
+
+    def close(self) -> None:
+        """End whatever is left, also after a failure."""
+        self.close_viewers()
+        while left := self._left():
+            for process in left:
+                _end(process)
+
+    def _left(self) -> list[psutil.Process]:
+        """Everything of this home that still runs, whoever started it."""
+        return [one for one in psutil.process_iter() if one.pid != os.getpid() and self._is_ours(one)]
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        try:
+            ours = process.environ().get("CLEW_HOME") == str(self.places.home)
+            return ours and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.Error:
+            return False
+
+
+def processes_of(run: str) -> list[psutil.Process]:
+    """The living processes whose command line names the run."""
+    return [process for process in psutil.process_iter() if any(run in word for word in words_of(process))]
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    """The command line; nothing for a process that has ended."""
+    try:
+        return process.cmdline() if process.status() != psutil.STATUS_ZOMBIE else []
+    except psutil.Error:
+        return []
+
+
+def _living(pid: int) -> psutil.Process | None:
+    try:
+        process = psutil.Process(pid)
+        return process if process.status() != psutil.STATUS_ZOMBIE else None
+    except psutil.Error:
+        return None
+
+
+def _end(process: psutil.Process) -> None:
+    try:
+        process.kill()
+        process.wait(BOUND_S)
+    except psutil.Error:
+        return
+
+
+__all__ = ["ROLES", "SERVE", "DistantViewer", "Lab", "LocalTarget", "Viewer", "processes_of"]

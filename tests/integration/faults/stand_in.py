@@ -1,0 +1,131 @@
+"""An exercise whose curve is known beforehand, trained by the product's own trainer with an engine of a few lines.
+
+Everything around the engine is real: journal, recorder, checkpoints, control channel, signals, guard. The loss is a
+chain of pseudo-random numbers, so that a step which was lost, doubled or redone from a wrong state shows in its bits.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew_shared.cards import Catalogue, ExerciseCard, MetricSpec
+from clew_shared.params import Choice, Knob, Params, describe
+
+FAULTS = (Choice("none", "none"), Choice("nan", "NaN losses"), Choice("memory", "out of memory"))
+METRICS = (
+    MetricSpec(name="loss", label="loss", better="lower"),
+    MetricSpec(name="test_accuracy", label="test accuracy", per_step=False, better="higher", format="percent"),
+)
+
+
+class StandInSettings(Params, frozen=True):
+    """How the stand-in behaves: blocks of ``block`` steps, ``pause`` seconds each; from ``at`` on the ``fault``."""
+
+    steps: Annotated[int, Knob("Steps", ge=0, le=10_000_000)] = 200
+    block: Annotated[int, Knob("Steps in a block", ge=1, le=100_000)] = 10
+    pause: Annotated[float, Knob("Seconds of a block", ge=0, le=10)] = 0.0
+    checkpoint_every: Annotated[int, Knob("Checkpoint every", ge=1)] = 1_000_000_000
+    learning_rate: Annotated[float, Knob("Learning rate", gt=0, live=True)] = 0.5
+    fault: Annotated[str, Knob("Fault", choices=FAULTS)] = "none"
+    at: Annotated[int, Knob("From step", ge=0)] = 0
+
+
+CARD = ExerciseCard(
+    id="stand-in", title="Stand-in", metrics=METRICS, params=describe(StandInSettings), source_hash="abc"
+)
+CATALOGUE = Catalogue(exercises=(CARD,))
+
+
+def follow(state: int) -> int:
+    """The next link of the chain (the generator of Numerical Recipes)."""
+    return (state * 1664525 + 1013904223) % 2**32
+
+
+def true_losses(steps: int, seed: int = 1) -> npt.NDArray[np.float32]:
+    """What the loss of each step must be, to the bit."""
+    found, state = np.empty(steps, np.float32), seed
+    for step in range(steps):
+        state = follow(state)
+        found[step] = state / 2**32
+    return found
+
+
+@dataclass(frozen=True)
+class Block:
+    """As the engine's."""
+
+    first: int
+    count: int
+    values: tuple[npt.NDArray[np.floating[Any]], ...]
+    seconds: float
+    nonfinite: int | None = None
+
+
+class StandInEngine:
+    """What ``Loop`` wants of an engine."""
+
+    per_step = METRICS[:1]
+    batch_size = samples_per_epoch = 0
+
+    def __init__(self, settings: StandInSettings, seed: int) -> None:
+        self._settings = settings
+        self._state = seed
+        self.steps = settings.steps
+        self.step = 0
+        self._saved_at = self._evaluated_at = -1
+        print(f"The stand-in begins in process {os.getpid()}.", flush=True)
+
+    @property
+    def done(self) -> bool:
+        return self.step >= self.steps
+
+    def compile(self) -> float:
+        return 0.0
+
+    def run_block(self, before: int | None = None) -> Block:
+        first, start = self.step, time.perf_counter()
+        every = self._settings.checkpoint_every
+        room = self.steps - first if before is None else before - first
+        count = min(self._settings.block, self.steps - first, every - first % every, room)
+        values = np.array([self._next() for _ in range(count)], np.float32)
+        time.sleep(self._settings.pause)
+        self.step += count
+        wrong = None if np.isfinite(values).all() else first + int(np.argmin(np.isfinite(values)))
+        return Block(first, count, (values,), time.perf_counter() - start, wrong)
+
+    def _next(self) -> float:
+        self._state = follow(self._state)
+        faulty = self._settings.fault if self.step >= self._settings.at else "none"
+        if faulty == "memory":
+            bytearray(1 << 60)  # more than any machine has
+        return math.nan if faulty == "nan" else self._state / 2**32
+
+    def evaluation_due(self) -> bool:
+        return self.done and self._evaluated_at != self.step
+
+    def evaluate(self) -> dict[str, float]:
+        self._evaluated_at = self.step
+        return {"test_accuracy": 0.5}
+
+    def checkpoint_due(self) -> bool:
+        return self.step % self._settings.checkpoint_every == 0 and self._saved_at != self.step
+
+    def set_live(self, name: str, value: float) -> None:
+        """The rate changes nothing here: the curve stays the known one."""
+
+    def save(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        self._saved_at = self.step
+        (folder / "state.json").write_text(json.dumps([self.step, self._state]))
+
+    def restore(self, folder: Path) -> None:
+        self.step, self._state = json.loads((folder / "state.json").read_text())
