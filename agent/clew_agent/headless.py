@@ -44,12 +44,16 @@ class Prepared(msgspec.Struct, frozen=True):
 def run(argv: Sequence[str]) -> int:
     """Returns 0 for FINISHED, 1 for FAILED and TIMED_OUT, 2 for bad input, 130 for STOPPED."""
     options = _parser().parse_args(argv)
-    if options.resume is not None:
-        prepared = _prepare_resume(RunFolder(options.resume.absolute()), options.exercises)
-    elif options.spec is not None:
-        prepared = _prepare(options.spec, options.out, options.exercises)
-    else:
-        raise problem("cli.usage", "A run spec is needed.", "See: clew-agent run --help")
+    try:
+        return _run(options)
+    except ProblemError as error:
+        if options.json:
+            _print_json({"problems": error.problems})
+        raise
+
+
+def _run(options: argparse.Namespace) -> int:
+    prepared = _choose(options)
     folder = prepared.folder
     made = _make_folder(prepared)
     show = ProgressLine(folder, prepared.attempt, sys.stderr, quiet=options.quiet)
@@ -59,8 +63,10 @@ def run(argv: Sequence[str]) -> int:
     if code == BAD_INPUT:
         folder.path.mkdir(exist_ok=True)  # an empty folder that the user had made stays
         _remove_empty(made)
+        if options.json:
+            _print_json({"problems": [fold.problem]})
     elif options.json:
-        print(msgspec.json.encode(summary(read_run(folder.path), folder.path)).decode(), flush=True)
+        _print_json(summary(read_run(folder.path), folder.path))
     elif not options.quiet:
         print(f"{fold.state} after {fold.step} steps: {folder.path}")
     return code
@@ -75,6 +81,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     return parser
+
+
+def _choose(options: argparse.Namespace) -> Prepared:
+    if options.resume is not None:
+        return _prepare_resume(RunFolder(options.resume.absolute()), options.exercises)
+    if options.spec is not None:
+        return _prepare(options.spec, options.out, options.exercises)
+    raise problem("cli.usage", "A run spec is needed.", "See: clew-agent run --help")
+
+
+def _print_json(value: object) -> None:
+    print(msgspec.json.encode(value).decode(), flush=True)
 
 
 # --- Before anything is made ------------------------------------------------------------------------------------------

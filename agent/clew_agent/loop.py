@@ -16,7 +16,7 @@ import numpy as np
 from clew_agent import scratch
 from clew_agent.control import Commands
 from clew_agent.recorder import PATIENCE_S, Recorder
-from clew_shared.events import Checkpoint, Diverged, Evaluation, Event, Live, Points, State
+from clew_shared.events import Checkpoint, Diverged, Evaluation, Event, Live, Log, Points, State
 from clew_shared.journal import sync_folder
 from clew_shared.lifecycle import RunState
 from clew_shared.messages import Pause, SetLive, Stop
@@ -69,6 +69,8 @@ class Loop:
         """Train; returns the state in which the run ends. Raises ``ProblemError`` when the disk refuses for good."""
         engine = self._engine
         self._recorder.put(State(state=RunState.RUNNING, step=engine.step))
+        if engine.step == 0:
+            self._tell_batch()
         while not engine.done:
             self._repeat_changes()
             ended = self._obey()
@@ -84,6 +86,12 @@ class Loop:
             self._save()
         reason = f"Stopped early after {engine.step} steps." if engine.step < engine.steps else ""
         return State(state=RunState.FINISHED, reason=reason, step=engine.step)
+
+    def _tell_batch(self) -> None:
+        asked, size = self._engine.plan.batch_size, self._engine.samples_per_epoch
+        if asked > size:
+            text = f"The batch size {asked:,} is larger than the training set: every step takes all {size:,} samples."
+            self._recorder.put(Log(text=text, level="warning"))
 
     def _stop_asked(self) -> bool:
         return self._commands.stop is not None

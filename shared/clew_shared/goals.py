@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from clew_shared.cards import Goal
+from clew_shared.cards import Goal, MetricSpec
 from clew_shared.history import Column, History
 
 
@@ -19,19 +20,51 @@ class GoalResult(NamedTuple):
     text: str
 
 
-def check_goal(goal: Goal, history: History) -> GoalResult:
-    """Judge ``goal`` on what ``history`` holds now; a running run may still reach it, or lose it again."""
-    column = history.column(goal.metric)
-    spec = history.metrics.get(goal.metric)
+_LOSS = "loss"
+"""The metric whose end as a finite number is the end of the training: of what comes behind it nothing counts."""
+
+
+def check_goal(goal: Goal, history: History, metrics: Sequence[MetricSpec] = ()) -> GoalResult:
+    """Judge ``goal`` on what ``history`` holds now; a running run may still reach it, or lose it again.
+
+    ``metrics`` are the exercise's, for the words where a run ended before it named its own. What a run measured after
+    its loss had stopped for good to be a finite number reaches no goal, whatever the value.
+    """
+    known = [history.metrics[goal.metric]] if goal.metric in history.metrics else metrics
+    spec = next((metric for metric in known if metric.name == goal.metric), None)
     label, percent = (spec.label, spec.format == "percent") if spec else (goal.metric, False)
     wanted = _wanted(goal, percent)
-    value = _counting(goal, column)
+    column = history.column(goal.metric)
+    end = diverged_for_good(history)
+    value = _counting(goal, column if end is None or goal.which != "best" else _before(column, end))
     if value is None:
         where = f" at step {goal.step}" if goal.which == "at" else ""
         return GoalResult(False, None, f"{label}: no value{where} yet; the goal is {wanted}")
-    reached = _reaches(goal, value)
+    late = end is not None and goal.which != "best" and _step(goal, column) >= end
+    reached = _reaches(goal, value) and not late
     verdict = "reached" if reached else "not reached"
+    if late:
+        verdict += f", because the run diverged at step {end:,}"
     return GoalResult(reached, value, f"{label}: {_number(value, percent)}; the goal is {wanted}: {verdict}")
+
+
+def diverged_for_good(history: History) -> int | None:
+    """The step from which on no loss was a finite number any more; None while the latest one is."""
+    column = history.column(_LOSS)
+    if not len(column.values) or math.isfinite(column.values[-1]):
+        return None
+    finite = np.flatnonzero(np.isfinite(column.values))
+    return int(column.steps[finite[-1] + 1 if len(finite) else 0])
+
+
+def _before(column: Column, step: int) -> Column:
+    index = int(np.searchsorted(column.steps, step))
+    return Column(column.steps[:index], column.values[:index], column.clock[:index])
+
+
+def _step(goal: Goal, column: Column) -> int:
+    """The step of the value that counts."""
+    return goal.step if goal.which == "at" else int(column.steps[-1])
 
 
 def _counting(goal: Goal, column: Column) -> float | None:

@@ -449,7 +449,8 @@ def _read_attempt(history: History, folder: Path, attempt: int, cut: int | None)
 def summary(history: History, run_dir: Path) -> dict[str, object]:
     """A run as one flat table for ``--json``: values that are missing or not finite become None.
 
-    ``metrics`` has each metric's last value, ``best`` those that have a best; times are seconds.
+    ``metrics`` has each metric's last value, ``best`` those that have a best, ``diverged`` the step from which on one
+    is no finite number; times are seconds.
     """
     fold = history.fold
     best = {name: found for name in history.recorded() if (found := history.best(name)) is not None}
@@ -469,6 +470,8 @@ def summary(history: History, run_dir: Path) -> dict[str, object]:
     }
     if fold.reason:
         result["reason"] = fold.reason
+    if history.first_nonfinite:
+        result["diverged"] = dict(history.first_nonfinite)
     if fold.problem is not None and fold.state is not RunState.FINISHED:
         result["problem"] = msgspec.to_builtins(fold.problem)
     return result

@@ -8,9 +8,11 @@ from typing import Any
 
 from clew_agent.beginning import describe_attempt
 from clew_agent.control import Command, Commands
-from clew_agent.exercises import linear_regression
+from clew_agent.datasets.dataset import DataSet
+from clew_agent.exercises import linear_regression, softmax
 from clew_agent.loop import SCHEMA, Loop
 from clew_agent.recorder import Recorder, Reserve
+from clew_agent.training.exercise import Exercise
 from clew_shared.events import Schema, State
 from clew_shared.journal import JournalWriter
 from clew_shared.lifecycle import RunState
@@ -19,6 +21,7 @@ from clew_shared.runfolder import RunFolder, final_files
 from clew_shared.spec import RunSpec, read_spec, to_toml
 from tests.exercises.training import make_engine
 
+EXERCISES: dict[str, Exercise[Any]] = {one.EXERCISE.id: one.EXERCISE for one in (linear_regression, softmax)}
 BLOCK = 10
 RUN = "attempts"
 
@@ -53,17 +56,21 @@ def rate(value: float) -> SetLive:
 STOP = Stop(run=RUN)
 
 
-def new_run(path: Path, **params: Any) -> RunFolder:
-    """The folder of a run of the linear regression, without attempts."""
+def new_run(path: Path, exercise: str = "linear-regression", **params: Any) -> RunFolder:
+    """The folder of a run without attempts."""
     path.mkdir()
     folder = RunFolder(path)
-    spec = RunSpec(exercise="linear-regression", run=RUN, params={"checkpoint_every": 100, "steps": 500} | params)
+    spec = RunSpec(exercise=exercise, run=RUN, params={"checkpoint_every": 100, "steps": 500} | params)
     folder.spec.write_text(to_toml(spec), encoding="utf-8")
     return folder
 
 
 def attempt(
-    folder: RunFolder, commands: Mapping[int, Command] | None = None, crash: int | None = None, seal: bool = True
+    folder: RunFolder,
+    commands: Mapping[int, Command] | None = None,
+    crash: int | None = None,
+    seal: bool = True,
+    data: DataSet | None = None,
 ) -> None:
     """The next attempt of the run, from where it has to begin to its end or to the step ``crash``.
 
@@ -75,7 +82,8 @@ def attempt(
     recorder = Recorder(writer, Reserve(folder.path / ".reserve"))
     recorder.start()
     first, start = describe_attempt(folder, number, spec, None)
-    engine = make_engine(linear_regression.EXERCISE, dict(spec.params), block_steps=lambda room: min(BLOCK, room))
+    exercise = EXERCISES[spec.exercise]
+    engine = make_engine(exercise, dict(spec.params), data, block_steps=lambda room: min(BLOCK, room))
     if start.checkpoint:
         engine.restore(folder.path / start.checkpoint)
     recorder.put(first)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from clew_agent.datasets.dataset import DataSet
 from clew_shared.events import Attempt, Diverged, Event, Live
 from clew_shared.history import History, read_run
 from clew_shared.journal import Record, read_journal
@@ -165,3 +166,11 @@ def test_a_change_that_prevents_the_divergence_takes_the_word_back(tmp_path: Pat
     assert history.first_nonfinite == {}
     assert not any("became" in log.text for log in history.logs)
     assert math.isfinite(history.last("loss") or math.nan)
+
+
+def test_a_batch_larger_than_the_set_is_told(tmp_path: Path, small_digits: DataSet) -> None:
+    folder = new_run(tmp_path / "run", "softmax", steps=20, batch_size=60_000)
+    attempt(folder, data=small_digits)
+    told = [log.text for log in read_run(folder.path).logs if log.level == "warning"]
+    assert len(told) == 1
+    assert "60,000 is larger than the training set" in told[0]

@@ -62,7 +62,7 @@ def test_bad_input_is_one_message_and_leaves_nothing(
     before = listing(tmp_path)
     assert cli.main(["run", str(tmp_path / "spec.toml"), "--json"]) == 2
     said = capsys.readouterr()
-    assert said.out == ""
+    assert json.loads(said.out)["problems"]
     assert said.err.startswith("clew-agent run: ")
     assert "Traceback" not in said.err
     for word in words:
@@ -210,3 +210,19 @@ def test_no_progress_where_nobody_looks(tmp_path: Path, stream: io.StringIO) -> 
 
 def test_a_progress_line_without_any_record() -> None:
     assert line(History()) == "DRAFT  step 0"
+
+
+@pytest.mark.parametrize(
+    "words", [["run", "--json", "spec.toml"], ["run", "--json"], ["run", "--json", "--resume", "."]]
+)
+def test_with_json_a_refusal_is_a_line_for_programs_as_well(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spec.toml").write_text(SOFTMAX + "[params]\nlearning_rate = 0\nsteps = -5", encoding="utf-8")
+    assert cli.main(words) == 2
+    told = capsys.readouterr()
+    assert told.err
+    problems = json.loads(told.out)["problems"]
+    assert all(problem["text"] for problem in problems)
+    assert len(problems) == (2 if "spec.toml" in words else 1)

@@ -12,10 +12,10 @@ from rich.console import Console
 from clew_gui.commands import words
 from clew_gui.commands.follow import Follower
 from clew_gui.commands.progress import LiveDisplay, PlainDisplay, choose_display, picture, progress_line, seconds_left
-from clew_gui.commands.result import exit_status, result_lines
+from clew_gui.commands.result import exit_status, result_lines, why
 from clew_gui.commands.run import refusal, title
-from clew_shared.cards import ExerciseCard, Goal, PlotSpec
-from clew_shared.events import Evaluation, Live, Points, Schema, State
+from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec
+from clew_shared.events import Evaluation, Live, Log, Points, Schema, State
 from clew_shared.history import History
 from clew_shared.journal import JournalWriter
 from clew_shared.lifecycle import RunState
@@ -225,3 +225,44 @@ def test_points_of_a_long_run_are_drawn_within_the_terminal(tmp_path: Path) -> N
     )
     history.feed(1, block)
     assert max(len(line) for line in drawn(history, 70).splitlines()) <= 70
+
+
+def resumed(tmp_path: Path) -> Follower:
+    folder = begin_run(tmp_path / "run")
+    with JournalWriter.create(folder.journal(1)) as writer:
+        for event in (describe(folder), Schema(id=1, metrics=METRICS), points(0, [4, 3]), Log(text="an old word")):
+            writer.append(event)
+    follower = Follower(folder.path)
+    follower.poll()
+    return follower
+
+
+def test_a_run_that_may_be_refused_to_go_on_shows_nothing_yet(tmp_path: Path) -> None:
+    lines: list[str] = []
+    with resumed(tmp_path) as follower:
+        display = PlainDisplay(lines.append, CARD, "a title", behind=1)
+        display.show(follower.history, last=True)
+        assert lines == []
+        console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+        live = LiveDisplay(console, CARD, "a title", behind=1)
+        live.show(follower.history, last=True)
+        live.close(discard=True)
+        assert "a title" not in console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+        second = describe(begin_run(tmp_path / "run"), 2, resumes=1, start_step=1)
+        for event in (second, Schema(id=1, metrics=METRICS), Log(text="a new word"), points(1, [2])):
+            follower.history.feed(2, event)
+        display.show(follower.history, last=True)
+    assert lines[:2] == ["a title", "  a new word"]
+    assert "an old word" not in "\n".join(lines)
+
+
+def test_an_exercise_that_is_not_at_hand_is_shown_with_the_words_of_its_journal(tmp_path: Path) -> None:
+    history = half_way(tmp_path)
+    history.metrics["W"] = MetricSpec(name="W", label="Slope W", dtype="float64")
+    assert "Slope W" in drawn(history, 120, card=None)
+
+
+def test_divergence_is_told_at_the_end_in_the_words_of_the_exercise(tmp_path: Path) -> None:
+    history = half_way(tmp_path)
+    history.feed(1, points(2, [float("nan"), 1]))
+    assert "loss is not a finite number since step 2. A smaller learning rate may help." in list(why(history))

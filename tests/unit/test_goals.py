@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from clew_shared.cards import Goal, MetricSpec
-from clew_shared.events import Attempt, Evaluation, Schema
+from clew_shared.events import Attempt, Evaluation, Points, Schema
 from clew_shared.goals import check_goal
 from clew_shared.history import History
 
@@ -87,3 +88,43 @@ def test_the_sentence_says_value_and_goal(asked: Goal, values: list[float], text
 def test_a_metric_that_nobody_knows_is_named_as_it_is() -> None:
     text = check_goal(goal(">=", 2.0), History()).text
     assert text == "test_accuracy: no value yet; the goal is at least 2"
+
+
+def diverged(loss: list[float], *evaluations: tuple[int, float]) -> History:
+    history = history_of()
+    history.feed(1, Schema(id=2, metrics=(MetricSpec(name="loss", label="loss"),)))
+    values = (np.array(loss, "<f4").tobytes(),)
+    history.feed(1, Points(schema=2, first=0, count=len(loss), seconds=1, clock=1, values=values))
+    for step, value in evaluations:
+        history.feed(1, Evaluation(step=step, values={"test_accuracy": value}))
+    return history
+
+
+@pytest.mark.parametrize(
+    ("asked", "reached"),
+    [
+        (goal("<=", 0.1), False),
+        (goal("near", 0.098, tolerance=0.001), False),
+        (goal("<=", 0.1, which="at", step=4), False),
+        (goal(">=", 0.5, which="at", step=2), True),
+        (goal(">=", 0.5, which="best"), True),
+        (goal("<=", 0.1, which="best"), False),
+    ],
+)
+def test_what_is_measured_after_the_run_diverged_reaches_no_goal(asked: Goal, reached: bool) -> None:
+    history = diverged([1.0, 0.5, 0.2, math.inf, math.nan], (2, 0.6), (4, 0.098))
+    found = check_goal(asked, history)
+    assert found.reached is reached
+    assert ("diverged at step 3" in found.text) is (asked.which != "best" and not reached)
+
+
+def test_a_loss_that_is_infinite_once_ends_nothing() -> None:
+    assert check_goal(goal(">=", 0.5), diverged([1.0, math.inf, 0.2], (3, 0.6))).reached
+
+
+def test_a_run_that_never_said_what_it_measures_is_judged_in_the_exercises_words() -> None:
+    metric = MetricSpec(name="test_accuracy", label="test accuracy", per_step=False, format="percent")
+    assert (
+        check_goal(goal(">=", 0.9), History(), [metric]).text
+        == "test accuracy: no value yet; the goal is at least 90 %"
+    )

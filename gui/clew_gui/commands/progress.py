@@ -15,6 +15,7 @@ from rich.text import Text
 from clew_gui.commands import words
 from clew_gui.commands.braille import plot
 from clew_shared.cards import ExerciseCard, PlotSpec
+from clew_shared.events import Log
 from clew_shared.history import History
 from clew_shared.lifecycle import TERMINAL, RunState
 
@@ -40,8 +41,9 @@ class Display(Protocol):
 class LiveDisplay:
     """A picture that is drawn anew in place: progress, values, and the curves in braille."""
 
-    def __init__(self, console: Console, card: ExerciseCard | None, title: str) -> None:
+    def __init__(self, console: Console, card: ExerciseCard | None, title: str, behind: int = 0) -> None:
         self._card = card
+        self._behind = behind
         self._title = title
         self._console = console
         self._live = Live(
@@ -53,7 +55,7 @@ class LiveDisplay:
     def show(self, history: History, note: str = "", last: bool = False) -> None:
         """Redraw at most four times a second, less often when drawing is slow."""
         begin = time.monotonic()
-        if begin < self._next and not last:
+        if (begin < self._next and not last) or history.fold.attempt <= self._behind:
             return
         self._live.update(picture(history, self._card, self._title, self._console.width, note), refresh=True)
         end = time.monotonic()
@@ -69,11 +71,12 @@ class LiveDisplay:
 class PlainDisplay:
     """One line for each evaluation and sentence of the run, and one every five seconds."""
 
-    def __init__(self, say: Callable[[str], None], card: ExerciseCard | None, title: str) -> None:
+    def __init__(self, say: Callable[[str], None], card: ExerciseCard | None, title: str, behind: int = 0) -> None:
         self._say = say
+        self._behind = behind
         self._card = card
         self._title: str | None = title
-        self._logs = 0
+        self._told: dict[int, Log] = {}
         self._evaluated = -1
         self._step = 0
         self._next = 0.0
@@ -81,13 +84,16 @@ class PlainDisplay:
 
     def show(self, history: History, note: str = "", last: bool = False) -> None:
         """Print what is new."""
+        if history.fold.attempt <= self._behind:  # a run that goes on: what it said before is known
+            self._told = {id(log): log for log in history.logs}
+            return
         if self._title is not None and (history.logs or history.fold.step):  # nothing of a run that may be refused
             self._say(self._title)
             self._title = None
-        for log in history.logs[self._logs :]:
-            if log.level != "debug":
+        for log in history.logs:
+            if id(log) not in self._told and log.level != "debug":
                 self._say(f"  {log.text}")
-        self._logs = len(history.logs)
+            self._told[id(log)] = log  # kept, so that no other can have its id
         if note != self._note:
             self._say(f"  {note}")
             self._note = note
@@ -102,15 +108,16 @@ class PlainDisplay:
         """Nothing is left open, and lines stay."""
 
 
-def choose_display(console: Console, card: ExerciseCard | None, title: str) -> Display:
-    """A live picture on a terminal, else plain lines."""
+def choose_display(console: Console, card: ExerciseCard | None, title: str, behind: int = 0) -> Display:
+    """A live picture on a terminal, else plain lines. Nothing is shown before an attempt later than ``behind`` begins,
+    because a run that goes on may be refused."""
     if console.is_terminal:
-        return LiveDisplay(console, card, title)
+        return LiveDisplay(console, card, title, behind)
 
     def say(text: str) -> None:
         print(text, file=console.file, flush=True)
 
-    return PlainDisplay(say, card, title)
+    return PlainDisplay(say, card, title, behind)
 
 
 def last_evaluation(history: History) -> int:
@@ -146,9 +153,8 @@ def values_line(history: History, card: ExerciseCard | None) -> str:
     shown = []
     for name in history.recorded():
         value = history.last(name)
-        metric = history.metrics.get(name) or words.metric_of(card, name)
         if value is not None:
-            shown.append(words.metric_value(metric, value))
+            shown.append(words.metric_value(words.metric_of(card, name, history), value))
     return ", ".join(shown)
 
 
@@ -163,16 +169,13 @@ def picture(history: History, card: ExerciseCard | None, title: str, width: int,
     bar.add_row(ProgressBar(total=max(fold.steps, 1), completed=min(fold.step, max(fold.steps, 1)), width=width))
     parts: list[RenderableType] = [Text(title, style="bold"), head, bar, curves(history, card, width)]
     parts.append(Text(values_line(history, card)))
-    parts += [Text(_nonfinite(name, step), style="red") for name, step in sorted(history.first_nonfinite.items())]
+    for name, step in sorted(history.first_nonfinite.items()):
+        parts.append(Text(words.not_finite(words.metric_of(card, name, history), step), style="red"))
     if history.logs and not fold.done:
         parts.append(Text(history.logs[-1].text, style="dim"))
     if note:
         parts.append(Text(note, style="yellow"))
     return Group(*parts)
-
-
-def _nonfinite(name: str, step: int) -> str:
-    return f"{name} is not a finite number since step {step:,}. A smaller learning rate may help."
 
 
 def curves(history: History, card: ExerciseCard | None, width: int) -> RenderableType:
@@ -190,7 +193,8 @@ def curves(history: History, card: ExerciseCard | None, width: int) -> Renderabl
 def _plots(history: History, card: ExerciseCard | None) -> Sequence[PlotSpec]:
     if card and card.plots:
         return card.plots
-    return [PlotSpec(id=name, title=name, metrics=(name,)) for name in history.recorded()]
+    known = [words.metric_of(None, name, history) for name in history.recorded()]
+    return [PlotSpec(id=one.name, title=one.label, metrics=(one.name,), format=one.format) for one in known]
 
 
 def curve(history: History, spec: PlotSpec, width: int) -> Text:

@@ -30,8 +30,10 @@ def ending(history: History) -> str:
 
 
 def why(history: History) -> Iterator[str]:
-    """The reason of an end that was not asked for, and what to do."""
+    """The reason of an end that was not asked for, what to do, and where curves stopped to be finite numbers."""
     fold = history.fold
+    for name, step in sorted(history.first_nonfinite.items(), key=lambda item: item[1]):
+        yield words.not_finite(words.metric_of(None, name, history), step)
     if fold.problem is not None:
         yield str(fold.problem)
     elif fold.state is not RunState.FINISHED and fold.reason:
@@ -41,7 +43,7 @@ def why(history: History) -> Iterator[str]:
 def goal_lines(history: History, card: ExerciseCard | None) -> Iterator[str]:
     """One line for each goal of the exercise."""
     for goal in card.goals if card else ():
-        result = check_goal(goal, history)
+        result = check_goal(goal, history, card.metrics if card else ())
         yield f"{'[x]' if result.reached else '[ ]'} {goal.text} ({result.text})"
 
 

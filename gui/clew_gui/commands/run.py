@@ -16,6 +16,7 @@ from clew_gui.commands.program import AgentProgram, stop_requests, temporary_fil
 from clew_gui.commands.progress import choose_display
 from clew_gui.commands.result import exit_status, result_lines
 from clew_gui.commands.shell import BAD_INPUT, FAILED, Parser, Shell
+from clew_gui.remote.target import LocalTarget
 from clew_shared.cards import ExerciseCard
 from clew_shared.history import History, summary
 from clew_shared.problem import problem
@@ -44,6 +45,10 @@ def run(shell: Shell, argv: Sequence[str]) -> int:
     """``clew run EXERCISE …``: returns the exit status, see ``arguments``."""
     known = cards(shell.places, exercises_folder(argv))
     request, card, spec = parse_run(argv, known, str(uuid.uuid4()))
+    if request.queue:
+        from clew_gui.commands.queued import run_queued  # with ZeroMQ, of which a run without the agent has no need
+
+        return run_queued(shell, LocalTarget(shell.places), spec, card, title(spec, card), request.json)
     folder = Path(request.out).expanduser().absolute() if request.out else shell.places.runs / spec.run
     return run_spec(shell, spec, card, folder, request.json, request.exercises)
 
@@ -100,7 +105,8 @@ def follow(
     shell: Shell, command: Sequence[str], folder: Path, card: ExerciseCard | None, heading: str, as_json: bool
 ) -> Outcome:
     """Start the agent's ``command``, show the run in ``folder`` while it lasts, pass on Ctrl+C."""
-    display = choose_display(shell.console(err=as_json), card, heading)
+    behind = max(RunFolder(folder).attempts(), default=0)
+    display = choose_display(shell.console(err=as_json), card, heading, behind)
     refused = False
     try:
         with stop_requests() as stops, AgentProgram(command) as agent, Follower(folder) as follower:
@@ -138,7 +144,7 @@ def conclude(shell: Shell, outcome: Outcome, folder: Path, card: ExerciseCard | 
         shell.note(f"clew run: {text}")
     say = shell.note if as_json else shell.say
     for line in result_lines(history, card, folder):
-        say(line)
+        say(as_flags(line))
     if as_json:
         shell.say_json(summary(history, folder))
     return exit_status(history.fold.state) if history.fold.done else FAILED
@@ -148,4 +154,9 @@ def refusal(output: str) -> str:
     """What the agent printed, without its own name in front, and with flags where it speaks of lines in a spec."""
     first, _, rest = output.partition(": ")
     words = rest if first.startswith("clew-agent") else output
-    return re.sub(r'\b(\w+) = "([^"]*)"', r"--\1 \2", words) or "The agent refused the run and gave no reason."
+    return as_flags(words) or "The agent refused the run and gave no reason."
+
+
+def as_flags(text: str) -> str:
+    """The lines of a spec in ``text`` as the flags of ``clew run``: ``data = "digits"`` becomes ``--data digits``."""
+    return re.sub(r'\b(\w+) = "([^"]*)"', r"--\1 \2", text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from clew_shared.cards import ExerciseCard, MetricSpec
+from clew_shared.history import History
 from clew_shared.lifecycle import RunState
 
 STATE_WORDS = {
@@ -69,7 +70,14 @@ def state_word(state: RunState | None) -> str:
     return STATE_WORDS[state] if state is not None else "Starting"
 
 
-def metric_of(card: ExerciseCard | None, name: str) -> MetricSpec:
-    """The card's metric of this name, else a plain one, so that runs of unknown exercises can be shown as well."""
-    found = next((metric for metric in card.metrics if metric.name == name), None) if card else None
+def not_finite(metric: MetricSpec, step: int) -> str:
+    """``loss is not a finite number since step 310. A smaller learning rate may help.``"""
+    return f"{inside(metric.label)} is not a finite number since step {step:,}. A smaller learning rate may help."
+
+
+def metric_of(card: ExerciseCard | None, name: str, history: History | None = None) -> MetricSpec:
+    """The metric of this name as the run itself or the card describes it, else a plain one: exercises whose file is not
+    at hand are shown as well."""
+    known = [*(history.metrics.values() if history else ()), *(card.metrics if card else ())]
+    found = next((metric for metric in known if metric.name == name), None)
     return found or MetricSpec(name=name, label=name.replace("_", " "))
