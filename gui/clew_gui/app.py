@@ -1,7 +1,7 @@
 """The desktop program: ``build_app`` is the only place where its objects are joined, ``main`` runs it.
 
-The first frame needs Qt alone. NumPy, the plots and the session are imported in a thread meanwhile and put in their
-places when they are there (about half a second later).
+The first frame needs Qt alone. Once it is painted, a thread imports the session (and with it NumPy and ZeroMQ), then
+the plots; each is put in its place when it is there, in an event of its own, so that the window answers all the time.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import logging
-import logging.handlers
 import os
 import sys
 import threading
@@ -17,6 +16,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
@@ -27,9 +27,9 @@ from clew_gui.views.dialogs import Dialog
 from clew_gui.views.parts import Button, Look
 from clew_gui.views.ports import SessionLike
 from clew_gui.views.scope import FIRST_EXERCISE
-from clew_gui.views.shell import Shell
+from clew_gui.views.shell import Shell, known_choice, theme_of
 from clew_gui.views.single import OneWindow
-from clew_gui.views.theme import LIGHT, apply
+from clew_gui.views.theme import apply, prepare
 from clew_gui.views.window import MainWindow
 from clew_gui.views.window_state import FileMemory, Memory, NoMemory
 from clew_shared.cards import Catalogue
@@ -37,17 +37,27 @@ from clew_shared.lifecycle import TERMINAL
 from clew_shared.places import Places, find_places
 from clew_shared.problem import Problem, ProblemError
 
+if TYPE_CHECKING:
+    from clew_gui.views.plots import ConvergencePlots
+
 _LOG = logging.getLogger(__name__)
 SessionMaker = Callable[[], SessionLike]
-_SLOW = ("clew_shared.history", "clew_shared.goals", "clew_gui.views.plots", "clew_gui.views.feed", "clew_gui.session")
+_STAGES = (
+    ("clew_shared.history", "clew_shared.goals", "clew_gui.session"),
+    ("clew_gui.views.feed", "clew_gui.views.plots"),
+)
+"""Imported one after the other: the agent comes up while the plots are loaded."""
+_UNPAINTED_MS = 1500
+"""A window that is not painted (minimised from the start) loads the rest after this time as well."""
 _THREAD_END_S = 10.0
 """Bound on the wait for the importing thread when a window closes within its first second."""
 
 
 class Loader(QObject):
-    """Imports what takes long in a thread and says so on the GUI thread."""
+    """Imports what takes long in a thread, stage by stage, and says so on the GUI thread."""
 
-    loaded = Signal()
+    loaded = Signal(int)
+    """This stage is there."""
     failed = Signal(str)
 
     def __init__(self, parent: QObject) -> None:
@@ -55,17 +65,18 @@ class Loader(QObject):
         self._thread = threading.Thread(target=self._work, name="clew-imports", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
-        self._thread.start()
+        """Begin; a second call changes nothing."""
+        if self._thread.ident is None:
+            self._thread.start()
 
     def _work(self) -> None:
         try:
-            for name in _SLOW:
-                importlib.import_module(name)
+            for number, names in enumerate(_STAGES):
+                for name in names:
+                    importlib.import_module(name)
+                self.loaded.emit(number)
         except Exception:  # noqa: BLE001  # the thread's border: the window shows it and stays usable
             self.failed.emit(traceback.format_exc())
-        else:
-            self.loaded.emit()
 
     def wait(self) -> None:
         """Wait for the thread's end."""
@@ -79,18 +90,26 @@ class Program(QObject):
     ready = Signal()
     """The plots and the session are there."""
 
-    def __init__(self, app: QApplication, places: Places, catalogue: Catalogue, memory: Memory) -> None:
+    def __init__(
+        self, app: QApplication, places: Places, catalogue: Catalogue, memory: Memory, theme: str | None = None
+    ) -> None:
         super().__init__()
         self.app, self.places, self.memory = app, places, memory
         self.state = memory.load_window()
-        self.window = MainWindow(Look(), self.state)
+        choice = theme or self.state.theme
+        self.window = MainWindow(Look(theme_of(app, choice)), self.state)
         self.desk = Desk(self.window, catalogue, places.runs)
         self.shell = Shell(app, self.window, self.desk, places)
+        self.shell.theme_choice = known_choice(choice)
         self.session: SessionLike | None = None
         self._make_session: SessionMaker | None = None
         self._loader = Loader(self)
         self._loader.loaded.connect(self._loaded, Qt.ConnectionType.QueuedConnection)
         self._loader.failed.connect(self._not_loaded, Qt.ConnectionType.QueuedConnection)
+        self._unpainted = QTimer(self)
+        self._unpainted.setSingleShot(True)
+        self._unpainted.setObjectName("unpainted")
+        self._unpainted.timeout.connect(self._load)
         self._closed = False
         self.window.may_close = self.may_close
         controls = self.window.run_view.controls
@@ -101,19 +120,39 @@ class Program(QObject):
     def begin(self, make_session: SessionMaker) -> None:
         """Load what takes long, once the first frame stands."""
         self._make_session = make_session
-        QTimer.singleShot(0, self._loader.start)
+        self.window.painted.connect(self._load)
+        self._unpainted.start(_UNPAINTED_MS)
 
-    def _loaded(self) -> None:
-        if self._closed or self._make_session is None:
-            return
-        from clew_gui.views.feed import PlotFeed
+    def _load(self) -> None:
+        self._unpainted.stop()
+        if not self._closed:
+            self._loader.start()
+
+    def _loaded(self, stage: int) -> None:
+        if not self._closed:
+            (self._begin_session if stage == 0 else self._make_plots)()
+
+    def _begin_session(self) -> None:
+        if self._make_session is not None:
+            self.session = self._make_session()
+            QTimer.singleShot(0, self, self._attach)
+
+    def _attach(self) -> None:
+        if self.session is not None and not self._closed:
+            self.desk.attach(self.session)
+
+    def _make_plots(self) -> None:
         from clew_gui.views.plots import ConvergencePlots
 
         plots = ConvergencePlots(self.window.look.theme)
-        self.shell.put_plots(plots, PlotFeed(plots))
-        self.session = self._make_session()
-        self.desk.attach(self.session)
-        self.ready.emit()
+        QTimer.singleShot(0, self, lambda: self._put_plots(plots))
+
+    def _put_plots(self, plots: ConvergencePlots) -> None:
+        from clew_gui.views.feed import PlotFeed
+
+        if not self._closed:
+            self.shell.put_plots(plots, PlotFeed(plots))
+            self.ready.emit()
 
     def _not_loaded(self, text: str) -> None:
         _LOG.error("parts of the window could not be loaded:\n%s", text)
@@ -153,6 +192,7 @@ class Program(QObject):
         if self._closed:
             return
         self._closed = True
+        self._unpainted.stop()
         self.window.messages.lapse()
         self.desk.detach()
         self._remember()
@@ -189,18 +229,17 @@ def build_app(
     found = QApplication.instance()
     app = found if isinstance(found, QApplication) else QApplication(sys.argv[:1])
     app.setApplicationName("Clew")
-    apply(app, LIGHT)
+    prepare(app)
     kept = memory if memory is not None else FileMemory(places.config / "window.toml")
-    program = Program(app, places, catalogue or _builtin_catalogue(), kept)
+    program = Program(app, places, catalogue or _builtin_catalogue(), kept, theme)
     if isinstance(kept, FileMemory) and kept.problem is not None:
         program.window.messages.show_problems((kept.problem,))
-    choice = theme or program.state.theme
-    program.shell.choose_theme(choice)
     cards = program.desk.scope.catalogue.exercises
     known = {card.id for card in cards}
     wishes = (exercise, program.state.exercise, FIRST_EXERCISE)
     wanted = next((name for name in wishes if name in known), cards[0].id if cards else "")
     program.desk.open_exercise(wanted)
+    apply(app, program.window.look.theme)  # once, when every widget is in its place
     given = session
     program.begin(lambda: given if given is not None else _live_session(places, program.desk.scope.catalogue))
     return program
@@ -235,8 +274,8 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Open the window, or write a picture of it. Returns the exit code."""
+def main(argv: Sequence[str] | None = None, catalogue: Catalogue | None = None) -> int:
+    """Open the window, or write a picture of it. Returns the exit code. ``catalogue`` saves reading it again."""
     options = arguments(argv)
     places = find_places()
     if options.screenshot is not None:
@@ -247,14 +286,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not alone.claim():
         print("Clew is open already; its window comes forward.")
         return 0
-    trouble = _keep_log(places)
-    program = build_app(places, theme=options.theme, exercise=options.exercise)
+    program = build_app(places, catalogue=catalogue, theme=options.theme, exercise=options.exercise)
     alone.raised.connect(program.window.come_forward)
     program.window.fit_into(program.app.primaryScreen().availableGeometry())
     _size(program.window, options.size)
     _show_problems_of(program.window)
-    if trouble is not None:
-        program.window.messages.show_problems((trouble,))
+    program.window.painted.connect(lambda: _log_from_now(places, program.window))
     program.window.show()
     code = app.exec()
     program.close()
@@ -268,8 +305,16 @@ def _size(window: MainWindow, text: str) -> None:
         window.resize(int(width), int(height))
 
 
+def _log_from_now(places: Places, window: MainWindow) -> None:
+    trouble = _keep_log(places)
+    if trouble is not None:
+        window.messages.show_problems((trouble,))
+
+
 def _keep_log(places: Places) -> Problem | None:
     """Log into a file; the reason when Clew's own folder takes none, and then no run can be kept there either."""
+    import logging.handlers  # the first frame does without
+
     folder = places.home / "log"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -54,7 +54,7 @@ def open_window(qtbot: QtBot, places: Places) -> Iterator[Opener]:
         with qtbot.waitExposed(program.window):
             program.window.show()
         if ready:
-            qtbot.waitUntil(lambda: program.session is not None, timeout=20_000)
+            qtbot.waitUntil(lambda: program.shell.plots is not None, timeout=20_000)
         return program
 
     yield open_one

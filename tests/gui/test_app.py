@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QIcon, QImage
 
 from clew_gui import app
+from clew_gui.views import parts
 from clew_gui.views.recorded import choose_run
+from clew_gui.views.theme import DARK
 from clew_shared.events import Attempt, Evaluation, Points, Schema, State
 from clew_shared.journal import JournalWriter
 from clew_shared.lifecycle import RunState
@@ -29,10 +31,68 @@ def run_python(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_the_first_frame_needs_neither_numpy_nor_pyqtgraph_nor_zeromq() -> None:
-    slow = "{'numpy', 'pyqtgraph', 'zmq', 'paramiko', 'tensorflow'}"
-    loaded = run_python("-c", f"import sys, clew_gui.app; print(sorted({slow} & set(sys.modules)))")
-    assert loaded.stdout.strip() == "[]", loaded.stderr
+NOT_YET = {
+    "asyncio",
+    "clew_gui.commands.agent",
+    "clew_gui.plotting",
+    "clew_gui.session",
+    "clew_gui.views.plots",
+    "clew_shared.channel",
+    "clew_shared.history",
+    "clew_shared.journal",
+    "logging.handlers",
+    "numpy",
+    "paramiko",
+    "psutil",
+    "pyqtgraph",
+    "rich",
+    "tensorflow",
+    "zmq",
+}
+"""What the window does without until its first frame stands: each of these costs tens to hundreds of milliseconds."""
+_START = """
+import sys, threading
+from PySide6.QtWidgets import QApplication
+from clew_gui import cli
+from clew_gui.commands import start
+from clew_gui.views import window
+
+def tell():
+    print(*sorted(sys.modules))
+    print(*[thread.name for thread in threading.enumerate()])
+    QApplication.exit(0)
+
+def told(self, *given, init=window.MainWindow.__init__):
+    init(self, *given)
+    self.painted.connect(tell)
+
+start.has_display = lambda *_: True
+window.MainWindow.__init__ = told
+sys.exit(cli.main(["start"]))
+"""
+
+
+def test_clew_start_paints_before_anything_slow_is_imported_or_the_agent_looked_for(home: Path) -> None:
+    done = run_python("-c", _START)
+    assert done.returncode == 0, done.stderr
+    modules, threads = done.stdout.splitlines()
+    assert NOT_YET & set(modules.split()) == set()
+    assert threads == "MainThread"
+    assert not (home / "agents").exists()
+
+
+def test_each_icon_is_drawn_once_for_all_buttons_that_have_it(
+    softmax: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+    monkeypatch.setattr(parts, "icon", lambda name, *_: drawn.append(name) or QIcon())
+    look = parts.Look()
+    buttons = [parts.IconButton(look, "reset", "Reset") for _ in range(5)]
+    assert drawn == ["reset"]
+    look.theme = DARK
+    for button in buttons:
+        button.retheme()
+    assert drawn == ["reset", "reset"]
 
 
 @pytest.fixture

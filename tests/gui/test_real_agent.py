@@ -33,7 +33,7 @@ class Student:
         self.window = self.program.window
         with qtbot.waitExposed(self.window):
             self.window.show()
-        self.until(lambda: self.program.session is not None, "plots and session")
+        self.until(lambda: self.program.shell.plots is not None, "plots and session")
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
         """Let the window live until something is so."""

@@ -6,13 +6,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import msgspec
-from rich.console import Console
 
 from clew_shared.places import Places
 from clew_shared.problem import Problem, problem
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 OK = 0
 FAILED = 1
@@ -33,6 +35,8 @@ class Shell:
 
     def console(self, err: bool = False) -> Console:
         """A console on standard output (or standard error) that prints text as it is, without guessing at markup."""
+        from rich.console import Console  # the window starts without it
+
         stream = self.err if err else self.out
         width = None if stream.isatty() else _WIDE
         return Console(

@@ -1,4 +1,7 @@
-"""``clew start``: the window, or on a machine without a display a run in the terminal and a picture of the window."""
+"""``clew start``: the window, or on a machine without a display a run in the terminal and a picture of the window.
+
+What only the second needs is imported there: the window paints before NumPy, ZeroMQ and rich are loaded.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,10 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from clew_gui.commands.agent import cards
-from clew_gui.commands.arguments import parse_run
 from clew_gui.commands.display import has_display
-from clew_gui.commands.run import run_spec
 from clew_gui.commands.shell import BAD_INPUT, FAILED, Parser, Shell
-from clew_shared.cards import ExerciseCard
-from clew_shared.catalogue import find_card
+from clew_shared.cards import Catalogue, ExerciseCard
+from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.problem import ProblemError, problem
 
 _DEFAULT = "softmax"
@@ -34,21 +34,22 @@ def start(shell: Shell, argv: Sequence[str]) -> int:
     )
     parser.add_argument("--picture", metavar="PNG", help="where the picture goes when there is no display")
     options = parser.parse_args(list(argv))
-    card = find_card(cards(shell.places).exercises, options.exercise or _DEFAULT)
+    catalogue = load_builtin()
+    card = find_card(catalogue.exercises, options.exercise or _DEFAULT)
     if has_display(os.environ, sys.platform):
-        return _window(card.id if options.exercise else "")
+        return _window(card.id if options.exercise else "", catalogue)
     picture = Path(options.picture) if options.picture else shell.places.home / "pictures" / f"{card.id}.png"
     return _without_display(shell, card, picture.expanduser().absolute())
 
 
-def _window(exercise: str) -> int:
+def _window(exercise: str, catalogue: Catalogue) -> int:
     """The window on ``exercise``; empty: on the one that was open last."""
     if not _has_qt():
         hint = "Install it with: pip install 'clew[gui]'. Everything else works without: clew run softmax"
         raise problem("start.qt", "The window needs PySide6 and pyqtgraph, which are not installed.", hint)
     from clew_gui.app import main as open_window
 
-    return open_window(["--exercise", exercise] if exercise else [])
+    return open_window(["--exercise", exercise] if exercise else [], catalogue)
 
 
 def _has_qt() -> bool:
@@ -81,7 +82,10 @@ def _run(shell: Shell, card: ExerciseCard) -> tuple[int, Path | None]:
 
 
 def _run_with(shell: Shell, card: ExerciseCard, words: Sequence[str]) -> tuple[int, Path | None]:
-    _, _, spec = parse_run([card.id, *words], cards(shell.places), str(uuid.uuid4()))
+    from clew_gui.commands.arguments import parse_run
+    from clew_gui.commands.run import run_spec
+
+    _, _, spec = parse_run([card.id, *words], load_builtin(), str(uuid.uuid4()))
     folder = shell.places.runs / spec.run
     status = run_spec(shell, spec, card, folder)
     return status, folder if folder.is_dir() and status != BAD_INPUT else None

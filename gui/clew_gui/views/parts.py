@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
+from PySide6.QtGui import QColor, QFontMetricsF, QIcon, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QButtonGroup,
@@ -33,6 +33,14 @@ class Look:
 
     def __init__(self, theme: Theme = LIGHT) -> None:
         self.theme = theme
+        self._icons: dict[tuple[str, str, str], QIcon] = {}
+
+    def icon(self, name: str, colour: str = "") -> QIcon:
+        """The icon in this theme, in a colour of its own if named; drawn once, however many buttons have it."""
+        key = (name, self.theme.name, colour)
+        if key not in self._icons:
+            self._icons[key] = icon(name, self.theme, colour or None)
+        return self._icons[key]
 
 
 @runtime_checkable
@@ -246,7 +254,7 @@ class Button(QPushButton):
         """Tint the icon again."""
         if self._glyph:
             theme = self._look.theme
-            self.setIcon(icon(self._glyph, theme, theme.colour(self._ink or _INKS.get(self._role, "text2"))))
+            self.setIcon(self._look.icon(self._glyph, theme.colour(self._ink or _INKS.get(self._role, "text2"))))
 
 
 class IconButton(QToolButton):
@@ -269,7 +277,7 @@ class IconButton(QToolButton):
 
     def retheme(self) -> None:
         """Tint again."""
-        self.setIcon(icon(self._glyph, self._look.theme))
+        self.setIcon(self._look.icon(self._glyph))
 
 
 class Segments(QFrame):

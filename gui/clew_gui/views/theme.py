@@ -30,6 +30,7 @@ __all__ = [
     "font",
     "luminance",
     "palette",
+    "prepare",
     "stylesheet",
     "system_theme",
 ]
@@ -123,11 +124,9 @@ def system_theme(app: QApplication) -> Theme:
     return DARK if app.styleHints().colorScheme() is Qt.ColorScheme.Dark else LIGHT
 
 
-def apply(app: QApplication, theme: Theme) -> None:
-    """Give the whole application this look. May be called again at any time to switch.
-
-    The system's own colour scheme is not asked to change: outside GNOME Qt ignores that without a word.
-    """
+def prepare(app: QApplication) -> None:
+    """Style, fonts and pictures: what must hold before the first widget is made. A style sheet comes later, by
+    ``apply``: with one, each widget would be dressed anew whenever it is put into another."""
     QDir.setSearchPaths("clew", [str(PICTURES)])
     if app.style().objectName().lower() != "fusion":
         app.setStyle("Fusion")
@@ -137,5 +136,13 @@ def apply(app: QApplication, theme: Theme) -> None:
     base.setPointSizeF(max(base.pointSizeF(), _SMALLEST_BASE_PT))
     base.setFeature(QFont.Tag("tnum"), 1)
     app.setFont(base)
+
+
+def apply(app: QApplication, theme: Theme) -> None:
+    """Give the whole application this look. May be called again at any time to switch.
+
+    The system's own colour scheme is not asked to change: outside GNOME Qt ignores that without a word.
+    """
+    prepare(app)
     app.setPalette(palette(theme))
     app.setStyleSheet(stylesheet(theme))

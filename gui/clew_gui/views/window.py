@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
-from PySide6.QtCore import QRect, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QResizeEvent, QShowEvent
+from PySide6.QtCore import QRect, Qt, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QWidget
 
 from clew_gui.views.actions import Actions
@@ -49,6 +49,8 @@ class MainWindow(QMainWindow):
     """Top bar, message bar, three columns, status line. ``closing`` is asked before it closes and may say no."""
 
     theme_worn = Signal()
+    painted = Signal()
+    """The first frame stands on the screen; told once."""
 
     def __init__(self, look: Look, state: WindowState) -> None:
         super().__init__()
@@ -68,6 +70,7 @@ class MainWindow(QMainWindow):
         self._folds = dict(state.folds)
         self._sizes = state
         self._runs_height = state.runs_height
+        self._was_painted = False
         self._build()
         self._connect_folds()
         self.setMinimumSize(*SMALLEST)
@@ -231,6 +234,13 @@ class MainWindow(QMainWindow):
             folds=dict(self._folds),
             tab=self.head.tabs.currentIndex(),
         )
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The children are painted after this and before the next event."""
+        super().paintEvent(event)
+        if not self._was_painted:
+            self._was_painted = True
+            QTimer.singleShot(0, self, self.painted.emit)
 
     # --- Tabs and closing ---------------------------------------------------------------------------------------------
 
