@@ -29,6 +29,7 @@ COMMANDS = (
     Command("Begin", "catalogue", "list the exercises, their presets and hyperparameters", "catalogue"),
     Command("Train", "run", "run an exercise on this computer and follow it here", "run"),
     Command("Train", "resume", "go on with an ended run from its last checkpoint", "run"),
+    Command("Train", "queue", "show what waits and what is at work, move a run, take it out", "queue"),
     Command("Look back", "runs", "list the runs that are kept on this computer", "look"),
     Command("Look back", "show", "show one run: settings, curves, goals, files", "look"),
     Command("Keep and check", "verify", "check every byte of a run against its journal", "keep"),

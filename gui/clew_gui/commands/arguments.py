@@ -21,7 +21,7 @@ _DESCRIPTION = """Run an exercise on this computer, without a window, and follow
 The exit status is 0 for a finished run, 1 for a failed one, 2 when something asked for is wrong (then nothing was
 started and nothing is left behind) and 130 when it was stopped with Ctrl+C."""
 
-_OWN = ("help", "preset", "set", "seed", "data", "name", "out", "exercises", "json")
+_OWN = ("help", "preset", "set", "seed", "data", "name", "out", "queue", "exercises", "json")
 """Options of the command itself. A hyperparameter with such a name is reached through ``--set``."""
 
 
@@ -60,6 +60,7 @@ def make_parser(cards: Sequence[ExerciseCard], prog: str = "clew run") -> Parser
     parser.add_argument("--data", metavar="NAME|PATH", help="a data set by name (mnist, digits) or a file or folder")
     parser.add_argument("--name", metavar="TEXT", default="", help="a name for the run, for your own use")
     parser.add_argument("--out", metavar="DIR", help="the run's folder (default: a new one where runs are kept)")
+    parser.add_argument("--queue", action="store_true", help="wait for the runs of this computer's agent before it")
     parser.add_argument("--exercises", metavar="DIR", help="add your own exercises, the files in this folder")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
     _add_hyperparameters(parser, cards)
@@ -135,6 +136,7 @@ class Request(argparse.Namespace):
     data: str | None
     name: str
     out: str | None
+    queue: bool
     exercises: str | None
     json: bool
     assignments: list[tuple[str, str]]
@@ -243,7 +245,7 @@ def parse_run(argv: Sequence[str], catalogue: Catalogue, run: str) -> tuple[Requ
         raise_all(problems)
         raise AssertionError("an unknown exercise is a problem")
     spec, found = make_spec(request, card, run)
-    raise_all(problems + found + _out(request.out))
+    raise_all(problems + found + _out(request.out) + _queue(request))
     return request, card, spec
 
 
@@ -303,6 +305,15 @@ def _out(text: str | None) -> list[Problem]:
     if path.exists() and not path.is_dir():
         return [Problem("cli.out", f"{text} is a file, not a folder.", "Name another place.", where="out")]
     return []
+
+
+def _queue(request: Request) -> list[Problem]:
+    """The agent keeps its runs in one place and knows its own exercises."""
+    clash = next((name for name in ("out", "exercises") if request.queue and getattr(request, name) is not None), "")
+    if not clash:
+        return []
+    text = f"--queue hands the run to this computer's agent, which has no use for --{clash}."
+    return [Problem("cli.queue", text, f"Leave --queue or --{clash} out.", clash)]
 
 
 def _written(spec: ParamSpec, value: Value) -> Value:

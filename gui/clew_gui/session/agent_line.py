@@ -1,0 +1,98 @@
+"""A short conversation with an agent, for commands: questions that are answered one after the other."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+import zmq
+
+from clew_gui.remote.target import Target
+from clew_shared.channel import KEY_SUFFIX, Channel, KeyPair
+from clew_shared.messages import AgentAddress, AnyReply, GetStatus, Hello, Refused, Request, RunStatus, Status
+from clew_shared.problem import Problem, ProblemError, problem
+
+_ANSWER_S = 20.0
+"""A trainer that is asked to stop answers between two blocks, within 15 s; everything else takes milliseconds."""
+_START_S = 30.0
+"""Python on a cold, slow disk."""
+_LOOK_S = 0.05
+
+
+class AgentLine:
+    """Connected while it is open; a key of its own lets it in and goes with it. ``start``: an agent is started when
+    none serves; else that is refused. ``__enter__`` raises ``ProblemError`` when there is nobody to talk to."""
+
+    def __init__(self, target: Target, start: bool = False) -> None:
+        self._target = target
+        self._start = start
+        self._key: Path | None = None
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._channel: Channel | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._connect(self._find())
+            self.ask(Hello(client="clew"))
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ask(self, request: Request) -> AnyReply:
+        """The answer. Raises ``ProblemError`` with a refusal, and when none comes."""
+        if self._channel is None:
+            raise RuntimeError("not connected")
+        reply = self._channel.request(request, _ANSWER_S)
+        if isinstance(reply, Refused):
+            raise ProblemError(reply.problem)
+        return reply
+
+    def statuses(self) -> tuple[RunStatus, ...]:
+        """All runs of the agent."""
+        reply = self.ask(GetStatus())
+        return reply.runs if isinstance(reply, Status) else ()
+
+    def status(self, run: str) -> RunStatus | None:
+        """One run; None when the agent does not know it."""
+        return next((status for status in self.statuses() if status.run == run), None)
+
+    def close(self) -> None:
+        """End the connection; the agent goes on."""
+        if self._channel is not None:
+            self._channel.close()
+        if self._key is not None:
+            with suppress(OSError):
+                self._key.unlink()
+        self._channel = self._key = None
+        self._target.close()
+        self._context.term()  # bounded by the channel's linger
+
+    def _find(self) -> AgentAddress:
+        address = self._target.find()
+        if address is None and self._start:
+            self._target.start()
+            deadline = time.monotonic() + _START_S
+            while (address := self._target.find()) is None and time.monotonic() < deadline:
+                self._target.check_start()
+                time.sleep(_LOOK_S)
+        if address is None:
+            raise ProblemError(
+                Problem("agent.absent", "No agent serves here, so nothing waits and nothing runs there.")
+            )
+        return address
+
+    def _connect(self, address: AgentAddress) -> None:
+        keys = KeyPair.generate()
+        name = f"command-{keys.public.encode().hex()[:16]}"
+        try:
+            self._target.admit(address, name, keys.public)
+        except OSError as error:
+            raise problem("link.key", f"The key for the agent cannot be written: {error}.") from None
+        self._key = Path(address.allow_list) / f"{name}{KEY_SUFFIX}"
+        self._channel = Channel(self._context, address.address, address.port, address.public_key, keys)
