@@ -20,7 +20,7 @@ from clew_shared.events import Checkpoint, Diverged, Evaluation, Event, Live, Lo
 from clew_shared.journal import sync_folder
 from clew_shared.lifecycle import RunState
 from clew_shared.messages import Pause, SetLive, Stop
-from clew_shared.problem import problem
+from clew_shared.problem import Problem, ProblemError
 from clew_shared.runfolder import RunFolder, record_file
 
 if TYPE_CHECKING:
@@ -82,8 +82,9 @@ class Loop:
             if engine.checkpoint_due():
                 self._save()
             self._recorder.wait_for_disk(self._stop_asked)
-        if self._saved_at != engine.step:
-            self._save()
+        refused = self._save() if self._saved_at != engine.step else None
+        if refused is not None:
+            return self._stopped(refused)
         reason = f"Stopped early after {engine.step} steps." if engine.step < engine.steps else ""
         return State(state=RunState.FINISHED, reason=reason, step=engine.step)
 
@@ -168,29 +169,45 @@ class Loop:
     def _stop(self, command: Stop) -> State:
         if command.now:
             return State(state=RunState.STOPPED, reason="Stopped at once.", step=self._engine.step)
-        if self._engine.step > 0 and self._saved_at != self._engine.step:
-            self._save()
-        return State(state=RunState.STOPPED, reason="Stopped on request.", step=self._engine.step)
+        due = self._engine.step > 0 and self._saved_at != self._engine.step
+        return self._stopped(self._save() if due else None)
+
+    def _stopped(self, refused: Problem | None) -> State:
+        reason = refused.text if refused is not None else "Stopped on request."
+        return State(state=RunState.STOPPED, reason=reason, step=self._engine.step, problem=refused)
 
     # Checkpoints.
 
-    def _save(self) -> None:
-        """Write a checkpoint, make it last, then record it. A full disk pauses the run."""
+    def _save(self) -> Problem | None:
+        """Write a checkpoint, make it last, then record it. A full disk pauses the run.
+
+        Returns what is wrong when somebody who asked for the end need not wait longer; the run can stop without it.
+        Raises ``ProblemError`` when the disk refuses for too long.
+        """
         deadline = time.monotonic() + self._patience
         paused = False
         start = time.perf_counter()
         while (found := self._try_save()) is not None:
+            if self._stop_asked():
+                return self._unsaved(found)
             if not paused:
                 paused = True
                 step = self._engine.step
                 self._recorder.put(State(state=RunState.PAUSED, reason=f"Waiting for the disk: {found}", step=step))
-            if time.monotonic() > deadline or self._stop_asked():
-                text = f"The checkpoint of step {self._engine.step} could not be written: {found}."
-                raise problem("checkpoint.write", text, "Make room on that disk, then continue the run.")
+            if time.monotonic() > deadline:
+                raise ProblemError(self._unsaved(found))
             time.sleep(min(_RETRY_S, self._patience / 10))
         if paused:
             self._recorder.put(State(state=RunState.RUNNING, step=self._engine.step))
         self._record_checkpoint(time.perf_counter() - start)
+        return None
+
+    def _unsaved(self, reason: str) -> Problem:
+        text = (
+            f"The checkpoint of step {self._engine.step} could not be written: {reason}. Every step is recorded, but"
+            f" the run will go on from step {max(0, self._saved_at)}."
+        )
+        return Problem("checkpoint.write", text, "Make room on that disk, then continue the run.")
 
     def _try_save(self) -> str | None:
         """Write the checkpoint under its name in one go; the reason when the disk refuses, which leaves nothing."""

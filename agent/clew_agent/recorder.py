@@ -1,8 +1,9 @@
 """The trainer's writer thread: events go into a bounded queue, and from there into the journal.
 
 Training waits for nothing but the disk. When the disk refuses, the thread keeps the event, says PAUSED in the journal
-(a small reserve file makes room for that), and tries again; after ten minutes it gives up. An event counts once it is
-in the file, so an unrecorded step does not exist.
+(a small reserve file makes room for that), and tries again; after ten minutes it gives up. Who is asked to stop
+meanwhile does not wait: what is left goes into the room of the reserve, if it fits. An event counts once it is in the
+file, so an unrecorded step does not exist.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ _RETRY_S = 1.0
 _QUEUE = 64
 """Events that may wait: some seconds of training, and at most a few megabytes."""
 _RESERVE_BYTES = 64 * 1024
+_LAST_BYTES = 16 * 1024
+"""Of these a run's last words are sure: the records of its files, its last state and the seal."""
 
 
 class Reserve:
@@ -47,8 +50,16 @@ class Reserve:
 
     def halve(self) -> None:
         """Give up one half, for the news that the disk is full; the other half is for the end."""
+        self._shrink(self._size // 2)
+
+    def keep_for_the_end(self) -> None:
+        """Give up all but what the last words need, because nothing is trained any more."""
+        self._shrink(_LAST_BYTES)
+
+    def _shrink(self, size: int) -> None:
         with suppress(OSError):
-            os.truncate(self._path, self._size // 2)
+            if self._path.stat().st_size > size:
+                os.truncate(self._path, size)
 
     def release(self) -> None:
         """Give up all of it."""
@@ -75,6 +86,7 @@ class Recorder:
         self._failed: BaseException | None = None
         self._step = 0
         self._running = False
+        self._owed: State | None = None
         self._given_up = threading.Event()
         self._clear = threading.Event()
         self._clear.set()
@@ -99,8 +111,8 @@ class Recorder:
     def wait_for_disk(self, give_up: Callable[[], bool]) -> None:
         """Return at once unless the disk is refusing just now, else when it takes what was handed over so far.
 
-        Raises ``ProblemError`` after ``patience``, or when ``give_up()`` says that nobody wants to wait. Called at the
-        end of each block: no step is trained meanwhile.
+        Raises ``ProblemError`` after ``patience``, or when ``give_up()`` says that nobody wants to wait and the reserve
+        has not room enough. Called at the end of each block: no step is trained meanwhile.
         """
         while not self._clear.wait(0.2):
             if give_up():
@@ -129,6 +141,11 @@ class Recorder:
         return self._writer
 
     @property
+    def step(self) -> int:
+        """How many steps are in the journal; to be read after ``close``."""
+        return self._step
+
+    @property
     def failure(self) -> Problem | None:
         """Why not everything could be written; None when all is well."""
         if self._failed is None:
@@ -136,7 +153,9 @@ class Recorder:
         if isinstance(self._failed, ProblemError):
             return self._failed.problems[0]
         where = str(self._writer.path)
-        text = f"The journal could not be written: {_reason(self._failed)}."
+        text = (
+            f"The journal could not be written: {_reason(self._failed)}. Nothing from step {self._step} on is recorded."
+        )
         return Problem("journal.write", text, "Make room on that disk, then continue the run.", where)
 
     def _raise_failure(self) -> None:
@@ -169,17 +188,25 @@ class Recorder:
             return Event()
 
     def _record(self, event: Event) -> None:
-        self._follow(event)
         self._persist(lambda: self._writer.append(event))
+        self._follow(event)
         self._dirty = True
+        self._settle()
         if isinstance(event, State | Checkpoint):
             self._persist(self._sync)
         if isinstance(event, Checkpoint):
             self.files.update(record.path for record in event.files)
 
+    def _settle(self) -> None:
+        """Say that training goes on, where the disk refused that when it was due."""
+        if self._owed is not None:
+            with suppress(OSError):
+                self._writer.append(self._owed)
+                self._owed = None
+
     def _follow(self, event: Event) -> None:
         if isinstance(event, State):
-            self._running = event.state is RunState.RUNNING
+            self._running, self._owed = event.state is RunState.RUNNING, None
             self._step = max(self._step, event.step)
         elif isinstance(event, Points):
             self._step = event.first + event.count
@@ -204,20 +231,24 @@ class Recorder:
         paused = State(state=RunState.PAUSED, reason=reason, step=self._step, time=time.time())
         said = self._say(paused)
         while True:
-            self._given_up.wait(self._retry)
+            last = self._given_up.wait(self._retry)
+            if last:
+                self._reserve.keep_for_the_end()
             try:
                 action()
             except OSError:
-                if time.monotonic() > deadline or self._given_up.is_set():
+                if time.monotonic() > deadline or last:
                     raise
                 continue
             break
-        self._reserve.fill()
+        if not last:
+            self._reserve.fill()
         if self._running:
-            running = State(state=RunState.RUNNING, step=self._step, time=time.time())
-            with suppress(OSError):
-                for event in (running,) if said else (paused, running):
-                    self._writer.append(event)
+            if not said:
+                with suppress(OSError):
+                    self._writer.append(paused)
+            self._owed = State(state=RunState.RUNNING, step=self._step, time=time.time())
+            self._settle()
 
     def _say(self, event: State) -> bool:
         """Try to tell readers why nothing comes; whether that could be written."""

@@ -106,7 +106,7 @@ def finish(folder: RunFolder, attempt: int, recorder: Recorder, last: State) -> 
     sys.stdout.flush()
     writer = recorder.close()
     if recorder.failure is not None:
-        last = _failed(recorder.failure, last.step)
+        last = _failed(recorder.failure, min(last.step, recorder.step))
         print(recorder.failure, file=sys.stderr, flush=True)
     posix.silence()
     fold = RunFold()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
+from clew_agent.training import state
 from clew_shared.events import Attempt, Diverged, Event, Live
 from clew_shared.history import History, read_run
 from clew_shared.journal import Record, read_journal
@@ -174,3 +176,27 @@ def test_a_batch_larger_than_the_set_is_told(tmp_path: Path, small_digits: DataS
     told = [log.text for log in read_run(folder.path).logs if log.level == "warning"]
     assert len(told) == 1
     assert "60,000 is larger than the training set" in told[0]
+
+
+def test_a_stop_while_the_disk_refuses_the_checkpoint_ends_stopped_and_says_what_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = new_run(tmp_path / "run")
+    save = state.save
+
+    def refuse(variables: Any, target: Path) -> None:
+        if "00000100" not in target.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        save(variables, target)
+
+    monkeypatch.setattr(state, "save", refuse)
+    attempt(folder, {150: STOP})
+    fold = read_run(folder.path).fold
+    assert fold.state is RunState.STOPPED
+    assert fold.problem is not None
+    assert "No space left on device" in fold.reason
+    assert "go on from step 100" in fold.reason
+    monkeypatch.undo()
+    attempt(folder)
+    assert first(folder, 2).start_step == 100
+    assert read_run(folder.path).column("loss").steps.tolist() == list(range(500))

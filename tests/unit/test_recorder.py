@@ -163,6 +163,51 @@ def test_whoever_stops_the_run_does_not_wait_for_the_disk(disk: Disk) -> None:
     recorder.close().close()
 
 
+def test_what_is_left_at_a_stop_goes_into_the_room_of_the_reserve(disk: Disk) -> None:
+    reserve = disk.path.parent / ".reserve"
+    recorder = start(disk, patience=3600)
+    recorder.flush()
+    disk.full = lambda: reserve.stat().st_size > 20_000  # a part of the reserve is kept for the last words
+    for number in range(3):
+        recorder.put(Log(text=str(number)))
+    wait_until(lambda: not recorder._clear.is_set())
+    recorder.wait_for_disk(lambda: True)
+    recorder.flush()
+    assert 0 < reserve.stat().st_size < 20_000
+    recorder.close().close()
+    assert recorder.failure is None
+    assert texts(disk.events()) == ["0", "1", "2"]
+
+
+def test_what_could_not_be_recorded_is_told_by_its_first_step(disk: Disk) -> None:
+    recorder = start(disk, patience=3600)
+    block = Block(0, 40, (np.zeros(40, np.float32),), seconds=1.0)
+    for part in split(block, clock=0.0, limit=1 << 20):
+        recorder.put(part)
+    recorder.flush()
+    disk.full = lambda: True
+    for part in split(Block(40, 10, (np.zeros(10, np.float32),), seconds=1.0), clock=1.0, limit=1 << 20):
+        recorder.put(part)
+    wait_until(lambda: not recorder._clear.is_set())
+    with pytest.raises(ProblemError, match="Nothing from step 40 on is recorded"):
+        recorder.wait_for_disk(lambda: True)
+    recorder.close().close()
+    assert recorder.step == 40
+
+
+def test_that_training_goes_on_is_said_as_soon_as_the_disk_takes_it(disk: Disk) -> None:
+    recorder = start(disk)
+    recorder.put(State(state=RunState.RUNNING))
+    recorder.flush()
+    answers = iter([True, False, False, True, True])  # refused, PAUSED, the event, RUNNING refused twice
+    disk.full = lambda: next(answers, False)
+    recorder.put(Log(text="one"))
+    recorder.put(Log(text="two"))
+    recorder.close().close()
+    told = [event.state if isinstance(event, State) else getattr(event, "text", "") for event in disk.events()]
+    assert told == [RunState.RUNNING, RunState.PAUSED, "one", "two", RunState.RUNNING]
+
+
 def test_an_event_too_large_for_a_frame_is_a_failure_not_a_hang(disk: Disk) -> None:
     recorder = start(disk)
     recorder.put(Log(text="x" * (2 << 20)))
