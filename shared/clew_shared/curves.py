@@ -8,7 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clew_shared.cards import MetricSpec
+from clew_shared.events import Points
+
 Floats = NDArray[np.floating[Any]]
+STEPPED, EVALUATED = "steps", "evaluations"
+"""First words of the keys of tracks: what was recorded in each step, and what was measured behind some."""
 
 
 class Column(NamedTuple):
@@ -89,13 +94,49 @@ class Buffer:
 
     def extend(self, values: NDArray[Any]) -> None:
         """Append ``values``."""
-        end = self.size + len(values)
+        self.grow(len(values))[:] = values
+
+    def grow(self, count: int) -> NDArray[Any]:
+        """Append ``count`` values that the caller fills in at once: a view of their places."""
+        start, end = self.size, self.size + count
         if end > len(self._data):
             grown = np.empty(max(end, 2 * len(self._data)), self._data.dtype)
-            grown[: self.size] = self.view
+            grown[:start] = self._data[:start]
             self._data = grown
-        self._data[self.size : end] = values
         self.size = end
+        return self._data[start:end]
+
+
+class Layout:
+    """How the values of a schema's ``Points`` are read; made once for each schema, because frames are many.
+
+    ``dtypes`` are the columns' by metric. ``key`` is the same for layouts with the same columns.
+    """
+
+    def __init__(self, metrics: Sequence[MetricSpec]) -> None:
+        self.dtypes = {metric.name: metric.dtype for metric in metrics}
+        self.names = tuple(self.dtypes)
+        self.key = (STEPPED, *self.names)
+        self._formats = [(metric.name, np.dtype(metric.dtype).newbyteorder("<")) for metric in metrics]
+        self._rest = np.empty(0)
+
+    def values(self, event: Points) -> dict[str, Floats]:
+        """The arrays of ``event`` by metric, without a copy; empty when they do not fit."""
+        raws, count = event.values, event.count
+        if count < 1 or event.first < 0 or len(raws) != len(self._formats):
+            return {}
+        found: dict[str, Floats] = {}
+        for (name, kind), raw in zip(self._formats, raws, strict=True):
+            if len(raw) != count * kind.itemsize:
+                return {}
+            found[name] = np.frombuffer(raw, kind)
+        return found
+
+    def clock(self, event: Points, end: float) -> NDArray[np.float64]:
+        """The training clock of each step when the stretch ends at ``end``, interpolated."""
+        if len(self._rest) != event.count:
+            self._rest = 1.0 - np.arange(1, event.count + 1) / event.count
+        return end - event.seconds * self._rest
 
 
 class Track:
@@ -129,6 +170,14 @@ class Track:
         for name, buffer in self.values.items():
             buffer.extend(piece.values[name])
         self.blocks += piece.blocks
+
+    def extend_run(self, first: int, clock: NDArray[np.float64], values: Mapping[str, Floats], block: Block) -> None:
+        """Append steps from ``first`` on, which come later than all that is there."""
+        self.steps.grow(block.size)[:] = np.arange(first, first + block.size)
+        self.clock.extend(clock)
+        for name, buffer in self.values.items():
+            buffer.extend(values[name])
+        self.blocks.append(block)
 
     def cut(self, step: int) -> Piece:
         """Take away everything from ``step`` on and return it."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew_shared.cards import MetricSpec
-from clew_shared.curves import Block, Column, Piece, Track, join, stretches
+from clew_shared.curves import EVALUATED, Block, Column, Floats, Layout, Piece, Track, join, stretches
 from clew_shared.events import (
     Attempt,
     Checkpoint,
@@ -87,7 +87,7 @@ class History:
         self._tracks: dict[tuple[str, ...], Track] = {}
         self._by_metric: dict[str, list[Track]] = {}
         self._lost: list[tuple[Track, Piece]] = []
-        self._schemas: dict[tuple[int, int], Schema] = {}
+        self._layouts: dict[tuple[int, int], Layout] = {}
         self._starts: dict[int, int] = {}
         self._cuts: dict[int, int] = {}
         self._sealed: set[int] = set()
@@ -142,7 +142,9 @@ class History:
             case Evaluation():
                 return self._evaluation(attempt, event)
             case Schema():
-                self._schemas[attempt, event.id] = self.schema = event
+                self.schema = event
+                columns = [metric for metric in event.metrics if metric.per_step]
+                self._layouts[attempt, event.id] = Layout(columns)
                 self.metrics |= {metric.name: metric for metric in event.metrics}
             case Attempt():
                 return self._begin(attempt, event)
@@ -195,7 +197,7 @@ class History:
         if len(self._starts) == 1 or attempt < max(self._starts):
             return Changed()
         for key, track in self._tracks.items():
-            self._lose(track, track.cut(start + 1 if key[0] == _EVALUATED else start))
+            self._lose(track, track.cut(start + 1 if key[0] == EVALUATED else start))
         self.checkpoints = {step: found for step, found in self.checkpoints.items() if step <= start}
         self.live = [change for change in self.live if change.step <= start]
         self.figures = {name: figure for name, figure in self.figures.items() if figure.step <= start}
@@ -219,26 +221,25 @@ class History:
         return metric in self.metrics and not self.metrics[metric].per_step
 
     def _points(self, attempt: int, event: Points, offset: int) -> Changed:
-        schema = self._schemas.get((attempt, event.schema))
-        columns = [metric for metric in schema.metrics if metric.per_step] if schema else []
-        values = _decode_columns(event, columns)
+        layout = self._layouts.get((attempt, event.schema))
+        values = layout.values(event) if layout is not None else {}
         self._reached[attempt] = event.first + event.count
-        if not values:
+        if layout is None or not values:
             if attempt not in self._unfit:  # once: without its schema an attempt has none that fit
                 self._unfit.add(attempt)
                 self._damaged(attempt, f"the values of step {event.first} and on fit no schema", offset)
             return Changed()
         self._time(attempt, event)
         clock = self._offset(attempt, event.clock - event.seconds) + event.clock
-        done = np.arange(1, event.count + 1) / event.count
-        piece = Piece(
-            np.arange(event.first, event.first + event.count),
-            clock - event.seconds * (1.0 - done),
-            values,
-            [Block(event.count, attempt, event.time, event.seconds)],
-        )
-        dtypes = {metric.name: metric.dtype for metric in columns}
-        return self._add(attempt, (_STEPPED, *dtypes), dtypes, piece)
+        times = layout.clock(event, clock)
+        block = Block(event.count, attempt, event.time, event.seconds)
+        track = self._tracks.get(layout.key)
+        if track is not None and event.first > track.last_step and self._limit(attempt, evaluated=False) is None:
+            self._look_for_nonfinite(event.first, values)
+            track.extend_run(event.first, times, values, block)
+            return Changed(layout.names)
+        piece = Piece(np.arange(event.first, event.first + event.count), times, values, [block])
+        return self._add(attempt, layout.key, layout.dtypes, piece)
 
     def _evaluation(self, attempt: int, event: Evaluation) -> Changed:
         names = sorted(event.values)
@@ -247,7 +248,7 @@ class History:
         clock = self._offset(attempt, event.clock) + event.clock
         values: dict[str, NDArray[np.floating]] = {name: np.array([event.values[name]]) for name in names}
         piece = Piece(np.array([event.step]), np.array([clock]), values, [Block(1, attempt, event.time, 0.0)])
-        return self._add(attempt, (_EVALUATED, *names), dict.fromkeys(names, "float64"), piece)
+        return self._add(attempt, (EVALUATED, *names), dict.fromkeys(names, "float64"), piece)
 
     def _add(self, attempt: int, key: tuple[str, ...], dtypes: Mapping[str, str], piece: Piece) -> Changed:
         if key not in self._tracks:
@@ -255,14 +256,14 @@ class History:
             for name in dtypes:
                 self._by_metric.setdefault(name, []).append(self._tracks[key])
         track = self._tracks[key]
-        limit = self._limit(attempt, key[0] == _EVALUATED)
+        limit = self._limit(attempt, key[0] == EVALUATED)
         if limit is not None and int(piece.steps[-1]) >= limit:
             piece, lost = piece.until(limit)
             self._lose(track, lost)
         if not len(piece.steps):
             return Changed()
-        self._look_for_nonfinite(piece)
         first = int(piece.steps[0])
+        self._look_for_nonfinite(first, piece.values)
         if first > track.last_step:
             track.extend(piece)
             return Changed(tuple(dtypes))
@@ -282,11 +283,11 @@ class History:
         if len(piece.steps):
             self._lost.append((track, piece))
 
-    def _look_for_nonfinite(self, piece: Piece) -> None:
-        for name, values in piece.values.items():
-            wrong = ~np.isfinite(values)
-            if wrong.any():
-                step = int(piece.steps[int(np.argmax(wrong))])
+    def _look_for_nonfinite(self, first: int, values: Mapping[str, Floats]) -> None:
+        for name, column in values.items():
+            finite = np.isfinite(column)
+            if not finite.all():
+                step = first + int(np.argmin(finite))
                 self.first_nonfinite[name] = min(step, self.first_nonfinite.get(name, step))
 
     def _offset(self, attempt: int, clock: float) -> float:
@@ -382,22 +383,6 @@ class History:
     def seconds(self) -> float:
         """From the start of the latest attempt to its end, or to its latest record."""
         return (self.fold.ended or self.fold.updated) - self.fold.started if self.fold.started else 0.0
-
-
-_STEPPED, _EVALUATED = "steps", "evaluations"
-
-
-def _decode_columns(event: Points, columns: list[MetricSpec]) -> dict[str, NDArray[np.floating]]:
-    """The arrays of ``event`` by metric; empty when they do not fit ``columns``."""
-    if event.count < 1 or event.first < 0 or len(columns) != len(event.values):
-        return {}
-    sizes = {"float32": 4, "float64": 8}
-    if any(len(raw) != event.count * sizes[metric.dtype] for metric, raw in zip(columns, event.values, strict=True)):
-        return {}
-    return {
-        metric.name: np.frombuffer(raw, np.dtype(metric.dtype).newbyteorder("<"))
-        for metric, raw in zip(columns, event.values, strict=True)
-    }
 
 
 # --- A run folder -----------------------------------------------------------------------------------------------------
