@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -267,6 +268,7 @@ class FakeSession:
         self.refusal: Exception | None = None
         self.closed = False
         self._next = FakeChanges()
+        self.bell: Callable[[], None] = lambda: None
 
     def add(self, exercise: str = "softmax", preset: str = "", **params: object) -> FakeRun:
         """A run that is known from the start."""
@@ -283,6 +285,10 @@ class FakeSession:
         """What was told."""
         told, self._next = self._next, FakeChanges()
         return told
+
+    def call_on_news(self, bell: Callable[[], None]) -> None:
+        """Rung by tests."""
+        self.bell = bell
 
     def _ask(self, *what: object) -> None:
         self.asked.append(what)
@@ -330,7 +336,7 @@ class FakeSession:
         """Moved at once, and the others make room."""
         self._ask("move", run, place)
         line = sorted((one for one in self.runs.values() if one.queue), key=lambda one: one.queue)
-        line.remove(self.runs[run])
+        line = [one for one in line if one.id != run]
         line.insert(place - 1, self.runs[run])
         for number, one in enumerate(line, 1):
             one.queue = number

@@ -97,6 +97,16 @@ def test_the_keyboard_moves_a_waiting_run(queue: Program) -> None:
     assert rows(queue)[5].state == RunState.STOPPED.value
 
 
+def test_taking_out_can_be_undone_and_the_run_is_where_it_was(queue: Program) -> None:
+    select(queue, 3)
+    run = rows(queue)[3].id
+    queue.window.actions_["unqueue"].trigger()
+    assert queue.window.messages.isVisible()
+    queue.window.actions_["undo"].trigger()
+    assert [what[:2] for what in session_of(queue).asked] == [("stop", run), ("continue", run), ("move", run)]
+    assert session_of(queue).asked[-1] == ("move", run, 2)
+
+
 def open_menu(program: Program) -> QMenu:
     program.window.bottom.table.menu_asked.emit(QPointF(0, 0))
     (menu,) = (menu for menu in program.window.bottom.findChildren(QMenu) if menu.isVisible())

@@ -164,6 +164,26 @@ def test_a_second_run_waits_in_the_queue(window: Window) -> None:
     window.until_state(first, RunState.STOPPED)
 
 
+def test_a_waiting_run_is_moved_taken_out_and_put_back_where_it_was(window: Window) -> None:
+    first, *others = (window.start(steps=100_000, pause=0.02) for _ in range(4))
+    window.until_state(first, RunState.RUNNING)
+
+    def places(*wanted: int) -> None:
+        window.until(lambda: [run.queue for run in others] == [*wanted], f"places {wanted}")
+
+    places(1, 2, 3)
+    window.session.move_run(others[2].id, 1)
+    places(2, 3, 1)
+    window.session.stop(others[0].id)
+    places(0, 2, 1)
+    assert (others[0].state, others[0].reason) == (RunState.STOPPED, "Taken out of the queue.")
+    window.session.continue_run(others[0].id)
+    window.session.move_run(others[0].id, 2)
+    places(2, 3, 1)
+    assert others[0].state is RunState.QUEUED
+    assert window.problems == []
+
+
 def test_wrong_values_are_refused_at_once_with_all_problems_and_leave_nothing(window: Window) -> None:
     with pytest.raises(ProblemError) as caught:
         window.start(steps=-1, learning_rate=0, speed=1)

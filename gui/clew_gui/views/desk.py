@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
@@ -149,20 +149,44 @@ class Desk(QObject):
 
     # --- What a person asks for ---------------------------------------------------------------------------------------
 
-    def start(self, spec: RunSpec) -> None:
-        """Run these values."""
+    def start(self, spec: RunSpec) -> bool:
+        """Run these values; whether they could be asked for."""
         session = self.scope.session
         if session is None:
-            return
+            return False
         try:
             self._awaited = session.start_run(spec)
         except ProblemError as error:
             self._refused(error)
-            return
+            return False
         self._started.add(self._awaited)
         self.window.show_tab(1)
         if self._awaited in session.runs:
             self._arrived(frozenset((self._awaited,)))
+        return True
+
+    def start_all(self, specs: Sequence[RunSpec]) -> None:
+        """Run these one after the other and draw them alone, with the baseline; the one at work is on the card."""
+        if self.scope.card is None:
+            return
+        chosen = self.scope.board.choices(self.scope.card.id)
+        chosen.shown.clear()
+        chosen.recent.clear()
+        chosen.selected = ""
+        started = [chosen.selected for spec in specs if self.start(spec)]
+        chosen.shown.update(started)
+        chosen.selected, chosen.by_hand = (started or [""])[0], False
+        self._follow()
+        self._curves_chosen()
+
+    def _follow(self) -> None:
+        """The run at work is on the card until a person selects one."""
+        if self.scope.card is None or self.scope.board.choices(self.scope.card.id).by_hand:
+            return
+        at_work = [run.id for run in self.scope.runs() if run.state in (RunState.RUNNING, RunState.PAUSED)]
+        if at_work and self._selected() not in at_work:
+            self.scope.board.choices(self.scope.card.id).selected = at_work[-1]
+            self.window.bottom.table.select(at_work[-1])
 
     def _refused(self, error: ProblemError) -> None:
         self.window.next_run.form.show_problems(error.problems)
@@ -193,6 +217,26 @@ class Desk(QObject):
     def run_next(self) -> None:
         """Let the selected run begin before all others that wait."""
         self._ask(lambda session, run: session.move_run(run.id, 1))
+
+    def leave_queue(self) -> None:
+        """Take the selected run, which waits, out of the queue; for some seconds that can be undone."""
+        run = self.scope.run()
+        place = run.queue if run is not None else 0
+        self.stop()
+        if run is not None and place:
+            text = f"Run {run.number} was taken out of the queue."
+            self.window.messages.show_note(text, undo=lambda: self._queue_again(run.id, place))
+
+    def _queue_again(self, run: str, place: int) -> None:
+        """Both requests are carried out in this order, so that it stands where it was."""
+        session = self.scope.session
+        if session is None:
+            return
+        try:
+            session.continue_run(run)
+            session.move_run(run, place)
+        except ProblemError as error:
+            self._refused(error)
 
     def set_live(self, name: str, value: float) -> None:
         """Change a live hyperparameter of the selected run."""
@@ -283,6 +327,7 @@ class Desk(QObject):
         mine = self._mine(changed)
         self._tell_failures(changed)
         if mine:
+            self._follow()
             self.tell.table_rows(mine)
             self.tell.card()
             self.tell.goals()

@@ -41,8 +41,8 @@ class RunsTable(QTableView):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setAccessibleName("Runs of this exercise")
         self.setAccessibleDescription(
-            "Space shows or hides a run in the plots, Delete removes it. Control and Shift with Up or Down move a waiting"
-            " run in the queue."
+            "Space shows or hides a run in the plots, Delete removes it. Control and Shift with Up or Down move a run"
+            " that waits in the queue."
         )
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 from clew_gui.views.desk import Desk
 from clew_gui.views.dialogs import CodeDialog, LiveDialog, SettingsDialog, TextDialog
 from clew_gui.views.parts import wear
+from clew_gui.views.race import Races
 from clew_gui.views.runs_model import COLUMNS
 from clew_gui.views.theme import DARK, LIGHT, Theme, apply, system_theme
 from clew_gui.views.window import MainWindow
@@ -53,6 +54,7 @@ class Shell(QObject):
         self._behind: set[str] = set()
         self._drawn: tuple[str, ...] = ()
         self._curves_due = False
+        self.races = Races(window, desk)
         self._join_actions()
         self._join_buttons()
         app.styleHints().colorSchemeChanged.connect(lambda _scheme: self._system_changed())
@@ -68,6 +70,7 @@ class Shell(QObject):
             "settings": self.show_settings,
             "quit": window.close,
             "run": window.next_run.ask_run,
+            "race": window.next_run.race.click,
             "slides": window.next_run.slides.click,
             "reuse": desk.reuse,
             "pause": desk.pause_or_resume,
@@ -78,7 +81,7 @@ class Shell(QObject):
             "queue_next": desk.run_next,
             "queue_up": lambda: desk.move(-1),
             "queue_down": lambda: desk.move(1),
-            "unqueue": desk.stop,
+            "unqueue": desk.leave_queue,
             "export_run": self.export_run,
             "remove": desk.remove,
             "undo": window.messages.undo,
@@ -140,6 +143,7 @@ class Shell(QObject):
         self.plots, self.feed = plots, feed
         window.run_view.put_plots(plots)
         controls = window.run_view.controls
+        controls.page_changed.connect(plots.show_page)
         controls.unit_chosen.connect(plots.set_unit)
         controls.log_toggled.connect(plots.set_log_y)
         controls.log_toggled.connect(window.actions_["log_scale"].setChecked)
@@ -174,6 +178,7 @@ class Shell(QObject):
         if feed is None or scope.card is None:
             return
         feed.set_card(scope.card)
+        self._window.run_view.controls.offer_surface(bool(scope.card.surfaces))
         wanted = set(scope.shown())
         selected = scope.run()
         runs = [run for run in scope.runs() if run.id in wanted]
