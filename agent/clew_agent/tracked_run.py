@@ -56,6 +56,11 @@ class TrackedRun:
         """Whether its journal may still grow."""
         return self.attempt > 0 and not self.fold.sealed
 
+    @property
+    def beginning(self) -> bool:
+        """Whether its first attempt is at work and has recorded no point yet."""
+        return self.attempt == 1 and not self.fold.done and self.fold.step == 0
+
     def adopt(self) -> None:
         """Catch up with a run that existed before; a sealed journal is read at its two ends only."""
         self.attempt = max(self.folder.attempts(), default=0)

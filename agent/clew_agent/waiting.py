@@ -48,6 +48,10 @@ class LongPolls:
         self._waiting[place] = added
         return replaced
 
+    def keys(self) -> set[str]:
+        """What is waited for."""
+        return {key for _, key in self._waiting}
+
     def drop(self, caller: Caller, key: str) -> Waiting | None:
         """The viewer's waiting request for ``key``, which waits no more."""
         return self._waiting.pop((caller.identity, key), None)

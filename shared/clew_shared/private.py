@@ -43,8 +43,10 @@ def is_private(folder: Path) -> bool:
     return stat.S_ISDIR(state.st_mode) and _is_mine(state) and not writable
 
 
-def write_private(path: Path, data: bytes) -> None:
+def write_private(path: Path, data: bytes, lasting: bool = True) -> None:
     """Replace ``path`` by ``data`` in one go, mode 0600: a reader sees the old content or the new, never a part.
+
+    Not ``lasting``: the disk is not waited for, and a power cut of the next seconds may leave an empty file.
 
     Raises ``OSError`` when the disk refuses; then the old content stands.
     """
@@ -52,8 +54,9 @@ def write_private(path: Path, data: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if lasting:
+                file.flush()
+                os.fsync(file.fileno())
         Path(name).replace(path)
     except BaseException:
         with suppress(OSError):

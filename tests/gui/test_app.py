@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtGui import QIcon, QImage
+from PySide6.QtWidgets import QApplication
 
 from clew_gui import app
 from clew_gui.views import parts
@@ -81,11 +82,16 @@ def test_clew_start_paints_before_anything_slow_is_imported_or_the_agent_looked_
     assert not (home / "agents").exists()
 
 
-def test_each_icon_is_drawn_once_for_all_buttons_that_have_it(
-    softmax: Program, monkeypatch: pytest.MonkeyPatch
+def test_an_icon_is_drawn_once_for_all_buttons_that_have_it(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[str] = []
-    monkeypatch.setattr(parts, "icon", lambda name, *_: drawn.append(name) or QIcon())
+
+    def draw(name: str, *_: object) -> QIcon:
+        drawn.append(name)
+        return QIcon()
+
+    monkeypatch.setattr(parts, "icon", draw)
     look = parts.Look()
     buttons = [parts.IconButton(look, "reset", "Reset") for _ in range(5)]
     assert drawn == ["reset"]

@@ -35,20 +35,24 @@ class Cursor:
         self.deadline = 0.0
         self.restarted = False
         self.status: RunStatus | None = None
+        self.expected = False
+        """Its start was asked for just before; the agent has not listed it yet."""
         self.replay: Iterator[tuple[int, Items]] | None = None
 
     @property
     def wanted(self) -> bool:
         """Whether a fetch should be under way."""
-        if self.replay is not None or self.asked is not None or self.status is None:
+        if self.replay is not None or self.asked is not None:
             return False
+        if self.status is None:
+            return self.expected
         waits = self.status.state in (RunState.QUEUED, RunState.SUBMITTED) and self.attempt > self.status.attempt
         return not self.complete and not waits and time.monotonic() >= self.not_before
 
     @property
     def live(self) -> bool:
         """Whether its journal still grows."""
-        return self.status is not None and self.status.state not in TERMINAL
+        return self.expected if self.status is None else self.status.state not in TERMINAL
 
 
 class Fetcher:
@@ -85,6 +89,11 @@ class Fetcher:
     def knows(self, run: str) -> bool:
         """Whether the run is followed."""
         return run in self._cursors
+
+    def expect(self, run: str) -> None:
+        """Its start is on its way to the agent: the first fetch goes right behind it and waits there for the journal,
+        instead of here for the agent's next list of runs."""
+        self.follow(run).expected = True
 
     def note(self, status: RunStatus) -> None:
         """What the agent says of a run: there may be more to fetch."""
@@ -195,7 +204,9 @@ class Fetcher:
 
     def _refused(self, run: str, cursor: Cursor, reply: AnyReply) -> None:
         found = getattr(reply, "problem", Problem("fetch.reply", "The agent's answer was no journal."))
-        if found.code == "fetch.offset":  # what is here is not what is there: fetch the node's
+        if cursor.status is None:  # the agent took no such run, or has not read its catalogue yet; its list will tell
+            cursor.expected = False
+        elif found.code == "fetch.offset":  # what is here is not what is there: fetch the node's
             self._restart(run, cursor, cursor.attempt)
         else:
             cursor.not_before = time.monotonic() + _DISK_AGAIN_S

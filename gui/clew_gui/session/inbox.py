@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 
 import msgspec
 
@@ -58,9 +59,13 @@ Arrival = Found | Batch | Restarted | Statuses | Told | LinkStatus
 
 
 class Inbox:
-    """A queue of arrivals that says when it is full; the one who fills it asks, and waits by itself."""
+    """A queue of arrivals that says when it is full; the one who fills it asks, and waits by itself.
+
+    ``bell`` is rung, from the thread that puts, when something lies in it that was empty.
+    """
 
     def __init__(self) -> None:
+        self.bell: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
         self._arrivals: deque[Arrival] = deque()
         self._weight = 0
@@ -68,8 +73,11 @@ class Inbox:
     def put(self, arrival: Arrival) -> None:
         """Add; never waits. Only journal bytes count towards ``full``."""
         with self._lock:
+            first = not self._arrivals
             self._arrivals.append(arrival)
             self._weight += arrival.weight if isinstance(arrival, Batch) else 0
+        if first:
+            self.bell()
 
     def take(self) -> Arrival | None:
         """The oldest, or None."""

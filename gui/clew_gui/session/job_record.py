@@ -64,12 +64,15 @@ class JobRecord:
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
 
-    def number(self, run: str, time: float) -> int:
-        """The run's number; a new run gets the next one for good. Raises ``OSError`` if the disk refuses."""
+    def number(self, run: str, time: float, lasting: bool = True) -> int:
+        """The run's number; a new run gets the next one for good. Raises ``OSError`` if the disk refuses.
+
+        Not ``lasting``: the disk is not waited for; ``settle`` does that later.
+        """
         if run not in self.numbers:
             self.refresh()
         if run not in self.numbers:
-            self._append(JobLine(run=run, number=self._next(), time=time))
+            self._append(JobLine(run=run, number=self._next(), time=time), lasting)
         return self.numbers[run]
 
     def number_all(self, runs: Iterable[str], keep: bool = True) -> dict[str, int]:
@@ -108,7 +111,15 @@ class JobRecord:
         if line.refused:
             self.refused[line.run] = line.refused
 
-    def _append(self, line: JobLine) -> None:
+    def settle(self) -> None:
+        """Wait until what was appended survives a power cut. Raises ``OSError`` if the disk refuses."""
+        handle = os.open(self._path, os.O_WRONLY | os.O_APPEND)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def _append(self, line: JobLine, lasting: bool = True) -> None:
         try:
             make_private(self._path.parent)
         except ProblemError as error:
@@ -117,7 +128,8 @@ class JobRecord:
         handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             written = os.write(handle, data)
-            os.fsync(handle)
+            if lasting:
+                os.fsync(handle)
         finally:
             os.close(handle)
         self.refresh()

@@ -44,7 +44,9 @@ _GREET_WITHIN_S = 5.0
 """An address whose agent does not answer so long after connecting belongs to another program by now."""
 _START_WITHIN_S = 30.0
 """Python on a cold, slow disk; then the person is told, and it is tried again."""
-_LOOK_EVERY_S = 0.05
+_LOOK_EVERY_S = 0.02
+"""While the agent comes up, its address file is looked for this often."""
+_MADE_ROOM_S = 0.01
 _ALIVE_EVERY_S = 0.5
 _TURN_S = 0.25
 _JOIN_S = 5.0
@@ -62,6 +64,7 @@ class Link:
         self._inbox = inbox
         self._forgotten = set(forgotten)
         self._drops: deque[str] = deque()
+        self._hurried = False
         self._bell, self._rope = socket.socketpair()
         self._bell.setblocking(False)
         self._rope.setblocking(False)
@@ -95,6 +98,7 @@ class Link:
     def ask(self, command: Command) -> None:
         """Send a command as soon as there is a link."""
         self.commands.put(command)
+        self._hurried = True
         self._wake()
 
     def drop(self, run: str) -> None:
@@ -146,6 +150,9 @@ class Link:
             self._fetcher.drop(run)
         busy = self._fetcher.replay()
         if self._channel is None:
+            if self._hurried:
+                self._not_before = 0.0  # a person waits: an agent that was away may be back
+            self._hurried = False
             self._connect()
         if self._channel is not None:
             self._talk(self._channel)
@@ -160,7 +167,7 @@ class Link:
         else:
             longest = min(longest, max(0.0, self._not_before - time.monotonic()))
         if self._inbox.full:
-            longest = min(longest, _LOOK_EVERY_S / 5)  # the caller makes room without a word
+            longest = min(longest, _MADE_ROOM_S)  # the caller makes room without a word
         poller.poll(round(longest * 1000))
         with suppress(BlockingIOError):
             while self._bell.recv(4096):
@@ -299,6 +306,8 @@ class Link:
             self._status = (channel.send(GetStatus(version=self._version, wait=wait)), now + _STATUS_LOST_S)
         while (command := self.commands.next()) is not None:
             self.commands.sent(channel.send(command), command)
+            if isinstance(command, StartRun):
+                self._fetcher.expect(command.spec.run)
         while (wanted := self._fetcher.next_fetch()) is not None:
             run, fetch = wanted
             self._fetcher.sent(run, channel.send(fetch))

@@ -89,10 +89,11 @@ class Mirror:
         except ProblemError:
             return None
 
-    def keep_spec(self, spec: RunSpec) -> None:
-        """Keep the spec beside the journals. Raises ``OSError`` when the disk refuses."""
+    def keep_spec(self, spec: RunSpec, lasting: bool = True) -> None:
+        """Keep the spec beside the journals. Raises ``OSError`` when the disk refuses. Not ``lasting``: it need not
+        survive a power cut of the next seconds, because the agent has it as well."""
         make_private(self.folder)
-        write_private(RunFolder(self.folder).spec, to_toml(spec).encode())
+        write_private(RunFolder(self.folder).spec, to_toml(spec).encode(), lasting)
 
     def _checked(self, attempt: int, items: Items) -> Items:
         for item in items:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -84,6 +86,10 @@ class Session:
         """Begin to look for the agent, and to read the mirrors."""
         self._link.start()
 
+    def call_on_news(self, bell: Callable[[], None]) -> None:
+        """Call ``bell``, from the link's thread, when there is something for ``tick`` again."""
+        self._inbox.bell = bell
+
     def close(self) -> None:
         """End the link. The agent and all runs go on."""
         self._link.close()
@@ -101,12 +107,14 @@ class Session:
         if not spec.run:
             spec = msgspec.structs.replace(spec, run=str(uuid.uuid4()))
         try:
-            Mirror(self._places.mirrors / spec.run).keep_spec(spec)
-            self._add(spec)
+            Mirror(self._places.mirrors / spec.run).keep_spec(spec, lasting=False)
+            self._add(spec, lasting=False)
         except OSError as error:
             raise problem("session.disk", f"The run cannot be noted in {self._places.mirrors}: {error}.") from None
         self._started.add(spec.run)
         self._link.ask(StartRun(spec=spec))
+        with suppress(OSError):  # a disk is waited for when the agent is at work already
+            self._record.settle()
         return spec.run
 
     def pause(self, run: str) -> None:
@@ -214,8 +222,8 @@ class Session:
             return
         gathered.new.add(found.run)
 
-    def _add(self, spec: RunSpec) -> RunModel:
-        number = self._record.number(spec.run, time.time())
+    def _add(self, spec: RunSpec, lasting: bool = True) -> RunModel:
+        number = self._record.number(spec.run, time.time(), lasting)
         model = RunModel(spec, number, self._places.mirrors / spec.run, self._target.name)
         self.runs[spec.run] = model
         return model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -127,6 +127,9 @@ class SessionLike(Protocol):
 
     def tick(self, budget: float = 0.008) -> ChangesLike:
         """Take in what arrived, for at most ``budget`` seconds."""
+
+    def call_on_news(self, bell: Callable[[], None]) -> None:
+        """Call ``bell``, from any thread, when there is something for ``tick`` again."""
 
     def start_run(self, spec: RunSpec) -> str:
         """Ask for a run; its id."""

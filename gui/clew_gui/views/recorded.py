@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,6 +107,9 @@ class RecordedSession:
         """Nothing arrives."""
         del budget
         return NoChanges()
+
+    def call_on_news(self, bell: Callable[[], None]) -> None:
+        """There will be none."""
 
     def _refuse(self) -> ProblemError:
         return problem("session.recorded", "These runs are recorded; no agent is there to act.", "Open the window.")

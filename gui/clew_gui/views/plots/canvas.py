@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from PySide6.QtCore import QEvent, QPointF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QElapsedTimer, QEvent, QPointF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleEvent,
@@ -66,6 +66,7 @@ class PlotCanvas(QWidget):
         self._uncovered = False
         self.ground = Ground(self, before_paint=self._just_in_time)
         self._overlay = Overlay(self)
+        self._frame = QElapsedTimer()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._refresh)
@@ -142,7 +143,8 @@ class PlotCanvas(QWidget):
         """Say that something to be drawn has changed; the next frame follows within ``REFRESH_MS`` when visible."""
         self._dirty = True
         if self.isVisible() and not self._timer.isActive():
-            self._timer.start(REFRESH_MS)
+            since = self._frame.elapsed() if self._frame.isValid() else REFRESH_MS
+            self._timer.start(max(0, REFRESH_MS - since))  # the first change after a quiet time is drawn at once
 
     def flush(self) -> None:
         """Bring the picture up to date now, visible or not."""
@@ -172,6 +174,7 @@ class PlotCanvas(QWidget):
     # ------------------------------------------------------------ frames
     def _refresh(self) -> None:
         if self.isVisible() and not self.window().isMinimized():
+            self._frame.start()
             self.flush()
             if self._uncovered:
                 self._cover()

@@ -1,0 +1,121 @@
+"""From the click on Run to the first bytes: no wait, round trip or disk stands before them that could be spared."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from clew_agent.tracked_run import TrackedRun
+from clew_gui.remote.target import LocalTarget
+from clew_gui.session import Session
+from clew_gui.session.fetcher import Fetcher
+from clew_gui.session.inbox import Inbox, Statuses
+from clew_gui.session.job_record import job_record
+from clew_gui.session.link import Link
+from clew_shared.cards import Catalogue, ExerciseCard
+from clew_shared.events import Attempt, State
+from clew_shared.journal import JournalWriter
+from clew_shared.lifecycle import RunState
+from clew_shared.messages import Fetch, Refused, RunStatus, StartRun
+from clew_shared.places import Places
+from clew_shared.problem import Problem
+from clew_shared.runfolder import RunFolder
+from clew_shared.spec import RunSpec
+from tests.unit.runs import RUN, points
+
+CARDS = Catalogue(exercises=(ExerciseCard(id="toy", title="Toy"),))
+SPEC = RunSpec(exercise="toy", run=RUN)
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    return Places(home=tmp_path / "home", private=tmp_path / "private")
+
+
+class Wire:
+    """Keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[object] = []
+
+    def send(self, request: object) -> bytes:
+        self.sent.append(request)
+        return str(len(self.sent)).encode()
+
+
+def test_the_first_fetch_goes_right_behind_the_start_and_waits_at_the_agent(places: Places) -> None:
+    inbox = Inbox()
+    link = Link(LocalTarget(places, ["/bin/false"]), Fetcher(places.mirrors, inbox), inbox, frozenset())
+    wire: Any = Wire()
+    link.ask(StartRun(spec=SPEC))
+    link._send(wire)
+    link.close()
+    assert wire.sent[1:] == [StartRun(spec=SPEC), Fetch(run=RUN, attempt=1, offset=0)]
+
+
+def test_a_start_that_was_refused_is_not_fetched_until_the_agent_lists_it(tmp_path: Path) -> None:
+    fetcher = Fetcher(tmp_path, Inbox())
+    fetcher.expect(RUN)
+    wanted = fetcher.next_fetch()
+    assert wanted is not None
+    fetcher.sent(RUN, b"1")
+    assert fetcher.answered(b"1", Refused(problem=Problem("run.unknown", "There is no such run.")))
+    assert fetcher.next_fetch() is None
+    fetcher.note(RunStatus(run=RUN, exercise="toy", state=RunState.STARTING, attempt=1, size=0))
+    assert fetcher.next_fetch() == wanted, "and then at once"
+
+
+def test_the_agent_is_asked_before_the_disk_is_waited_for(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session(places, CARDS, LocalTarget(places, ["/bin/false"]))
+    asked_before: list[bool] = []
+    monkeypatch.setattr(os, "fsync", lambda _handle: asked_before.append(bool(session._link.commands._new)))
+    session.start_run(SPEC)
+    session.close()
+    assert asked_before == [True]
+    assert job_record(places).numbers == {RUN: 1}
+
+
+def test_a_click_ends_the_pause_between_two_attempts_to_connect(places: Places) -> None:
+    inbox = Inbox()
+    looks: list[int] = []
+    target: Any = SimpleNamespace(
+        find=lambda: looks.append(1), start=lambda: None, check_start=lambda: None, close=lambda: None
+    )
+    link = Link(target, Fetcher(places.mirrors, inbox), inbox, frozenset())
+    link._not_before = float("inf")
+    link._turn()
+    assert looks == []
+    link.ask(StartRun(spec=SPEC))
+    link._turn()
+    link.close()
+    assert looks == [1]
+
+
+def test_the_inbox_rings_once_for_all_that_arrives_before_it_is_emptied() -> None:
+    inbox, rung = Inbox(), []
+    inbox.bell = lambda: rung.append(1)
+    inbox.put(Statuses(()))
+    inbox.put(Statuses(()))
+    assert len(rung) == 1
+    inbox.take()
+    inbox.take()
+    inbox.put(Statuses(()))
+    assert len(rung) == 2
+
+
+def test_the_agent_looks_more_often_while_a_first_point_is_waited_for(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    tracked = TrackedRun(folder, RunSpec(exercise="toy"))
+    seen = [tracked.beginning]
+    journal = JournalWriter.create(folder.journal(1))
+    begun = Attempt(format=1, run=RUN, attempt=1, exercise="toy", spec_sha256="")
+    for event in (begun, State(state=RunState.RUNNING), points(0, [1.0])):
+        journal.append(event)
+        tracked.refresh()
+        seen.append(tracked.beginning)
+    journal.close()
+    assert seen == [False, True, True, False]
