@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from importlib import metadata
 from pathlib import Path
 
 import msgspec
@@ -114,15 +113,14 @@ def find_devices(
 
     ``tensorflow`` says whether the installed TensorFlow can use GPUs at all (None: looked up).
     """
-    if not (_uses_gpus() if tensorflow is None else tensorflow):
-        return Devices(places=places)
     cards = tuple(_cards(nvidia))
+    there = bool(cards) or (nvidia / "version").exists() or _WINDOWS_HOST.exists()
+    if not there or not (_uses_gpus() if tensorflow is None else tensorflow):
+        return Devices(places=places)
     visible = environment.get(_VISIBLE)
     if visible is None:
         gpus = tuple(Gpu(str(number), f"{card.model} ({number})") for number, card in enumerate(cards))
         return Devices(gpus, places, by_bus=True)
-    if not cards and not (nvidia / "version").exists() and not _WINDOWS_HOST.exists():
-        return Devices(places=places)  # set for another machine
     by_bus = environment.get(_ORDER) == _BY_BUS
     return Devices(tuple(Gpu(one, _name(one, cards, by_bus)) for one in _named(visible, len(cards))), places)
 
@@ -133,6 +131,8 @@ def _uses_gpus() -> bool:
 
 
 def _installed(package: str) -> bool:
+    from importlib import metadata  # takes longer than all the rest here; asked only where there is a GPU
+
     try:
         metadata.distribution(package)
     except metadata.PackageNotFoundError:
