@@ -18,17 +18,20 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew_agent import posix, scratch
+from clew_agent import compile_cache, posix, scratch
 from clew_agent.exits import BAD_INPUT, FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
+from clew_agent.guard_mark import GuardMark
 from clew_agent.resuming import find_start
 from clew_agent.trainer_address import remove_address
 from clew_shared.events import Attempt, Event, State
 from clew_shared.journal import JOURNAL_FORMAT, JournalWriter, Record, read_journal
 from clew_shared.lifecycle import RunFold, RunState
+from clew_shared.places import find_places
 from clew_shared.problem import Problem, ProblemError, problem
 from clew_shared.runfolder import RunFolder, final_files
+from clew_shared.spec import RunSpec, read_spec
 
-_POLL_S = 0.1
+_POLL_S = 0.05
 _TAIL_BYTES = 4096
 _TAIL_LINES = 8
 _KILL_AFTER = 3
@@ -41,13 +44,13 @@ _HINTS = {
     "SIGTERM": "Somebody, or the batch system at its time limit, ended it.",
     "SIGXCPU": "The processor time allowed to one process was used up.",
 }
-_DEFAULTS = {
-    "PYTHONFAULTHANDLER": "1",
-    "PYTHONUNBUFFERED": "1",
-    "TF_CPP_MIN_LOG_LEVEL": "1",
-}
-"""A trainer's environment where the user's says nothing else: a crash shows its stack, TensorFlow only warnings."""
+TRAINER_DEFAULTS = {"PYTHONUNBUFFERED": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+"""A trainer's environment where the user's says nothing else: TensorFlow tells only warnings."""
 _OUT_OF_MEMORY = "Choose a smaller batch size or a smaller model, or ask for more memory."
+
+
+StartTrainer = Callable[[RunFolder, int, Path | None], posix.Child]
+"""From the run folder, the attempt and a folder of exercises to the trainer's process."""
 
 
 class Ended(NamedTuple):
@@ -90,17 +93,30 @@ def _undo(folder: RunFolder, attempt: int, log_size: int) -> None:
 
 
 def watch(
-    folder: RunFolder, attempt: int, exercises: Path | None = None, on_wait: Callable[[], None] = lambda: None
+    folder: RunFolder,
+    attempt: int,
+    exercises: Path | None = None,
+    on_wait: Callable[[], None] = lambda: None,
+    start: StartTrainer | None = None,
 ) -> RunFold:
     """Start the trainer of ``attempt``, wait for its end, seal its journal if need be; returns what became of it.
 
-    ``on_wait`` is called about ten times a second. Only in the main thread: requests to stop go on to the trainer.
-    Raises ``ProblemError`` when the attempt's journal exists already: its own guard looks after it.
+    ``start`` starts the trainer (default: a fresh interpreter); ``on_wait`` is called about twenty times a second. Only
+    in the main thread: requests to stop go on to the trainer. Raises ``ProblemError`` when the attempt's journal exists
+    already, or when another guard is at work: it looks after the run.
     """
-    if folder.journal(attempt).exists():
+    mark = GuardMark(folder.path)
+    if folder.journal(attempt).exists() or not mark.take():
         raise _taken(folder, attempt)
+    try:
+        return _watch(folder, attempt, lambda: (start or spawn)(folder, attempt, exercises), on_wait)
+    finally:
+        mark.release()
+
+
+def _watch(folder: RunFolder, attempt: int, start: Callable[[], posix.Child], on_wait: Callable[[], None]) -> RunFold:
     before = posix.out_of_memory_kills()
-    exit_code = _train(folder, trainer_command(folder.path, attempt, exercises), on_wait)
+    exit_code = _train(start, on_wait)
     if exit_code == TAKEN:
         raise _taken(folder, attempt)
     ended = Ended(exit_code, posix.out_of_memory_kills() > before)
@@ -113,7 +129,7 @@ def watch(
 
 
 def _taken(folder: RunFolder, attempt: int) -> ProblemError:
-    text = f"Attempt {attempt} of the run in {folder.path} has a journal already."
+    text = f"Attempt {attempt} of the run in {folder.path} has a journal or a guard already."
     return problem("run.attempt", text, "Go on with it as a new attempt.", str(folder.path))
 
 
@@ -123,7 +139,25 @@ def trainer_command(folder: Path, attempt: int, exercises: Path | None) -> list[
     return [*words, "--exercises", str(exercises)] if exercises else words
 
 
-def _train(folder: RunFolder, command: Sequence[str], on_wait: Callable[[], None]) -> int:
+def trainer_environment() -> dict[str, str]:
+    """This process's environment and what a trainer needs beside it; what the user has set stays."""
+    return TRAINER_DEFAULTS | compile_cache.environment(find_places()) | os.environ
+
+
+def spawn(folder: RunFolder, attempt: int, exercises: Path | None) -> subprocess.Popen[bytes]:
+    """Start the trainer as a fresh interpreter, which prints into the run's log."""
+    with folder.log.open("ab") as log:
+        return subprocess.Popen(
+            trainer_command(folder.path, attempt, exercises),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=trainer_environment(),
+            **posix.own_session(),
+        )
+
+
+def _train(start: Callable[[], posix.Child], on_wait: Callable[[], None]) -> int:
     """Start the trainer and wait for its end; returns its exit code. There is no bound on a run's length.
 
     Requests to stop are passed on, the third one kills. A trainer that dies of them, because it was not yet or no more
@@ -136,41 +170,23 @@ def _train(folder: RunFolder, command: Sequence[str], on_wait: Callable[[], None
         if process is not None:
             _pass_on(process, asked)
 
-    process: subprocess.Popen[bytes] | None = None
+    process: posix.Child | None = None
     with posix.stop_requests(note):  # before it is started, so that none can end this process and leave it alone
-        process = _start(folder, command)
+        process = start()
         if asked:
             _pass_on(process, asked)
-        exit_code = _wait(process, on_wait)
+        while (exit_code := process.poll()) is None:
+            time.sleep(_POLL_S)
+            on_wait()
     killed = len(asked) >= _KILL_AFTER and posix.signal_name(exit_code) == "SIGKILL"
     return STOPPED if killed or -exit_code in asked else exit_code
 
 
-def _start(folder: RunFolder, command: Sequence[str]) -> subprocess.Popen[bytes]:
-    with folder.log.open("ab") as log:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=_DEFAULTS | os.environ,
-            **posix.own_session(),
-        )
-
-
-def _pass_on(process: subprocess.Popen[bytes], asked: Sequence[int]) -> None:
+def _pass_on(process: posix.Child, asked: Sequence[int]) -> None:
     if len(asked) >= _KILL_AFTER:
         process.kill()
     else:
         posix.pass_on(process, asked[-1])
-
-
-def _wait(process: subprocess.Popen[bytes], on_wait: Callable[[], None]) -> int:
-    while True:
-        try:
-            return process.wait(_POLL_S)
-        except subprocess.TimeoutExpired:
-            on_wait()
 
 
 def seal(folder: RunFolder, attempt: int, ended: Ended, name: str = "guard") -> RunFold:
@@ -213,13 +229,17 @@ def _fold(path: Path, attempt: int) -> RunFold:
 def _begin(folder: RunFolder, attempt: int) -> JournalWriter:
     """The journal of a trainer that died before it could begin one; the earlier attempts count as if it had."""
     start = find_start(folder, attempt)
+    try:
+        spec = read_spec(folder.spec)
+    except ProblemError:  # that may be what the trainer died of
+        spec = RunSpec(exercise="")
     writer = JournalWriter.create(folder.journal(attempt))
     first = Attempt(
         time=time.time(),
         format=JOURNAL_FORMAT,
-        run=folder.path.name,
+        run=spec.run or folder.path.name,
         attempt=attempt,
-        exercise="",
+        exercise=spec.exercise,
         spec_sha256="",
         host=posix.host_name(),
         boot=posix.boot_id(),

@@ -15,49 +15,92 @@ from pathlib import Path
 import psutil
 
 from clew_agent import posix
+from clew_agent.guard_mark import guard_pid
+from clew_agent.nursery_client import NurseryClient
+from clew_agent.nursery_messages import Ended, Refused, Started
 from clew_agent.tracked_run import TrackedRun
 
 _log = logging.getLogger(__name__)
 
 GUARD = (sys.executable, "-P", "-m", "clew_agent", "guard")
 SEALER = (sys.executable, "-P", "-m", "clew_agent.sealer")
-_GONE_FOR_S = 5.0
-"""So long may a guard take to seal after its trainer's death before both are taken for gone."""
+UNKNOWN_EXIT = -1
+"""Stands for the exit code of a guard that nobody waited for, because its nursery had gone."""
+_GONE_FOR_S = 2.0
+"""Neither trainer nor guard must have been seen for so long before a run is taken for left alone."""
 _ASK_EVERY_S = 1.0
+_MARKED_AFTER_S = 5.0
+"""A guard has said that it is one after so long."""
+_END_S = 5.0
+
+
+class _Warm:
+    """A run that the nursery (process ``nursery``) was asked to start. ``pid`` is its guard, 0 until that is known."""
+
+    def __init__(self, folder: Path, attempt: int, environment: Mapping[str, str], nursery: int | None) -> None:
+        self.folder = folder
+        self.attempt = attempt
+        self.environment = environment
+        self.nursery = nursery
+        self.pid = 0
+        self.since = time.monotonic()
+
+    def has_ended(self) -> bool:
+        """Whether its guard has ended, seen from outside."""
+        unmarked = time.monotonic() - self.since > _MARKED_AFTER_S and guard_pid(self.folder) is None
+        return not posix.is_alive(self.pid) or unmarked
 
 
 class Launcher:
-    """Children of the supervisor by run. Guards are in sessions of their own: they survive it."""
+    """What works on runs, by run. Guards are in sessions of their own: they survive the supervisor.
 
-    def __init__(self, home: Path, guard: Sequence[str] = GUARD, exercises: Path | None = None) -> None:
+    With a ``nursery`` runs begin as copies of it, and as fresh interpreters when it cannot do that.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        guard: Sequence[str] = GUARD,
+        exercises: Path | None = None,
+        nursery: NurseryClient | None = None,
+    ) -> None:
         self._guard = [*guard]
-        self._extra = ["--exercises", str(exercises)] if exercises else []
+        self._exercises = exercises
+        self._nursery = nursery
         self._environment = os.environ | {"CLEW_HOME": str(home)}
         self._guards: dict[str, subprocess.Popen[bytes]] = {}
+        self._warm: dict[str, _Warm] = {}
         self._sealers: dict[str, subprocess.Popen[bytes]] = {}
         self._gone_since: dict[str, float] = {}
-        self._foreign: dict[str, psutil.Process] = {}
-        """Guards that other programs started, as long as their runs live."""
         self._next_ask = 0.0
 
     def __len__(self) -> int:
-        return len(self._guards) + len(self._sealers)
+        return len(self._guards) + len(self._warm) + len(self._sealers)
 
     def has(self, run: str) -> bool:
         """Whether a child works on this run."""
-        return run in self._guards or run in self._sealers
+        return run in self._guards or run in self._warm or run in self._sealers
 
     def start(self, folder: Path, attempt: int, environment: Mapping[str, str] | None = None) -> None:
         """Start the guard of an attempt, which starts its trainer, both with ``environment`` beside the agent's own.
 
         Raises ``OSError`` when the system refuses.
         """
-        command = [*self._guard, str(folder), "--attempt", str(attempt), *self._extra]
-        self._guards[folder.name] = self._popen(command, environment)
+        nursery = self._nursery
+        wanted = _Warm(folder, attempt, environment or {}, nursery.pid if nursery is not None else None)
+        if nursery is not None and nursery.start(folder, attempt, self._exercises, wanted.environment):
+            self._warm[folder.name] = wanted
+        else:
+            self._start_fresh(wanted)
+
+    def _start_fresh(self, wanted: _Warm) -> None:
+        extra = ["--exercises", str(self._exercises)] if self._exercises else []
+        command = [*self._guard, str(wanted.folder), "--attempt", str(wanted.attempt), *extra]
+        self._guards[wanted.folder.name] = self._popen(command, wanted.environment)
 
     def reap(self) -> list[tuple[str, int]]:
         """The runs whose guard or sealer has ended since the last call, with its exit code."""
-        ended = []
+        ended = self._hear_nursery()
         for children in (self._guards, self._sealers):
             done = [(run, code) for run, child in children.items() if (code := child.poll()) is not None]
             for run, _ in done:
@@ -65,18 +108,56 @@ class Launcher:
             ended += done
         return ended
 
+    def _hear_nursery(self) -> list[tuple[str, int]]:
+        ended: list[tuple[str, int]] = []
+        for told in self._nursery.receive() if self._nursery is not None else ():
+            run = Path(told.folder).name
+            warm = self._warm.get(run)
+            if warm is None:
+                continue
+            match told:
+                case Started():
+                    warm.pid = told.pid
+                case Refused():
+                    del self._warm[run]
+                    ended += self._fall_back(warm, told.reason)
+                case Ended():
+                    del self._warm[run]
+                    ended.append((run, told.exit_code))
+        return ended + self._reap_orphans()
+
+    def _fall_back(self, warm: _Warm, reason: str) -> list[tuple[str, int]]:
+        _log.info("Run %s begins in a fresh interpreter: %s", warm.folder.name, reason)
+        try:
+            self._start_fresh(warm)
+        except OSError as error:
+            _log.error("Run %s cannot be started: %s", warm.folder.name, error)
+            return [(warm.folder.name, UNKNOWN_EXIT)]
+        return []
+
+    def _reap_orphans(self) -> list[tuple[str, int]]:
+        """Guards of a nursery that has gone: nobody tells when they end."""
+        nursery = self._nursery.pid if self._nursery is not None else None
+        orphans = [(run, warm) for run, warm in self._warm.items() if warm.pid and warm.nursery != nursery]
+        gone = [run for run, warm in orphans if warm.has_ended()]
+        for run in gone:
+            del self._warm[run]
+        return [(run, UNKNOWN_EXIT) for run in gone]
+
     def kill(self, tracked: TrackedRun, attempt: int) -> None:
         """End a run at once, whatever its processes are doing, and have its journal say STOPPED."""
-        guard = self._guards.pop(tracked.run, None)
-        pids = _held_children(guard.pid) if guard is not None else []
-        if tracked.live and tracked.boot in ("", posix.boot_id()) and is_trainer(tracked):
-            foreign = _guard_of(tracked.pid)
-            pids += [tracked.pid] if foreign is None else [foreign.pid, tracked.pid]
-        if guard is not None:
-            guard.kill()
-            guard.wait(timeout=5)  # SIGKILL cannot be refused; a bound for a dead disk
+        child = self._guards.pop(tracked.run, None)
+        warm = self._warm.pop(tracked.run, None)
+        guard = child.pid if child is not None else guard_pid(tracked.folder.path) or (warm.pid if warm else 0)
+        pids = [*_held_family(guard)] if guard else []
+        if tracked.live and is_trainer(tracked):
+            pids.append(tracked.pid)
         for pid in dict.fromkeys(pids):
             _kill_group(pid)
+        if child is not None:
+            child.wait(timeout=_END_S)  # SIGKILL cannot be refused; a bound for a dead disk
+        elif guard:
+            _wait_for_end(guard)
         self.seal(tracked, attempt, "--stopped")
 
     def seal(self, tracked: TrackedRun, attempt: int, how: str) -> None:
@@ -91,28 +172,13 @@ class Launcher:
         if now < self._next_ask:
             return
         self._next_ask = now + _ASK_EVERY_S
-        others = [tracked for tracked in live if not self.has(tracked.run)]
-        orphans = [tracked for tracked in others if not is_trainer(tracked)]
-        self._note_guards([tracked for tracked in others if tracked not in orphans], {one.run for one in live})
-        suspects = {one.run: one for one in orphans if not self._watched(one.run) and not _has_guard(one.run)}
-        self._gone_since = {run: self._gone_since.get(run, now) for run in suspects}
+        others = (tracked for tracked in live if not self.has(tracked.run))
+        alone = {tracked.run: tracked for tracked in others if not is_trainer(tracked)}
+        left = {run: tracked for run, tracked in alone.items() if guard_pid(tracked.folder.path) is None}
+        self._gone_since = {run: self._gone_since.get(run, now) for run in left}
         for run, since in self._gone_since.items():
-            if now - since >= _GONE_FOR_S or suspects[run].boot not in ("", posix.boot_id()):
-                self.seal(suspects[run], suspects[run].attempt, "--lost")
-
-    def _note_guards(self, training: Sequence[TrackedRun], live: set[str]) -> None:
-        """Remember who watches trainers that this supervisor did not start: when they die, he writes the end."""
-        self._foreign = {run: guard for run, guard in self._foreign.items() if run in live}
-        for tracked in training:
-            guard = _guard_of(tracked.pid)
-            if guard is not None:
-                self._foreign[tracked.run] = guard
-
-    def _watched(self, run: str) -> bool:
-        guard = self._foreign.get(run)
-        with suppress(psutil.Error):
-            return guard is not None and guard.is_running() and guard.status() != psutil.STATUS_ZOMBIE
-        return False
+            if now - since >= _GONE_FOR_S or left[run].boot not in ("", posix.boot_id()):
+                self.seal(left[run], left[run].attempt, "--lost")
 
     def _popen(self, command: list[str], environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         _log.info("Starting %s", " ".join(command[1:]))
@@ -121,6 +187,8 @@ class Launcher:
 
     def close(self, wait: float = 0.0) -> None:
         """Leave the guards alone. Sealers are short: they are waited for, ``wait`` seconds each at most."""
+        if self._nursery is not None:
+            self._nursery.close()
         for child in self._sealers.values():
             with suppress(subprocess.TimeoutExpired):
                 child.wait(wait)
@@ -134,37 +202,31 @@ def is_trainer(tracked: TrackedRun) -> bool:
         return False
     try:
         process = psutil.Process(tracked.pid)
-        younger = process.create_time() > tracked.started + 60.0  # clocks are corrected now and then
-        return process.status() != psutil.STATUS_ZOMBIE and not younger
+        younger = process.create_time() > tracked.started + 60.0
+        return process.status() != psutil.STATUS_ZOMBIE and (not younger or _writes(process, tracked))
     except psutil.Error:
         return False
 
 
-def _held_children(pid: int) -> list[int]:
-    """The descendants of a process, which is held first: it must not start another one behind our back."""
+def _writes(process: psutil.Process, tracked: TrackedRun) -> bool:
+    """Whether it has the journal open. It looks younger than the journal when the clock was set in between."""
+    journal = tracked.folder.journal(tracked.attempt).resolve()
+    return any(Path(file.path) == journal for file in process.open_files())
+
+
+def _held_family(guard: int) -> list[int]:
+    """A guard and its descendants. It is held first: it must not start another one behind our back."""
     with suppress(psutil.Error):
-        process = psutil.Process(pid)
+        process = psutil.Process(guard)
         process.suspend()
-        return [child.pid for child in process.children(recursive=True)]
+        return [guard, *(child.pid for child in process.children(recursive=True))]
     return []
 
 
-def _guard_of(trainer: int) -> psutil.Process | None:
-    """The parent of a trainer when it is a guard, be it the program ``guard`` or a headless ``run``."""
-    with suppress(psutil.Error):
-        parent = psutil.Process(trainer).parent()
-        if parent is not None and {"guard", "run"} & {*parent.cmdline()}:
-            return parent
-    return None
-
-
-def _has_guard(run: str) -> bool:
-    """Whether a guard or sealer that another program started works on the run; asked only when its trainer is gone."""
-    for process in psutil.process_iter(["cmdline"]):
-        words = process.info["cmdline"] or []
-        if any(word in ("guard", "clew_agent.sealer") for word in words) and any(run in word for word in words):
-            return True
-    return False
+def _wait_for_end(pid: int) -> None:
+    deadline = time.monotonic() + _END_S
+    while posix.is_alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def _kill_group(pid: int) -> None:

@@ -10,11 +10,12 @@ import platform
 import signal
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn, Protocol
 
 POSIX = os.name == "posix"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -57,8 +58,110 @@ def stop_requests(note: Callable[[int], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def pass_on(process: subprocess.Popen[bytes], number: int) -> None:
-    """Send a stop request to a child started with ``own_session``; a child that has ended already is no error."""
+class Child(Protocol):
+    """A process that this one has started: what of ``subprocess.Popen`` its guard needs."""
+
+    def poll(self) -> int | None:
+        """Its exit code when it has ended (negative: the signal that ended it), else None."""
+
+    def send_signal(self, sig: int) -> None:
+        """Send it a signal; nothing happens when it has ended."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+
+class Forked:
+    """A child made by ``fork``, with the ways of ``subprocess.Popen``."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit code when it has ended (negative: the signal that ended it), else None."""
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def send_signal(self, sig: int) -> None:
+        """Send it a signal; nothing happens when it has ended."""
+        if self.poll() is None:  # a child that has not been waited for keeps its id
+            os.kill(self.pid, sig)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)
+
+
+def fork(work: Callable[[], int]) -> Forked:
+    """Do ``work`` in a copy of this process, in a session of its own; what it returns is the copy's exit code.
+
+    Only for a process with one thread: another thread's locks would stay locked in the copy for ever. The copy begins
+    with the system's answers to stop requests, and nothing of this process's clean-up is done at its end. Raises
+    ``OSError`` when the system refuses.
+    """
+    flush_output()
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals())  # the copy must not answer with our handlers
+    try:
+        pid = os.fork()
+        if not pid:
+            _live_as_copy(work, blocked)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    return Forked(pid)
+
+
+def _live_as_copy(work: Callable[[], int], blocked: set[int | signal.Signals]) -> NoReturn:
+    code = 1
+    try:
+        os.setsid()
+        for number in stop_signals():
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        code = work()
+    except BaseException:  # noqa: BLE001  # the border of the process: its exit code and its log are all that is left
+        traceback.print_exc()
+    finally:
+        flush_output()
+        os._exit(code)
+
+
+def flush_output() -> None:
+    """Write out what has been printed; a closed or full output is no error."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+
+
+def print_to(path: Path) -> None:
+    """From now on whatever this process prints, also from C libraries, is added to the file ``path``."""
+    flush_output()
+    log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    for descriptor in (1, 2):
+        os.dup2(log, descriptor)
+    os.close(log)
+
+
+def thread_count() -> int:
+    """Threads of this process, those of C libraries as well; 0 where the system does not tell."""
+    try:
+        return sum(1 for _ in Path("/proc/self/task").iterdir())
+    except OSError:
+        return 0
+
+
+def end_before_others() -> None:
+    """When memory runs out, let the kernel choose this process rather than its guard, which can tell of it."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
+
+
+def pass_on(process: Child, number: int) -> None:
+    """Send a stop request to a child in a session of its own; a child that has ended already is no error."""
     wanted = number if POSIX else int(getattr(signal, "CTRL_BREAK_EVENT", signal.SIGTERM))
     with suppress(ProcessLookupError, OSError):
         process.send_signal(wanted)
@@ -122,9 +225,7 @@ def raise_descriptor_limit() -> None:
 
 def silence() -> None:
     """What this process prints from now on goes nowhere, also from C libraries: its log file is being recorded."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
+    flush_output()
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for descriptor in (1, 2):
         os.dup2(nowhere, descriptor)

@@ -25,6 +25,7 @@ from clew_agent.devices import Devices, find_devices
 from clew_agent.exits import BAD_INPUT
 from clew_agent.host import Lock
 from clew_agent.launcher import GUARD, Launcher
+from clew_agent.nursery_client import NurseryClient, may_fork
 from clew_agent.rendezvous import (
     address_path,
     agent_id,
@@ -74,6 +75,8 @@ _log = logging.getLogger(__name__)
 IDLE_S = 30 * 60.0
 _FETCHING_S = 0.02
 """While a viewer waits for bytes, the journal's length is looked at this often: what a point may come late by."""
+_FIRST_S = 0.005
+"""The same while the journal of a run that a viewer waits for has begun and has no point yet."""
 _LIVE_S = 0.2
 _QUIET_S = 1.0
 _READING = (Hello, GetStatus, Fetch, GetCatalogue)
@@ -85,7 +88,12 @@ class Supervisor:
     """Everything that one agent answers. ``turn`` is one round of its loop; ``run`` turns until it is told to end."""
 
     def __init__(
-        self, router: GuardedRouter, desk: RunDesk, control: ControlClient, catalogue: CatalogueSource
+        self,
+        router: GuardedRouter,
+        desk: RunDesk,
+        control: ControlClient,
+        catalogue: CatalogueSource,
+        nursery: NurseryClient | None = None,
     ) -> None:
         self.agent = ""
         self.rejected = 0
@@ -94,6 +102,7 @@ class Supervisor:
         self._desk = desk
         self._control = control
         self._catalogue = catalogue
+        self._nursery = nursery
         self._fetches = LongPolls()
         self._statuses = LongPolls()
         self._early: list[tuple[Caller, AnyRequest]] = []
@@ -127,7 +136,8 @@ class Supervisor:
 
     def turn(self) -> None:
         """Wait for something to do, at most a second, and do it."""
-        for identity, request_id, payload in self._router.poll(self._patience()):
+        requests = self._router.poll(self._patience())
+        for identity, request_id, payload in requests:
             self._heard = time.monotonic()
             self._receive(Caller(identity, request_id), payload)
         for caller, reply in self._control.receive():
@@ -139,6 +149,8 @@ class Supervisor:
             for caller, request in early:
                 self._handle(caller, request)
         self._answer_waiting()
+        if self._nursery is not None:
+            self._nursery.tend(needed=bool(requests))
 
     def _work(self) -> list[tuple[Caller, AnyReply]]:
         """One turn of the desk. A system that refuses a file or a process now may grant it at the next turn."""
@@ -153,9 +165,13 @@ class Supervisor:
     def _patience(self) -> float:
         if self._desk.hurried():
             return 0.0
-        wait = _FETCHING_S if len(self._fetches) else _LIVE_S if self._desk.busy() or self._early else _QUIET_S
+        wait = self._fetching_s() if len(self._fetches) else _LIVE_S if self._desk.busy() or self._early else _QUIET_S
         soonest = self._statuses.soonest()
         return wait if soonest is None else min(wait, max(soonest, 0.001))
+
+    def _fetching_s(self) -> float:
+        waited_for = filter(None, map(self._desk.registry.find, self._fetches.keys()))
+        return _FIRST_S if any(tracked.beginning for tracked in waited_for) else _FETCHING_S
 
     def _busy(self) -> bool:
         return self._desk.busy() or len(self._control) > 0
@@ -300,12 +316,13 @@ class Supervisor:
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How an agent serves: ``idle`` seconds after which it ends, ``slots`` for runs at the same time where there is
-    no GPU, a folder with ``exercises`` beside the built-in ones. ``catalogue``, ``guard`` (a command line) and
-    ``devices`` replace its own in tests."""
+    no GPU, a folder with ``exercises`` beside the built-in ones, ``fresh`` interpreters for all runs. ``catalogue``,
+    ``guard`` (a command line, always started fresh) and ``devices`` replace its own in tests."""
 
     idle: float = IDLE_S
     slots: int = 1
     exercises: Path | None = None
+    fresh: bool = False
     catalogue: Catalogue | None = None
     guard: Sequence[str] = GUARD
     devices: Devices | None = None
@@ -335,12 +352,13 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     clear_keys(folder)
     router = GuardedRouter(context, folder)
     control = ControlClient(context, places, f"supervisor-{agent}", router.watch, router.unwatch)
-    launcher = Launcher(places.home, options.guard, options.exercises)
     catalogue = CatalogueSource(options.exercises, options.catalogue)
     record = places.agents / f"{agent}.queue"
     devices = options.devices or find_devices(options.slots)
+    nursery = _nursery(places, options, devices, router)
+    launcher = Launcher(places.home, options.guard, options.exercises, nursery)
     desk = RunDesk(places.runs, record, launcher, control, devices, find_search(places))
-    supervisor = Supervisor(router, desk, control, catalogue)
+    supervisor = Supervisor(router, desk, control, catalogue, nursery)
     supervisor.agent = agent
     address = publish(places, _address(agent, router))
     _log.info("Agent %s serves %s on port %d.", agent, places.home, router.port)
@@ -355,6 +373,12 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
         control.close()
         router.close()
         context.term()  # bounded by the sockets' linger, half a second
+
+
+def _nursery(places: Places, options: Options, devices: Devices, router: GuardedRouter) -> NurseryClient | None:
+    if options.fresh or options.guard != GUARD or not may_fork(len(devices.gpus)):
+        return None
+    return NurseryClient(places.home, router.watch, router.unwatch)
 
 
 def _address(agent: str, router: GuardedRouter) -> AgentAddress:
@@ -374,13 +398,16 @@ def _address(agent: str, router: GuardedRouter) -> AgentAddress:
 
 
 def main(argv: Sequence[str]) -> int:
-    """``clew-agent serve [--idle SECONDS] [--slots N] [--exercises DIR]``: its log goes to stderr."""
+    """``clew-agent serve [--idle SECONDS] [--slots N] [--exercises DIR] [--fresh]``: its log goes to stderr."""
     parser = argparse.ArgumentParser(prog="clew-agent serve")
     parser.add_argument("--idle", type=float, default=IDLE_S, help="end after so many seconds without viewer or run")
     parser.add_argument("--slots", type=int, default=1, help="how many runs may train at once where there is no GPU")
     parser.add_argument("--exercises", type=Path, help="a folder with exercise files of your own")
+    parser.add_argument(
+        "--fresh", action="store_true", help="start every run in a new interpreter, which takes seconds"
+    )
     words = parser.parse_args(argv)
-    options = Options(idle=words.idle, slots=max(1, words.slots), exercises=words.exercises)
+    options = Options(idle=words.idle, slots=max(1, words.slots), exercises=words.exercises, fresh=words.fresh)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(name)s %(levelname)s: %(message)s")
     try:
         return serve(find_places(), options)

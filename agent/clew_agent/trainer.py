@@ -7,6 +7,7 @@ the run's last state; the guard, its parent, covers only a death without a word.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import logging
 import signal
 import sys
@@ -19,10 +20,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from clew_agent import posix, scratch
+from clew_agent import compile_cache, posix, scratch
 from clew_agent.beginning import describe_attempt, quick_card
 from clew_agent.control import Command, Commands, Control
-from clew_agent.data_search import find_search
+from clew_agent.data_search import Search, find_search
 from clew_agent.datasets import DataSet, load
 from clew_agent.examine import find_exercise
 from clew_agent.exits import BAD_INPUT, FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     from clew_agent.examine import AnyExercise
     from clew_agent.training.engine import Engine
 
+LoadData = Callable[[str, Search], DataSet]
+"""From a data set's name or path, and where to look, to the set."""
+
 T = TypeVar("T")
 EventT = TypeVar("EventT", bound=Event)
 _log = logging.getLogger(__name__)
@@ -62,18 +66,31 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--exercises", type=Path)
     parser.add_argument("--patience", type=float, default=PATIENCE_S, help="seconds that a full disk may last")
     options = parser.parse_args(argv)
+    prepare_process()
+    folder = RunFolder(options.folder.absolute())
+    return train(folder, options.attempt, options.exercises, options.patience)
+
+
+def prepare_process() -> None:
+    """Make a process a trainer: it logs, a crash shows its stack, and when memory runs out it goes before its guard."""
+    faulthandler.enable()
+    posix.end_before_others()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("clew_agent").setLevel(logging.INFO)
-    return train(RunFolder(options.folder.absolute()), options.attempt, options.exercises, options.patience)
 
 
-def train(folder: RunFolder, attempt: int, exercises: Path | None = None, patience: float = PATIENCE_S) -> int:
-    """Run the attempt from its first frame to its seal; returns the exit code."""
+def train(
+    folder: RunFolder,
+    attempt: int,
+    exercises: Path | None = None,
+    patience: float = PATIENCE_S,
+    load_data: LoadData = load,
+) -> int:
+    """Run the attempt from its first frame to its seal; returns the exit code. ``load_data`` reads its data set."""
     try:
         writer = JournalWriter.create(folder.journal(attempt))
     except FileExistsError:
-        print(f"clew-agent trainer: {folder.journal(attempt)} exists already.", file=sys.stderr)
-        return TAKEN
+        return TAKEN  # without a word: what is printed goes into the other one's log, maybe behind its end
     except OSError as error:
         print(f"clew-agent trainer: cannot begin the journal: {error}", file=sys.stderr)
         return FAILED
@@ -81,7 +98,7 @@ def train(folder: RunFolder, attempt: int, exercises: Path | None = None, patien
     recorder = Recorder(writer, Reserve(scratch.reserve(folder)), patience=patience)
     recorder.start()
     with _stop_signals(folder.path.name, commands):
-        last = _Attempt(folder, attempt, exercises, recorder, commands, patience).run()
+        last = _Attempt(folder, attempt, exercises, recorder, commands, patience, load_data).run()
         return finish(folder, attempt, recorder, last)
 
 
@@ -141,6 +158,7 @@ class _Attempt:
         recorder: Recorder,
         commands: Commands,
         patience: float,
+        load_data: LoadData,
     ) -> None:
         self._folder = folder
         self._attempt = attempt
@@ -148,6 +166,7 @@ class _Attempt:
         self._recorder = recorder
         self._commands = commands
         self._patience = patience
+        self._load_data = load_data
         self._card: ExerciseCard | None = None
         self._engine: Engine | None = None
         self._trained = False
@@ -258,13 +277,16 @@ class _Attempt:
     def _import(self, exercise: str) -> tuple[AnyExercise, ExerciseCard]:
         from clew_agent.training.runtime import configure
 
+        cache = compile_cache.in_use(find_places())
+        if cache is not None:
+            compile_cache.vet(cache)
         configure()
         return find_exercise(exercise, self._exercises)
 
     def _data(self, name: str) -> DataSet | None:
         if not name:
             return None
-        return self._staged("data", lambda: load(name, find_search(find_places())), _tell_data)
+        return self._staged("data", lambda: self._load_data(name, find_search(find_places())), _tell_data)
 
     def _build(self, exercise: AnyExercise, spec: RunSpec, data: DataSet | None, start: Start) -> Engine:
         from clew_agent.training.engine import Engine
@@ -272,6 +294,9 @@ class _Attempt:
         settings = build(exercise.Settings, spec.params)
         engine = self._staged("build", lambda: Engine(exercise, settings, spec.seed, data))
         self._staged("compile", engine.compile)
+        cache = compile_cache.in_use(find_places())
+        if cache is not None:
+            compile_cache.vouch(cache)
         if start.checkpoint:
             self._staged("restore", lambda: engine.restore(self._folder.path / start.checkpoint))
         self._engine = engine

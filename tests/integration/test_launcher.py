@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from clew_agent import launcher, posix
+from clew_agent.guard_mark import GuardMark, guard_pid, mark_path
 from clew_agent.launcher import Launcher
 from clew_agent.tracked_run import TrackedRun
 from clew_shared.events import Seal
@@ -21,6 +22,9 @@ from tests.unit.runs import begin_run, describe
 
 GUARD = """
 import subprocess, sys
+from pathlib import Path
+from clew_agent.guard_mark import GuardMark
+assert GuardMark(Path(sys.argv[1])).take()
 trainer = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 print(trainer.pid, flush=True)
 trainer.wait()
@@ -29,14 +33,12 @@ sys.stdin.read()
 """
 
 
-def test_a_headless_run_whose_guard_takes_long_to_seal_is_left_to_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_whose_guard_takes_long_to_seal_is_left_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launcher, "_GONE_FOR_S", 0.0)
     monkeypatch.setattr(launcher, "_ASK_EVERY_S", 0.0)
     folder = begin_run(tmp_path / "run")
     hands = Launcher(tmp_path)
-    words = [sys.executable, "-c", GUARD, "run"]
+    words = [sys.executable, "-c", GUARD, str(folder.path)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as guard:
         assert guard.stdout is not None
         trainer = psutil.Process(int(guard.stdout.readline()))
@@ -56,3 +58,42 @@ def test_a_headless_run_whose_guard_takes_long_to_seal_is_left_to_it(
     assert hands.has(tracked.run), "the guard has died as well"
     wait_for(hands.reap, "the sealer's end")
     assert sum(isinstance(event, Seal) for event in events(folder.path)) == 1
+
+
+HOLDER = """
+import subprocess, sys, time
+from pathlib import Path
+from clew_agent.guard_mark import GuardMark
+mark = GuardMark(Path(sys.argv[1]))
+print(mark.take(), flush=True)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], close_fds=False)
+print(child.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_mark_belongs_to_one_process_and_ends_with_it_though_its_children_live(tmp_path: Path) -> None:
+    assert guard_pid(tmp_path) is None
+    words = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "True\n"
+        child = psutil.Process(int(holder.stdout.readline()))
+        try:
+            assert guard_pid(tmp_path) == guard_pid(tmp_path / ".." / tmp_path.name) == holder.pid
+            assert not GuardMark(tmp_path).take()
+            holder.kill()
+            holder.wait()
+            assert guard_pid(tmp_path) is None
+            assert child.is_running()
+        finally:
+            holder.kill()
+            child.kill()
+
+
+def test_a_released_mark_leaves_nothing(tmp_path: Path) -> None:
+    mark = GuardMark(tmp_path)
+    assert mark.take()
+    mark.release()
+    assert not mark_path(tmp_path).exists()
+    assert GuardMark(tmp_path).take()

@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from clew_agent.training.exercise import Batch, Samples
+from clew_agent.training.tensors import resident
 from clew_shared.problem import problem
 
 CHUNK = 1000
@@ -26,7 +27,7 @@ class Evaluator:
         wanted: Sequence[str],
     ) -> None:
         self._size = len(samples.x)
-        self._x, self._y = tf.constant(samples.x), tf.constant(samples.y)
+        self._x, self._y = resident(samples.x), resident(samples.y)
         self._values = values
         prefix = f"{name}_"
         self._names = [metric.removeprefix(prefix) for metric in wanted if metric.startswith(prefix)]

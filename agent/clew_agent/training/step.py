@@ -11,6 +11,7 @@ from clew_agent.strategies.single import Strategy
 from clew_agent.training.exercise import Batch, Loss, Model, Part, Samples
 from clew_agent.training.order import FileOrder, Order
 from clew_agent.training.random import StepContext
+from clew_agent.training.tensors import resident
 from clew_shared.cards import MetricSpec
 from clew_shared.problem import problem
 
@@ -22,9 +23,9 @@ class Source:
     """
 
     def __init__(self, samples: Samples, order: Order) -> None:
-        self._x = tf.constant(samples.x)
-        self._y = tf.constant(samples.y)
-        self._pick = tf.function(order.pick, jit_compile=True, autograph=False)
+        self._x = resident(samples.x)
+        self._y = resident(samples.y)
+        self._pick = tf.function(order.pick, jit_compile=not isinstance(order, FileOrder), autograph=False)
         self._whole = isinstance(order, FileOrder) and order.samples == order.batch
 
     def batch(self, step: tf.Tensor) -> Batch:

@@ -1,0 +1,45 @@
+"""Data sets that a warm process has read once and its copies share, as long as the files have not changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from clew_agent.data_search import IDX_STEMS, Search, find_idx, locate
+from clew_agent.datasets import DataSet, load
+from clew_shared.problem import ProblemError
+
+Signature = tuple[tuple[str, int, int, int], ...]
+
+
+class KeptData:
+    """What ``keep`` has read, ``load`` gives without reading it again."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[Path, bool], tuple[Signature, DataSet]] = {}
+
+    def keep(self, name: str, search: Search) -> bool:
+        """Read the data set ``name`` if it is here; whether it is kept now. A damaged one is left to the run."""
+        try:
+            path = locate(name, search)
+            signature = _signature(path)
+            data = load(name, search)
+        except (OSError, ProblemError):
+            return False
+        self._kept[path, name == "digits"] = (signature, data)
+        return True
+
+    def load(self, name: str, search: Search) -> DataSet:
+        """The data set, the kept one if its files are still the same. Raises ``ProblemError``."""
+        path = locate(name, search)
+        signature, data = self._kept.get((path, name == "digits"), ((), None))
+        if data is not None and signature == _signature(path):
+            return data
+        return load(name, search)
+
+
+def _signature(path: Path) -> Signature:
+    """Changes when a file of the set is written again: path, length, time of the last change, inode."""
+    siblings = (find_idx(path.parent, stem) for stem in IDX_STEMS)
+    files = {path, *(file for file in siblings if file is not None)}
+    states = ((file, file.stat()) for file in sorted(files))
+    return tuple((str(file), state.st_size, state.st_mtime_ns, state.st_ino) for file, state in states)

@@ -1,0 +1,77 @@
+"""Who watches over a run: a file that its guard keeps locked as long as it lives.
+
+The lock belongs to one process, is not inherited by its trainer, and ends with it, however it ends. So neither clocks
+nor process ids that are used a second time can mislead whoever looks for a run that nobody watches any more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from clew_agent.host import lock_for_process
+from clew_shared.places import find_places
+from clew_shared.private import make_private
+
+_PATIENCE_S = 1.0
+"""Somebody who looks holds the lock for a moment; so long a guard tries to get it."""
+_RETRY_S = 0.01
+
+
+class GuardMark:
+    """The mark of the run in ``folder``; ``take`` it, and ``release`` it when the run is sealed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = mark_path(folder)
+        self._handle = -1
+
+    def take(self) -> bool:
+        """Say that this process is the run's guard; False when another one is. Raises ``OSError``."""
+        make_private(make_private(self._path.parent.parent) / self._path.parent.name)
+        handle = _open(self._path, os.O_CREAT)
+        deadline = time.monotonic() + _PATIENCE_S
+        while not lock_for_process(handle):
+            if time.monotonic() > deadline:
+                os.close(handle)
+                return False
+            time.sleep(_RETRY_S)
+        os.truncate(handle, 0)
+        os.write(handle, str(os.getpid()).encode("ascii"))
+        self._handle = handle
+        return True
+
+    def release(self) -> None:
+        """The run has its seal, or never began."""
+        if self._handle >= 0:
+            self._path.unlink(missing_ok=True)
+            os.close(self._handle)
+            self._handle = -1
+
+
+def mark_path(folder: Path) -> Path:
+    """The mark's file, on the node's own disk; the same for every spelling of the run's folder."""
+    name = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:32]
+    return find_places().private / "guards" / f"{name}.lock"
+
+
+def guard_pid(folder: Path) -> int | None:
+    """The process that watches over the run in ``folder``; None when there is none on this node."""
+    try:
+        handle = _open(mark_path(folder))
+    except OSError:
+        return None
+    try:
+        if lock_for_process(handle):
+            return None
+        with suppress(ValueError):
+            return int(os.read(handle, 20))
+        return None
+    finally:
+        os.close(handle)
+
+
+def _open(path: Path, flags: int = 0) -> int:
+    return os.open(path, os.O_RDWR | flags | getattr(os, "O_CLOEXEC", 0), 0o600)

@@ -1,0 +1,145 @@
+"""The nursery: a warm process that has imported TensorFlow and computed nothing; runs begin as copies of it.
+
+An import of TensorFlow takes seconds, a copy (``fork``) milliseconds, and the copies share its memory. A copy is safe
+only of a process with one thread, and TensorFlow's first operation starts others: so nothing is ever computed here, no
+exercise is imported, and with a second thread it refuses. Each run gets a guard, a copy of the nursery, and the guard
+a trainer, a copy of the guard; both are in sessions of their own and outlive nursery and supervisor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import select
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import setproctitle
+
+from clew_agent import posix
+from clew_agent.exits import BAD_INPUT, exit_code_for
+from clew_agent.guard import watch
+from clew_agent.nursery_messages import ONE_THREAD, Ended, Ready, Refused, Start, Started, Told, receive_start, send
+from clew_shared.places import find_places
+from clew_shared.problem import ProblemError
+from clew_shared.runfolder import RunFolder
+
+_REAP_S = 0.2
+_FORKABLE_THREADS = 1
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """``python -m clew_agent.nursery --channel FD``: serve the supervisor at the other end until it goes."""
+    parser = argparse.ArgumentParser(prog="clew-agent nursery")
+    parser.add_argument("--channel", type=int, required=True)
+    options = parser.parse_args(argv)
+    channel = socket.socket(fileno=options.channel)
+    setproctitle.setproctitle("clew-agent nursery")
+    start = time.perf_counter()
+    warm = Warm()
+    with suppress(OSError):  # the supervisor has gone
+        send(channel, Ready(seconds=time.perf_counter() - start))
+        warm.keep_data()
+        Nursery(channel, warm).run()
+    posix.flush_output()
+    os._exit(0)  # children that still train are nobody's business but their guards'
+
+
+class Warm:
+    """What is made once and inherited by every copy: imported modules, data sets that were read."""
+
+    def __init__(self) -> None:
+        # Imported here and not at the module's head, because that is the work that this process exists for.
+        from clew_agent import trainer
+        from clew_agent.datasets.kept import KeptData
+        from clew_agent.training import engine, runtime
+
+        self._train, self._prepare = trainer.train, trainer.prepare_process
+        self._modules = (engine, runtime)
+        self._data = KeptData()
+        gc.collect()
+        gc.freeze()  # a collection in a copy would write into, and so duplicate, every page
+
+    def keep_data(self) -> None:
+        """Read the data set that nearly every exercise takes, so that runs need not."""
+        from clew_agent.data_search import find_search
+
+        search = find_search(find_places())
+        if not self._data.keep("mnist", search):
+            self._data.keep("digits", search)
+        gc.freeze()
+
+    def train(self, folder: RunFolder, attempt: int, exercises: Path | None) -> int:
+        """Be the trainer of an attempt; returns its exit code."""
+        self._prepare()
+        return self._train(folder, attempt, exercises, load_data=self._data.load)
+
+
+class Nursery:
+    """Starts what it is asked to start and tells how it went."""
+
+    def __init__(self, channel: socket.socket, warm: Warm) -> None:
+        self._channel = channel
+        self._warm = warm
+        self._guards: dict[str, posix.Forked] = {}
+
+    def run(self) -> None:
+        """Until the supervisor goes. Raises ``OSError`` when it goes in the middle of a word."""
+        while True:
+            ready, _, _ = select.select([self._channel], [], [], _REAP_S if self._guards else None)
+            if ready:
+                request = receive_start(self._channel)
+                if request is None:
+                    return
+                send(self._channel, self._start(request))
+            self._reap()
+
+    def _start(self, request: Start) -> Told:
+        threads = posix.thread_count()
+        if threads != _FORKABLE_THREADS:
+            return Refused(folder=request.folder, reason=f"The nursery has {threads} threads.", last=True)
+        try:
+            guard = posix.fork(lambda: self._guard(request))
+        except OSError as error:
+            return Refused(folder=request.folder, reason=f"The system refused a new process: {error}.")
+        self._guards[request.folder] = guard
+        return Started(folder=request.folder, pid=guard.pid)
+
+    def _guard(self, request: Start) -> int:
+        """Be the guard of a run, in a copy of this process."""
+        self._channel.close()
+        for name in ONE_THREAD:
+            os.environ.pop(name, None)
+        os.environ.update(request.environment)
+        words = f"{request.folder} --attempt {request.attempt}"
+        setproctitle.setproctitle(f"clew-agent guard {words}")
+        exercises = Path(request.exercises) if request.exercises else None
+        try:
+            fold = watch(RunFolder(Path(request.folder)), request.attempt, exercises, start=self._fork_trainer)
+        except ProblemError as error:
+            print(f"clew-agent guard: {error}", file=sys.stderr)
+            return BAD_INPUT
+        return exit_code_for(fold)
+
+    def _fork_trainer(self, folder: RunFolder, attempt: int, exercises: Path | None) -> posix.Forked:
+        def work() -> int:
+            setproctitle.setproctitle(f"clew-agent trainer {folder.path} --attempt {attempt}")
+            posix.print_to(folder.log)
+            return self._warm.train(folder, attempt, exercises)
+
+        return posix.fork(work)
+
+    def _reap(self) -> None:
+        ended = {folder: code for folder, guard in self._guards.items() if (code := guard.poll()) is not None}
+        for folder, code in ended.items():
+            del self._guards[folder]
+            send(self._channel, Ended(folder=folder, exit_code=code))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,188 @@
+"""The supervisor's end of the nursery: keeps one warm while somebody may need it, and asks it for runs."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from clew_agent import posix
+from clew_agent.guard import trainer_environment
+from clew_agent.nursery_messages import ONE_THREAD, Ended, Ready, Refused, Start, Started, pair, receive_told, send
+
+_log = logging.getLogger(__name__)
+
+NURSERY = (sys.executable, "-P", "-m", "clew_agent.nursery")
+IDLE_S = 600.0
+_ANSWER_S = 60.0
+"""A nursery that has not answered for so long, its import included, hangs."""
+_BACK_OFF_S = 5.0
+_MOST_FAILURES = 5
+
+
+def may_fork(gpus: int) -> bool:
+    """Whether a run may begin as a copy of a warm process here: on Linux, as long as no GPU is involved.
+
+    Copies of a process that has loaded an NVIDIA driver's libraries have not been tried.
+    """
+    return sys.platform == "linux" and not gpus
+
+
+class NurseryClient:
+    """At most one nursery. ``watch`` and ``unwatch`` are told the socket that wakes the supervisor's loop."""
+
+    def __init__(
+        self,
+        home: Path,
+        watch: Callable[[int], None] = lambda _: None,
+        unwatch: Callable[[int], None] = lambda _: None,
+        command: Sequence[str] = NURSERY,
+        idle: float = IDLE_S,
+    ) -> None:
+        self.ready = False
+        """Whether TensorFlow is imported there."""
+        self._home = home
+        self._watch, self._unwatch = watch, unwatch
+        self._command = [*command]
+        self._idle = idle
+        self._needed = time.monotonic()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: socket.socket | None = None
+        self._asked: dict[str, float] = {}
+        """Folders of runs that it has been asked for and has not answered, and since when."""
+        self._leaving: list[subprocess.Popen[bytes]] = []
+        """Nurseries that were let go and have not ended yet."""
+        self._failures = 0
+        self._not_before = 0.0
+
+    @property
+    def pid(self) -> int | None:
+        """The nursery's process, if there is one."""
+        return self._process.pid if self._process is not None else None
+
+    def tend(self, needed: bool) -> None:
+        """Keep one warm while somebody may want to start a run: for ``idle`` seconds after it was ``needed``."""
+        now = time.monotonic()
+        if needed:
+            self._needed = now
+        if now - self._needed <= self._idle:
+            self._warm()
+        elif self._process is not None and not self._asked:
+            _log.info("Nobody has needed the nursery for %.0f s: it ends.", self._idle)
+            self._drop()
+
+    def _warm(self) -> None:
+        """Have a nursery, unless there is one or the last ones came to nothing."""
+        if self._process is not None or self._failures >= _MOST_FAILURES or time.monotonic() < self._not_before:
+            return
+        ours, theirs = pair()
+        try:
+            self._process = self._popen(theirs)
+        except OSError as error:
+            _log.warning("The nursery cannot be started: %s", error)
+            self._failed()
+            ours.close()
+        else:
+            self._channel = ours
+            self._watch(ours.fileno())
+        finally:
+            theirs.close()
+
+    def start(self, folder: Path, attempt: int, exercises: Path | None, environment: Mapping[str, str]) -> bool:
+        """Ask for guard and trainer of an attempt; ``receive`` tells how it went. False when there is no nursery."""
+        if self._channel is None:
+            return False
+        words = str(exercises) if exercises else ""
+        request = Start(folder=str(folder), attempt=attempt, exercises=words, environment=dict(environment))
+        try:
+            send(self._channel, request)
+        except OSError as error:
+            _log.warning("The nursery does not listen: %s", error)
+            return False
+        self._asked[str(folder)] = time.monotonic()
+        return True
+
+    def receive(self) -> list[Started | Refused | Ended]:
+        """What it has told since the last call. When it has died or hangs, everything it was asked for is refused."""
+        self._leaving = [process for process in self._leaving if process.poll() is None]
+        found: list[Started | Refused | Ended] = []
+        while self._channel is not None and (told := self._receive()) is not None:
+            if isinstance(told, Ready):
+                self.ready, self._failures = True, 0
+                _log.info("The nursery is warm after %.1f s.", told.seconds)
+                continue
+            self._asked.pop(told.folder, None)
+            found.append(told)
+            if isinstance(told, Refused) and told.last:
+                self._failures = _MOST_FAILURES
+                self._drop()
+        return found + self._given_up()
+
+    def close(self, wait: float = 5.0) -> None:
+        """Let it go for good; it ends as soon as it notices."""
+        self._drop()
+        for process in self._leaving:
+            try:
+                process.wait(wait)
+            except subprocess.TimeoutExpired:
+                process.kill()  # it is still importing; nothing can be lost with it
+                process.wait()
+
+    def _popen(self, channel: socket.socket) -> subprocess.Popen[bytes]:
+        command = [*self._command, "--channel", str(channel.fileno())]
+        env = trainer_environment() | ONE_THREAD | {"CLEW_HOME": str(self._home)}
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, env=env, pass_fds=[channel.fileno()], **posix.own_session()
+        )
+
+    def _receive(self) -> Ready | Started | Refused | Ended | None:
+        """The next message, None when there is none now. Drops a nursery that has gone."""
+        if self._channel is None:
+            return None
+        try:
+            self._channel.setblocking(False)
+            told = receive_told(self._channel)
+        except BlockingIOError:
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            _log.warning("The nursery cannot be understood: %s", error)
+            told = None
+        if told is None:
+            code = self._process.poll() if self._process is not None else None
+            _log.warning("The nursery has ended%s.", f" with exit code {code}" if code is not None else "")
+            self._failed()
+            self._drop()
+        return told
+
+    def _given_up(self) -> list[Started | Refused | Ended]:
+        now = time.monotonic()
+        if any(now - since > _ANSWER_S for since in self._asked.values()):
+            _log.warning("The nursery has not answered for %.0f s: it is ended.", _ANSWER_S)
+            self._failed()
+            self._drop(kill=True)
+        if self._channel is not None:
+            return []
+        lost, self._asked = self._asked, {}
+        return [Refused(folder=folder, reason="The nursery has gone.") for folder in lost]
+
+    def _failed(self) -> None:
+        self._failures += 1
+        self._not_before = time.monotonic() + _BACK_OFF_S * 2 ** (self._failures - 1)
+
+    def _drop(self, kill: bool = False) -> None:
+        self.ready = False
+        if self._channel is not None:
+            self._unwatch(self._channel.fileno())
+            self._channel.close()
+            self._channel = None
+        process, self._process = self._process, None
+        if process is not None:
+            if kill:
+                process.kill()
+            self._leaving.append(process)

@@ -1,0 +1,73 @@
+"""What a supervisor and its nursery say to each other: one JSON text for each packet of a local socket pair."""
+
+from __future__ import annotations
+
+import socket
+
+import msgspec
+
+MAX_BYTES = 64 * 1024
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+"""A nursery's environment. NumPy's library starts a thread for every core while it is imported, unless this is set."""
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
+    """To the nursery: start guard and trainer of an attempt, both with ``environment`` beside the nursery's own."""
+
+    folder: str
+    attempt: int
+    exercises: str = ""
+    environment: dict[str, str] = {}
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
+    """TensorFlow is imported, which took ``seconds``."""
+
+    seconds: float
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
+    """The guard of the run in ``folder`` is process ``pid``."""
+
+    folder: str
+    pid: int
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
+    """The run in ``folder`` is not started, and why: it needs a fresh interpreter. ``last`` says that all will."""
+
+    folder: str
+    reason: str
+    last: bool = False
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
+    """The guard of the run in ``folder`` has ended."""
+
+    folder: str
+    exit_code: int
+
+
+Told = Ready | Started | Refused | Ended
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """The two ends; each packet arrives whole, and an end that is closed or whose process dies is noticed."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
+def send(channel: socket.socket, message: Start | Told) -> None:
+    """Raises ``OSError`` when the other end has gone or does not read."""
+    channel.send(msgspec.json.encode(message))
+
+
+def receive_start(channel: socket.socket) -> Start | None:
+    """The next request; None when the supervisor has gone."""
+    data = channel.recv(MAX_BYTES)
+    return msgspec.json.decode(data, type=Start) if data else None
+
+
+def receive_told(channel: socket.socket) -> Told | None:
+    """The next message of the nursery; None when it has gone."""
+    data = channel.recv(MAX_BYTES)
+    return msgspec.json.decode(data, type=Told) if data else None
