@@ -106,6 +106,7 @@ class Program(QObject):
         self._loader = Loader(self)
         self._loader.loaded.connect(self._loaded, Qt.ConnectionType.QueuedConnection)
         self._loader.failed.connect(self._not_loaded, Qt.ConnectionType.QueuedConnection)
+        self.desk.scope.board.restore_pins(self.state.pinned)
         self._unpainted = QTimer(self)
         self._unpainted.setSingleShot(True)
         self._unpainted.setObjectName("unpainted")
@@ -209,6 +210,7 @@ class Program(QObject):
             theme=self.shell.theme_choice,
             log_axes=controls.log.isChecked(),
             smoothing=controls.smoothing.value() / 100,
+            pinned=self.desk.scope.board.pins(),
         )
         self.memory.save_window(self.state)
 

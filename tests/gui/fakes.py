@@ -174,6 +174,7 @@ class FakeRun:
     where: str = "This computer"
     link_stale: bool = False
     catching_up: float | None = None
+    reading: float | None = None
     waiting: RunState = RunState.QUEUED
     queue: int = 0
     devices: tuple[str, ...] = ()

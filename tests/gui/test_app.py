@@ -8,13 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QIcon, QImage
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QSlider, QWidget
 
 from clew_gui import app
+from clew_gui.app import Program
 from clew_gui.views import parts
 from clew_gui.views.recorded import choose_run
 from clew_gui.views.theme import DARK
+from clew_gui.views.window_state import NoMemory, WindowState
 from clew_shared.events import Attempt, Evaluation, Points, Schema, State
 from clew_shared.journal import JournalWriter
 from clew_shared.lifecycle import RunState
@@ -53,7 +56,7 @@ NOT_YET = {
 """What the window does without until its first frame stands: each of these costs tens to hundreds of milliseconds."""
 _START = """
 import sys, threading
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QSlider, QWidget
 from clew_gui import cli
 from clew_gui.commands import start
 from clew_gui.views import window
@@ -203,3 +206,25 @@ def test_a_home_that_cannot_be_written_is_said_and_no_traceback(tmp_path: Path) 
     assert found is not None
     assert str(blocked) in found.text
     assert "CLEW_HOME" in found.hint
+
+
+def test_a_baseline_that_was_pinned_is_pinned_again_in_the_next_window(open_window: Opener) -> None:
+    memory = NoMemory(WindowState(told_runs_go_on=True))
+    session = fakes.FakeSession()
+    runs = [session.add() for _ in range(2)]
+    for run in runs:
+        run.begin()
+    first = open_window(session, memory=memory)
+    first.desk.select(runs[0].id)
+    first.desk.pin(True)
+    first.window.close()
+    assert memory.state.pinned == {"softmax": runs[0].id}
+    again = open_window(session, memory=memory)
+    assert again.desk.scope.pinned() == runs[0].id
+
+
+def test_no_control_of_the_window_takes_the_focus_from_a_wheel(softmax: Program) -> None:
+    kinds: tuple[type[QWidget], ...] = (QComboBox, QAbstractSpinBox, QSlider)
+    controls = [control for kind in kinds for control in softmax.window.findChildren(kind)]
+    assert len(controls) > 3
+    assert [c.accessibleName() for c in controls if c.focusPolicy() is Qt.FocusPolicy.WheelFocus] == []

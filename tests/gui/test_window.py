@@ -168,7 +168,7 @@ def test_the_learning_rate_changes_while_it_runs(busy: Program, qtbot: QtBot) ->
     field.setText("-1")
     dialog.apply.click()
     assert dialog.isVisible()
-    assert "greater than 0" in dialog.error.text()
+    assert dialog.error.text() == "Must be greater than 0, got -1"
     field.setText("0.001")
     dialog.apply.click()
     assert session_of(busy).asked[-1][2:] == ("learning_rate", 0.001)

@@ -74,8 +74,8 @@ class Fetcher:
         for folder in sorted(folders, key=lambda path: path.stat().st_mtime):
             spec = Mirror(folder).spec()
             if spec is not None and spec.run == folder.name:
-                self._inbox.put(Found(folder.name, spec))
-                self.follow(folder.name)
+                mirror = self.follow(folder.name).mirror
+                self._inbox.put(Found(folder.name, spec, sum(map(mirror.length, mirror.attempts()))))
 
     def follow(self, run: str) -> Cursor:
         """The cursor of a run; the first time its mirror is queued to be read."""
@@ -221,7 +221,7 @@ class Fetcher:
         """A sealed copy that is not the node's is set aside and fetched anew, once."""
         found, cursor.mirror.problem = cursor.mirror.problem, None
         if found is not None:
-            self._inbox.put(Told(found))
+            self._inbox.put(Told(_damaged_there(cursor.mirror, attempt) if cursor.restarted else found))
             self._restart(cursor.mirror.folder.name, cursor, attempt)
 
     def _restart(self, run: str, cursor: Cursor, attempt: int) -> None:
@@ -236,6 +236,13 @@ class Fetcher:
         if run not in self._replays:
             self._replays.append(run)
         self._inbox.put(Restarted(run))
+
+
+def _damaged_there(mirror: Mirror, attempt: int) -> Problem:
+    """What came a second time does not agree with its seal either."""
+    run = mirror.folder.name
+    text = f"The journal of attempt {attempt} of run {run} is damaged on the node: some of its points may be missing."
+    return Problem("mirror.node", text, f"Where says: clew verify {run}")
 
 
 def _read_all(mirror: Mirror) -> Iterator[tuple[int, Items]]:

@@ -19,10 +19,11 @@ FULL_BYTES = 1_600_000
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A run that the link knows of."""
+    """A run that the link knows of. ``size``: the bytes of its copy here, which are read next."""
 
     run: str
     spec: RunSpec
+    size: int = 0
 
 
 class Batch(msgspec.Struct, frozen=True):

@@ -29,6 +29,8 @@ class RunModel:
         self.refused = ""
         self.never_arrived = False
         """The agent does not know it and there is no journal: its request was lost with an earlier window."""
+        self.copied = 0
+        """Bytes of this computer's copy when the run was found, which are read first."""
         self._have: dict[int, tuple[int, int]] = {}
 
     @property
@@ -80,6 +82,13 @@ class RunModel:
         have = sum(have for have, _ in self._have.values())
         size = sum(size for _, size in self._have.values())
         return have / size if size - have > _CATCHING_UP_BYTES else None
+
+    @property
+    def reading(self) -> float | None:
+        """Share of this computer's copy that has been read, while that goes on and the agent has said nothing: what
+        was read so far tells a state of long ago."""
+        have = sum(have for have, _ in self._have.values())
+        return have / self.copied if self.status is None and have < self.copied else None
 
     def took(self, attempt: int, have: int, size: int) -> None:
         """Note how much of an attempt's journal has been taken in."""

@@ -216,7 +216,7 @@ class Session:
         if found.run in self.runs or found.run in self._record.forgotten:
             return
         try:
-            self._add(found.spec)
+            self._add(found.spec).copied = found.size
         except OSError as error:
             gathered.problems.append(Problem("session.disk", f"A run cannot be noted: {error}."))
             return

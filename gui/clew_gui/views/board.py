@@ -99,6 +99,15 @@ class Board:
         """Pin a run as baseline; empty for none."""
         self.choices(exercise).pinned = run or "none"
 
+    def pins(self) -> dict[str, str]:
+        """What was pinned by hand, by exercise: a run, or "none"."""
+        return {exercise: chosen.pinned for exercise, chosen in self._choices.items() if chosen.pinned}
+
+    def restore_pins(self, pins: Mapping[str, str]) -> None:
+        """Pin what was pinned in an earlier window."""
+        for exercise, run in pins.items():
+            self.choices(exercise).pinned = run
+
     # --- Goals --------------------------------------------------------------------------------------------------------
 
     def reached(self, goal: Goal, run: RunLike) -> bool:
@@ -158,7 +167,7 @@ class Board:
             id=run.id,
             number=run.number,
             index=run.index,
-            state="Stale" if stale else run.state.value,
+            state="Draft" if run.reading is not None else "Stale" if stale else run.state.value,
             word=words.state_word(run),
             detail=words.state_detail(run, reached),
             optimizer=words.param_words(run, card, "optimizer") or "–",

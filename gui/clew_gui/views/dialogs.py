@@ -9,6 +9,7 @@ from PySide6.QtGui import QColor, QFont, QGuiApplication, QSyntaxHighlighter, QT
 from PySide6.QtWidgets import QDialog, QGridLayout, QLayout, QPlainTextEdit, QWidget
 
 from clew_gui.views.fields import NumberEdit, combo
+from clew_gui.views.form import short
 from clew_gui.views.parts import Button, Elided, Look, column, frame, label, row
 from clew_gui.views.theme import font
 from clew_shared.cards import ExerciseCard
@@ -154,7 +155,12 @@ class LiveDialog(Dialog):
 
     def _apply(self) -> None:
         found = [(spec, before, *convert(spec, edit.raw())) for spec, before, edit in self._fields]
-        wrong = [problem.text for *_, problem in found if problem is not None]
+        several = len(found) > 1
+        wrong = [
+            f"{spec.label}: {short(problem, spec)}" if several else short(problem, spec)
+            for spec, _, _, problem in found
+            if problem is not None
+        ]
         self.error.setText("\n".join(wrong))
         self.error.setVisible(bool(wrong))
         if wrong:

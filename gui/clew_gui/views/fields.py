@@ -143,7 +143,7 @@ class Combo(QComboBox):
         super().__init__()
         self.setFont(font())
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.installEventFilter(QuietWheel(self))
+        keep_from_wheel(self)
 
     def showPopup(self) -> None:
         """The list is as wide as its longest text, whatever the box is."""
@@ -226,6 +226,12 @@ class QuietWheel(QObject):
             event.ignore()
             return True
         return False
+
+
+def keep_from_wheel(control: QWidget) -> None:
+    """A wheel changes ``control`` only while it has the focus, and does not give it the focus."""
+    control.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    control.installEventFilter(QuietWheel(control))
 
 
 def make_editor(spec: ParamSpec) -> Editor:

@@ -57,7 +57,7 @@ class FormRow:
         self.label.setFont(font("strong" if changed else "body"))
         self.reset.setVisible(changed)
         set_role(self.editor.widget(), "bad" if self.problem is not None else "", "state")
-        text = _short(self.problem, self.spec) if self.problem is not None else ""
+        text = short(self.problem, self.spec) if self.problem is not None else ""
         self.error.setText(text)
         self.error.setVisible(bool(text) and self.visible)
 
@@ -68,7 +68,7 @@ class FormRow:
             widget.setVisible(visible)
 
 
-def _short(found: Problem, spec: ParamSpec) -> str:
+def short(found: Problem, spec: ParamSpec) -> str:
     """The problem without the field's name, which stands beside it."""
     text = found.text.removeprefix(f"{spec.label} ({spec.name}): ")
     return text[:1].upper() + text[1:]

@@ -38,7 +38,10 @@ def read_tail(path: Path, most: int = TAIL_BYTES) -> str:
 
 
 class LogPanel(QPlainTextEdit):
-    """Read-only text that follows its end unless somebody scrolled up."""
+    """Read-only text: the journal's sentences, below them what the run's processes printed.
+
+    It begins at its top for another run, and follows its end while somebody looks at that.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,15 +56,25 @@ class LogPanel(QPlainTextEdit):
         self.setPlaceholderText("The log of the selected run appears here.")
         self._run = ""
         self._shown = 0
-        self._output = ""
+        self._output: str | None = ""
 
-    def show_run(self, run: str, events: Sequence[Log], output: str = "") -> None:
-        """Show what is new; another run starts anew. ``output`` is what its processes printed, so far."""
-        if run != self._run or len(events) < self._shown or output != self._output:
-            self._run, self._shown, self._output = run, 0, output
-            self.clear()
-            if output:
-                self.appendPlainText(output.rstrip("\n"))
-        for event in events[self._shown :][-MOST_LINES:]:
-            self.appendPlainText(log_line(event))
-        self._shown = len(events)
+    def show_run(self, run: str, events: Sequence[Log], output: str | None = "") -> None:
+        """Show what is new; another run starts anew. ``output`` is what its processes printed so far, None when that
+        is not on this computer."""
+        state = (run, len(events), output)
+        if state == (self._run, self._shown, self._output):
+            return
+        bar = self.verticalScrollBar()
+        place = bar.value() if run == self._run else 0
+        follows = run == self._run and bar.maximum() > 0 and bar.value() == bar.maximum()
+        self._run, self._shown, self._output = state
+        self.setPlainText("\n".join((*map(log_line, events[-MOST_LINES // 2 :]), *_printed(run, output))))
+        bar.setValue(bar.maximum() if follows else place)
+
+
+def _printed(run: str, output: str | None) -> Sequence[str]:
+    if not run or output == "":
+        return ()
+    if output is None:
+        return ("", "What its processes printed is on the node, in log.txt of the run's folder.")
+    return ("", "What its processes printed:", output.rstrip("\n"))

@@ -62,6 +62,10 @@ class RunLike(Protocol):
         """Share of the journal that is here, 0 to 1, while an old part is still being fetched."""
 
     @property
+    def reading(self) -> float | None:
+        """Share of this computer's copy that has been read, 0 to 1, while nobody has said yet how the run stands."""
+
+    @property
     def folder(self) -> Path:
         """The viewer's own copy of its journal."""
 

@@ -28,6 +28,7 @@ class RecordedRun:
     where: str = "This computer"
     link_stale: bool = False
     catching_up: float | None = None
+    reading: float | None = None
     queue: int = 0
     devices: tuple[str, ...] = ()
 

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QMenu, QProgressBar
 from clew_gui.views import words
 from clew_gui.views.parts import Button, Elided, Look, Pill, column, label, lay_out_now, row, set_role
 from clew_gui.views.ports import RunLike
+from clew_gui.views.reason import Reason, reason_of
 from clew_shared.cards import ExerciseCard
 from clew_shared.lifecycle import TERMINAL, RunState
 
@@ -27,6 +28,7 @@ class RunCard(QFrame):
     def __init__(self, look: Look) -> None:
         super().__init__()
         self.setProperty("role", "card")
+        self._run = ""
         self.pill = Pill(look)
         self.title = label("", "subtitle")
         self.sentence = Elided("", "body", "2")
@@ -37,13 +39,28 @@ class RunCard(QFrame):
         self.progress = label("", "strong")
         self.speed = Elided("", "body", "2")
         self.forecast = label("", "strong")
+        self.reason = Reason(look)
+        self.reason.hide()
         first = row(
-            self.pill, self.title, self.sentence, self.pause, self.rate, self.stop, self.reuse, self.go_on, gap=8
+            self.pill,
+            self.title,
+            self.sentence,
+            self.why,
+            self.pause,
+            self.rate,
+            self.stop,
+            self.reuse,
+            self.go_on,
+            gap=8,
         )
         last = row(self.progress, self.speed, self.forecast, gap=8)
-        column(first, self.bar, last, gap=9, margins=(14, 12, 14, 11), parent=self)
+        column(first, self.reason, self.bar, last, gap=9, margins=(14, 12, 14, 11), parent=self)
 
     def _make_buttons(self, look: Look) -> None:
+        self.why = Button(look, "Why?", "quiet", "info", "Show the whole reason, and what to do now")
+        self.why.setCheckable(True)
+        self.why.toggled.connect(lambda on: self.reason.setVisible(on))
+        self.why.hide()
         self.pause = Button(look, "Pause", "", "pause", "Pause after the current block (Ctrl+P)")
         self.pause.clicked.connect(self.pause_asked)
         self.rate = Button(look, "Learning rate…", "", "rate", "Change it while the run goes on (Ctrl+L)")
@@ -69,15 +86,27 @@ class RunCard(QFrame):
     def show_run(self, run: RunLike, card: ExerciseCard | None, has_live: bool) -> None:
         """Bring everything up to date; cheap enough for every tick."""
         word = words.state_word(run)
-        state = "Stale" if word == "Stale" else run.state.value
-        self.pill.set_state(state, "Stale" if word == "Stale" else "")
+        state = "Draft" if run.reading is not None else "Stale" if word == "Stale" else run.state.value
+        self.pill.set_state(state, word if state in ("Draft", "Stale") else "")
         _text(self.title, f"Run {run.number}{', ' + run.spec.name if run.spec.name else ''}")
+        self._show_reason(run)
         self.sentence.set_text(self._sentence(run))
         self._show_progress(run)
         self._show_buttons(run, has_live)
 
+    def _show_reason(self, run: RunLike) -> None:
+        if run.id != self._run:
+            self._run = run.id
+            self.why.setChecked(False)
+        text, hint = reason_of(run)
+        self.why.setVisible(bool(text))
+        self.reason.show_reason(text, hint)
+        self.reason.setVisible(bool(text) and self.why.isChecked())
+
     def _sentence(self, run: RunLike) -> str:
         fold = run.history.fold
+        if run.reading is not None:
+            return f"{100 * run.reading:.0f} %"
         if run.catching_up is not None:
             return f"catching up, {100 * run.catching_up:.0f} %"
         if run.link_stale and run.state not in TERMINAL:
@@ -87,7 +116,7 @@ class RunCard(QFrame):
             return words.join([since, words.clause(run.reason), words.divergence(run)])
         if run.state in TERMINAL:
             when = f"at {words.wall(fold.ended)}" if fold.ended else ""
-            detail = run.reason or (fold.problem.text if fold.problem is not None else "")
+            detail = "" if self.why.isChecked() and reason_of(run)[0] else run.reason or reason_of(run)[0]
             return words.join([when, words.clause(detail, words.STATE_WORDS[run.state]), words.divergence(run)])
         return words.state_detail(run) or {
             RunState.QUEUED: "waits for the run before it",
@@ -118,7 +147,7 @@ class RunCard(QFrame):
         _text(self.forecast, text)
 
     def _show_buttons(self, run: RunLike, has_live: bool) -> None:
-        over = run.state in TERMINAL
+        over = run.state in TERMINAL or run.reading is not None
         steerable = run.state in (RunState.RUNNING, RunState.PAUSED) and not run.link_stale
         paused = run.state is RunState.PAUSED
         self.pause.setVisible(not over)
@@ -130,7 +159,7 @@ class RunCard(QFrame):
         self.rate.allow(steerable, silent)
         self.stop.setVisible(not over)
         self.stop.allow(not run.link_stale, silent)
-        resumable = over and run.state is not RunState.FINISHED
+        resumable = run.reading is None and over and run.state is not RunState.FINISHED
         self.go_on.setVisible(resumable)
         self.go_on.allow(bool(run.history.checkpoints), "This run has no checkpoint to go on from")
         self.reuse.setVisible(over)

@@ -93,8 +93,8 @@ class Teller:
         if run is None:
             panel.show_run("", ())
             return
-        output = read_tail(self._runs_folder / run.id / "log.txt")
-        panel.show_run(run.id, run.history.logs, output)
+        folder = self._runs_folder / run.id
+        panel.show_run(run.id, run.history.logs, read_tail(folder / "log.txt") if folder.is_dir() else None)
 
     # --- All runs of the exercise -------------------------------------------------------------------------------------
 

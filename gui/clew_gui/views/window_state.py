@@ -22,7 +22,8 @@ class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     """Sizes in logical pixels; 0 and empty mean "as on the first day".
 
     ``folds`` holds what a person folded or unfolded by hand, as "panel:size=folded" with size small or large: a small
-    window folds panels by itself unless somebody said otherwise for small windows.
+    window folds panels by itself unless somebody said otherwise for small windows. ``pinned`` holds the run that a person
+    pinned as baseline, or "none", by exercise.
     """
 
     width: int = 0
@@ -38,6 +39,7 @@ class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     log_axes: bool = True
     smoothing: float = 0.6
     told_runs_go_on: bool = False
+    pinned: dict[str, str] = {}
 
 
 class Memory(Protocol):

@@ -149,6 +149,8 @@ def param_words(run: RunLike, card: ExerciseCard | None, name: str) -> str:
 
 def state_word(run: RunLike) -> str:
     """The state in one word or two. A silent link goes before a state that may have changed meanwhile."""
+    if run.reading is not None:
+        return "Reading …"
     if run.link_stale and run.state not in TERMINAL:
         return "Stale"
     return STATE_WORDS[run.state]
@@ -174,6 +176,8 @@ def state_detail(run: RunLike, reached: bool | None = None) -> str:
     fold = run.history.fold
     steps = f"{count(fold.step)} of {count(fold.steps)}" if fold.steps else count(fold.step)
     reason = clause(run.reason, STATE_WORDS[run.state])
+    if run.reading is not None:
+        return f"{100 * run.reading:.0f} %"
     if run.link_stale and run.state not in TERMINAL:
         return "link lost, the run goes on"
     if run.state is RunState.QUEUED and run.queue:
