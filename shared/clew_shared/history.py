@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -36,6 +37,11 @@ from clew_shared.relations import Measured, Relation
 from clew_shared.sayings import Sayings, divergence
 
 __all__ = ["Best", "Changed", "Column", "History", "Measured", "Note", "read_run", "summary"]
+
+
+Figure = Image | Histogram | Matrix
+_FIGURES = 8
+"""Of each name so many are kept: a later attempt may take back the latest ones."""
 
 
 class Changed(NamedTuple):
@@ -81,7 +87,7 @@ class History:
         self.live: list[Live] = []
         self.checkpoints: dict[int, Checkpoint] = {}
         self.series: dict[str, Measured] = {}
-        self.figures: dict[str, Image | Histogram | Matrix] = {}
+        self.figures: dict[str, Figure] = {}
         self.damages: list[Note] = []
         self.first_nonfinite: dict[str, int] = {}
         self._tracks: dict[tuple[str, ...], Track] = {}
@@ -93,6 +99,7 @@ class History:
         self._sealed: set[int] = set()
         self._sayings = Sayings()
         self._relations: dict[str, Relation] = {}
+        self._figures: dict[str, deque[Figure]] = {}
         self._reached: dict[int, int] = {}
         self._unfit: set[int] = set()
         self._offsets: dict[int, float] = {}
@@ -158,9 +165,7 @@ class History:
                 self._stepped(attempt, event, offset)
         return Changed()
 
-    def _stepped(
-        self, attempt: int, event: Diverged | Live | Checkpoint | Image | Histogram | Matrix, offset: int
-    ) -> None:
+    def _stepped(self, attempt: int, event: Diverged | Live | Checkpoint | Figure, offset: int) -> None:
         """What is about one step, unless a later attempt does that again."""
         limit = self._limit(attempt, self._evaluates(event.metric) if isinstance(event, Diverged) else True)
         if limit is not None and event.step >= limit:
@@ -173,6 +178,7 @@ class History:
             case Checkpoint():
                 self.checkpoints[event.step] = event
             case _:
+                self._figures.setdefault(event.name, deque(maxlen=_FIGURES)).append(event)
                 self.figures[event.name] = event
 
     def _diverged(self, attempt: int, event: Diverged, offset: int) -> None:
@@ -200,7 +206,9 @@ class History:
             self._lose(track, track.cut(start + 1 if key[0] == EVALUATED else start))
         self.checkpoints = {step: found for step, found in self.checkpoints.items() if step <= start}
         self.live = [change for change in self.live if change.step <= start]
-        self.figures = {name: figure for name, figure in self.figures.items() if figure.step <= start}
+        for name, known in self._figures.items():
+            self._figures[name] = deque((figure for figure in known if figure.step <= start), _FIGURES)
+        self.figures = {name: known[-1] for name, known in self._figures.items() if known}
         bad = self.first_nonfinite.items()
         self.first_nonfinite = {name: step for name, step in bad if step < start + self._evaluates(name)}
         self._sayings.cut_steps(start)

@@ -6,16 +6,21 @@ import os
 import random
 import shutil
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from clew_shared.events import Attempt, Checkpoint
+from clew_agent.guard import Ended, seal
+from clew_shared.events import Attempt, Checkpoint, Live, Points
 from clew_shared.history import read_run
 from clew_shared.journal import Record, read_journal
 from clew_shared.lifecycle import RunState
+from clew_shared.messages import Pause, SetLive
+from clew_shared.runfolder import RunFolder
 from clew_shared.verify import verify_run
 from tests.integration.agent_runs import (
     agent,
@@ -31,6 +36,18 @@ from tests.integration.agent_runs import (
     wait_for,
     write_spec,
 )
+from tests.integration.test_headless import Remote
+
+
+@contextmanager
+def remote(run: str) -> Iterator[Remote]:
+    """A client of the run's trainer."""
+    client = Remote(run)
+    try:
+        yield client
+    finally:
+        client.close()
+
 
 PARAMS: dict[str, Any] = {
     "optimizer": "adam",
@@ -227,3 +244,80 @@ def test_a_run_that_still_goes_on_is_not_resumed(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         end(process)
     assert listing(folder).count("journal.0002") == 0
+
+
+@pytest.mark.timeout(300)
+def test_a_changed_rate_and_every_step_survive_four_attempts(tmp_path: Path) -> None:
+    """Killed while paused behind the change, killed again, dead before its first frame, and then to the end."""
+    folder = tmp_path / "run"
+    spec = write_spec(tmp_path, "softmax", data="digits", run="changed", params=PARAMS | {"checkpoint_every": 1000})
+    with running("run", spec, "--out", folder) as process:
+        trainer = trainer_of(wait_for(folder, trained(1500)))
+        with remote("changed") as client:
+            client.ask(Pause(run="changed"))
+            wait_for(folder, lambda found: states(found)[-1] is RunState.PAUSED)
+            client.ask(SetLive(run="changed", name="learning_rate", value=0.003))
+            wait_for(folder, lambda found: any(isinstance(event, Live) for event in found))
+        trainer.kill()
+        assert end(process)[0] == 1
+    changed_at = read_run(folder).fold.step
+
+    with running("run", "--resume", folder) as process:
+        trainer_of(wait_for(folder, trained(changed_at + 500), attempt=2)).kill()
+        end(process)
+    repeated = [event.step for event in events(folder, 2) if isinstance(event, Live)]
+    assert repeated == [changed_at]
+
+    before = read_run(folder).column("loss").values.copy()
+    seal(RunFolder(folder), 3, Ended(-9, out_of_memory=False))
+    dead = read_run(folder)
+    start = events(folder, 3)[0]
+    assert isinstance(start, Attempt)
+    np.testing.assert_array_equal(dead.column("loss").values, before[: start.start_step])
+    assert start.start_step > changed_at - 1000
+
+    done = agent("run", "--resume", folder, "--json")
+    assert done.returncode == 0, done.stderr
+    history = read_run(folder)
+    assert history.column("loss").steps.tolist() == list(range(15_000))
+    assert [(change.step, change.value) for change in history.live] == [(changed_at, 0.003)]
+    for attempt in (1, 2):
+        told = history.column("loss", attempt=attempt)
+        np.testing.assert_array_equal(told.values, history.column("loss").values[told.steps])
+    assert verify_run(folder).findings == ()
+    assert listing(folder).count("journal.0005") == 0
+
+
+@pytest.mark.parametrize("where", ["middle", "first frame"])
+def test_a_run_with_flipped_bits_goes_on_and_says_what_is_missing(where: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    params = PARAMS | {"checkpoint_every": 500, "steps": 3000, "evaluate_every": 500}
+    spec = write_spec(tmp_path, "softmax", data="digits", params=params)
+    with running("run", spec, "--out", folder) as process:
+        wait_for(folder, trained(1200))
+        process.send_signal(signal.SIGTERM)
+        end(process)
+    stopped_at = read_run(folder).fold.step
+    journal = folder / "journal.0001"
+    frames = [item for item in read_journal(journal) if isinstance(item, Record)]
+    hurt, gone = frames[0], range(0)
+    if where == "middle":
+        hurt, points = next(
+            (item, item.event) for item in frames if isinstance(item.event, Points) and item.event.first > 300
+        )
+        gone = range(points.first, points.first + points.count)
+    data = bytearray(journal.read_bytes())
+    data[hurt.offset + hurt.size // 2] ^= 0x10
+    journal.write_bytes(data)
+
+    done = agent("run", "--resume", folder, "--json")
+    assert done.returncode == 0, done.stderr
+    start = events(folder, 2)[0]
+    assert isinstance(start, Attempt)
+    assert start.start_step == stopped_at
+    history = read_run(folder)
+    assert history.column("loss").steps.tolist() == [step for step in range(3000) if step not in gone]
+    assert [note.attempt for note in history.damages] == [1]
+    assert any("damaged" in log.text and log.level == "warning" for log in history.logs)
+    found = verify_run(folder).findings
+    assert (found[0].file, found[0].offset) == ("journal.0001", hurt.offset)

@@ -55,3 +55,14 @@ def test_values_that_are_not_finite_leave_the_others_visible() -> None:
 def test_a_constant_curve_is_one_line() -> None:
     picture = plot(np.arange(8.0), np.full(8, 3.0), width=4, height=2, last_step=7)
     assert picture.lines == ("⠉⠉⠉⠉", "    ")
+
+
+def test_a_gap_in_the_journal_is_a_gap_in_the_curve_but_evaluations_are_joined() -> None:
+    whole = np.arange(100.0)
+    kept = np.r_[0:30, 70:100].astype(float)
+    assert " " not in plot(whole, whole * 0 + 1, 50, 1, 100).lines[0].strip()
+    assert " " * 10 in plot(kept, kept * 0 + 1, 50, 1, 100).lines[0].strip()
+    lost = np.where((whole >= 30) & (whole < 70), np.nan, 1.0)
+    assert " " * 10 in plot(whole, lost, 50, 1, 100).lines[0].strip()
+    evaluated = np.array([0.0, 50.0, 99.0])
+    assert " " not in plot(evaluated, evaluated * 0 + 1, 50, 1, 100).lines[0].strip()

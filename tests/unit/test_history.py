@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew_gui.commands.follow import Follower
 from clew_shared.cards import MetricSpec
 from clew_shared.events import (
     Attempt,
     Checkpoint,
+    Diverged,
     Evaluation,
     Image,
     Live,
@@ -25,7 +28,7 @@ from clew_shared.events import (
     State,
 )
 from clew_shared.history import Best, Changed, History, read_run, summary
-from clew_shared.journal import JournalWriter, journal_path
+from clew_shared.journal import JournalWriter, Record, attempts, journal_path, read_journal
 from clew_shared.lifecycle import RunState
 from clew_shared.problem import Problem, ProblemError
 
@@ -351,3 +354,112 @@ def test_the_summary_holds_what_programs_ask_for(tmp_path: Path) -> None:
         "diverged": {"loss": 1},
         "problem": {"code": "run.nan", "text": "The loss is NaN.", "hint": "", "where": ""},
     }
+
+
+# --- Processes that were thought dead -------------------------------------------------------------------------------
+
+
+def zombie(folder: Path) -> None:
+    """Attempt 1 of two goes on writing of all kinds behind the length at which attempt 2 found it."""
+    with JournalWriter.create(journal_path(folder, 1)) as first:
+        for event in (attempt(1), SCHEMA, Log(text="of the first"), block(0, [1, 2, 3, 4]), figure(2), relation(1.0)):
+            size = first.append(event)
+        with JournalWriter.create(journal_path(folder, 2)) as second:
+            start = msgspec.structs.replace(attempt(2, start_step=4), earlier_size=size, earlier_sha256=first.sha256)
+            for new in (start, SCHEMA, block(4, [50]), Evaluation(step=5, values={"test_accuracy": 0.5})):
+                second.append(new)
+            for late in (
+                block(4, [40, math.nan]),
+                Evaluation(step=6, values={"test_accuracy": 0.9}),
+                Checkpoint(step=6, folder="checkpoints/6", files=()),
+                Live(name="learning_rate", value=9.0, step=5),
+                Log(text="of a zombie"),
+                Diverged(metric="loss", step=5, value="NaN"),
+                figure(6),
+                relation(2.0),
+                State(state=RunState.FAILED, reason="zombie"),
+            ):
+                first.append(late)
+            second.append(block(5, [60]))
+
+
+def figure(step: int) -> Image:
+    return Image(name="digit", step=step, width=1, height=1, channels=1, data=bytes([step]))
+
+
+def relation(x: float) -> Series:
+    return Series(name="dot", x=np.array([x]).tobytes(), y=np.array([x]).tobytes())
+
+
+def whole(folder: Path) -> History:
+    return read_run(folder)
+
+
+def file_after_file(folder: Path) -> History:
+    """As the window reads its mirror, and an export that of a run that still goes on."""
+    history = History()
+    for number in attempts(folder):
+        for item in read_journal(journal_path(folder, number)):
+            assert isinstance(item, Record)
+            history.feed(number, item.event, item.offset)
+    return history
+
+
+def followed(folder: Path) -> History:
+    with Follower(folder) as follower:
+        follower.poll()
+        return follower.history
+
+
+@pytest.mark.parametrize("read", [whole, file_after_file, followed])
+def test_what_a_zombie_writes_changes_nothing_for_any_reader(read: Callable[[Path], History], tmp_path: Path) -> None:
+    zombie(tmp_path)
+    history = read(tmp_path)
+    assert history.column("loss").values.tolist() == [1, 2, 3, 4, 50, 60]
+    assert history.column("test_accuracy").steps.tolist() == [5]
+    assert history.first_nonfinite == {}
+    assert (history.live, list(history.checkpoints), history.figures["digit"].step) == ([], [], 2)
+    assert history.series["dot"].x.tolist() == [1.0]
+    assert [log.text for log in history.logs] == ["of the first"]
+    assert (history.fold.state, history.fold.step, history.fold.reason) == (RunState.STARTING, 6, "")
+
+
+def test_an_attempt_that_a_guard_began_for_a_dead_trainer_cuts_nothing() -> None:
+    history = begun()
+    history.feed(1, block(0, [1, 2, 3]))
+    dead = msgspec.structs.replace(attempt(2), resumes=0)
+    assert history.feed(2, dead) == Changed(state=True)
+    assert history.column("loss").values.tolist() == [1, 2, 3]
+    history.feed(3, msgspec.structs.replace(attempt(3, start_step=2), resumes=1))
+    assert history.column("loss").values.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(("start", "left"), [(0, []), (1, [1.0]), (2, [1.0, 2.0])])
+def test_a_relation_is_measured_once(start: int, left: list[float]) -> None:
+    history = begun()
+    for step in (0, 1, 2):
+        history.feed(1, block(step, [1.0]))
+        history.feed(1, relation(float(step + 1)))
+    history.feed(2, attempt(2, start_step=start))
+    assert (history.series["dot"].x.tolist() if left else list(history.series)) == left
+    history.feed(1, relation(9.0))
+    history.feed(2, SCHEMA)
+    history.feed(2, relation(7.0))
+    assert history.series["dot"].x.tolist() == [*left, 7.0]
+
+
+def test_an_evaluation_that_is_not_finite_and_counts_is_known_after_a_resume() -> None:
+    history = begun()
+    history.feed(1, block(0, [1, 2]))
+    history.feed(1, Evaluation(step=2, values={"test_accuracy": math.nan}))
+    history.feed(2, attempt(2, start_step=2))
+    assert history.first_nonfinite == {"test_accuracy": 2}
+
+
+def test_a_lost_schema_is_one_damage_and_said_among_the_sentences() -> None:
+    history = History()
+    history.feed(1, attempt(1))
+    for step in range(50):
+        history.feed(1, block(step, [1.0]))
+    assert len(history.damages) == 1
+    assert ["damaged" in log.text for log in history.logs] == [True]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from clew_gui.plotting.clip import drawable
 from clew_gui.plotting.model import PlotSetup, RunEvent, RunStyle, View, resolve_plots
 from clew_gui.plotting.readout import prominent, read
 from clew_gui.plotting.scene import Room, Scene, SceneBuilder
@@ -238,3 +239,28 @@ def test_the_summary_names_last_and_best(store: SeriesStore, setups: tuple[PlotS
     text = summary(build(store, setups), store)
     assert text.startswith("Training loss: 1  SGD 0.5 last 0.")
     assert "Accuracy: 1  SGD 0.5 last 91.00 % at step 900, best 91.00 % at step 900;" in text
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.6])
+def test_where_a_part_of_the_journal_is_damaged_the_curve_has_a_gap(
+    setups: tuple[PlotSetup, ...], log: bool, smoothing: float
+) -> None:
+    store = SeriesStore()
+    steps = np.r_[0:1, 2:400, 600:1000]
+    store.append("1", "loss", steps, np.random.default_rng(1).uniform(0.5, 1.5, steps.size))
+    store.append("1", "test_accuracy", [0, 500, 999], [0.1, 0.5, 0.6])
+    scene = build(store, setups, View(log_x=log, smoothing=smoothing), runs=RUNS[:1])
+    curve = scene.plots[0].headline("1")
+    assert curve is not None
+    gap = np.array([399.0, 600.0])
+    np.testing.assert_allclose(curve.gaps[-1], np.log10(gap) if log else gap)
+    for x, y in (curve.line, curve.raw_line):
+        assert (np.diff(x) >= 0).all()
+        broken = x[np.isnan(y)]
+        assert ((curve.gaps[-1, 0] < broken) & (broken < curve.gaps[-1, 1])).any() or not x.size
+    assert np.isfinite(curve.y).all()
+    _, drawn_y = drawable(*curve.line, scene.grid.span, scene.plots[0].span, 0.5)
+    assert np.isnan(drawn_y).any()
+    evaluated = [item.curve for plot in scene.plots for item in plot.curves if item.curve.metric == "test_accuracy"]
+    assert all(not one.gaps.size for one in evaluated)

@@ -25,8 +25,8 @@ class Picture(NamedTuple):
 def plot(steps: Floats, values: Floats, width: int, height: int, last_step: float, log: bool = False) -> Picture:
     """Draw ``values`` over ``steps`` (0 to ``last_step``) in ``width`` × ``height`` characters.
 
-    ``log`` draws the logarithm and leaves out what is not positive. Values that are not finite leave a gap.
-    Neighbouring columns are joined, so the curve has no holes.
+    ``log`` draws the logarithm and leaves out what is not positive. Values that are not finite, and steps that are
+    missing where most are there, leave a gap. Neighbouring columns are joined, so the curve has no other holes.
     """
     known = np.isfinite(values) & (values > 0 if log else True)
     if not known.any():
@@ -37,23 +37,38 @@ def plot(steps: Floats, values: Floats, width: int, height: int, last_step: floa
     low, high = float(drawn.min()), float(drawn.max())
     span = (high - low) or 1.0
     columns = np.clip(x / max(last_step, 1.0) * (2 * width - 1), 0, 2 * width - 1).astype(np.int64)
+    pieces = _pieces(np.asarray(steps, np.float64), np.asarray(values, np.float64))[known]
     rows = np.rint((high - drawn) / span * (4 * height - 1)).astype(np.int64)
-    lines = _characters(_dots(columns, rows, 2 * width, 4 * height))
+    lines = _characters(_dots(columns, rows, pieces, 2 * width, 4 * height))
     return Picture(lines, float(y.max()), float(y.min()))
 
 
+def _pieces(steps: Floats, values: Floats) -> npt.NDArray[np.int64]:
+    """The number of the unbroken piece to which each value belongs."""
+    breaks = ~np.isfinite(values)
+    if len(steps) > 1 and steps[-1] - steps[0] < 2 * len(steps):  # not of evaluations, which stand apart
+        breaks[1:] |= np.diff(steps) > 1
+    return np.cumsum(breaks)
+
+
 def _dots(
-    columns: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], width: int, height: int
+    columns: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+    pieces: npt.NDArray[np.int64],
+    width: int,
+    height: int,
 ) -> npt.NDArray[np.bool_]:
     dots = np.zeros((height, width), np.bool_)
     before: tuple[int, int] | None = None
+    piece = -1
     for column in np.unique(columns):
-        inside = rows[columns == column]
+        here = columns == column
+        inside, numbers = rows[here], pieces[here]
         top, bottom = int(inside.min()), int(inside.max())
-        if before is not None:
+        if before is not None and numbers[0] == piece:
             _join(dots, before, (int(column), int(inside[0])))
         dots[top : bottom + 1, column] = True
-        before = int(column), int(inside[-1])
+        before, piece = (int(column), int(inside[-1])), int(numbers[-1])
     return dots
 
 

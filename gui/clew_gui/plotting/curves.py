@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -49,6 +50,8 @@ class Curve:
     y: FloatArray
     raw_x: FloatArray
     raw_y: FloatArray
+    gaps: FloatArray
+    """Stretches without samples, because a part of the journal is damaged: [n, 2], the x before and the x behind."""
     exact: bool
     """The main line goes through recorded values, without smoothing."""
     bands: bool
@@ -64,6 +67,16 @@ class Curve:
     """The last recorded value itself, not in axis coordinates; the same at every zoom and smoothing."""
     best: tuple[float, float] | None
     """Best recorded value, in axis coordinates; only of curves drawn as they are."""
+
+    @cached_property
+    def line(self) -> tuple[FloatArray, FloatArray]:
+        """The main line as it is to be drawn: a NaN interrupts it where samples are missing."""
+        return _interrupted(self.x, self.y, self.gaps)
+
+    @cached_property
+    def raw_line(self) -> tuple[FloatArray, FloatArray]:
+        """The raw line, likewise."""
+        return _interrupted(self.raw_x, self.raw_y, self.gaps)
 
     @property
     def end(self) -> tuple[float, float] | None:
@@ -154,7 +167,8 @@ class CurveMaker:
             raw_x, raw_y, raw_skipped = _logarithm(raw_x, raw_y)
             skipped = skipped or raw_skipped
         return Curve(
-            run=wish.run, metric=wish.metric, x=line_x, y=line_y, raw_x=raw_x, raw_y=raw_y, exact=exact, bands=bands,
+            run=wish.run, metric=wish.metric, x=line_x, y=line_y, raw_x=raw_x, raw_y=raw_y,
+            gaps=self._gaps(wish.run, series, grid), exact=exact, bands=bands,
             sparse=series.sparse, noisy=series.noisy, ends=series.pyramid.x.at(len(series) - 1) <= float(edges[-1]),
             skipped=skipped, bad_x=self._bad_x(wish.run, series, grid),
             last=None if series.last is None else series.last.value,
@@ -180,6 +194,10 @@ class CurveMaker:
             x, y = np.concatenate(pieces[0]), np.clip(np.concatenate(pieces[1]), -_HUGE, _HUGE)
         return x, y
 
+    def _gaps(self, run: str, series: Series, grid: Grid) -> FloatArray:
+        gaps = series.gaps[series.gaps[:, 0] > 0] if grid.log else series.gaps
+        return self._axis_x(run, gaps.ravel(), grid).reshape(-1, 2) if gaps.size else gaps
+
     def _bad_x(self, run: str, series: Series, grid: Grid) -> float | None:
         if series.first_bad is None or (grid.log and series.first_bad <= 0):
             return None
@@ -191,6 +209,15 @@ class CurveMaker:
             return None
         x = float(self._axis_x(wish.run, np.array([sample.step]), grid)[0])
         return x, float(np.log10(sample.value)) if wish.log_y else sample.value
+
+
+def _interrupted(x: FloatArray, y: FloatArray, gaps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    if not gaps.size or not x.size:
+        return x, y
+    places = np.searchsorted(x, gaps[:, 1])
+    inside = (places > 0) & (places < x.size)
+    middle = 0.5 * (gaps[inside, 0] + gaps[inside, 1])
+    return np.insert(x, places[inside], middle), np.insert(y, places[inside], np.nan)
 
 
 def _bounded(columns: Columns) -> Columns:

@@ -110,6 +110,14 @@ class Steps:
             return self._explicit.array[start:stop]
         return self._first + np.arange(start, stop, dtype=np.float64)
 
+    def gaps(self) -> FloatArray:
+        """Where more than a step lies between neighbours, [n, 2]: the position before and the one behind."""
+        if self._explicit is None:
+            return np.empty((0, 2))
+        x = self._explicit.array
+        wide = np.flatnonzero(np.diff(x) > 1.0)
+        return np.column_stack((x[wide], x[wide + 1]))
+
     def truncate(self, size: int) -> None:
         """Forget all but the first ``size`` positions."""
         if self._explicit is not None:

@@ -15,6 +15,7 @@ from clew_gui.plotting.smoothing import ema, is_noisy
 
 _JUDGED: Final = 512  # first samples that decide whether a curve is noisy
 _WARM_UP: Final = 32  # columns before the left edge that start the moving average
+_NO_GAPS: Final = np.empty((0, 2))
 
 
 class XUnit(StrEnum):
@@ -105,6 +106,7 @@ class Series:
         self._view = CachedView(self.pyramid)
         self._warm_up_for: FloatArray | None = None
         self._noisy: bool | None = None
+        self._gaps: tuple[int, FloatArray] | None = None
 
     def __len__(self) -> int:
         return len(self.pyramid)
@@ -153,6 +155,13 @@ class Series:
         if old is not None and sign * old.value >= sign * value:
             return old
         return Sample(self.pyramid.x.at(start + int(good[at])), value)
+
+    @property
+    def gaps(self) -> FloatArray:
+        """Stretches of steps that are missing, [n, 2]: the last sample before and the first behind. None if sparse."""
+        if self._gaps is None or self._gaps[0] != self.revision:
+            self._gaps = (self.revision, _NO_GAPS if self.sparse else self.pyramid.x.gaps())
+        return self._gaps[1]
 
     @property
     def sparse(self) -> bool:

@@ -105,9 +105,9 @@ class Plot:
             curve, key = item.curve, (item.run.run_id, item.curve.metric)
             if curve.raw_x.size:
                 stroke = raw_stroke(item, artist.scene, artist.theme, artist.lifted)
-                wanted["raw", *key] = (curve.raw_x, curve.raw_y, stroke, order)
+                wanted["raw", *key] = (*curve.raw_line, stroke, order)
             stroke = main_stroke(item, artist.scene, artist.theme, artist.lifted)
-            wanted["main", *key] = (curve.x, curve.y, stroke, (_LIVE_Z if item.run.live else _REST_Z) + order)
+            wanted["main", *key] = (*curve.line, stroke, (_LIVE_Z if item.run.live else _REST_Z) + order)
         for gone in self._lines.keys() - wanted.keys():
             self.box.removeItem(self._lines.pop(gone))
         for name, (x, y, stroke, z) in wanted.items():
