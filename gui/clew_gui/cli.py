@@ -28,6 +28,7 @@ COMMANDS = (
     Command("Begin", "start", "open the window; without a display run an exercise and write a picture", "start"),
     Command("Begin", "catalogue", "list the exercises, their presets and hyperparameters", "catalogue"),
     Command("Train", "run", "run an exercise on this computer and follow it here", "run"),
+    Command("Train", "race", "let optimizers run against each other from the same start", "race"),
     Command("Train", "resume", "go on with an ended run from its last checkpoint", "run"),
     Command("Train", "queue", "show what waits and what is at work, move a run, take it out", "queue"),
     Command("Look back", "runs", "list the runs that are kept on this computer", "look"),

@@ -144,7 +144,7 @@ class LinearRegression(Exercise[LinearRegressionSettings]):
         RaceSpec(
             id="optimizers",
             title="Optimizer race",
-            steps=300,
+            steps=400,
             target=0.001,
             help="Who brings the loss below 0.001 in the fewest steps?",
             lanes=(

@@ -62,11 +62,24 @@ def run_spec(
     exercises: str | None = None,
 ) -> int:
     """Run ``spec`` in ``folder`` and tell of it; returns the exit status."""
+    outcome = run_outcome(shell, spec, card, folder, title(spec, card), as_json, exercises)
+    return conclude(shell, outcome, folder, card, as_json)
+
+
+def run_outcome(
+    shell: Shell,
+    spec: RunSpec,
+    card: ExerciseCard,
+    folder: Path,
+    heading: str,
+    as_json: bool = False,
+    exercises: str | None = None,
+) -> Outcome:
+    """Run ``spec`` in ``folder`` under this heading, and follow it to its end."""
     own = _own_exercises(exercises)
     with temporary_file("spec.toml", to_toml(spec)) as path:
         command = agent_command(shell.places, "run", str(path), "--out", str(folder), "--quiet", *own)
-        outcome = follow(shell, command, folder, card, title(spec, card), as_json)
-    return conclude(shell, outcome, folder, card, as_json)
+        return follow(shell, command, folder, card, heading, as_json)
 
 
 def _own_exercises(folder: str | None) -> tuple[str, ...]:

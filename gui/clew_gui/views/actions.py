@@ -38,6 +38,7 @@ MENUS: tuple[tuple[str, tuple[Deed | None, ...]], ...] = (
         "&Run",
         (
             Deed("run", "&Run", "Ctrl+Return"),
+            Deed("race", "R&ace…", "Ctrl+R"),
             Deed("slides", "Sli&des' values", "Ctrl+Shift+D"),
             Deed("reuse", "&Use the selected run's settings", "Ctrl+E"),
             None,

@@ -47,6 +47,7 @@ class PlotFeed:
         if self._card is None or self._card.id != card.id:
             self._card = card
             self._plots.set_plots(card.plots, card.goals, card.metrics)
+            self._plots.set_surfaces(card.surfaces)
 
     def drop(self, run: str) -> None:
         """Forget what was brought of a run."""
@@ -93,7 +94,10 @@ class PlotFeed:
 
     def _metrics(self) -> Iterable[str]:
         card = self._card
-        return dict.fromkeys(name for plot in card.plots for name in plot.metrics) if card is not None else ()
+        if card is None:
+            return ()
+        drawn = [name for plot in card.plots for name in plot.metrics]
+        return dict.fromkeys([*drawn, *(name for one in card.surfaces for name in (*one.metrics, one.metric))])
 
     def _bring_scale(self, run: str, cursor: Cursor, history: History) -> None:
         schema = history.schema

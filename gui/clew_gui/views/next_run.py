@@ -36,6 +36,7 @@ class NextRun(QWidget):
 
     run_asked = Signal(RunSpec)
     code_asked = Signal()
+    race_asked = Signal()
     edited = Signal()
 
     def __init__(self, look: Look) -> None:
@@ -81,6 +82,8 @@ class NextRun(QWidget):
         self.run.clicked.connect(self.ask_run)
         self.code = Button(look, "Code", "quiet", "code", "Show the very file that runs (Ctrl+U)")
         self.code.clicked.connect(self.code_asked)
+        self.race = Button(look, "Race…", "quiet", "flag", "Let several optimizers run against each other (Ctrl+R)")
+        self.race.clicked.connect(self.race_asked)
 
     def _make_layout(self) -> None:
         self._area = QScrollArea()
@@ -109,7 +112,8 @@ class NextRun(QWidget):
         self._inner_box.addStretch(1)
         self._area.setWidget(self._inner)
         head = row(label("Next run", "subtitle"), None, self.slides, margins=(16, 10, 10, 4))
-        foot = column(self.cost, self.cost2, 4, self.run, row(None, self.code, gap=0), gap=3, margins=(16, 12, 16, 8))
+        more = row(self.race, None, self.code, gap=0)
+        foot = column(self.cost, self.cost2, 4, self.run, more, gap=3, margins=(16, 12, 16, 8))
         column(head, self._area, line(), foot, gap=0, parent=self).setStretchFactor(self._area, 1)
 
     def _grid_of(self, rows: tuple[tuple[str, QWidget, QWidget | None], ...]) -> QWidget:
@@ -140,6 +144,7 @@ class NextRun(QWidget):
         self._card = card
         self._replace_form(card)
         self._fill_choices(card)
+        self.race.setVisible(bool(card.races))
         draft = self._drafts.get(card.id)
         if draft is not None:
             self.show_spec(draft)
@@ -317,6 +322,7 @@ class NextRun(QWidget):
         wrong = self.problems()
         reason = self._refusal or _why_not(wrong)
         self.run.allow(not reason, reason)
+        self.race.allow(not reason, reason)
         self.edited.emit()
         self._tell_cost(reason)
 

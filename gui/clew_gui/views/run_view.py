@@ -6,15 +6,20 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QFrame, QMenu, QSizePolicy, QSlider, QToolButton, QWidget
 
+from clew_gui.views.fields import keep_from_wheel
 from clew_gui.views.parts import Button, IconButton, Look, Segments, column, frame, label, lay_out_now, row
+from clew_gui.views.race_strip import RaceStrip
 from clew_gui.views.run_card import RunCard
 from clew_gui.views.theme import font
 from clew_gui.views.words import reading_minutes, unbroken
 from clew_shared.cards import ExerciseCard
 
+PAGES = (("curves", "Curves"), ("surface", "Surface"), ("both", "Both"))
 UNITS = (("step", "Step"), ("epoch", "Epoch"), ("images", "Images"), ("seconds", "Seconds"))
 LOW = 560
 NARROW = 660
+WIDE = 900
+"""From this width on curves and surface stand beside each other, until a person chooses otherwise."""
 _STEPS = (
     ("1", "Run", "Press Run. The curve begins within seconds."),
     ("2", "Change one thing", "Another optimizer or rate, then run again."),
@@ -61,6 +66,8 @@ class Hello(QWidget):
 class PlotControls(QWidget):
     """How the curves are looked at, and how they leave the window."""
 
+    page_changed = Signal(str)
+    """Show "curves", "surface" or "both"."""
     unit_chosen = Signal(str)
     log_toggled = Signal(bool)
     smoothing_moved = Signal(float)
@@ -69,6 +76,11 @@ class PlotControls(QWidget):
 
     def __init__(self, look: Look) -> None:
         super().__init__()
+        self._page, self._wish = "curves", ""
+        self.pages = Segments(PAGES, "curves", "Plots")
+        self.pages.setToolTip("Curves over the steps, or the paths of the weights over the loss surface")
+        self.pages.chosen.connect(self._page_chosen)
+        self.pages.hide()
         self.units = Segments(UNITS, "step", "X axis")
         self.units.chosen.connect(self.unit_chosen)
         self.log = QCheckBox("Log axes")
@@ -81,6 +93,7 @@ class PlotControls(QWidget):
         self.smoothing.setRange(0, 100)
         self.smoothing.setValue(60)
         self.smoothing.setFixedWidth(96)
+        keep_from_wheel(self.smoothing)
         self.smoothing.setAccessibleName("Smoothing")
         self.smoothing.setToolTip("Smoothing; the raw curve stays faint behind")
         self.smoothing.valueChanged.connect(lambda value: self.smoothing_moved.emit(value / 100))
@@ -89,7 +102,19 @@ class PlotControls(QWidget):
         copy = IconButton(look, "copy", "Copy the plots as a picture", "Copy the plots as a picture (Ctrl+Shift+C)")
         copy.clicked.connect(self.copy_asked)
         self.export = self._export_button(look)
-        row(self.units, 6, self.log, 6, self._smooth_word, self.smoothing, None, copy, self.export, parent=self)
+        row(
+            self.pages,
+            self.units,
+            6,
+            self.log,
+            6,
+            self._smooth_word,
+            self.smoothing,
+            None,
+            copy,
+            self.export,
+            parent=self,
+        )
 
     def _export_button(self, look: Look) -> QToolButton:
         button = IconButton(look, "export", "Export the plots", "Export as PNG, SVG or CSV (Ctrl+Shift+S)")
@@ -106,12 +131,44 @@ class PlotControls(QWidget):
         return QSize(430, super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Images go first, then the slider's word."""
+        """Images go first, then the slider's word, then epochs."""
         super().resizeEvent(event)
-        self.units.button("images").setVisible(self.width() >= NARROW or self.units.current() == "images")
-        self._smooth_word.setVisible(self.width() >= NARROW - 60)
-        self.smoothing.setFixedWidth(96 if self.width() >= NARROW else 64)
-        lay_out_now(self.units, self)
+        self._choose_page()
+        self._make_room()
+
+    def _make_room(self) -> None:
+        curves = self._page != "surface"
+        room = self.width() - (0 if self.pages.isHidden() else self.pages.sizeHint().width() + 8)
+        for widget in (self.units, self.log, self.smoothing):
+            widget.setVisible(curves)
+        for key, needed in (("epoch", 540), ("images", NARROW)):
+            self.units.button(key).setVisible(room >= needed or self.units.current() == key)
+        self._smooth_word.setVisible(curves and room >= NARROW - 60)
+        self.smoothing.setFixedWidth(96 if room >= NARROW else 64)
+        lay_out_now(self.pages, self.units, self)
+
+    def offer_surface(self, there: bool) -> None:
+        """Whether the exercise has a surface to show."""
+        self.pages.setVisible(there)
+        self._choose_page()
+        self._make_room()
+
+    def _page_chosen(self, page: str) -> None:
+        self._wish = page
+        self._choose_page()
+        self._make_room()
+
+    def _choose_page(self) -> None:
+        """The page that a person chose, as far as it is there; else both where there is room for both."""
+        wide = self.width() >= WIDE
+        self.pages.button("both").setVisible(wide)
+        wanted = self._wish or ("both" if wide else "curves")
+        if self.pages.isHidden() or (wanted == "both" and not wide):
+            wanted = "curves"
+        if wanted != self._page:
+            self._page = wanted
+            self.pages.choose(wanted)
+            self.page_changed.emit(wanted)
 
     def set_scales(self, images: bool) -> None:
         """An exercise without batches has neither epochs nor images."""
@@ -130,6 +187,7 @@ class RunView(QWidget):
         self.hello = Hello(look)
         self.card = RunCard(look)
         self.card.hide()
+        self.race = RaceStrip(look)
         self.controls = PlotControls(look)
         self._waiting = label("The plots are being loaded…", "body", "3")
         self._waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -137,7 +195,7 @@ class RunView(QWidget):
         self._box = column(self.controls, self._waiting, gap=6, margins=(12, 8, 8, 6))
         self._plots_card: QFrame = frame("card", self._box)
         self._plots_card.setMinimumHeight(150)
-        whole = column(self.hello, self.card, self._plots_card, gap=8, margins=(16, 12, 16, 12), parent=self)
+        whole = column(self.hello, self.card, self.race, self._plots_card, gap=8, margins=(16, 12, 16, 12), parent=self)
         whole.setStretchFactor(self._plots_card, 1)
         self.plots: QWidget | None = None
 
@@ -158,3 +216,4 @@ class RunView(QWidget):
         """A low window gives its height to the plots."""
         super().resizeEvent(event)
         self.hello.make_room(self.height())
+        self.race.make_room(self.height() < LOW)

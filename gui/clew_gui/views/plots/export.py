@@ -16,10 +16,13 @@ from clew_gui.views.plots.artist import Artist
 from clew_gui.views.plots.canvas import PlotCanvas
 from clew_gui.views.plots.geometry import Medium, gutter_width, stack
 from clew_gui.views.plots.ground import Ground
+from clew_gui.views.plots.surface import SurfaceView
 from clew_gui.views.theme import Theme, font
 from clew_shared.problem import problem
 
 _LEAST = QSize(860, 480)
+_LEAST_MAP = QSize(560, 420)
+_MOST = QSize(1600, 1200)
 _UNITS = {XUnit.STEP: "Step", XUnit.EPOCH: "Epoch", XUnit.IMAGES: "Images", XUnit.SECONDS: "Training time"}
 
 
@@ -33,23 +36,34 @@ class Picture:
         events: tuple[RunEvent, ...],
         theme: Theme,
         size: QSize | None = None,
+        surface: SurfaceView | None = None,
     ) -> None:
-        self.size = size or canvas.size().expandedTo(_LEAST)
+        self._curves = size or canvas.size().expandedTo(_LEAST)
+        self._map = (surface.size().expandedTo(_LEAST_MAP) if surface is not None else QSize(0, 0)).boundedTo(_MOST)
+        self._surface = surface
+        if surface is not None and canvas.isHidden():
+            self._curves = QSize(0, 0)
         self._canvas = canvas
         self._store = store
         self._events = events
         self._theme = theme
+
+    @property
+    def size(self) -> QSize:
+        """In logical pixels: the curves, and the surface right of them."""
+        height = max(self._curves.height(), self._map.height())
+        return QSize(self._curves.width() + self._map.width(), height)
 
     def _artist(self) -> Artist:
         view: View = self._canvas.view
         label = _UNITS[view.unit] + (", log scale" if view.log_x else "")
         builder, left = SceneBuilder(self._store), 46.0
         empty = self._canvas.scene.empty
-        gutter = 0.0 if empty else gutter_width(self.size.width())
+        gutter = 0.0 if empty else gutter_width(self._curves.width())
         metrics = QFontMetricsF(font("caption"))
         for _ in range(2):  # the width of the value axis is known once its numbers are
             rects = stack(
-                self.size.width(), self.size.height(), len(self._canvas.drawn_setups), left, gutter, empty, 24
+                self._curves.width(), self._curves.height(), len(self._canvas.drawn_setups), left, gutter, empty, 24
             )
             room = Room(round(rects.area.width()), tuple(round(r.height()) for r in rects.plots))
             scene = builder.build(self._canvas.drawn_setups, self._canvas.runs, self._events, view, room)
@@ -59,9 +73,13 @@ class Picture:
 
     def paint(self, painter: QPainter, medium: Medium, ratio: float = 1.0) -> None:
         """Draw everything; a logical pixel has ``ratio`` device pixels."""
-        ground = Ground(medium=medium)
-        ground.render_to(painter, self.size, self._artist(), ratio)
-        ground.deleteLater()
+        if self._curves.width():
+            ground = Ground(medium=medium)
+            ground.render_to(painter, self._curves, self._artist(), ratio)
+            ground.deleteLater()
+        if self._surface is not None:
+            painter.translate(self._curves.width(), 0)
+            self._surface.paint_to(painter, QSize(self._map.width(), self.size.height()), max(ratio, 2.0))
 
     def image(self, scale: float = 2.0) -> QImage:
         """As pixels, ``scale`` times as many as logical ones in each direction."""
@@ -86,7 +104,8 @@ class Picture:
         generator.setSize(self.size)
         generator.setViewBox(QRect(0, 0, self.size.width(), self.size.height()))
         generator.setTitle("Convergence plots")
-        generator.setDescription(self._canvas.accessibleDescription())
+        described = self._canvas if self._curves.width() or self._surface is None else self._surface
+        generator.setDescription(described.accessibleDescription())
         painter = QPainter()
         if not painter.begin(generator):
             raise _not_written(path)

@@ -6,13 +6,13 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 from PySide6.QtCore import QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication
-from PySide6.QtWidgets import QFileDialog, QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QWidget
 
 from clew_gui.plotting.model import EXPECTED, Ghost, RunEvent, RunStyle, View, resolve_plots
 from clew_gui.plotting.numbers import count_text
@@ -21,10 +21,12 @@ from clew_gui.plotting.smoothing import window_for
 from clew_gui.plotting.table import Extract, extract, write_csv
 from clew_gui.views.plots.canvas import PlotCanvas
 from clew_gui.views.plots.export import Picture
+from clew_gui.views.plots.surface import SurfaceView
 from clew_gui.views.theme import Theme
-from clew_shared.cards import Goal, MetricSpec, PlotSpec
+from clew_shared.cards import Goal, MetricSpec, PlotSpec, SurfaceSpec
 from clew_shared.problem import Problem, ProblemError
 
+Page = Literal["curves", "surface", "both"]
 KINDS: Final = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Values (*.csv)"}
 
 
@@ -87,16 +89,22 @@ class ConvergencePlots(QWidget):
         self._specs: tuple[tuple[PlotSpec, ...], tuple[Goal, ...], tuple[MetricSpec, ...]] = ((), (), ())
         self._ghosts: dict[str, Ghost] = {}
         self.canvas = PlotCanvas(self.store, theme, self)
-        layout = QVBoxLayout(self)
+        self.surface = SurfaceView(self.store, theme, self)
+        self.surface.hide()
+        layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.canvas)
+        layout.setSpacing(8)
+        layout.addWidget(self.canvas, 11)
+        layout.addWidget(self.surface, 9)
         self._writer = _Writer()
         self._writer.done.connect(self._written, Qt.ConnectionType.QueuedConnection)
         self.canvas.run_clicked.connect(self.run_clicked)
+        self.surface.run_clicked.connect(self.run_clicked)
         self.canvas.run_hovered.connect(self.run_hovered)
         self.canvas.view_changed.connect(self.view_changed)
-        self.canvas.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.canvas.customContextMenuRequested.connect(self._show_menu)
+        for part in (self.canvas, self.surface):
+            part.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+            part.customContextMenuRequested.connect(lambda at, part=part: self._show_menu(part, at))
         self.setFocusProxy(self.canvas)
 
     # ------------------------------------------------------------ what to show
@@ -113,6 +121,26 @@ class ConvergencePlots(QWidget):
         self._ghosts[plot_id] = Ghost(tuple(points), text)
         self._resolve()
 
+    def set_surfaces(self, surfaces: Sequence[SurfaceSpec]) -> None:
+        """Show the first of an exercise's surfaces on the page "surface"; without one there are only curves."""
+        self.surface.set_surface(surfaces[0] if surfaces else None, self._specs[2])
+        if not surfaces:
+            self.show_page("curves")
+
+    def show_page(self, page: Page) -> None:
+        """The curves, the surface, or both beside each other."""
+        self.surface.list_runs(page != "both")
+        self.surface.setVisible(page != "curves")
+        self.canvas.setVisible(page != "surface")
+        self.setFocusProxy(self.surface if page == "surface" else self.canvas)
+
+    @property
+    def page(self) -> Page:
+        """What is shown."""
+        if self.surface.isHidden():
+            return "curves"
+        return "surface" if self.canvas.isHidden() else "both"
+
     def _resolve(self) -> None:
         setups = resolve_plots(*self._specs)
         self.canvas.set_setups([replace(s, ghost=self._ghosts.get(s.id, s.ghost)) for s in setups])
@@ -120,6 +148,7 @@ class ConvergencePlots(QWidget):
     def set_runs(self, runs: Sequence[RunStyle]) -> None:
         """Show these runs, in the order of their labels. Curves of other runs stay in the store."""
         self.canvas.set_runs(runs)
+        self.surface.set_runs(runs)
 
     # ------------------------------------------------------------ data
     def append(
@@ -179,6 +208,7 @@ class ConvergencePlots(QWidget):
     def _changed(self, run_id: str) -> None:
         if any(run.run_id == run_id for run in self.canvas.runs):
             self.canvas.touch()
+            self.surface.touch()
 
     # ------------------------------------------------------------ how it is looked at
     @property
@@ -210,13 +240,15 @@ class ConvergencePlots(QWidget):
         return "No smoothing" if window <= 1 else f"Mean over about {count_text(round(window, -1) or 1)} steps"
 
     def reset_zoom(self) -> None:
-        """Show all of x."""
+        """Show all of x, and the whole map."""
         self.canvas.reset_zoom()
+        self.surface.reset_zoom()
 
     def set_theme(self, theme: Theme) -> None:
         """Change the colours."""
         self._theme = theme
         self.canvas.set_theme(theme)
+        self.surface.set_theme(theme)
 
     def knows(self, unit: XUnit | str) -> bool:
         """Whether any shown run can be drawn against ``unit``; the others are worth a disabled button."""
@@ -224,7 +256,8 @@ class ConvergencePlots(QWidget):
 
     # ------------------------------------------------------------ files
     def _picture(self) -> Picture:
-        return Picture(self.canvas, self.store, tuple(self._events), self._theme)
+        surface = self.surface if self.page != "curves" else None
+        return Picture(self.canvas, self.store, tuple(self._events), self._theme, surface=surface)
 
     def copy_picture(self) -> None:
         """Put the plots on the clipboard as a picture."""
@@ -241,6 +274,7 @@ class ConvergencePlots(QWidget):
     def extracts(self) -> tuple[Extract, ...]:
         """Copies of all values of the shown runs in the shown plots."""
         metrics = dict.fromkeys(m for setup in self.canvas.setups for m in (setup.headline, *setup.others))
+        metrics |= dict.fromkeys(self.surface.spec.metrics if self.surface.spec is not None else ())
         return extract(self.store, [run.run_id for run in self.canvas.runs], metrics)
 
     def save_csv(self, path: Path) -> int:
@@ -286,9 +320,12 @@ class ConvergencePlots(QWidget):
         """What can be done with the plots, for a context menu or a button."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self._entry(menu, "Logarithmic x axis", lambda: self.set_log_x(not self.view.log_x)).setCheckable(True)
-        menu.actions()[0].setChecked(self.view.log_x)
-        self._entry(menu, "Show all of x\tHome", self.reset_zoom).setEnabled(self.view.zoom is not None)
+        if self.page == "surface":
+            self._entry(menu, "Show the whole map\tHome", self.reset_zoom)
+        else:
+            self._entry(menu, "Logarithmic x axis", lambda: self.set_log_x(not self.view.log_x)).setCheckable(True)
+            menu.actions()[0].setChecked(self.view.log_x)
+            self._entry(menu, "Show all of x\tHome", self.reset_zoom).setEnabled(self.view.zoom is not None)
         menu.addSeparator()
         self._entry(menu, "Copy as a picture", self.copy_picture)
         for kind, text in (("png", "As a picture, PNG…"), ("svg", "As a drawing, SVG…"), ("csv", "Values, CSV…")):
@@ -301,5 +338,5 @@ class ConvergencePlots(QWidget):
         entry.triggered.connect(lambda _checked=False: action())
         return entry
 
-    def _show_menu(self, at: QPoint) -> None:
-        self.menu().popup(self.canvas.mapToGlobal(at))
+    def _show_menu(self, part: QWidget, at: QPoint) -> None:
+        self.menu().popup(part.mapToGlobal(at))

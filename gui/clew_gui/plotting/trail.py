@@ -1,0 +1,124 @@
+"""The path of a run over a surface, in pixels: it grows with the run and keeps only what can be told apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from clew_gui.plotting.layout import Box
+from clew_gui.plotting.pyramid import FloatArray, Grow
+from clew_gui.plotting.ticks import Span
+
+Floats = npt.NDArray[np.floating[Any]]
+_CELLS: Final = 2.0
+"""Cells of half a pixel: a point in the same cell as the one before it would not be seen."""
+_FAR: Final = 1e9  # beyond it a cell's number would overflow
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Where two ranges of values lie in a picture. Rows count downwards, y upwards."""
+
+    box: Box
+    x: Span
+    y: Span
+
+    def columns(self, x: FloatArray) -> FloatArray:
+        """Pixel columns of x."""
+        result: FloatArray = self.box.x + (x - self.x.low) * (self.box.width / self.x.size)
+        return result
+
+    def rows(self, y: FloatArray) -> FloatArray:
+        """Pixel rows of y."""
+        result: FloatArray = self.box.bottom - (y - self.y.low) * (self.box.height / self.y.size)
+        return result
+
+    def pixel(self, x: float, y: float) -> tuple[float, float]:
+        """Column and row of one place."""
+        return float(self.columns(np.array([x]))[0]), float(self.rows(np.array([y]))[0])
+
+    def place(self, column: float, row: float) -> tuple[float, float]:
+        """x and y at a pixel."""
+        x = self.x.low + (column - self.box.x) / self.box.width * self.x.size
+        return x, self.y.low + (self.box.bottom - row) / self.box.height * self.y.size
+
+    def zoomed(self, factor: float, around: tuple[float, float]) -> Chart:
+        """Show ``factor`` times as much; the place ``around`` stays where it is."""
+        x, y = around
+        return Chart(
+            self.box,
+            Span(x + (self.x.low - x) * factor, x + (self.x.high - x) * factor),
+            Span(y + (self.y.low - y) * factor, y + (self.y.high - y) * factor),
+        )
+
+    def moved(self, columns: float, rows: float) -> Chart:
+        """Move the picture by so many pixels."""
+        dx, dy = -columns / self.box.width * self.x.size, rows / self.box.height * self.y.size
+        return Chart(self.box, Span(self.x.low + dx, self.x.high + dx), Span(self.y.low + dy, self.y.high + dy))
+
+
+class Trail:
+    """One run's path in one chart. ``extend`` is called with all values so far and costs what is new."""
+
+    def __init__(self, chart: Chart) -> None:
+        self._chart = chart
+        self._columns, self._rows = Grow(np.float64), Grow(np.float64)
+        self._index = Grow(np.int64)
+        self._cell: FloatArray = np.array([[np.nan, np.nan]])
+        self.taken = 0
+        self.ended = False
+        """Whether a value was not finite: the path ends before it."""
+        self.outside: int | None = None
+        """Index of the first point beyond the chart."""
+
+    def extend(self, x: Floats, y: Floats) -> FloatArray:
+        """Take what lies behind the points already taken; returns the new stretch [n, 2] in pixels, from the last point
+        that was kept before. Empty when there is nothing new to be seen."""
+        size = min(x.size, y.size)
+        if self.ended or size <= self.taken:
+            return np.empty((0, 2))
+        new_x, new_y = x[self.taken : size].astype(np.float64), y[self.taken : size].astype(np.float64)
+        bad = np.flatnonzero(~(np.isfinite(new_x) & np.isfinite(new_y)))
+        if bad.size:
+            self.ended = True
+            new_x, new_y = new_x[: bad[0]], new_y[: bad[0]]
+        points = np.column_stack((self._chart.columns(new_x), self._chart.rows(new_y)))
+        stretch = self._keep(np.clip(points, -_FAR, _FAR))
+        self.taken += new_x.size
+        return stretch
+
+    def _keep(self, points: FloatArray) -> FloatArray:
+        if not len(points):
+            return points
+        self._note_outside(points)
+        cells = np.floor(points * _CELLS)
+        kept = np.flatnonzero((cells != np.concatenate((self._cell, cells[:-1]))).any(axis=1))
+        before = self.points[-1:]
+        self._cell = cells[-1:]
+        self._columns.extend(points[kept, 0])
+        self._rows.extend(points[kept, 1])
+        self._index.extend(self.taken + kept.astype(np.int64))
+        return np.concatenate((before, points[kept])) if kept.size else np.empty((0, 2))
+
+    def _note_outside(self, points: FloatArray) -> None:
+        box = self._chart.box
+        if self.outside is None:
+            column, row = points[:, 0], points[:, 1]
+            out = (column < box.x) | (column > box.right) | (row < box.y) | (row > box.bottom)
+            self.outside = self.taken + int(np.argmax(out)) if out.any() else None
+
+    @property
+    def points(self) -> FloatArray:
+        """All that was kept [n, 2], in pixels."""
+        return np.column_stack((self._columns.array, self._rows.array))
+
+    def nearest(self, column: float, row: float) -> tuple[float, int] | None:
+        """The kept point nearest to a pixel: its distance, and which of the values taken it is."""
+        if not self._index.size:
+            return None
+        away = np.hypot(self._columns.array - column, self._rows.array - row)
+        best = int(np.argmin(away))
+        return float(away[best]), int(self._index.array[best])

@@ -1,0 +1,118 @@
+"""Joins races to the window: the dialog, the runs it asks for, and the places above the plots."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from PySide6.QtCore import QObject
+
+from clew_gui.views import words
+from clew_gui.views.desk import SLOW_TICKS, Desk
+from clew_gui.views.ports import RunLike
+from clew_gui.views.race_dialog import RaceDialog
+from clew_gui.views.race_strip import Entry
+from clew_gui.views.window import MainWindow
+from clew_shared.cards import ExerciseCard, MetricSpec, RaceSpec
+from clew_shared.lifecycle import TERMINAL
+from clew_shared.params import format_value
+from clew_shared.study import StudySpec, find_race, lane_specs, race_of
+
+
+class Races(QObject):
+    """One for each window."""
+
+    def __init__(self, window: MainWindow, desk: Desk) -> None:
+        super().__init__(window)
+        self._window, self._desk = window, desk
+        self._hidden: set[str] = set()
+        self._ticks = 0
+        self._known: dict[str, tuple[object, object]] = {}
+        window.next_run.race_asked.connect(self.ask)
+        window.run_view.race.chosen.connect(desk.select)
+        window.run_view.race.closed.connect(self._hide)
+        desk.curves_changed.connect(self.tell)
+        desk.ticked.connect(self._ticked)
+
+    def ask(self) -> None:
+        """Open the dialog for the open exercise's race."""
+        card = self._desk.scope.card
+        if card is None or not card.races or self._desk.scope.session is None:
+            return
+        dialog = RaceDialog(self._window, self._window.look, card, find_race(card), self._window.next_run.spec())
+        dialog.started.connect(self.start)
+        dialog.open()
+
+    def start(self, study: StudySpec) -> None:
+        """Queue the study's runs, and draw them over each other as they come."""
+        self._desk.start_all(lane_specs(study))
+        self.tell()
+
+    # --- Places -------------------------------------------------------------------------------------------------------
+
+    def _ticked(self) -> None:
+        self._ticks += 1
+        if self._ticks % SLOW_TICKS == 0:
+            self.tell()
+
+    def _hide(self) -> None:
+        run = self._desk.scope.run()
+        if run is not None:
+            self._hidden.add(run.spec.study)
+        self.tell()
+
+    def tell(self) -> None:
+        """The places of the study that the selected run belongs to; nothing to see where it belongs to none."""
+        scope, strip = self._desk.scope, self._window.run_view.race
+        run, card = scope.run(), scope.card
+        study = run.spec.study if run is not None else ""
+        race = race_of(card, study) if card is not None and study else None
+        strip.setVisible(race is not None and study not in self._hidden)
+        if race is None or card is None or run is None or not strip.isVisibleTo(self._window.run_view):
+            return
+        runs = [one for one in scope.runs() if one.spec.study == study]
+        strip.show_places(race.title, race_words(race, card, runs), self._entries(race, card, runs, run.id))
+
+    def _entries(self, race: RaceSpec, card: ExerciseCard, runs: list[RunLike], selected: str) -> list[Entry]:
+        from clew_shared.ranking import Standing, rank, stand  # NumPy: not before the window stands
+
+        metric = words.metric_of(card, race.metric)
+        better: Literal["lower", "higher"] = "higher" if metric is not None and metric.better == "higher" else "lower"
+        standings: list[Standing] = []
+        for run in runs:
+            state = (run.history.fold.attempt, run.history.fold.step, run.state)
+            known = self._known.get(run.id)
+            if known is None or known[0] != state:  # it reads the whole curve
+                known = (state, stand(run.id, run.history, race.metric, better, race.target))
+                self._known[run.id] = known
+            if isinstance(known[1], Standing):
+                standings.append(known[1])
+        by_id = {run.id: run for run in runs}
+        return [
+            _entry(place, by_id[one.run], one.reached, one.best, metric, selected)
+            for place, one in enumerate(rank(standings, better), start=1)
+        ]
+
+
+def _entry(
+    place: int, run: RunLike, reached: int | None, best: float | None, metric: MetricSpec | None, selected: str
+) -> Entry:
+    if reached is not None:
+        result = f"step {words.count(reached)}"
+    elif best is not None:
+        result = words.metric_value(metric, best)
+    else:
+        result = words.state_word(run).lower()
+    name = run.spec.name or f"run {run.number}"
+    return Entry(place if best is not None else 0, run.id, run.index, name, result, run.id == selected)
+
+
+def race_words(race: RaceSpec, card: ExerciseCard, runs: list[RunLike]) -> str:
+    """What counts, and how far the race is: "Steps to a loss of 0.001, else the best loss. 2 of 6 done."."""
+    metric = words.metric_of(card, race.metric)
+    name = metric.label.lower() if metric is not None else race.metric
+    if race.target is None:
+        counts = f"The best {name} counts."
+    else:
+        counts = f"Steps to a {name} of {format_value(race.target)}, else the best {name}."
+    done = sum(run.state in TERMINAL for run in runs)
+    return f"{counts} {done} of {len(runs)} done." if done < len(runs) else counts
