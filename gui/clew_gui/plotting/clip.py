@@ -32,6 +32,15 @@ def drawable(x: FloatArray, y: FloatArray, x_span: Span, y_span: Span, reach: fl
     return parts[0], parts[1]
 
 
+def stretches(places: FloatArray, gap: float) -> list[tuple[float, float]]:
+    """First and last of each group of sorted ``places`` whose neighbours are at most ``gap`` apart."""
+    if not places.size:
+        return []
+    breaks = np.flatnonzero(np.diff(places) > gap)
+    firsts, lasts = places[np.append(0, breaks + 1)], places[np.append(breaks, places.size - 1)]
+    return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
+
+
 def clip_lines(x: FloatArray, y: FloatArray, box: Box) -> list[tuple[FloatArray, FloatArray]]:
     """The pieces of a polyline inside ``box``, each as x and y (Liang and Barsky 1984, all segments at once)."""
     if x.size < 2:

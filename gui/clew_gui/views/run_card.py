@@ -41,18 +41,8 @@ class RunCard(QFrame):
         self.forecast = label("", "strong")
         self.reason = Reason(look)
         self.reason.hide()
-        first = row(
-            self.pill,
-            self.title,
-            self.sentence,
-            self.why,
-            self.pause,
-            self.rate,
-            self.stop,
-            self.reuse,
-            self.go_on,
-            gap=8,
-        )
+        buttons = (self.why, self.pause, self.rate, self.stop, self.reuse, self.go_on)
+        first = row(self.pill, self.title, self.sentence, *buttons, gap=8)
         last = row(self.progress, self.speed, self.forecast, gap=8)
         column(first, self.reason, self.bar, last, gap=9, margins=(14, 12, 14, 11), parent=self)
 

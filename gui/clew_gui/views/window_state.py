@@ -22,8 +22,8 @@ class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     """Sizes in logical pixels; 0 and empty mean "as on the first day".
 
     ``folds`` holds what a person folded or unfolded by hand, as "panel:size=folded" with size small or large: a small
-    window folds panels by itself unless somebody said otherwise for small windows. ``pinned`` holds the run that a person
-    pinned as baseline, or "none", by exercise.
+    window folds panels by itself unless somebody said otherwise for small windows. ``pinned`` holds the run that was
+    pinned by hand as baseline, or "none", by exercise.
     """
 
     width: int = 0

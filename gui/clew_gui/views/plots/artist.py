@@ -8,6 +8,7 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
+from clew_gui.plotting.clip import stretches
 from clew_gui.plotting.layout import Box, emptiest
 from clew_gui.plotting.model import RunStyle
 from clew_gui.plotting.numbers import value_text
@@ -20,6 +21,8 @@ from clew_gui.views.plots.gutter import Gutter, Label, heading, key
 from clew_gui.views.plots.lines import stands_out
 from clew_gui.views.theme import Theme, alpha, font
 
+_CROWDED: Final = 8.0
+"""Pixels between strokes for spikes out of sight; where they stand closer, one line along the border says the same."""
 _LEFT = Qt.AlignmentFlag.AlignLeft
 
 
@@ -108,20 +111,26 @@ class Artist:
             self._write(painter, self.stack.area, empty_sentence(self.scene.runs), self.theme.text3)
 
     def _beyond(self, painter: QPainter, plot: PlotScene, frame: Frame, item: Drawn) -> None:
-        """No spike is lost: strokes at the border where raw values lie far outside though the line is in sight."""
+        """No spike is lost: at the border a stroke where raw values lie far outside though the line is in sight, and a
+        quiet line along it where they do so all the time."""
         curve, far = item.curve, 0.5 * plot.span.size
         if not curve.raw_x.size or not curve.x.size:
             return
         main = np.interp(curve.raw_x, curve.x, curve.y)
         seen = (main >= plot.span.low) & (main <= plot.span.high)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        painter.setPen(QPen(QColor(self.colour(item.run)), 1))
-        for outside, y, end in (
-            (curve.raw_y > plot.span.high + far, frame.rect.top(), frame.rect.top() - 4),
-            (curve.raw_y < plot.span.low - far, frame.rect.bottom(), frame.rect.bottom() + 4),
+        ink = QColor(self.colour(item.run))
+        ink.setAlphaF(0.6)
+        painter.setPen(QPen(ink, 1))
+        for outside, y, out in (
+            (curve.raw_y > plot.span.high + far, frame.rect.top(), -1.0),
+            (curve.raw_y < plot.span.low - far, frame.rect.bottom(), 1.0),
         ):
-            columns = np.unique(np.round(frame.px(curve.raw_x[seen & outside]))).tolist()
-            painter.drawLines([QLineF(x, y, x, end) for x in columns if frame.rect.left() <= x <= frame.rect.right()])
+            columns = np.unique(np.round(frame.px(curve.raw_x[seen & outside])))
+            columns = columns[(columns >= frame.rect.left()) & (columns <= frame.rect.right())]
+            for first, last in stretches(columns, _CROWDED):
+                stroke = QLineF(first, y, first, y + 4 * out)
+                painter.drawLine(stroke if last - first < _CROWDED else QLineF(first, y + 2 * out, last, y + 2 * out))
 
     def _leader(self, painter: QPainter, frame: Frame, item: Drawn) -> None:
         end = item.curve.end

@@ -16,6 +16,7 @@ from clew_gui.plotting.scene import PlotScene
 from clew_gui.views.theme import Theme, font
 
 ROW: Final = 17.0
+KEY_ROW: Final = 16
 _LEADER: Final = 16.0
 
 
@@ -38,14 +39,14 @@ def heading(plot: PlotScene) -> str:
 
 
 def key(plot: PlotScene) -> str:
-    """Which of a plot's several metrics is which; empty where it has one."""
+    """Which of a plot's several metrics is which, a line for each; empty where it has one."""
     looks: dict[str, str] = {}
     for item in sorted(plot.curves, key=lambda d: not d.headline):
         look = "points" if item.curve.sparse else "line" if item.headline else "thin"
         looks.setdefault(item.curve.metric, look)
     if len(looks) < 2:
         return ""
-    return ", ".join(f"{look}: {plot.setup.label(metric)}" for metric, look in looks.items())
+    return "\n".join(f"{look}: {plot.setup.label(metric)}" for metric, look in looks.items())
 
 
 class Gutter:
@@ -59,7 +60,7 @@ class Gutter:
     def place(self, labels: Sequence[Label], key: str = "") -> None:
         """Push the labels apart. Where not all fit, the runs that stand out stay and the others are counted.
 
-        Below the title is room for the ``key`` where all labels still fit.
+        Below the title is room for the lines of the ``key`` where all labels still fit.
         """
         fit = max(int((self.rect.height() - 24) // ROW), 1)
         shown = {
@@ -68,7 +69,9 @@ class Gutter:
         kept = [label for label in labels if label.run.run_id in shown]
         self._omitted = len(labels) - len(kept)
         bottom = self.rect.bottom() - 6 - (ROW if self._omitted else 0)
-        head = 45 if key and self.rect.height() >= 51 + len(labels) * ROW else 29
+        lines = len(key.splitlines())
+        room = int((self.rect.height() - 35 - len(labels) * ROW) // KEY_ROW)
+        head = 29 + KEY_ROW * min(lines, max(room, 0))
         heights = spread([label.at for label in kept], ROW, min(self.rect.top() + head, bottom), bottom)
         self._placed = list(zip(kept, heights, strict=True))
 
@@ -87,13 +90,7 @@ class Gutter:
         metrics = QFontMetricsF(painter.font())
         painter.drawText(head, Qt.AlignmentFlag.AlignVCenter, _elided(metrics, title, head.width()))
         first = min((y for _, y in self._placed), default=r.bottom())
-        if key and first - ROW / 2 > head.bottom() + 13:
-            painter.setFont(font("caption"))
-            painter.setPen(QColor(theme.text3))
-            line = head.translated(0, 16).adjusted(_LEADER - 4, 0, 4, 0)
-            painter.drawText(
-                line, Qt.AlignmentFlag.AlignVCenter, _elided(QFontMetricsF(painter.font()), key, line.width())
-            )
+        self._paint_key(painter, theme, key.splitlines(), head, first - ROW / 2)
         for label, y in self._placed:
             self._label(painter, theme, label, y)
         if self._omitted:
@@ -101,6 +98,18 @@ class Gutter:
             painter.setPen(QColor(theme.text3))
             box = QRectF(r.left() + _LEADER, r.bottom() - ROW, r.width() - _LEADER, ROW)
             painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, f"and {self._omitted} more")
+
+    def _paint_key(self, painter: QPainter, theme: Theme, lines: Sequence[str], head: QRectF, until: float) -> None:
+        """Each line below the last, or all in one where there is no room for more."""
+        room = int((until - head.bottom() - 13 + KEY_ROW) // KEY_ROW)
+        if not lines or room < 1:
+            return
+        painter.setFont(font("caption"))
+        painter.setPen(QColor(theme.text3))
+        metrics = QFontMetricsF(painter.font())
+        for number, text in enumerate(lines if len(lines) <= room else [", ".join(lines)], 1):
+            line = head.translated(0, KEY_ROW * number).adjusted(_LEADER - 4, 0, 4, 0)
+            painter.drawText(line, Qt.AlignmentFlag.AlignVCenter, _elided(metrics, text, line.width()))
 
     def _label(self, painter: QPainter, theme: Theme, label: Label, y: float) -> None:
         r = self.rect
