@@ -190,8 +190,8 @@ class History:
 
     def _change(self, event: Live) -> None:
         """A resumed attempt repeats the changes that act on steps which it does again; each is shown once."""
-        known = ((change.name, change.step, change.value) for change in self.live)
-        if (event.name, event.step, event.value) not in known:
+        latest = next((change for change in reversed(self.live) if change.name == event.name), None)
+        if latest is None or (latest.step, latest.value) != (event.step, event.value):
             self.live.append(event)
 
     def _begin(self, attempt: int, event: Attempt) -> Changed:
@@ -200,7 +200,7 @@ class History:
             return Changed()  # a guard wrote it for a trainer that died before it could say where it begins
         self._cut_journal(event)
         self._starts[attempt] = start = event.start_step
-        if len(self._starts) == 1 or attempt < max(self._starts):
+        if attempt == 1 or attempt < max(self._starts):
             return Changed()
         for key, track in self._tracks.items():
             self._lose(track, track.cut(start + 1 if key[0] == EVALUATED else start))
@@ -302,7 +302,7 @@ class History:
         """What to add to an attempt's clock so that it runs on from where the earlier attempt was cut."""
         if attempt not in self._offsets:
             reached = max((track.last_clock for track in self._tracks.values()), default=0.0)
-            self._offsets[attempt] = reached - clock if len(self._starts) > 1 else 0.0
+            self._offsets[attempt] = reached - clock if attempt > 1 else 0.0
         return self._offsets[attempt]
 
     def _time(self, attempt: int, event: Points) -> None:

@@ -57,6 +57,9 @@ def verify_run(folder: Path) -> Report:
     for number, journal in journals.items():
         journal.read()
         _check_chain(number, journals)
+    for number, journal in journals.items():
+        later = [other.start for other in journals.values() if other.number > number]
+        journal.left_aside = all(start is not None and 0 < start.resumes != number for start in later)
     records: dict[str, FileRecord] = {}
     for number, journal in journals.items():
         findings += journal.verdict(last=number == numbers[-1])
@@ -89,6 +92,8 @@ class _Journal:
         self.seal_end: int | None = None
         self.cut: int | None = None
         """Length up to which a later attempt vouches for this one."""
+        self.left_aside = False
+        """Whether the later attempts go on from others."""
         self._damages: list[Damage] = []
         self._findings: list[Finding] = []
         self._good = 0
@@ -138,7 +143,8 @@ class _Journal:
 
     def verdict(self, last: bool) -> list[Finding]:
         """Everything that is wrong with this file."""
-        vouched = self.cut is not None and not last  # then a cut process may have written behind, or never ended
+        # What a later attempt has cut, or left aside, counts no more: its process may have written on, or never ended.
+        vouched = (self.cut is not None or self.left_aside) and not last
         for damage in self._damages:
             self.say(damage.offset, damage.text)
         if self.start is None and not any(damage.offset == 0 for damage in self._damages):

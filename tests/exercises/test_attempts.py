@@ -50,7 +50,7 @@ def assert_one_run(folder: RunFolder, whole: RunFolder) -> None:
     assert changes(shown) == changes(expected)
     assert set(shown.checkpoints) == set(expected.checkpoints)
     assert_same_bits(*(last_state(run.path, expected.fold.steps) for run in (folder, whole)))
-    assert [found for found in verify_run(folder.path).findings if "not sealed" not in found.text] == []
+    assert verify_run(folder.path).findings == ()
 
 
 def last_state(path: Path, step: int) -> dict[str, Any]:
@@ -76,20 +76,16 @@ def test_five_attempts_are_one_run(tmp_path: Path, whole: RunFolder) -> None:
     attempt(folder, {330: STOP})
     assert (first(folder, 2).start_step, first(folder, 3).start_step, first(folder, 3).resumes) == (200, 200, 1)
     damaged = folder.path / "checkpoints/00000330/state.data-00000-of-00001"
-    damaged.write_bytes(damaged.read_bytes()[:-1])
+    sound = damaged.read_bytes()
+    damaged.write_bytes(sound[:-1])
     attempt(folder, {360: rate(0.001)}, crash=390, seal=False)
     assert (first(folder, 4).resumes, first(folder, 4).start_step) == (3, 300)
     attempt(folder)
     assert (first(folder, 5).resumes, first(folder, 5).start_step) == (3, 300)
     assert_rates = [(event.step, event.value) for event in events(folder, 5) if isinstance(event, Live)]
     assert assert_rates == [(360, 0.001)]
-    damaged.write_bytes(damaged.read_bytes() + b"\0")
-    shown, expected = read_run(folder.path), read_run(whole.path)
-    for name in expected.recorded():
-        np.testing.assert_array_equal(shown.column(name).values, expected.column(name).values)
-        assert shown.column(name).steps.tolist() == list(range(500))
-    assert changes(shown) == changes(expected)
-    assert sorted(shown.checkpoints) == [100, 200, 300, 400, 500]
+    damaged.write_bytes(sound)
+    assert_one_run(folder, whole)
 
 
 def test_a_change_behind_the_last_checkpoint_survives_a_crash(tmp_path: Path, whole: RunFolder) -> None:

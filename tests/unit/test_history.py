@@ -463,3 +463,19 @@ def test_a_lost_schema_is_one_damage_and_said_among_the_sentences() -> None:
         history.feed(1, block(step, [1.0]))
     assert len(history.damages) == 1
     assert ["damaged" in log.text for log in history.logs] == [True]
+
+
+def test_a_run_whose_first_frame_is_damaged_is_cut_by_a_later_attempt_all_the_same() -> None:
+    history = History()
+    for event in (SCHEMA, block(0, [1, 2, 3]), Evaluation(step=3, values={"test_accuracy": 0.3})):
+        history.feed(1, event)
+    assert history.feed(2, attempt(2, start_step=2)).truncated_from == 2
+    assert history.column("loss").values.tolist() == [1, 2]
+    assert history.column("test_accuracy").steps.tolist() == []
+
+
+def test_the_latest_of_several_changes_at_one_step_stands() -> None:
+    history = begun()
+    for value in (0.1, 0.05, 0.1, 0.1):
+        history.feed(1, Live(name="learning_rate", value=value, step=4))
+    assert [change.value for change in history.live] == [0.1, 0.05, 0.1]
