@@ -174,7 +174,7 @@ class Launcher:
         self._next_ask = now + _ASK_EVERY_S
         others = (tracked for tracked in live if not self.has(tracked.run))
         alone = {tracked.run: tracked for tracked in others if not is_trainer(tracked)}
-        left = {run: tracked for run, tracked in alone.items() if guard_pid(tracked.folder.path) is None}
+        left = {run: tracked for run, tracked in alone.items() if not is_guarded(tracked)}
         self._gone_since = {run: self._gone_since.get(run, now) for run in left}
         for run, since in self._gone_since.items():
             if now - since >= _GONE_FOR_S or left[run].boot not in ("", posix.boot_id()):
@@ -194,6 +194,11 @@ class Launcher:
                 child.wait(wait)
         for child in [*self._guards.values(), *self._sealers.values()]:
             child.returncode = child.poll() or 0  # they outlive this process on purpose; no ResourceWarning for it
+
+
+def is_guarded(tracked: TrackedRun) -> bool:
+    """Whether somebody watches over the run, be it before its journal begins or after its trainer's end."""
+    return guard_pid(tracked.folder.path) is not None
 
 
 def is_trainer(tracked: TrackedRun) -> bool:

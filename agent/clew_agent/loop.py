@@ -64,6 +64,7 @@ class Loop:
         self._saved_at = saved_at
         self._waiting = deque(sorted(live, key=lambda change: change.step))
         self._told = set(diverged)
+        self._evaluable = False
 
     def run(self) -> State:
         """Train; returns the state in which the run ends. Raises ``ProblemError`` when the disk refuses for good."""
@@ -77,6 +78,8 @@ class Loop:
             if ended is not None:
                 return ended
             self._block()
+            if not self._evaluable:
+                self._prepare_evaluation()
             if engine.evaluation_due():
                 self._evaluate()
             if engine.checkpoint_due():
@@ -117,6 +120,13 @@ class Loop:
             self._told.add(metric)
             word: Literal["NaN", "inf", "-inf"] = "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
             self._recorder.put(Diverged(metric=metric, step=step, value=word))
+
+    def _prepare_evaluation(self) -> None:
+        """After the first points and not before: whoever waits for the curve to begin need not wait for this."""
+        self._evaluable = True
+        seconds = self._engine.compile_evaluation()
+        if seconds:
+            self._recorder.put(Log(text=f"Evaluation compiled in {seconds:.2f} s.", stage="compile", seconds=seconds))
 
     def _evaluate(self) -> None:
         start = time.perf_counter()

@@ -13,7 +13,7 @@ from clew_agent.control_client import ControlClient
 from clew_agent.data_search import Search, available
 from clew_agent.devices import Devices
 from clew_agent.host import processor
-from clew_agent.launcher import Launcher
+from clew_agent.launcher import Launcher, is_guarded
 from clew_agent.run_queue import Entry, QueueRecord, RunQueue
 from clew_agent.run_registry import RunRegistry, is_run_id
 from clew_agent.spec_check import check_spec, combine
@@ -227,7 +227,7 @@ class RunDesk:
     def _free_slot(self, run: str) -> list[tuple[Caller, AnyReply]]:
         """Give the slot of a run back when all its processes are gone and its journal is sealed, or never came."""
         tracked = self.registry.find(run)
-        if tracked is not None and (self._launcher.has(run) or tracked.live):
+        if tracked is not None and (self._launcher.has(run) or tracked.live or is_guarded(tracked)):
             return []
         if tracked is not None and not (tracked.attempt or tracked.problem_text or tracked.cancelled):
             tracked.problem_text = "Its processes ended before it began."  # an earlier agent's, and it died as well
@@ -296,6 +296,6 @@ def _read_record(path: Path) -> QueueRecord:
         return msgspec.json.decode(path.read_bytes(), type=QueueRecord)
     except FileNotFoundError:
         return QueueRecord()
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: msgspec's own, and broken text
         _log.error("The run queue in %s cannot be read, it begins empty: %s", path, error)
         return QueueRecord()

@@ -19,7 +19,7 @@ _ENDS = 64 * 1024
 
 
 class TrackedRun:
-    """Follows one run. ``fold`` is its latest attempt's; ``host``, ``boot``, ``pid`` and ``devices`` are what that says."""
+    """Follows one run. ``fold``, ``host``, ``boot``, ``pid`` and ``devices`` are what its latest attempt says."""
 
     def __init__(self, folder: RunFolder, spec: RunSpec) -> None:
         self.folder = folder

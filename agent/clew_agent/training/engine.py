@@ -129,7 +129,7 @@ class Engine:
         return {name: variable.numpy() for name, variable in self._state.items()}
 
     def compile(self) -> float:
-        """Trace and compile everything and warm up; returns the seconds it took. No step has been done afterwards.
+        """Trace and compile the steps and warm up; returns the seconds it took. No step has been done afterwards.
 
         The first steps that a process computes are up to thirty times slower (threads start, kernels choose their
         form), so some are computed here and undone. The last ones tell how many the first block may take. Raises
@@ -139,9 +139,14 @@ class Engine:
         checks.check_resumable(self._program.trace(), self._state)
         self._program(0, 0, self._progress.live)
         self._warm_up()
+        return time.perf_counter() - start
+
+    def compile_evaluation(self) -> float:
+        """Trace and compile what ``evaluate`` does, unless it is to do that itself; returns the seconds it took."""
+        start = time.perf_counter()
         for evaluator in self._evaluators:
             evaluator.compile()
-        return time.perf_counter() - start
+        return time.perf_counter() - start if self._evaluators else 0.0
 
     def run_block(self, until: int | None = None) -> Block:
         """Train the next block, which ends at the latest where an evaluation, a checkpoint or the run's end is due.
