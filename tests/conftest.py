@@ -34,11 +34,12 @@ __all__ = [
     "no_unexpected_logs",
 ]
 
-# Time limits of Hypothesis measure the machine, not the code; under CI the same examples every time.
-settings.register_profile(
-    "clew", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
-)
-settings.load_profile("clew")
+# Time limits of Hypothesis measure the machine, not the code; under CI the same examples every time. A soak looks where
+# no test has looked yet: new examples each time, and twenty times as many.
+_COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("clew", _COMMON, derandomize=bool(os.environ.get("CI")))
+settings.register_profile("soak", _COMMON, derandomize=False, max_examples=2000)
+settings.load_profile("soak" if os.environ.get("CLEW_SOAK") == "1" else "clew")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -48,7 +48,7 @@ def read_address(path: Path) -> AgentAddress | None:
     """The address in ``path``; None when it is missing or no address."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=AgentAddress)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, ValueError, RecursionError):  # ValueError: msgspec's own, and broken text
         return None
 
 

@@ -31,7 +31,10 @@ def encode(catalogue: Catalogue) -> bytes:
 
 def decode(data: bytes) -> Catalogue:
     """The catalogue in JSON bytes. Raises ``msgspec.DecodeError``."""
-    return msgspec.json.decode(data, type=Catalogue)
+    try:
+        return msgspec.json.decode(data, type=Catalogue)
+    except (UnicodeDecodeError, RecursionError) as error:  # broken text; thousands of nested lists
+        raise msgspec.DecodeError(str(error)) from None
 
 
 def catalogue_hash(catalogue: Catalogue) -> str:

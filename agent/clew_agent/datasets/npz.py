@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import lzma
 import math
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ import numpy as np
 from clew_agent.datasets.dataset import Array
 
 _NPY_VERSIONS = ((1, 0), (2, 0))
+_HEADER_ERRORS = (ValueError, SyntaxError, TypeError, RecursionError, MemoryError, tokenize.TokenError)
 _READ_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, NotImplementedError)
 
 
@@ -55,7 +57,7 @@ def parse_npy(data: bytes, name: str) -> Array:
             raise ValueError(f"npy version {version}")
         reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran, dtype = reader(stream)
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError) as error:
+    except _HEADER_ERRORS as error:
         raise ValueError(f"its array {name} has no readable header ({str(error)[:80]})") from None
     start = stream.tell()
     if dtype.kind not in "iufb":

@@ -108,5 +108,5 @@ def last_lines(places: Places, count: int = 5) -> str:
 def _read(path: Path) -> AgentAddress | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=AgentAddress)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, ValueError, RecursionError):  # ValueError: msgspec's own, and broken text
         return None

@@ -1,0 +1,308 @@
+"""Every parser and codec against bytes that mean harm: refused in its own words, at once, in bounded memory.
+
+For each reader stands what it may raise; anything else is a crash. Its samples are changed, cut, doubled and filled
+with huge declared sizes and deep nesting. ``CLEW_SOAK=1`` tries many more.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import logging
+import pickle
+import tracemalloc
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clew_agent.datasets import digits
+from clew_agent.datasets.files import gunzip, read_bytes
+from clew_agent.datasets.idx import format_idx, parse_idx
+from clew_agent.datasets.lab_pickle import parse_pickle
+from clew_agent.datasets.npz import parse_npy, parse_npz
+from clew_agent.rendezvous import read_address
+from clew_agent.run_desk import _read_record
+from clew_agent.run_queue import QueueRecord
+from clew_agent.security import answer_gate
+from clew_gui.session.job_record import JobLine, JobRecord
+from clew_gui.session.local_agent import _read as read_agent
+from clew_gui.session.settings import LocalSettings, SettingsFile
+from clew_shared import catalogue, spec, study
+from clew_shared.events import Log, Points
+from clew_shared.exporters.tables import export_csv, export_jsonl
+from clew_shared.exporters.tensorboard import export_tensorboard
+from clew_shared.history import read_run
+from clew_shared.journal import FrameReader, encode_frame
+from clew_shared.messages import AgentAddress, Hello, Status, decode_reply, decode_request, encode
+from clew_shared.problem import Problem, ProblemError
+from clew_shared.verify import verify_run
+from tests.unit.runs import small_run
+
+MEBI = 1 << 20
+MEMORY = 16 * MEBI
+"""Above what any sample needs, below what a declared size would take."""
+
+
+class Reader(NamedTuple):
+    """A parser, whole samples for it, and what it may raise for bytes that are none."""
+
+    parse: Callable[[bytes], object]
+    samples: tuple[bytes, ...]
+    refuses: tuple[type[Exception], ...] = ()
+
+
+def from_file(read: Callable[[Path], object], name: str = "file") -> Callable[[bytes], object]:
+    """``read`` takes a path: give it a file with the bytes."""
+
+    def parse(data: bytes) -> object:
+        with TemporaryDirectory() as folder:
+            path = Path(folder, name)
+            path.write_bytes(data)
+            return read(path)
+
+    return parse
+
+
+def read_frames(data: bytes) -> object:
+    reader = FrameReader()
+    half = len(data) // 2
+    found = [*reader.feed(data[:half]), *reader.feed(data[half:]), *reader.finish()]
+    assert sum(item.size for item in found) == len(data), "each byte is in a frame or in a damaged stretch"
+    return found
+
+
+def read_framed(payload: bytes) -> object:
+    """The payload of a frame with the right CRC, as only a liar writes it."""
+    length = len(payload).to_bytes(4, "little")
+    crc = zlib.crc32(length + payload).to_bytes(4, "little")
+    return read_frames(b"\xc1CLW" + length + crc + payload)
+
+
+def read_toml(data: bytes) -> object:
+    return spec.from_toml(data.decode("utf-8", "replace"))
+
+
+def read_study(data: bytes) -> object:
+    return study.from_toml(data.decode("utf-8", "replace"))
+
+
+def read_settings(path: Path) -> object:
+    return SettingsFile(path, LocalSettings).load()
+
+
+def read_queue(path: Path) -> object:
+    logging.disable(logging.ERROR)  # it says so in the log when it begins empty
+    try:
+        return _read_record(path)
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def read_gate(data: bytes) -> object:
+    frames = [data[i : i + 32] for i in range(0, len(data), 32)]
+    reply = answer_gate(frames, Path("/nowhere"))
+    assert reply[2] == b"400", "nobody is on that list"
+    return reply
+
+
+def _npy(array: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def _npz() -> bytes:
+    file = io.BytesIO()
+    np.savez_compressed(file, x=np.arange(6, dtype=np.float32).reshape(2, 3))
+    return file.getvalue()
+
+
+def _pickles() -> tuple[bytes, ...]:
+    value = (np.arange(4, dtype=np.float32), np.arange(4), b"text", "text", True, None, 2**70)
+    return tuple(pickle.dumps(value, protocol) for protocol in (0, 2, 4, 5))
+
+
+ADDRESS = AgentAddress(
+    agent="a", host="h", boot="b", pid=1, generation=1, address="127.0.0.1", port=1, public_key="k", allow_list="/x"
+)
+POINTS = Points(schema=1, first=0, count=2, seconds=1.0, clock=1.0, values=(bytes(8), bytes(8)))
+STUDY = b"study = 's'\n[base]\nexercise = 'softmax'\n[[lanes]]\nname = 'a'\n"
+SPEC = b"exercise = 'softmax'\nseed = 3\nrun = '5f2b8c1e-7d41-4f0e-9a35-2f1b6c0d9e77'\n[params]\nlearning_rate = 0.5\n"
+
+READERS = {
+    "frames": Reader(read_frames, (encode_frame(POINTS) + encode_frame(Log(text="x")),)),
+    "events": Reader(read_framed, (msgspec.msgpack.encode(POINTS), msgspec.msgpack.encode(Log(text="x")))),
+    "requests": Reader(decode_request, (encode(Hello()),), (msgspec.DecodeError,)),
+    "replies": Reader(decode_reply, (encode(Status(version=1, runs=())),), (msgspec.DecodeError,)),
+    "spec": Reader(read_toml, (SPEC,), (ProblemError,)),
+    "study": Reader(read_study, (STUDY,), (ProblemError,)),
+    "catalogue": Reader(catalogue.decode, (catalogue.encode(catalogue.load_builtin())[:3000],), (msgspec.DecodeError,)),
+    "settings": Reader(from_file(read_settings), (b'interpreter = "/usr/bin/python3"\n',)),
+    "agent's address": Reader(from_file(read_address), (msgspec.json.encode(ADDRESS),)),
+    "agent's address, as a viewer": Reader(from_file(read_agent), (msgspec.json.encode(ADDRESS),)),
+    "queue": Reader(from_file(read_queue), (msgspec.json.encode(QueueRecord(running=("a",))),)),
+    "jobs": Reader(from_file(JobRecord), (msgspec.json.encode(JobLine(run="r", number=1)) + b"\n",)),
+    "problem": Reader(
+        lambda data: msgspec.json.decode(data, type=Problem),
+        (msgspec.json.encode(Problem("a.b", "text", "hint")),),
+        (msgspec.DecodeError, UnicodeDecodeError, RecursionError),
+    ),
+    "gatekeeper": Reader(read_gate, (b"1.0" + bytes(200),)),
+    "idx": Reader(parse_idx, (format_idx(np.arange(6, dtype=np.uint8).reshape(2, 3)),), (ValueError,)),
+    "npy": Reader(lambda data: parse_npy(data, "x"), (_npy(np.arange(6.0)), _npy(np.zeros((2, 0)))), (ValueError,)),
+    "npz": Reader(lambda data: parse_npz(data, ["x"], MEBI), (_npz(),), (ValueError,)),
+    "pickle": Reader(parse_pickle, _pickles(), (ValueError,)),
+    "gzip": Reader(
+        lambda data: gunzip(data, Path("x"), MEBI),
+        (gzip.compress(bytes(100)), gzip.compress(bytes(MEBI))),
+        (ProblemError,),
+    ),
+    "digits": Reader(from_file(digits.read), (b"0,1,2\n3,4,5\n", gzip.compress(b"1,2\n")), (ProblemError,)),
+    "file": Reader(from_file(lambda path: read_bytes(path, MEBI)), (gzip.compress(bytes(50)),), (ProblemError,)),
+}
+
+TRAPS = [
+    b"\xff" * 8,
+    b"\x7f" + b"\xff" * 7,
+    (2**32 - 1).to_bytes(4, "little"),
+    (2**20 - 13).to_bytes(4, "little"),
+    b"\xdf\xff\xff\xff\xff",  # MessagePack: a map, a list, bytes and a text of 4 G entries
+    b"\xdd\xff\xff\xff\xff",
+    b"\xc6\xff\xff\xff\xff",
+    b"\xdb\xff\xff\xff\xff",
+    b"\x91" * 3000,
+    b"[" * 3000,
+    b'{"a":' * 3000,
+    b"(" * 3000,
+    b"9" * 5000,
+    b"1e999999999",
+    b"\xc1CLW",
+    b"\xed\xa0\x80",  # half of a surrogate pair
+    b"\0",
+    b"\x8e" + b"\xff" * 8,  # pickle: bytes of 16 exabytes, a memo of 4 G entries, a frame, a long of 2 GB
+    b"r\xff\xff\xff\xff",
+    b"\x95" + b"\xff" * 8,
+    b"\x8b\xff\xff\xff\x7f",
+]
+
+
+def spoil(data: bytes, how: str, place: float, trap: bytes) -> bytes:
+    """``data`` with one thing done to it at ``place`` (0 to 1 of its length)."""
+    at = int(place * len(data))
+    match how:
+        case "cut":
+            return data[:at]
+        case "insert":
+            return data[:at] + trap + data[at:]
+        case "replace":
+            return data[:at] + trap + data[at + len(trap) :]
+        case "repeat":
+            return data[:at] + data[at // 2 :]
+        case _:
+            return data[:at] + bytes([data[at] ^ trap[0]]) + data[at + 1 :] if at < len(data) else data
+
+
+CHANGES = st.tuples(
+    st.sampled_from(["cut", "insert", "replace", "repeat", "flip"]),
+    st.floats(0, 1),
+    st.one_of(st.sampled_from(TRAPS), st.binary(min_size=1, max_size=6)),
+)
+
+
+def read_safely(reader: Reader, data: bytes) -> None:
+    """Fail for an exception that is not declared, and for memory that the bytes do not account for."""
+    tracemalloc.start()
+    try:
+        reader.parse(data)
+    except reader.refuses:
+        pass
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < MEMORY + 40 * len(data), f"{peak:,} bytes for an input of {len(data):,}"
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_whole_is_read(name: str) -> None:
+    """Otherwise the tests below would change something that was refused anyway."""
+    if name not in ("digits", "catalogue", "study"):
+        READERS[name].parse(READERS[name].samples[0])
+
+
+@pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", READERS)
+@given(data=st.binary(max_size=300))
+def test_any_bytes_are_read_or_refused(name: str, data: bytes) -> None:
+    read_safely(READERS[name], data)
+
+
+@pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", READERS)
+@given(choice=st.integers(0, 3), changes=st.lists(CHANGES, min_size=1, max_size=4))
+def test_changed_bytes_are_read_or_refused(name: str, choice: int, changes: list[tuple[str, float, bytes]]) -> None:
+    samples = READERS[name].samples
+    data = samples[choice % len(samples)]
+    for change in changes:
+        data = spoil(data, *change)
+    read_safely(READERS[name], data)
+
+
+# --- Whole run folders ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
+    folder = small_run(tmp_path_factory.mktemp("hostile") / "run")
+    return folder.path, folder.journal(1).read_bytes()
+
+
+A_FEW = settings(max_examples=settings().max_examples // 4)
+"""A run is read, checked and exported thrice in each example."""
+
+
+def use_run(folder: Path) -> None:
+    """Everything that reads a run folder: curves, the check, the exports."""
+    verify_run(folder)
+    try:
+        history = read_run(folder)
+    except ProblemError:
+        return
+    with TemporaryDirectory() as out:
+        for export in (export_csv, export_jsonl, export_tensorboard):
+            export(history, Path(out))
+
+
+@A_FEW
+@given(changes=st.lists(CHANGES, min_size=1, max_size=4))
+def test_a_spoilt_journal_harms_no_reader(journal: tuple[Path, bytes], changes: list[tuple[str, float, bytes]]) -> None:
+    folder, data = journal
+    for change in changes:
+        data = spoil(data, *change)
+    (folder / "journal.0001").write_bytes(data)
+    read_safely(Reader(lambda _: use_run(folder), ()), data)
+
+
+@A_FEW
+@given(payloads=st.lists(st.tuples(st.integers(0, 30), CHANGES), min_size=1, max_size=5))
+def test_a_journal_that_lies_with_right_checksums_harms_no_reader(
+    journal: tuple[Path, bytes], payloads: list[tuple[int, tuple[str, float, bytes]]]
+) -> None:
+    """Each frame is intact; what stands in it is not what it should be."""
+    folder, data = journal
+    frames = data.split(b"\xc1CLW")[1:]
+    for number, change in payloads:
+        place = number % len(frames)
+        payload = spoil(frames[place][8:], *change)
+        length = len(payload).to_bytes(4, "little")
+        frames[place] = length + zlib.crc32(length + payload).to_bytes(4, "little") + payload
+    lies = b"".join(b"\xc1CLW" + frame for frame in frames)
+    (folder / "journal.0001").write_bytes(lies)
+    read_safely(Reader(lambda _: use_run(folder), ()), lies)
