@@ -35,12 +35,12 @@ def paint(theme: str, tab: str, file: str) -> None:
 
     from clew_gui.app import build_app
     from clew_gui.session.job_record import job_record
-    from clew_gui.views.recorded import RecordedSession
+    from clew_gui.views.recorded import RecordedSession, read_heads
     from clew_gui.views.window_state import NoMemory
     from clew_shared.places import find_places
 
     places = find_places()
-    session = RecordedSession(sorted(places.runs.iterdir()) if tab == "run" else [], job_record(places))
+    session = RecordedSession(read_heads(places.runs.iterdir() if tab == "run" else ()), job_record(places))
     exercise = "softmax" if tab == "run" else "cnn"
     program = build_app(places, session=session, memory=NoMemory(), theme=theme, exercise=exercise)
     program.window.resize(WIDTH, HEIGHT)

@@ -347,21 +347,23 @@ def _show_problems_of(window: MainWindow) -> None:
 def screenshot(places: Places, options: argparse.Namespace) -> int:
     """Write a picture of the window that shows a recorded run. Needs neither display nor agent.
 
-    ``options.run`` decides the exercise when it names a run; else the newest run of ``options.exercise`` is shown.
+    ``options.run`` decides the exercise when it names a run; else the newest run of ``options.exercise`` is shown. Only
+    runs of that exercise are read: the lab at the left says nothing of the others.
     """
     from clew_gui.session.job_record import job_record
-    from clew_gui.views.recorded import RecordedSession, choose_run
+    from clew_gui.views.recorded import RecordedSession, choose_run, read_heads
 
     given = Path(options.run) if options.run and Path(options.run).is_dir() else None
     folders = [path for path in (places.runs, places.mirrors) if path.is_dir()]
     inside = [given] if given is not None else [run for path in folders for run in path.iterdir()]
-    session = RecordedSession(inside, job_record(places))
+    heads = read_heads(inside)
     try:
-        run = choose_run(session.runs, "" if given is not None else options.run, "" if given else options.exercise)
+        run = choose_run(heads, "" if given is not None else options.run, "" if given else options.exercise)
     except ProblemError as error:
         print(f"clew start: {error}", file=sys.stderr)
         return 2
-    exercise = session.runs[run].spec.exercise if run else options.exercise
+    exercise = heads[run].spec.exercise if run else options.exercise
+    session = RecordedSession(heads, job_record(places), exercise)
     program = build_app(places, session=session, memory=NoMemory(), theme=options.theme or "light", exercise=exercise)
     _size(program.window, options.size)
     program.window.head.tabs.setCurrentIndex(0 if options.tab == "guide" else 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,11 +15,13 @@ from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QSlider
 
 from clew_gui import app
 from clew_gui.app import Program
+from clew_gui.session.job_record import JobRecord
 from clew_gui.views import parts
-from clew_gui.views.recorded import choose_run
+from clew_gui.views.recorded import RecordedSession, choose_run, read_heads
 from clew_gui.views.theme import DARK
 from clew_gui.views.window_state import NoMemory, WindowState
 from clew_shared.events import Attempt, Evaluation, Points, Schema, State
+from clew_shared.history import History, read_run
 from clew_shared.journal import JournalWriter
 from clew_shared.lifecycle import RunState
 from clew_shared.places import Places
@@ -137,6 +140,27 @@ def test_a_picture_of_the_window_with_a_recorded_run(recorded: Path, tmp_path: P
     assert (image.width(), image.height()) == (1280, 800)
     assert image.pixelColor(5, 400).lightness() < 60
     assert not list((recorded.parent.parent).glob("mirrors/*")), "a picture leaves nothing behind"
+
+
+def test_a_picture_reads_the_runs_of_its_exercise_only(
+    recorded: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = home / "runs" / "11111111-2222-3333-4444-666666666666"
+    shutil.copytree(recorded, other)
+    (other / "spec.toml").write_text(to_toml(RunSpec(exercise="cnn", run=other.name)))
+    read: list[Path] = []
+
+    def reading(folder: Path) -> History:
+        read.append(folder)
+        return read_run(folder)
+
+    monkeypatch.setattr("clew_gui.views.recorded.read_run", reading)
+    heads = read_heads((home / "runs").iterdir())
+    session = RecordedSession(heads, JobRecord(home / "runs.jsonl"), "softmax")
+    assert set(heads) == {recorded.name, other.name}
+    assert [head.begun for head in heads.values()] == [1000.0, 1000.0]
+    assert list(session.runs) == [recorded.name]
+    assert read == [recorded]
 
 
 BEGUN = {"s1": "softmax", "s2": "softmax", "l1": "linear-regression"}

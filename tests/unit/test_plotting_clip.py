@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -30,4 +32,4 @@ def test_every_place_lies_in_a_stretch_and_stretches_are_apart(places: list[int]
     ordered = np.unique(np.array(places, float))
     found = stretches(ordered, 8.0)
     assert all(any(first <= place <= last for first, last in found) for place in ordered.tolist())
-    assert all(before[1] + 8.0 < after[0] for before, after in zip(found, found[1:], strict=False))
+    assert all(before[1] + 8.0 < after[0] for before, after in pairwise(found))

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from clew_gui.session.job_record import JobRecord
 from clew_gui.views.ports import RunLike
+from clew_shared.events import Attempt
 from clew_shared.history import History, read_run
+from clew_shared.journal import FrameReader, Record, attempts, journal_path
 from clew_shared.lifecycle import RunState
 from clew_shared.problem import Problem, ProblemError, problem
 from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec, read_spec
+
+_FIRST_BYTES = 64 * 1024
+"""A journal's first frame is shorter."""
 
 
 @dataclass(frozen=True)
@@ -64,27 +71,59 @@ class NoChanges:
     problems: tuple[Problem, ...] = ()
 
 
-def read_folders(folders: Iterable[Path], record: JobRecord) -> dict[str, RecordedRun]:
-    """The runs in these folders by id, in the order in which they began; folders that hold no run are left out.
+@dataclass(frozen=True)
+class Head:
+    """What the beginning of a run's folder tells: its spec, and when it began."""
 
-    Their numbers are those of ``record``, to which nothing is added.
-    """
-    found: dict[str, tuple[RunSpec, History, Path]] = {}
+    spec: RunSpec
+    folder: Path
+    begun: float
+
+
+class HasSpec(Protocol):
+    """A run, or its head."""
+
+    @property
+    def spec(self) -> RunSpec:
+        """What was asked for."""
+
+
+def read_heads(folders: Iterable[Path]) -> dict[str, Head]:
+    """The runs in these folders by id, in the order in which they began; folders that hold no run are left out."""
+    found: dict[str, Head] = {}
     for folder in folders:
         try:
-            spec, history = read_spec(RunFolder(folder).spec), read_run(folder)
+            spec = read_spec(RunFolder(folder).spec)
         except ProblemError:
             continue
-        found[spec.run or folder.name] = spec, history, folder
-    begun = dict(sorted(found.items(), key=lambda item: item[1][1].fold.first_started))
-    numbers = record.number_all(begun, keep=False)
-    return {
-        run: RecordedRun(run, numbers[run], numbers[run] - 1, spec, history, folder)
-        for run, (spec, history, folder) in begun.items()
-    }
+        if attempts(folder):
+            found[spec.run or folder.name] = Head(spec, folder, _begun(journal_path(folder, attempts(folder)[0])))
+    return dict(sorted(found.items(), key=lambda item: item[1].begun))
 
 
-def choose_run(runs: Mapping[str, RunLike], wanted: str, exercise: str) -> str:
+def _begun(journal: Path) -> float:
+    """When the first attempt began; 0 when its first frame cannot be read."""
+    try:
+        with journal.open("rb") as file:
+            items = FrameReader().feed(file.read(_FIRST_BYTES))
+    except OSError:
+        return 0.0
+    return next((i.event.time for i in items if isinstance(i, Record) and isinstance(i.event, Attempt)), 0.0)
+
+
+def read_runs(heads: Mapping[str, Head], record: JobRecord, exercise: str = "") -> dict[str, RecordedRun]:
+    """The runs of ``exercise`` (empty: all), read in full. Numbers are those of ``record``; nothing is added to it."""
+    numbers = record.number_all(heads, keep=False)
+    found: dict[str, RecordedRun] = {}
+    for run, head in heads.items():
+        if exercise in ("", head.spec.exercise):
+            with suppress(ProblemError):
+                history = read_run(head.folder)
+                found[run] = RecordedRun(run, numbers[run], numbers[run] - 1, head.spec, history, head.folder)
+    return found
+
+
+def choose_run(runs: Mapping[str, HasSpec], wanted: str, exercise: str) -> str:
     """The id of the run to show: ``wanted``, or the one of ``exercise`` (empty: of any) that began last.
 
     ``wanted`` is an id, or ``latest``, or empty; empty is also the answer when there is nothing to show. Raises
@@ -98,10 +137,10 @@ def choose_run(runs: Mapping[str, RunLike], wanted: str, exercise: str) -> str:
 
 
 class RecordedSession:
-    """A session that only looks back. Whoever wants more of it gets a sentence."""
+    """A session that only looks back, at one exercise's runs or at all. Whoever wants more of it gets a sentence."""
 
-    def __init__(self, folders: Iterable[Path], record: JobRecord) -> None:
-        self.runs: Mapping[str, RunLike] = read_folders(folders, record)
+    def __init__(self, heads: Mapping[str, Head], record: JobRecord, exercise: str = "") -> None:
+        self.runs: Mapping[str, RunLike] = read_runs(heads, record, exercise)
         self.link = RecordedLink()
 
     def tick(self, budget: float = 0.008) -> NoChanges:
