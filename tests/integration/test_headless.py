@@ -20,7 +20,7 @@ import zmq
 
 from clew_agent.trainer_address import address_file, allow_folder
 from clew_shared.channel import Channel, KeyPair, allow
-from clew_shared.events import Checkpoint, Evaluation, Files, Live, Log, Points, Schema, Seal, Series, State
+from clew_shared.events import Checkpoint, Diverged, Evaluation, Files, Live, Log, Points, Schema, Seal, Series, State
 from clew_shared.history import read_run
 from clew_shared.lifecycle import RunState
 from clew_shared.messages import (
@@ -100,10 +100,10 @@ def test_divergence_is_called_out_and_the_run_goes_on(tmp_path: Path) -> None:
     done = agent("run", spec, "--out", tmp_path / "run", "--json")
     assert done.returncode == 0
     found = events(tmp_path / "run")
-    warnings = [event for event in found if isinstance(event, Log) and event.level == "warning"]
-    first = read_run(tmp_path / "run").first_nonfinite["loss"]
-    assert any(event.step == first and "loss became" in event.text for event in warnings)
-    assert len(warnings) == 3, "once for each of loss, W and b"
+    told = {event.metric: event.step for event in found if isinstance(event, Diverged)}
+    assert told.keys() == {"loss", "W", "b"}
+    assert sum(isinstance(event, Diverged) for event in found) == 3, "once for each"
+    assert told["loss"] == read_run(tmp_path / "run").first_nonfinite["loss"]
     assert steps_done(found) == 3000
 
 
