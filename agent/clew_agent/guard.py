@@ -46,6 +46,8 @@ _HINTS = {
 }
 TRAINER_DEFAULTS = {"PYTHONUNBUFFERED": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 """A trainer's environment where the user's says nothing else: TensorFlow tells only warnings."""
+_NOISE = ("All log messages before absl::InitializeLog()", "oneDNN custom operations are on")
+"""What TensorFlow prints whenever it is imported, whatever its log level: no reason why a trainer died."""
 _OUT_OF_MEMORY = "Choose a smaller batch size or a smaller model, or ask for more memory."
 
 
@@ -298,4 +300,5 @@ def tail(path: Path) -> str:
             lines = file.read().decode("utf-8", "replace").splitlines()
     except OSError:
         return ""
-    return "\n".join(line[:300] for line in lines[-_TAIL_LINES:] if line.strip())
+    told = [line[:300] for line in lines if line.strip() and not any(noise in line for noise in _NOISE)]
+    return "\n".join(told[-_TAIL_LINES:])

@@ -101,4 +101,6 @@ def _wanted(goal: Goal, percent: bool) -> str:
 
 
 def _number(value: float, percent: bool) -> str:
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
     return f"{100 * value:.6g} %" if percent else f"{value:.6g}"

@@ -291,3 +291,11 @@ def test_the_tail_of_a_log_is_short_whatever_is_in_it(tmp_path: Path) -> None:
     path.write_bytes(b"\0" * 100_000)
     assert len(tail(path)) <= 300
     assert tail(tmp_path / "missing") == ""
+
+
+def test_what_tensorflow_always_prints_is_no_reason_of_a_death(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    noise = "I0000 00:00:17.8 1 port.cc:153] oneDNN custom operations are on. You may see slightly different results.\n"
+    begin = "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
+    path.write_text((begin + noise) * 2 + "the reason\n" + begin + noise)
+    assert tail(path) == "the reason"

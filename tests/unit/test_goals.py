@@ -61,7 +61,7 @@ def test_which_value_counts_and_whether_it_suffices(
 def test_a_value_that_is_no_number_reaches_nothing() -> None:
     result = check_goal(goal("<=", 0.5), history_of(math.nan))
     assert not result.reached
-    assert "nan" in result.text
+    assert "NaN" in result.text
 
 
 @pytest.mark.parametrize(

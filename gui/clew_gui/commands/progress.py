@@ -169,8 +169,8 @@ def picture(history: History, card: ExerciseCard | None, title: str, width: int,
     bar.add_row(ProgressBar(total=max(fold.steps, 1), completed=min(fold.step, max(fold.steps, 1)), width=width))
     parts: list[RenderableType] = [Text(title, style="bold"), head, bar, curves(history, card, width)]
     parts.append(Text(values_line(history, card)))
-    for name, step in sorted(history.first_nonfinite.items()):
-        parts.append(Text(words.not_finite(words.metric_of(card, name, history), step), style="red"))
+    if history.first_nonfinite:
+        parts.append(Text(words.not_finite(history, card), style="red"))
     if history.logs and not fold.done:
         parts.append(Text(history.logs[-1].text, style="dim"))
     if note:

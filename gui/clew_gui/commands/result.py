@@ -32,8 +32,8 @@ def ending(history: History) -> str:
 def why(history: History) -> Iterator[str]:
     """The reason of an end that was not asked for, what to do, and where curves stopped to be finite numbers."""
     fold = history.fold
-    for name, step in sorted(history.first_nonfinite.items(), key=lambda item: item[1]):
-        yield words.not_finite(words.metric_of(None, name, history), step)
+    if history.first_nonfinite:
+        yield words.not_finite(history)
     if fold.problem is not None:
         yield str(fold.problem)
     elif fold.state is not RunState.FINISHED and fold.reason:

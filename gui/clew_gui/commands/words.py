@@ -70,9 +70,13 @@ def state_word(state: RunState | None) -> str:
     return STATE_WORDS[state] if state is not None else "Starting"
 
 
-def not_finite(metric: MetricSpec, step: int) -> str:
-    """``loss is not a finite number since step 310. A smaller learning rate may help.``"""
-    return f"{inside(metric.label)} is not a finite number since step {step:,}. A smaller learning rate may help."
+def not_finite(history: History, card: ExerciseCard | None = None) -> str:
+    """``Not a finite number: loss from step 44, W and b from step 88. …``; empty when all are."""
+    labels: dict[int, list[str]] = {}
+    for name, step in history.first_nonfinite.items():
+        labels.setdefault(step, []).append(inside(metric_of(card, name, history).label))
+    parts = [f"{' and '.join(labels[step])} from step {step:,}" for step in sorted(labels)]
+    return f"Not a finite number: {', '.join(parts)}. A smaller learning rate may help." if parts else ""
 
 
 def metric_of(card: ExerciseCard | None, name: str, history: History | None = None) -> MetricSpec:
