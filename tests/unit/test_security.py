@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +14,7 @@ import pytest
 import zmq
 from zmq.utils import z85
 
+from clew_agent import security
 from clew_agent.security import GuardedRouter, allowed_keys, answer_gate
 from clew_shared.channel import Channel, Greeting, KeyPair, allow
 from clew_shared.messages import MAX_REQUEST_BYTES, Done, Hello, Refused, decode_request
@@ -20,7 +23,7 @@ from clew_shared.problem import ProblemError
 
 GOOD = KeyPair.generate()
 OTHER = KeyPair.generate()
-BOUND_S = 5.0
+BOUND_S = 20.0
 
 Contexts = tuple["zmq.Context[zmq.Socket[bytes]]", "zmq.Context[zmq.Socket[bytes]]"]
 
@@ -153,15 +156,63 @@ def test_many_silent_connections_keep_nobody_out(router: GuardedRouter, connect:
         stranger.close()
 
 
+@pytest.mark.parametrize("keys", [GOOD, OTHER], ids=["on the list", "not on it"])
 def test_without_the_gatekeeper_nobody_gets_in(
-    router: GuardedRouter, contexts: Contexts, connect: Callable[[KeyPair], Channel]
+    keys: KeyPair, router: GuardedRouter, contexts: Contexts, connect: Callable[[KeyPair], Channel]
 ) -> None:
     router._poller.unregister(router._gate)
     router._gate.close()
-    channel = connect(GOOD)
+    channel = connect(keys)
     channel.send(Hello())
     assert serve(router, lambda: channel.greeting not in (Greeting.NONE, Greeting.GONE)) == 0
     assert channel.greeting is not Greeting.ACCEPTED
+
+
+def test_while_the_gatekeeper_sleeps_nobody_gets_in(
+    router: GuardedRouter, connect: Callable[[KeyPair], Channel]
+) -> None:
+    """Its thread hangs: a client of ours waits outside, and is let in when the thread goes on."""
+    guest, stranger = connect(GOOD), connect(OTHER)
+    guest.send(Hello())
+    stranger.send(Hello())
+    assert not guest.socket.poll(300)
+    assert {guest.greeting, stranger.greeting} == {Greeting.NONE}
+    assert serve(router, lambda: bool(guest.receive())) == 1
+    assert serve(router, lambda: stranger.greeting is Greeting.REFUSED) == 0
+
+
+def test_while_the_list_cannot_be_read_nobody_gets_in_and_then_they_do(
+    router: GuardedRouter, connect: Callable[[KeyPair], Channel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No descriptor is left, for example: a client on the list is not told that it is not."""
+    asked: list[Path] = []
+
+    def allowed(folder: Path) -> frozenset[str]:
+        asked.append(folder)
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(security, "allowed_keys", allowed)
+        guest = connect(GOOD)
+        guest.send(Hello())
+        assert serve(router, lambda: bool(asked)) == 0
+    assert guest.greeting is Greeting.NONE
+    assert serve(router, lambda: bool(guest.receive())) == 1
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO])
+def test_a_key_that_cannot_be_read_just_now_is_not_passed_over(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow(tmp_path / "allow", "window", GOOD.public)
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(OSError, match=re.escape(os.strerror(number))):
+        allowed_keys(tmp_path / "allow")
+    assert answer_gate([*GATE_REQUEST[:6], z85.decode(GOOD.public)], tmp_path / "allow")[2] == b"300"
 
 
 def test_an_over_size_request_is_refused_with_its_size_and_the_client_stays_connected(
