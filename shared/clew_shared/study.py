@@ -20,6 +20,7 @@ from clew_shared.spec import MAX_NAME, RunSpec, check_spec, to_table, without_nu
 
 STUDY_FORMAT = 1
 MAX_LANES = 32
+_IN_TITLES = {"optimizer", "learning_rate"}
 EQUAL = ("steps", "batch_size", "order")
 """Hyperparameters that no lane may set: with them lanes would see other batches, or more of them."""
 
@@ -66,11 +67,14 @@ def race_study(
 
 
 def lane_specs(study: StudySpec) -> tuple[RunSpec, ...]:
-    """One run spec for each lane, without a run id: the same exercise, data, seed, order and budget."""
+    """One run spec for each lane, without a run id: the same exercise, data, seed, order and budget.
+
+    A run is called by its optimizer and rate everywhere; only a lane with more to it gives its name to its run.
+    """
     return tuple(
         msgspec.structs.replace(
             study.base,
-            name=lane_title(lane)[:MAX_NAME],
+            name=lane.name[:MAX_NAME] if lane.values.keys() - _IN_TITLES else "",
             study=study.study,
             params={**study.base.params, **lane.values},
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from clew_shared.study import (
     choose_lanes,
     find_race,
     lane_specs,
+    lane_title,
     race_study,
     read_study,
     to_toml,
@@ -47,6 +48,7 @@ _NOT_HERE = ("out", "name", "queue")
 class Finish:
     """One lane's end."""
 
+    name: str
     spec: RunSpec
     folder: Path
     outcome: Outcome
@@ -131,9 +133,12 @@ def _save(path: Path, study: StudySpec) -> None:
 def _run_all(shell: Shell, study: StudySpec, card: ExerciseCard, as_json: bool, exercises: str | None) -> int:
     finishes: list[Finish] = []
     specs = lane_specs(study)
-    for number, spec in enumerate(specs, start=1):
-        heading = f"{study.title or study.study}, lane {number} of {len(specs)}: {spec.name}"
-        finishes.append(_run_lane(shell, study, _typed(spec, card), card, heading, as_json, exercises))
+    for number, (lane, spec) in enumerate(zip(study.lanes, specs, strict=True), start=1):
+        heading = f"{study.title or study.study}, lane {number} of {len(specs)}: {lane_title(lane)}"
+        folder = shell.places.runs / str(uuid.uuid4())
+        typed = _typed(spec, card, folder.name)
+        outcome = run_outcome(shell, typed, card, folder, heading, as_json, exercises)
+        finishes.append(_finish(shell.note if as_json else shell.say, study, lane, typed, card, folder, outcome))
         if finishes[-1].outcome.history.fold.state is RunState.STOPPED:
             break
     say = shell.note if as_json else shell.say
@@ -145,32 +150,30 @@ def _run_all(shell: Shell, study: StudySpec, card: ExerciseCard, as_json: bool, 
     return INTERRUPTED if INTERRUPTED in statuses else FAILED if statuses - {OK} else OK
 
 
-def _typed(spec: RunSpec, card: ExerciseCard) -> RunSpec:
-    """The spec with values of the right kind, and with a run id of its own."""
+def _typed(spec: RunSpec, card: ExerciseCard, run: str) -> RunSpec:
+    """The spec with values of the right kind, and with its run's id."""
     typed, _ = check(card.params, spec.params)
     values = {name: typed[name] if value != "none" else value for name, value in spec.params.items()}
-    return msgspec.structs.replace(spec, run=str(uuid.uuid4()), params=values)
+    return msgspec.structs.replace(spec, run=run, params=values)
 
 
-def _run_lane(
-    shell: Shell,
+def _finish(
+    say: Callable[[str], None],
     study: StudySpec,
+    lane: Lane,
     spec: RunSpec,
     card: ExerciseCard,
-    heading: str,
-    as_json: bool,
-    exercises: str | None,
+    folder: Path,
+    outcome: Outcome,
 ) -> Finish:
-    folder = shell.places.runs / spec.run
-    outcome = run_outcome(shell, spec, card, folder, heading, as_json, exercises)
+    """Tell how a lane ended. Raises ``ProblemError`` when the agent refused it."""
     if outcome.exit_code == BAD_INPUT:
         raise problem("cli.refused", refusal(outcome.output))
-    say = shell.note if as_json else shell.say
-    say(f"{spec.name}: {ending(outcome.history)}")
+    say(f"{lane_title(lane)}: {ending(outcome.history)}")
     for line in why(outcome.history):
         say(line)
     standing = stand(spec.run, outcome.history, study.metric, _better(card, study.metric), study.target)
-    return Finish(spec, folder, outcome, standing)
+    return Finish(lane_title(lane), spec, folder, outcome, standing)
 
 
 def _better(card: ExerciseCard, metric: str) -> Better:
@@ -196,7 +199,7 @@ def _table(study: StudySpec, card: ExerciseCard, finishes: Sequence[Finish]) -> 
         one = finish.standing
         best = "–" if one.best is None else words.quantity(one.best, metric.format)
         reached = [f"{one.reached:,}" if one.reached is not None else "–"] if study.target is not None else []
-        rows.append((f"{place}." if one.best is not None else "–", finish.spec.name, *reached, best))
+        rows.append((f"{place}." if one.best is not None else "–", finish.name, *reached, best))
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     lines = ["  ".join(_set(k, text, widths[k]) for k, text in enumerate(row)) for row in rows]
     return ["", *(line.rstrip() for line in lines), f"Study {study.study}, {study.steps:,} steps each"]
@@ -210,7 +213,7 @@ def _summary(study: StudySpec, card: ExerciseCard, finishes: Sequence[Finish]) -
     lanes = [
         {
             "place": place,
-            "lane": finish.spec.name,
+            "lane": finish.name,
             "run": finish.spec.run,
             "state": finish.outcome.history.fold.state.value,
             "reached": finish.standing.reached,

@@ -12,7 +12,7 @@ from clew_gui.views.ports import RunLike
 from clew_gui.views.race_dialog import RaceDialog
 from clew_gui.views.race_strip import Entry
 from clew_gui.views.window import MainWindow
-from clew_shared.cards import ExerciseCard, MetricSpec, RaceSpec
+from clew_shared.cards import ExerciseCard, RaceSpec
 from clew_shared.lifecycle import TERMINAL
 from clew_shared.params import format_value
 from clew_shared.study import StudySpec, find_race, lane_specs, race_of
@@ -88,21 +88,22 @@ class Races(QObject):
                 standings.append(known[1])
         by_id = {run.id: run for run in runs}
         return [
-            _entry(place, by_id[one.run], one.reached, one.best, metric, selected)
+            _entry(place, by_id[one.run], one.reached, one.best, card, race, selected)
             for place, one in enumerate(rank(standings, better), start=1)
         ]
 
 
 def _entry(
-    place: int, run: RunLike, reached: int | None, best: float | None, metric: MetricSpec | None, selected: str
+    place: int, run: RunLike, reached: int | None, best: float | None, card: ExerciseCard, race: RaceSpec, selected: str
 ) -> Entry:
+    metric = words.metric_of(card, race.metric)
     if reached is not None:
         result = f"step {words.count(reached)}"
     elif best is not None:
         result = words.metric_value(metric, best)
     else:
         result = words.state_word(run).lower()
-    name = run.spec.name or f"run {run.number}"
+    name = words.run_title(run, card).partition("  ")[2]
     return Entry(place if best is not None else 0, run.id, run.index, name, result, run.id == selected)
 
 

@@ -82,7 +82,9 @@ class RaceStrip(QFrame):
 
     def _fill(self) -> None:
         places = "; ".join(entry.words for entry in self._entries)
-        self.sentence.set_text("; ".join(entry.short for entry in self._entries) if self._low else self._sentence)
+        short = {entry.short for entry in self._entries}
+        line = "; ".join(entry.short for entry in self._entries) if len(short) == len(self._entries) else places
+        self.sentence.set_text(line if self._low else self._sentence)
         self._area.setVisible(not self._low)
         self.setAccessibleName(f"{self.title.text()}: {places}")
         while len(self._chips) < len(self._entries):

@@ -135,7 +135,7 @@ def _settings_title(run: RunLike, card: ExerciseCard | None) -> str:
     optimizer, rate_words = param_words(run, card, "optimizer"), param_words(run, card, "learning_rate")
     if len(optimizer) > 10:  # "Gradient descent" leaves no room for its rate beside a curve
         value = str(run.spec.params.get("optimizer", optimizer))
-        optimizer = value.upper() if len(value) <= 4 else optimizer
+        optimizer = value.upper() if len(value) <= 4 else value.capitalize()
     return join([optimizer, rate_words], " ") or run.spec.preset or "run"
 
 
