@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from tests.bench.measure import Ratio, Timing, machine, ratio, short, table, workers
+from tests.bench.measure import Ratio, Timing, interleaved, machine, ratio, short, table, workers
 from tests.bench.work import bench_data
 
 BASE = "course"
@@ -69,15 +69,15 @@ RACES = (
     ),
 )
 
-METHOD = """Each contender is a warm process of its own. In each round every contender trains once, one after the other,
-from the same starting point, in an order that moves on by one from round to round. The figures are medians over the
-rounds; the ratio is that of the medians, to the courses' loop (a TensorFlow 1 graph, one `session.run` with the batch
-fed in per step, nothing fetched). In brackets: between these bounds lie 95 % of 10,000 bootstrap resamples of the
-rounds. Only steps are timed: no import, no compiling, no evaluation. Clew's time includes the journal with every step's
-metrics on the disk. `result` is the test accuracy (`linear-regression`: the loss) after the round.
+METHOD = """Each contender is a warm process of its own. In each round every contender trains once, one after the
+other, from the same starting point, in an order that moves on by one from round to round. The figures are medians
+over the rounds; the ratio is that of the medians, to the courses' loop (a TensorFlow 1 graph, one `session.run` with
+the batch fed in per step, nothing fetched). In brackets: between these bounds lie 95 % of 10,000 bootstrap resamples
+of the rounds. Only steps are timed: no import, no compiling, no evaluation. Clew's time includes the journal with
+every step's metrics on the disk. `result` is the test accuracy (`linear-regression`: the loss) after the round.
 
-Limits: one machine, without a GPU. Absolute figures move by a third from hour to hour; the ratios are what counts. The
-gain is that of small models, where starting a step costs more than the step; `cnn` is bound by arithmetic."""
+Limits: one machine, without a GPU. Absolute figures move by a third from hour to hour; the ratios are what counts.
+The gain is that of small models, where starting a step costs more than the step; `cnn` is bound by arithmetic."""
 
 
 def race(contest: Race, rounds: int) -> dict[str, list[Timing]]:
@@ -86,13 +86,7 @@ def race(contest: Race, rounds: int) -> dict[str, list[Timing]]:
         contender.name: (contest.exercise, contender.name, str(contender.steps)) for contender in contest.contenders
     }
     with workers("tests.bench.worker", words) as running:
-        timings: dict[str, list[Timing]] = {name: [] for name in running}
-        for number in range(rounds):
-            names = list(running)
-            shift = number % len(names)
-            for name in names[shift:] + names[:shift]:
-                timings[name].append(running[name].round())
-    return timings
+        return interleaved(running, rounds)
 
 
 def check_results(exercise: str, timings: Mapping[str, Sequence[Timing]], real: bool) -> None:

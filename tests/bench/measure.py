@@ -7,12 +7,13 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +45,11 @@ class Ratio(NamedTuple):
     def __str__(self) -> str:
         return f"{short(self.value)} ({short(self.low)} to {short(self.high)})"
 
+    def __format__(self, form: str) -> str:
+        if not form:
+            return str(self)
+        return f"{self.value:{form}} ({self.low:{form}} to {self.high:{form}})"
+
 
 def short(value: float) -> str:
     """Three significant digits, and thousands in full: 0.813, 3.82, 1,530."""
@@ -65,43 +71,73 @@ def ratio(rates: Sequence[float], base: Sequence[float]) -> Ratio:
 class Worker:
     """A process that has imported and compiled everything for one contender and runs a round when told to."""
 
-    def __init__(self, module: str, *words: str) -> None:
+    def __init__(self, module: str, *words: str, python: str = sys.executable) -> None:
+        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # TensorFlow is talkative
         self.process = subprocess.Popen(
-            [sys.executable, "-m", module, *words],
+            [python, "-m", module, *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=self._errors,
             text=True,
             cwd=_ROOT,
             env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
         )
 
-    def round(self) -> Timing:
-        """One round; raises ``RuntimeError`` when the worker has died."""
+    def answer(self) -> dict[str, Any]:
+        """What it says to one round; raises ``RuntimeError`` with its last words when it has died."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
+        with suppress(BrokenPipeError):
+            self.process.stdin.write("go\n")
+            self.process.stdin.flush()
         for line in self.process.stdout:
             if line.startswith("{"):
-                return Timing(**json.loads(line))
-        raise RuntimeError(f"the worker {self.process.args!r} ended with status {self.process.wait(10)}")
+                found: dict[str, Any] = json.loads(line)
+                return found
+        status = self.process.wait(10)
+        self._errors.seek(0)
+        words = self._errors.read()[-2000:]
+        raise RuntimeError(f"the worker {self.process.args!r} ended with status {status}:\n{words}")
+
+    def round(self) -> Timing:
+        """One round."""
+        return Timing(**self.answer())
 
     def close(self) -> None:
         """Tell the worker to end, and make sure that it does."""
-        self.process.communicate()
-        self.process.wait(30)
+        with suppress(BrokenPipeError):
+            self.process.communicate()
+        self.process.wait(60)
+        self._errors.close()
 
 
 @contextmanager
-def workers(module: str, words: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Worker]]:
-    """One warm worker by name, each started with its words; each has had a first round that does not count."""
+def workers(
+    module: str, words: Mapping[str, Sequence[str]], pythons: Mapping[str, str] | None = None
+) -> Iterator[dict[str, Worker]]:
+    """One warm worker by name, each started with its words; each has had a first round that does not count.
+
+    ``pythons`` names the interpreters of those that do not run in this one.
+    """
+    pythons = pythons or {}
     with ExitStack() as stack:
         found = {}
         for name, arguments in words.items():
-            found[name] = Worker(module, *arguments)
+            found[name] = Worker(module, *arguments, python=pythons.get(name, sys.executable))
             stack.callback(found[name].close)
-            found[name].round()
+            found[name].answer()
         yield found
+
+
+def interleaved(running: Mapping[str, Worker], rounds: int) -> dict[str, list[Timing]]:
+    """``rounds`` rounds of all workers, one after the other, in an order that moves on by one from round to round."""
+    timings: dict[str, list[Timing]] = {name: [] for name in running}
+    for number in range(rounds):
+        names = list(running)
+        shift = number % len(names)
+        for name in names[shift:] + names[:shift]:
+            timings[name].append(running[name].round())
+    return timings
 
 
 def machine() -> str:

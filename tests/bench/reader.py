@@ -1,0 +1,73 @@
+"""A viewer in a process of its own, for the benchmark of observation: ``tests.bench.reader [--paint EXERCISE]``.
+
+It follows all runs of the agent of ``CLEW_HOME``, which it starts when there is none, until its standard input ends.
+Without ``--paint`` it is a session alone: it fetches, checks, mirrors and folds, and draws nothing.
+"""
+
+from __future__ import annotations
+
+import select
+import signal
+import sys
+import time
+from contextlib import suppress
+
+import psutil
+
+from clew_gui.session import Session
+from clew_gui.session.local_agent import find_agent
+from clew_shared.catalogue import load_builtin
+from clew_shared.places import Places, find_places
+
+_TICK_S = 0.033
+_END_S = 10.0
+
+
+def told_to_end() -> bool:
+    """Whether standard input has ended."""
+    return bool(select.select([sys.stdin], [], [], 0)[0]) and not sys.stdin.readline()
+
+
+def follow(places: Places) -> None:
+    """Take in what comes, thirty times a second."""
+    session = Session(places, load_builtin())
+    session.start()
+    while not told_to_end():
+        session.tick()
+        time.sleep(_TICK_S)
+    session.close()
+
+
+def paint(places: Places, exercise: str) -> None:
+    """The same with the real window, offscreen, which draws the newest run."""
+    from tests.bench.watched import Watched
+
+    window = Watched(places, exercise)
+    window.until(told_to_end, bound=3600)
+    window.close()
+
+
+def end_agent(places: Places) -> None:
+    """End the agent of a benchmark's home."""
+    address = find_agent(places)
+    with suppress(psutil.Error):
+        if address is not None:
+            process = psutil.Process(address.pid)
+            process.send_signal(signal.SIGTERM)
+            process.wait(_END_S)
+
+
+def main() -> None:
+    """Follow, then end the agent as well: its home is a folder of this benchmark."""
+    places = find_places()
+    try:
+        if sys.argv[1:2] == ["--paint"]:
+            paint(places, sys.argv[2])
+        else:
+            follow(places)
+    finally:
+        end_agent(places)
+
+
+if __name__ == "__main__":
+    main()
