@@ -2,7 +2,8 @@
 
 PY := .venv/bin/python
 PYTEST_ARGS ?=
-ROUNDS ?= 10
+ROUNDS ?=
+SOAK_MINUTES ?=
 
 .PHONY: help setup run test check format bench soak cluster-up cluster-down
 
@@ -12,7 +13,7 @@ help:
 	@echo "make check          lint, types, import rules, generated files"
 	@echo "make format         let ruff rewrite what it can"
 	@echo "make bench          measure speed; takes minutes and wants a quiet machine"
-	@echo "make soak           run the tests ROUNDS=10 times, up to the first failure"
+	@echo "make soak           the fault tests, each scenario many times: ROUNDS=10 or SOAK_MINUTES=60, up to the first failure"
 	@echo "make setup          make .venv and install what is missing"
 
 setup:
@@ -40,9 +41,7 @@ bench: setup
 	@$(PY) -m tests.bench
 
 soak: setup
-	@for round in $$(seq $(ROUNDS)); do \
-	    echo "round $$round of $(ROUNDS)"; $(PY) -m pytest -q -x $(PYTEST_ARGS) || exit 1; \
-	done
+	@$(PY) -m tests.soak $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SOAK_MINUTES),--minutes $(SOAK_MINUTES)) $(PYTEST_ARGS)
 
 cluster-up cluster-down:
 	@echo "make $@: the mini cluster for tests does not exist yet; tests/cluster is empty." >&2; exit 1

@@ -8,6 +8,8 @@ fails, unless it was for want of a GPU.
 from __future__ import annotations
 
 import os
+import subprocess
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -35,9 +37,17 @@ def _is_root() -> bool:
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
+def _can_mount() -> bool:
+    """Whether this process may make file systems: root in many containers may not."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = f"mount -t tmpfs -o size=64k tmpfs {folder} && umount {folder}"
+        return _is_root() and subprocess.run(["sh", "-c", command], capture_output=True, check=False).returncode == 0
+
+
 NEEDS: Mapping[str, Need] = {
     "real-mnist": Need(_has_real_mnist, "point CLEW_DATA at a folder with mnist.npz, mnist.pkl.gz or IDX files"),
     "root": Need(_is_root, "run the tests as root, in a container for example"),
+    "small-disk": Need(_can_mount, "run the tests as root where mount(8) is allowed"),
     "fork": Need(lambda: hasattr(os, "fork"), "run the tests on Linux"),
     GPU: Need(lambda: Path("/dev/nvidiactl").exists(), "run the tests on a machine with an NVIDIA GPU"),
 }

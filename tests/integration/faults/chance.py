@@ -31,7 +31,7 @@ class Chance:
 
     def __init__(self, name: str) -> None:
         self.seed = os.environ.get("CLEW_SEED") or str(random.SystemRandom().randrange(10**6))
-        self.soak = os.environ.get("CLEW_SOAK", "") not in ("", "0")
+        self.soak = os.environ.get("CLEW_SOAK") == "1"
         self.dice = random.Random(f"{self.seed} {name}")
 
     def rounds(self, usual: int, soak: int) -> range:

@@ -26,9 +26,15 @@ def chance(request: pytest.FixtureRequest) -> Chance:
 
 
 @pytest.fixture
-def lab(home: object, chance: Chance, tally: Tally) -> Iterator[Lab]:
-    """A lab, ended at the end; after a test that passed the agent's own end is judged as well."""
-    lab = Lab(chance, tally)
+def way() -> str:
+    """How trainers are started; a test that is to run in both ways is parametrised with it."""
+    return "nursery"
+
+
+@pytest.fixture
+def lab(home: object, chance: Chance, tally: Tally, way: str) -> Iterator[Lab]:
+    """A lab; whatever lives at the end is ended."""
+    lab = Lab(chance, tally, way)
     yield lab
     lab.close()
 

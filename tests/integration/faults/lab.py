@@ -12,7 +12,6 @@ from typing import TypeVar
 
 import psutil
 
-from clew_gui.remote.target import LocalTarget
 from clew_gui.session import Changes, LinkState, RunModel, Session
 from clew_gui.session.local_agent import find_agent
 from clew_shared.events import Attempt, Points
@@ -32,15 +31,15 @@ from tests.integration.faults.stand_in import CATALOGUE
 from tests.integration.faults.viewing import ProxiedTarget, viewer_places
 
 T = TypeVar("T")
-SERVE = (*PROGRAM, "serve")
-ROLES = ("trainer", "guard", "supervisor")
+WAYS = {"nursery": (), "fresh": ("--fresh",)}
+"""How trainers are started: the supervisor's options."""
 _STILL_S = 0.01
 
 
 class Viewer:
     """A window without a window: the session, ticked while the lab waits. ``proxy`` is its link to the agent."""
 
-    def __init__(self, places: Places, mirrors: Path, command: Sequence[str] = SERVE) -> None:
+    def __init__(self, places: Places, mirrors: Path, command: Sequence[str]) -> None:
         self.mirrors = mirrors
         self.proxy = Proxy()
         self.problems: list[Problem] = []
@@ -76,14 +75,15 @@ class Viewer:
 class DistantViewer:
     """A viewer that is a process of its own: it can be killed, frozen and opened again."""
 
-    def __init__(self, places: Places, mirrors: Path) -> None:
+    def __init__(self, places: Places, mirrors: Path, options: Sequence[str]) -> None:
         self.mirrors = mirrors
+        self._options = options
         self._log = places.home / f"{mirrors.name}.log"
         self.process = self._open()
 
     def _open(self) -> subprocess.Popen[bytes]:
         with self._log.open("ab") as log:
-            command = (*PROGRAM, "viewer", str(self.mirrors))
+            command = (*PROGRAM, "viewer", str(self.mirrors), *self._options)
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def kill(self) -> None:
@@ -110,9 +110,11 @@ class DistantViewer:
 
 
 class Lab:
-    """One home with everything in it. ``dice`` are the test's; ``tally`` counts what is done."""
+    """One home with everything in it. ``dice`` are the test's; ``tally`` counts what is done; ``way`` is how the agents
+    that the viewers start begin their trainers."""
 
-    def __init__(self, chance: Chance, tally: Tally) -> None:
+    def __init__(self, chance: Chance, tally: Tally, way: str = "nursery") -> None:
+        self.way = way
         self.places = find_places()
         self.chance = chance
         self.dice = chance.dice
@@ -122,14 +124,16 @@ class Lab:
 
     # --- Who is there -------------------------------------------------------------------------------------------------
 
-    def viewer(self, command: Sequence[str] = SERVE) -> Viewer:
+    def viewer(self, command: Sequence[str] | None = None) -> Viewer:
         """Open a viewer; it starts the agent where none serves, also after each death."""
+        command = command or (*PROGRAM, "serve", *WAYS[self.way])
         self.viewers.append(Viewer(self.places, self.places.home / f"viewer-{len(self.viewers)}", command))
         return self.viewers[-1]
 
     def distant_viewer(self) -> DistantViewer:
         """Open a viewer in a process of its own."""
-        self.distant.append(DistantViewer(self.places, self.places.home / f"distant-{len(self.distant)}"))
+        mirrors = self.places.home / f"distant-{len(self.distant)}"
+        self.distant.append(DistantViewer(self.places, mirrors, WAYS[self.way]))
         return self.distant[-1]
 
     def folder(self, run: str) -> RunFolder:
@@ -141,14 +145,24 @@ class Lab:
         return find_agent(self.places)
 
     def process(self, role: str, run: str) -> psutil.Process | None:
-        """The living process of a role: trainer and guard of ``run``, the supervisor."""
+        """The living process of a role: trainer and guard of ``run``, supervisor, nursery."""
         if role == "supervisor":
             found = self.agent()
             return _living(found.pid) if found is not None else None
+        if role == "nursery":
+            return self._nursery()
         trainer = self._trainer(run)
         if role == "trainer":
             return trainer
         return next((one for one in processes_of(run) if "guard" in words_of(one)), None)
+
+    def _nursery(self) -> psutil.Process | None:
+        supervisor = self.process("supervisor", "")
+        try:
+            children = supervisor.children() if supervisor is not None else []
+        except psutil.Error:
+            return None
+        return next((one for one in children if "nursery" in words_of(one)), None)
 
     def _trainer(self, run: str) -> psutil.Process | None:
         """The process that the latest journal names, or, while there is none, the one with that command line."""
@@ -168,7 +182,7 @@ class Lab:
         try:
             process.kill()
             process.wait(BOUND_S)
-        except psutil.Error:
+        except psutil.NoSuchProcess:
             return False
         self.tally.add("kills")
         return True
@@ -188,12 +202,15 @@ class Lab:
             assert time.monotonic() < deadline, f"{what} did not happen within {BOUND_S:g} s; {self._told()}"
             for viewer in self.viewers:
                 viewer.tick()
+                assert not _broken(viewer), self._told()
             time.sleep(_STILL_S)
         return found
 
     def _told(self) -> str:
         shown = [f"{run}: {m.state} {m.reason!r}" for v in self.viewers for run, m in v.session.runs.items()]
-        return f"{[viewer.session.link for viewer in self.viewers]}, {shown}, {[v.problems for v in self.viewers]}"
+        problems = [problem for viewer in self.viewers for problem in viewer.problems]
+        lives = [" ".join(words_of(one)[-5:]) for one in self._left()]
+        return f"{[viewer.session.link for viewer in self.viewers]}, {shown}, {problems}, living: {lives}"
 
     def rest(self, seconds: float) -> None:
         """Let a moment pass, while all viewers live on."""
@@ -229,12 +246,6 @@ class Lab:
         """Wait until the first viewer shows an end."""
         return self.shown(run, *TERMINAL)
 
-    def random_moment(self, run: str, steps: int) -> None:
-        """Let the run come to some point of its life: while its processes start, while it trains, in no round place."""
-        if self.dice.random() < 0.7:
-            self.trained(run, self.dice.randrange(steps))
-        self.rest(self.dice.random() * 0.3)
-
     # --- The end ------------------------------------------------------------------------------------------------------
 
     @property
@@ -262,17 +273,27 @@ class Lab:
         while left := self._left():
             for process in left:
                 _end(process)
+        for child in psutil.Process().children():  # agents that a viewer has left to themselves, and that have ended
+            _end(child)
 
     def _left(self) -> list[psutil.Process]:
         """Everything of this home that still runs, whoever started it."""
         return [one for one in psutil.process_iter() if one.pid != os.getpid() and self._is_ours(one)]
 
     def _is_ours(self, process: psutil.Process) -> bool:
+        """By its environment, or, where a process has written its title over that, by its title."""
+        home = str(self.places.home)
         try:
-            ours = process.environ().get("CLEW_HOME") == str(self.places.home)
+            ours = process.environ().get("CLEW_HOME") == home or any(home in word for word in process.cmdline())
             return ours and process.status() != psutil.STATUS_ZOMBIE
         except psutil.Error:
             return False
+
+
+def _broken(viewer: Viewer) -> list[str]:
+    """Runs that ended by an exception that nobody foresaw: no fault that a test makes ends like that."""
+    folds = [model.history.fold for model in viewer.session.runs.values()]
+    return [fold.reason for fold in folds if fold.problem is not None and fold.problem.code == "run.error"]
 
 
 def processes_of(run: str) -> list[psutil.Process]:
@@ -302,6 +323,3 @@ def _end(process: psutil.Process) -> None:
         process.wait(BOUND_S)
     except psutil.Error:
         return
-
-
-__all__ = ["ROLES", "SERVE", "DistantViewer", "Lab", "LocalTarget", "Viewer", "processes_of"]

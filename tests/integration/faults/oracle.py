@@ -57,7 +57,7 @@ def judge(lab: Lab, run: str, state: RunState, reason: str = "", damaged: str = 
 
 def judge_end(lab: Lab) -> None:
     """After the last scenario: the agent ends when it is asked to, and takes with it all that is only there for it."""
-    lab.wait(lambda: all(viewer.live for viewer in lab.viewers), "an agent that serves")
+    lab.wait(lambda: lab.agent() is not None and all(viewer.live for viewer in lab.viewers), "an agent that serves")
     lab.close_viewers()
     lab.end_agent()
     assert [path.name for path in lab.places.agents.glob("*.json")] == []

@@ -1,7 +1,7 @@
-"""The processes of a lab: ``python -m tests.integration.faults.programs serve|guard|trainer|viewer …``.
+"""The processes of a lab: ``python -m tests.integration.faults.programs serve|nursery|guard|trainer|viewer …``.
 
-Supervisor, guard and trainer are the product's, with the stand-in exercise in place of TensorFlow; the viewer is the
-product's session without a window.
+All are the product's own: supervisor, nursery, guard and trainer with the stand-in exercise in place of TensorFlow, and
+the viewer's session without a window.
 """
 
 from __future__ import annotations
@@ -12,20 +12,52 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # each program imports what it needs: the supervisor must stay light
+    from clew_agent.security import GuardedRouter
+    from clew_shared.places import Places
+    from clew_shared.runfolder import RunFolder
 
 PROGRAM = (sys.executable, "-m", "tests.integration.faults.programs")
+WARMING_S = 0.3
 
 
 def serve(words: Sequence[str]) -> int:
-    """The supervisor; its guards are those of this file."""
-    from clew_agent.supervisor import Options
-    from clew_agent.supervisor import serve as serve_agent
+    """``serve [--fresh]``: the supervisor; its nursery and guards are those of this file."""
+    from clew_agent import supervisor
+    from clew_agent.nursery_client import NurseryClient
     from clew_shared.places import find_places
     from tests.integration.faults.stand_in import CATALOGUE
 
+    def warm(places: Places, options: Any, devices: Any, router: GuardedRouter) -> NurseryClient:
+        return NurseryClient(places.home, router.watch, router.unwatch, (*PROGRAM, "nursery"))
+
+    if "--fresh" not in words:
+        supervisor._nursery = warm
     logging.basicConfig(level=logging.INFO)
-    return serve_agent(find_places(), Options(catalogue=CATALOGUE, guard=(*PROGRAM, "guard")))
+    options = supervisor.Options(catalogue=CATALOGUE, guard=(*PROGRAM, "guard"))
+    return supervisor.serve(find_places(), options)
+
+
+def nursery(words: Sequence[str]) -> int:
+    """The nursery; what it warms is the stand-in, and that takes a moment."""
+    from clew_agent import nursery as real
+
+    class Warm:
+        def __init__(self) -> None:
+            self._trainer = put_in_the_stand_in()
+            time.sleep(WARMING_S)
+
+        def keep_data(self) -> None:
+            pass
+
+        def train(self, folder: RunFolder, attempt: int, exercises: Path | None) -> int:
+            self._trainer.prepare_process()
+            return int(self._trainer.train(folder, attempt, exercises))
+
+    real.Warm = Warm  # type: ignore[assignment,misc]
+    return real.main(words)
 
 
 def guard(words: Sequence[str]) -> int:
@@ -40,7 +72,12 @@ def guard(words: Sequence[str]) -> int:
 
 
 def trainer(words: Sequence[str]) -> int:
-    """The trainer; import and build are the stand-in's."""
+    """The trainer, with the stand-in."""
+    return int(put_in_the_stand_in().main(words))
+
+
+def put_in_the_stand_in() -> Any:
+    """The trainer's module, whose import and build are the stand-in's from now on."""
     from clew_agent import trainer as real
     from clew_agent.datasets import DataSet
     from clew_agent.resuming import Start
@@ -60,11 +97,11 @@ def trainer(words: Sequence[str]) -> int:
             return engine
 
     real._Attempt = StandIn  # type: ignore[misc]
-    return real.main(words)
+    return real
 
 
 def viewer(words: Sequence[str]) -> int:
-    """A session in a process of its own; what it has stands in the folder of its mirrors, ``words[0]``."""
+    """``viewer MIRRORS [--fresh]``: a session that keeps what it has in that folder, and starts agents that way."""
     from clew_gui.remote.target import LocalTarget
     from clew_gui.session import Session
     from clew_shared.places import find_places
@@ -72,7 +109,7 @@ def viewer(words: Sequence[str]) -> int:
     from tests.integration.faults.viewing import viewer_places
 
     places = viewer_places(find_places(), Path(words[0]))
-    session = Session(places, CATALOGUE, LocalTarget(places, (*PROGRAM, "serve")))
+    session = Session(places, CATALOGUE, LocalTarget(places, (*PROGRAM, "serve", *words[1:])))
     session.start()
     while os.getppid() != 1:  # not beyond the test
         session.tick()
@@ -80,5 +117,7 @@ def viewer(words: Sequence[str]) -> int:
     return 0
 
 
+_PROGRAMS = {"serve": serve, "nursery": nursery, "guard": guard, "trainer": trainer, "viewer": viewer}
+
 if __name__ == "__main__":
-    sys.exit({"serve": serve, "guard": guard, "trainer": trainer, "viewer": viewer}[sys.argv[1]](sys.argv[2:]))
+    sys.exit(_PROGRAMS[sys.argv[1]](sys.argv[2:]))

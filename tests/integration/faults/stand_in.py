@@ -12,6 +12,7 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import numpy as np
@@ -74,6 +75,7 @@ class StandInEngine:
     """What ``Loop`` wants of an engine."""
 
     per_step = METRICS[:1]
+    plan = SimpleNamespace(batch_size=0)
     batch_size = samples_per_epoch = 0
 
     def __init__(self, settings: StandInSettings, seed: int) -> None:
@@ -89,6 +91,9 @@ class StandInEngine:
         return self.step >= self.steps
 
     def compile(self) -> float:
+        return 0.0
+
+    def compile_evaluation(self) -> float:
         return 0.0
 
     def run_block(self, before: int | None = None) -> Block:

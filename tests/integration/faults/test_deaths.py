@@ -7,11 +7,14 @@ import itertools
 import pytest
 
 from clew_shared.lifecycle import RunState
-from tests.integration.faults.lab import DistantViewer, Lab
+from tests.integration.faults.lab import WAYS, DistantViewer, Lab
 from tests.integration.faults.oracle import judge
+from tests.integration.faults.programs import WARMING_S
 
-RUN = {"steps": 300, "pause": 0.02, "checkpoint_every": 70}
-ROLES = ("trainer", "guard", "supervisor", "viewer")
+RUN = {"steps": 600, "pause": 0.02, "checkpoint_every": 70}
+ENDLESS = RUN | {"steps": 1_000_000}
+ROLES = ("trainer", "guard", "supervisor", "nursery", "viewer")
+BOTH_WAYS = pytest.mark.parametrize("way", WAYS)
 EARLY = 3
 """Steps before which a death counts as one while the run starts."""
 
@@ -25,11 +28,12 @@ def kill(lab: Lab, role: str, run: str, other: DistantViewer) -> bool:
     return lab.kill(role, run)
 
 
+@BOTH_WAYS
 def test_a_killed_trainer_has_failed_and_says_what_is_known(judged_lab: Lab) -> None:
     lab = judged_lab
     viewer = lab.viewer()
     for _ in lab.chance.rounds(1, 20):
-        run = viewer.start(**RUN)
+        run = viewer.start(**ENDLESS)
         lab.trained(run, lab.dice.randrange(EARLY, 200))
         assert lab.kill("trainer", run)
         lab.ended(run)
@@ -44,20 +48,25 @@ def test_a_killed_trainer_goes_on_from_its_checkpoint_and_repeats_its_steps_to_t
     lab = judged_lab
     viewer = lab.viewer()
     for _ in lab.chance.rounds(1, 20):
-        run, deaths = viewer.start(**RUN), lab.dice.randrange(1, 3)
+        run, deaths = viewer.start(**ENDLESS), lab.dice.randrange(1, 3)
         for attempt in range(1, deaths + 1):
             lab.trained(run, lab.dice.randrange(80, 250), attempt)
             assert lab.kill("trainer", run)
-            lab.shown(run, RunState.FAILED)
+            fold = viewer.model(run).history.fold
+            lab.wait(lambda f=fold, a=attempt: f.attempt == a and f.state is RunState.FAILED, "its end")  # type: ignore[misc]
             viewer.session.continue_run(run)
             lab.trained(run, 1, attempt + 1)
-        lab.shown(run, RunState.FINISHED)
-        history = judge(lab, run, RunState.FINISHED)
+        lab.trained(run, 300, deaths + 1)
+        viewer.session.stop(run)
+        lab.shown(run, RunState.STOPPED)
+        history = judge(lab, run, RunState.STOPPED, "on request")
         assert history.fold.attempt == deaths + 1
-        assert history.column("loss").steps.size == RUN["steps"]
 
 
-@pytest.mark.parametrize("role", ["guard", "supervisor", "viewer"])
+@pytest.mark.parametrize(
+    ("role", "way"),
+    [("guard", "nursery"), ("guard", "fresh"), ("supervisor", "nursery"), ("nursery", "nursery"), ("viewer", "fresh")],
+)
 def test_training_does_not_notice_the_death_of_the(role: str, judged_lab: Lab) -> None:
     lab = judged_lab
     viewer, other = lab.viewer(), lab.distant_viewer()
@@ -65,7 +74,7 @@ def test_training_does_not_notice_the_death_of_the(role: str, judged_lab: Lab) -
         run = viewer.start(**RUN)
         lab.trained(run, lab.dice.randrange(EARLY, 200))
         lab.rest(lab.dice.random() * 0.1)
-        assert kill(lab, role, run, other)
+        lab.wait(lambda run=run: kill(lab, role, run, other), f"the death of the {role}")  # type: ignore[misc]
         lab.ended(run)
         judge(lab, run, RunState.FINISHED)
 
@@ -75,10 +84,11 @@ def test_two_die_one_after_the_other(pair: tuple[str, str], judged_lab: Lab) -> 
     lab = judged_lab
     viewer, other = lab.viewer(), lab.distant_viewer()
     for _ in lab.chance.rounds(1, 20):
-        run = viewer.start(**RUN)
+        run = viewer.start(**ENDLESS if "trainer" in pair else RUN)
         lab.trained(run, lab.dice.randrange(EARLY, 150))
         for role in lab.dice.sample(pair, 2):
-            kill(lab, role, run, other)
+            killed = kill(lab, role, run, other)
+            assert killed or role == "guard" or (role == "nursery" and "supervisor" in pair), "it was there"
             lab.rest(lab.dice.choice((0.0, 0.05, 0.3)) * lab.dice.random())
         lab.ended(run)
         state = RunState.FAILED if "trainer" in pair else RunState.FINISHED
@@ -87,6 +97,7 @@ def test_two_die_one_after_the_other(pair: tuple[str, str], judged_lab: Lab) -> 
         judge(lab, run, state)
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("roles", [("trainer",), ("guard",), ("supervisor",), ("supervisor", "guard")], ids="-".join)
 def test_a_death_while_the_run_starts_leaves_a_run_that_can_be_continued(roles: tuple[str, ...], lab: Lab) -> None:
     """Nothing may be recorded by then; whatever is shown, the run ends, and *Continue* brings it to its end."""
@@ -104,4 +115,19 @@ def test_a_death_while_the_run_starts_leaves_a_run_that_can_be_continued(roles: 
             assert viewer.model(run).reason, "it says why"
             viewer.session.continue_run(run)
             lab.shown(run, RunState.FINISHED)
+        judge(lab, run, RunState.FINISHED)
+
+
+def test_a_nursery_that_dies_while_it_warms_or_copies_is_replaced_and_every_run_begins(judged_lab: Lab) -> None:
+    """Each run begins somehow: as a copy of the next nursery, or in a fresh interpreter."""
+    lab = judged_lab
+    viewer = lab.viewer()
+    lab.wait(lambda: viewer.live, "the link")
+    for _ in lab.chance.rounds(2, 30):
+        lab.wait(lambda: lab.process("nursery", ""), "a nursery")
+        lab.rest(lab.dice.random() * 2 * WARMING_S)
+        run = viewer.start(**RUN)
+        lab.rest(lab.dice.choice((0.0, 0.1)) * lab.dice.random())
+        lab.kill("nursery", run)
+        lab.ended(run)
         judge(lab, run, RunState.FINISHED)
