@@ -6,8 +6,10 @@ with huge declared sizes and deep nesting. ``CLEW_SOAK=1`` tries many more.
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
+import json
 import logging
 import pickle
 import tracemalloc
@@ -36,11 +38,11 @@ from clew_gui.session.job_record import JobLine, JobRecord
 from clew_gui.session.local_agent import _read as read_agent
 from clew_gui.session.settings import LocalSettings, SettingsFile
 from clew_shared import catalogue, spec, study
-from clew_shared.events import Log, Points
+from clew_shared.events import Attempt, Evaluation, Log, Points
 from clew_shared.exporters.tables import export_csv, export_jsonl
 from clew_shared.exporters.tensorboard import export_tensorboard
 from clew_shared.history import read_run
-from clew_shared.journal import FrameReader, encode_frame
+from clew_shared.journal import FrameReader, JournalWriter, encode_frame
 from clew_shared.messages import AgentAddress, Hello, Status, decode_reply, decode_request, encode
 from clew_shared.problem import Problem, ProblemError
 from clew_shared.verify import verify_run
@@ -306,3 +308,33 @@ def test_a_journal_that_lies_with_right_checksums_harms_no_reader(
     lies = b"".join(b"\xc1CLW" + frame for frame in frames)
     (folder / "journal.0001").write_bytes(lies)
     read_safely(Reader(lambda _: use_run(folder), ()), lies)
+
+
+# --- What is written for other programs -------------------------------------------------------------------------------
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+@A_FEW
+@given(
+    names=st.lists(st.text(max_size=9), min_size=1, max_size=3, unique=True), run=st.text(max_size=9), time=st.floats()
+)
+def test_whatever_names_a_journal_has_the_tables_have_five_columns(names: list[str], run: str, time: float) -> None:
+    """Commas, quotes, line breaks, NUL, no time or an endless one: each program's own reader finds the names again."""
+    with TemporaryDirectory() as folder:
+        with JournalWriter.create(Path(folder, "journal.0001")) as writer:
+            first = Attempt(format=1, run=run, attempt=1, exercise="../x", spec_sha256="")
+            for event in (first, Evaluation(time=time, step=1, values=dict.fromkeys(names, 0.5))):
+                writer.append(event)
+        history = read_run(Path(folder))
+        table = export_csv(history, Path(folder, "out")).read_bytes().decode()
+        lines = export_jsonl(history, Path(folder, "out")).read_bytes().splitlines()
+        assert [path.parent.name for path in Path(folder).rglob("*.csv")] == ["out"], "a name led out of the folder"
+    cells = list(csv.reader(io.StringIO(table, newline="")))
+    assert sorted(row[2] for row in cells[1:]) == sorted(names)
+    assert {len(row) for row in cells} == {5}
+    objects = [json.loads(line, parse_constant=_no_constant) for line in lines]
+    assert sorted(row["metric"] for row in objects) == sorted(names)
+    assert {row["run"] for row in objects} == {run}

@@ -44,7 +44,7 @@ def _csv_lines(run: str, rows: Rows) -> Iterator[str]:
     for step, value, wall in zip(rows.steps.tolist(), rows.values.tolist(), rows.wall.tolist(), strict=True):
         yield (
             f"{run_cell},{step},{metric_cell},{value!r},{wall:.6f}\n"
-            if wall
+            if wall and math.isfinite(wall)
             else (f"{run_cell},{step},{metric_cell},{value!r},\n")
         )
 
@@ -52,12 +52,13 @@ def _csv_lines(run: str, rows: Rows) -> Iterator[str]:
 def _cell(text: str) -> str:
     """The text, quoted where CSV needs it."""
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="").writerow([text])
-    return buffer.getvalue()
+    csv.writer(buffer, lineterminator="\r\n").writerow([text])  # it quotes what stands in its own line end
+    return buffer.getvalue().removesuffix("\r\n")
 
 
 def _json_lines(run: str, rows: Rows) -> Iterator[str]:
     head, middle = f'{{"run":{json.dumps(run)},"step":', f',"metric":{json.dumps(rows.metric)},"value":'
     for step, value, wall in zip(rows.steps.tolist(), rows.values.tolist(), rows.wall.tolist(), strict=True):
         number = repr(value) if math.isfinite(value) else json.dumps(json.dumps(value))
-        yield f'{head}{step}{middle}{number},"wall_time":{f"{wall:.6f}" if wall else "null"}}}\n'
+        when = f"{wall:.6f}" if wall and math.isfinite(wall) else "null"
+        yield f'{head}{step}{middle}{number},"wall_time":{when}}}\n'
