@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from clew_agent.exercises.linear_regression import EXERCISE
+from clew_shared.surface import heights_of
 from tests.exercises.training import make_engine, train
 
 
@@ -62,3 +63,25 @@ def test_the_ghost_curve_is_the_slides_loss() -> None:
     assert len(curve) == 40
     assert all(value == pytest.approx(loss[int(step)]) for step, value in curve)
     assert [step for step, _ in curve[:3]] == [0, 25, 50]
+
+
+def test_every_lane_of_the_race_starts_at_the_same_loss_and_gets_the_same_steps() -> None:
+    (race,) = EXERCISE.races
+    records = [train(make_engine(EXERCISE, lane.values | {"steps": 20})) for lane in race.lanes]
+    assert {len(record["loss"]) for record in records} == {20}
+    for name in ("loss", "W", "b"):
+        assert len({record[name][:1].tobytes() for record in records}) == 1, f"{name} of step 0, bit for bit"
+    assert len({record["loss"][1:].tobytes() for record in records}) > 1
+
+
+def test_the_surface_holds_the_path_of_every_lane() -> None:
+    (surface,), (race,) = EXERCISE.surfaces(), EXERCISE.races
+    heights = heights_of(surface)
+    for lane in race.lanes:
+        record = train(make_engine(EXERCISE, lane.values | {"steps": race.steps}))
+        for axis, span in zip(surface.metrics, (surface.x, surface.y), strict=True):
+            assert span[0] <= record[axis].min() <= record[axis].max() <= span[1]
+        column = (record["W"][0] - surface.x[0]) / (surface.x[1] - surface.x[0]) * (surface.columns - 1)
+        row = (record["b"][0] - surface.y[0]) / (surface.y[1] - surface.y[0]) * (surface.rows - 1)
+        near = heights[int(row) : int(row) + 2, int(column) : int(column) + 2]
+        assert near.min() <= record["loss"][0] <= near.max()

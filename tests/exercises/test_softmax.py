@@ -6,6 +6,7 @@ import pytest
 
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.exercises.softmax import EXERCISE
+from clew_shared.params import Value
 from tests.exercises.training import make_engine, train
 
 
@@ -26,3 +27,14 @@ def test_the_digits_are_learnt_with_the_tiny_preset(small_digits: DataSet) -> No
     seen = train(engine)
     assert seen["loss"][-1] < seen["loss"][0] / 3
     assert engine.evaluate()["test_accuracy"] > 0.8
+
+
+def test_every_lane_of_the_race_sees_the_same_batches(small_digits: DataSet) -> None:
+    """At a rate that is 0 in float32, each step's values are those of its batch alone: the same bits for every lane."""
+    (race,) = EXERCISE.races
+    shared: dict[str, Value] = {"order": "shuffle", "steps": 8, "learning_rate": 1e-60}
+    records = [train(make_engine(EXERCISE, lane.values | shared, small_digits)) for lane in race.lanes]
+    assert len(records) == 6
+    for name in ("loss", "accuracy"):
+        assert len({record[name].tobytes() for record in records}) == 1
+    assert len(set(records[0]["accuracy"].tolist())) > 1, "batches differ from step to step"

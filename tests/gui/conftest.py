@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program, build_app
 from clew_gui.views.window_state import NoMemory, WindowState
+from clew_shared.cards import Catalogue
 from clew_shared.places import Places
 from tests.gui import fakes
 from tests.gui.cputime import MeasuredApplication
@@ -41,10 +42,11 @@ def open_window(qtbot: QtBot, places: Places) -> Iterator[Opener]:
         exercise: str = "softmax",
         memory: NoMemory | None = None,
         ready: bool = True,
+        catalogue: Catalogue | None = None,
     ) -> Program:
         program = build_app(
             places,
-            catalogue=fakes.catalogue(),
+            catalogue=catalogue or fakes.catalogue(),
             session=session if session is not None else fakes.FakeSession(),
             memory=memory or NoMemory(WindowState(width=size[0], height=size[1], told_runs_go_on=True)),
             theme="light",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import numpy as np
 
 from clew_shared.cards import Catalogue, ExerciseCard, Goal, MetricSpec, PlotSpec, Preset
@@ -257,6 +258,7 @@ class FakeChanges:
     new: frozenset[str] = frozenset()
     link: bool = False
     problems: tuple[Problem, ...] = ()
+    catalogue: Catalogue | None = None
 
 
 class FakeSession:
@@ -287,6 +289,10 @@ class FakeSession:
         told, self._next = self._next, FakeChanges()
         return told
 
+    def renew_agent(self) -> None:
+        """Noted."""
+        self._ask("renew")
+
     def call_on_news(self, bell: Callable[[], None]) -> None:
         """Rung by tests."""
         self.bell = bell
@@ -300,6 +306,7 @@ class FakeSession:
         """A new run, queued."""
         self._ask("start", spec)
         run = self.add(spec.exercise, spec.preset, **spec.params)
+        run.spec = msgspec.structs.replace(spec, run=run.id)
         self.tell(new=frozenset((run.id,)))
         return run.id
 

@@ -60,6 +60,7 @@ class Desk(QObject):
         """The session is there: show what it has and follow it."""
         self.scope.session = session
         bridge = self.bridge = Bridge(session, self)
+        bridge.catalogue.connect(self.take_catalogue)
         bridge.arrived.connect(self._arrived)
         bridge.states.connect(self._states)
         bridge.points.connect(self._points)
@@ -72,6 +73,19 @@ class Desk(QObject):
         self.tell.progress()
         self._show_all()
         bridge.start()
+
+    def take_catalogue(self, catalogue: Catalogue) -> None:
+        """The agent's own exercises are others: show them. What stands in the form stays where the card is the same."""
+        scope, before = self.scope, self.scope.card
+        scope.catalogue, scope.cards = catalogue, {card.id: card for card in catalogue.exercises}
+        self.window.lab.fill(catalogue)
+        if before is None or scope.cards.get(before.id) != before:
+            scope.card = None
+            known = before is not None and before.id in scope.cards
+            self.open_exercise(before.id if before is not None and known else next(iter(scope.cards), ""))
+        else:
+            self.window.lab.tree.select(before.id)
+        self.tell.progress()
 
     def detach(self) -> None:
         """Follow no more; the caller closes the session."""
@@ -173,7 +187,11 @@ class Desk(QObject):
         chosen.shown.clear()
         chosen.recent.clear()
         chosen.selected = ""
-        started = [chosen.selected for spec in specs if self.start(spec)]
+        started: list[str] = []
+        for spec in specs:
+            if not self.start(spec):
+                break
+            started.append(chosen.selected)
         chosen.shown.update(started)
         chosen.selected, chosen.by_hand = (started or [""])[0], False
         self._follow()
