@@ -16,6 +16,7 @@ from clew_gui.commands import look, start
 from clew_gui.commands.find import find_run, kept_runs
 from clew_gui.session.job_record import job_record
 from clew_shared import __version__
+from clew_shared.cards import Catalogue
 from clew_shared.journal import JournalWriter
 from clew_shared.lifecycle import RunState
 from clew_shared.places import find_places
@@ -117,7 +118,7 @@ def test_start_opens_what_was_open_last_unless_an_exercise_is_named(
     opened: list[list[str]] = []
     window = ModuleType("clew_gui.app")
 
-    def open_window(argv: list[str]) -> int:
+    def open_window(argv: list[str], _catalogue: Catalogue) -> int:
         opened.append(argv)
         return 0
 

@@ -40,4 +40,4 @@ def agent_command(places: Places, *words: str) -> list[str]:
 
     Raises ``ProblemError`` when no Python with TensorFlow is known.
     """
-    return [*local_agent.agent_command(places)[:-1], *words]  # without its last word, "serve"
+    return [*local_agent.agent_program(places), *words]

@@ -10,6 +10,7 @@ import msgspec
 
 from clew_gui.session.mirror import Items
 from clew_gui.session.states import LinkStatus
+from clew_shared.cards import Catalogue
 from clew_shared.messages import RunStatus
 from clew_shared.problem import Problem
 from clew_shared.spec import RunSpec
@@ -49,6 +50,12 @@ class Statuses(msgspec.Struct, frozen=True):
     runs: tuple[RunStatus, ...]
 
 
+class Cards(msgspec.Struct, frozen=True):
+    """The agent's own exercises, which are not those that the window shows."""
+
+    catalogue: Catalogue
+
+
 class Told(msgspec.Struct, frozen=True):
     """Something a person must hear; ``refused`` names the run that was not taken."""
 
@@ -56,7 +63,7 @@ class Told(msgspec.Struct, frozen=True):
     refused: str = ""
 
 
-Arrival = Found | Batch | Restarted | Statuses | Told | LinkStatus
+Arrival = Found | Batch | Restarted | Statuses | Cards | Told | LinkStatus
 
 
 class Inbox:

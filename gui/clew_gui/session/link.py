@@ -14,17 +14,21 @@ import zmq
 
 from clew_gui.session.commands import Command, Commands, Outcome
 from clew_gui.session.fetcher import Fetcher
-from clew_gui.session.inbox import Found, Inbox, Statuses, Told
+from clew_gui.session.inbox import Cards, Found, Inbox, Statuses, Told
 from clew_gui.session.states import LinkState, LinkStatus
+from clew_shared.cards import Catalogue
 from clew_shared.channel import Channel, Greeting, KeyPair
 from clew_shared.messages import (
     PROTOCOL_VERSION,
     AgentAddress,
     AnyReply,
+    CatalogueReply,
+    GetCatalogue,
     GetStatus,
     Hello,
     Refused,
     RunStatus,
+    Shutdown,
     StartRun,
     Status,
     Welcome,
@@ -57,13 +61,22 @@ _PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 class Link:
     """Owns the socket, the mirrors and the thread. Everything it learns goes into ``inbox``."""
 
-    def __init__(self, target: Target, fetcher: Fetcher, inbox: Inbox, forgotten: frozenset[str]) -> None:
+    def __init__(
+        self,
+        target: Target,
+        fetcher: Fetcher,
+        inbox: Inbox,
+        forgotten: frozenset[str],
+        catalogue: Catalogue | None = None,
+    ) -> None:
         self.commands = Commands()
         self._target = target
         self._fetcher = fetcher
         self._inbox = inbox
         self._forgotten = set(forgotten)
+        self._catalogue = catalogue
         self._drops: deque[str] = deque()
+        self._renewing = False
         self._hurried = False
         self._bell, self._rope = socket.socketpair()
         self._bell.setblocking(False)
@@ -84,6 +97,7 @@ class Link:
         self._heard_wall = 0.0
         self._welcome = False
         self._hello: bytes = b""
+        self._cards: bytes = b""
         self._datasets: tuple[str, ...] = ()
         self._status: tuple[bytes, float] | None = None
         self._version = 0
@@ -98,6 +112,12 @@ class Link:
     def ask(self, command: Command) -> None:
         """Send a command as soon as there is a link."""
         self.commands.put(command)
+        self._hurried = True
+        self._wake()
+
+    def renew(self) -> None:
+        """Ask the agent to end, once; another is started as if it had ended by itself."""
+        self._renewing = True
         self._hurried = True
         self._wake()
 
@@ -264,6 +284,10 @@ class Link:
             self._status = None
             if isinstance(reply, Status):
                 self._take_status(reply)
+        elif request_id == self._cards:
+            if isinstance(reply, CatalogueReply) and reply.catalogue != self._catalogue:
+                self._catalogue = reply.catalogue
+                self._inbox.put(Cards(reply.catalogue))
         elif not self._fetcher.answered(request_id, reply):
             outcome = self.commands.answered(request_id, reply)
             if outcome is not None:
@@ -273,6 +297,8 @@ class Link:
         self._welcome = True
         if isinstance(reply, Welcome):
             self._datasets = reply.datasets
+        if isinstance(reply, Welcome) and self._channel is not None and self._catalogue is not None:
+            self._cards = self._channel.send(GetCatalogue())
         self._enter(LinkState.LIVE, "live")
         if isinstance(reply, Refused):
             self._tell(reply.problem)
@@ -304,6 +330,10 @@ class Link:
         if self._status is None or now > self._status[1]:
             wait = _STATUS_WAIT_S if self._version else 0.0
             self._status = (channel.send(GetStatus(version=self._version, wait=wait)), now + _STATUS_LOST_S)
+        if self._renewing:
+            self._renewing = False
+            channel.send(Shutdown())
+            return
         while (command := self.commands.next()) is not None:
             self.commands.sent(channel.send(command), command)
             if isinstance(command, StartRun):

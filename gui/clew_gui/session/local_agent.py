@@ -25,7 +25,21 @@ _INSTALL = "Install TensorFlow beside Clew with: pip install 'clew[cpu]', or nam
 
 
 def agent_command(places: Places) -> list[str]:
-    """``python -m clew_agent serve``, by the Python of the settings, else this one if it has TensorFlow.
+    """``python -m clew_agent serve`` with the folder of own exercises that the settings name.
+
+    Raises ``ProblemError`` as ``agent_program``, and when there is no such folder.
+    """
+    settings = local_settings(places)
+    folder = settings.load().exercises
+    if folder and not Path(folder).expanduser().is_dir():
+        hint = f"Mend exercises in {settings.path}, or remove that line."
+        raise problem("agent.exercises", f"There is no folder {folder}.", hint, folder)
+    own = ["--exercises", str(Path(folder).expanduser())] if folder else []
+    return [*agent_program(places), "serve", *own]
+
+
+def agent_program(places: Places) -> list[str]:
+    """``python -m clew_agent``, by the Python of the settings, else this one if it has TensorFlow.
 
     Raises ``ProblemError`` when neither will do. TensorFlow is looked for, not imported.
     """
@@ -38,7 +52,7 @@ def agent_command(places: Places) -> list[str]:
         text = f"{sys.executable} has no TensorFlow, so nothing can be trained on this computer."
         raise problem("agent.tensorflow", text, _INSTALL.format(settings.path), sys.executable)
     # -P: a file of the current folder must not stand in for a module.
-    return [str(Path(chosen).expanduser()) if chosen else sys.executable, "-P", "-m", "clew_agent", "serve"]
+    return [str(Path(chosen).expanduser()) if chosen else sys.executable, "-P", "-m", "clew_agent"]
 
 
 def log_path(places: Places) -> Path:

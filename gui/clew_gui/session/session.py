@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from clew_gui.session.fetcher import Fetcher
-from clew_gui.session.inbox import Batch, Found, Inbox, Restarted, Statuses, Told
+from clew_gui.session.inbox import Arrival, Batch, Cards, Found, Inbox, Restarted, Statuses, Told
 from clew_gui.session.job_record import job_record
 from clew_gui.session.link import Link
 from clew_gui.session.mirror import Mirror
@@ -42,6 +42,7 @@ class Changes(msgspec.Struct, frozen=True):
     new: frozenset[str] = frozenset()
     link: bool = False
     problems: tuple[Problem, ...] = ()
+    catalogue: Catalogue | None = None
 
 
 class _Gathered:
@@ -53,10 +54,16 @@ class _Gathered:
         self.new: set[str] = set()
         self.link = False
         self.problems: list[Problem] = []
+        self.catalogue: Catalogue | None = None
 
     def done(self) -> Changes:
         return Changes(
-            frozenset(self.points), frozenset(self.states), frozenset(self.new), self.link, tuple(self.problems)
+            frozenset(self.points),
+            frozenset(self.states),
+            frozenset(self.new),
+            self.link,
+            tuple(self.problems),
+            self.catalogue,
         )
 
 
@@ -76,7 +83,7 @@ class Session:
         self._record = job_record(places)
         self._inbox = Inbox()
         forgotten = frozenset(self._record.forgotten | set(self._record.refused))
-        self._link = Link(self._target, Fetcher(places.mirrors, self._inbox), self._inbox, forgotten)
+        self._link = Link(self._target, Fetcher(places.mirrors, self._inbox), self._inbox, forgotten, catalogue)
         self._half: tuple[Batch, int] | None = None
         self._started: set[str] = set()
         self.runs: dict[str, RunModel] = {}
@@ -154,6 +161,10 @@ class Session:
         del self.runs[run]
         self._link.drop(run)
 
+    def renew_agent(self) -> None:
+        """End the agent and start another with the present settings; runs go on."""
+        self._link.renew()
+
     def _known(self, run: str) -> str:
         if run not in self.runs:
             raise problem("run.unknown", f"There is no run {run!r}.")
@@ -169,23 +180,29 @@ class Session:
             if self._half is not None:
                 self._fold(*self._half, deadline, gathered)
                 continue
-            match self._inbox.take():
-                case None:
-                    break
-                case Batch() as batch:
-                    self._half = (batch, 0)
-                case Found() as found:
-                    self._found(found, gathered)
-                case Restarted() as restarted if restarted.run in self.runs:
-                    self.runs[restarted.run].restart()
-                    gathered.points.add(restarted.run)
-                case Statuses() as statuses:
-                    self._statuses(statuses, gathered)
-                case Told() as told:
-                    self._told(told, gathered)
-                case LinkStatus() as status:
-                    self._link_changed(status, gathered)
+            arrival = self._inbox.take()
+            if arrival is None:
+                break
+            self._take(arrival, gathered)
         return gathered.done()
+
+    def _take(self, arrival: Arrival, gathered: _Gathered) -> None:
+        match arrival:
+            case Batch() as batch:
+                self._half = (batch, 0)
+            case Found() as found:
+                self._found(found, gathered)
+            case Restarted() as restarted if restarted.run in self.runs:
+                self.runs[restarted.run].restart()
+                gathered.points.add(restarted.run)
+            case Statuses() as statuses:
+                self._statuses(statuses, gathered)
+            case Cards() as cards:
+                self._catalogue = gathered.catalogue = cards.catalogue
+            case Told() as told:
+                self._told(told, gathered)
+            case LinkStatus() as status:
+                self._link_changed(status, gathered)
 
     def _fold(self, batch: Batch, start: int, deadline: float, gathered: _Gathered) -> None:
         model = self.runs.get(batch.run)

@@ -20,9 +20,11 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What concerns this computer's agent. ``interpreter`` is the Python that runs it; empty: found by itself."""
+    """What concerns this computer's agent. ``interpreter`` is the Python that runs it; empty: found by itself.
+    ``exercises`` is a folder with exercise files beside the built-in ones; empty: none."""
 
     interpreter: str = ""
+    exercises: str = ""
 
 
 class SettingsFile(Generic[T]):

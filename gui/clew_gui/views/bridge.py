@@ -25,6 +25,7 @@ class Bridge(QObject):
     arrived = Signal(frozenset)
     link = Signal()
     problems = Signal(tuple)
+    catalogue = Signal(object)
     ticked = Signal()
     _rung = Signal()
 
@@ -51,6 +52,8 @@ class Bridge(QObject):
     def tick(self) -> None:
         """One round. New runs are told before their points."""
         changes = self._session.tick(BUDGET_S)
+        if changes.catalogue is not None:
+            self.catalogue.emit(changes.catalogue)
         if changes.new:
             self.arrived.emit(changes.new)
         if changes.states:

@@ -8,6 +8,7 @@ from PySide6.QtCore import QRegularExpression, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QGuiApplication, QSyntaxHighlighter, QTextCharFormat, QTextDocument
 from PySide6.QtWidgets import QDialog, QGridLayout, QLayout, QPlainTextEdit, QWidget
 
+from clew_gui.views.agent_settings import AgentSettings
 from clew_gui.views.fields import NumberEdit, combo
 from clew_gui.views.form import short
 from clew_gui.views.parts import Button, Elided, Look, column, frame, label, row
@@ -216,12 +217,12 @@ class TextDialog(Dialog):
 
 
 class SettingsDialog(Dialog):
-    """Light or dark, and the layout."""
+    """Light or dark, the layout, and this computer's agent."""
 
     theme_chosen = Signal(str)
     reset_asked = Signal()
 
-    def __init__(self, parent: QWidget, look: Look, theme: str, folder: str) -> None:
+    def __init__(self, parent: QWidget, look: Look, theme: str, folder: str, agent: AgentSettings) -> None:
         super().__init__(parent, "Settings", "Kept on this computer. They change nothing in runs that exist.")
         choice = combo([("system", "As the system has it"), ("light", "Light"), ("dark", "Dark")], "Light or dark")
         choice.setCurrentIndex(max(0, choice.findData(theme)))
@@ -231,6 +232,10 @@ class SettingsDialog(Dialog):
         self.add(row(name, choice, gap=16))
         self.choice = choice
         self.add(row(label("Runs and settings are in", "body", "2"), Elided(folder, "mono", "2"), gap=8))
+        self.agent = agent
+        self.add(frame("hline"))
+        self.add(agent)
+        self.finished.connect(agent.stop)
         reset = Button(look, "Reset the layout", "", "reset", "Sizes and folded panels as on the first day")
         reset.clicked.connect(self.reset_asked)
         close = Button(look, "Close", "primarySmall")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from clew_shared.cards import Catalogue
 from clew_shared.lifecycle import RunState
 from clew_shared.problem import Problem
 from clew_shared.spec import RunSpec
@@ -117,6 +118,10 @@ class ChangesLike(Protocol):
     def problems(self) -> tuple[Problem, ...]:
         """Refusals to show."""
 
+    @property
+    def catalogue(self) -> Catalogue | None:
+        """The agent's exercises, where they are others than before."""
+
 
 class SessionLike(Protocol):
     """The calls the window makes. None of them may block."""
@@ -158,6 +163,9 @@ class SessionLike(Protocol):
 
     def forget(self, run: str) -> None:
         """Take it out of the list for good."""
+
+    def renew_agent(self) -> None:
+        """Start the agent anew with the present settings; runs go on."""
 
     def close(self) -> None:
         """End the link; runs go on."""

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from clew_gui.session.job_record import JobRecord
 from clew_gui.views.ports import RunLike
+from clew_shared.cards import Catalogue
 from clew_shared.events import Attempt
 from clew_shared.history import History, read_run
 from clew_shared.journal import FrameReader, Record, attempts, journal_path
@@ -69,6 +70,7 @@ class NoChanges:
     new: frozenset[str] = frozenset()
     link: bool = False
     problems: tuple[Problem, ...] = ()
+    catalogue: Catalogue | None = None
 
 
 @dataclass(frozen=True)
@@ -185,6 +187,9 @@ class RecordedSession:
     def forget(self, run: str) -> None:
         """Refused."""
         raise self._refuse()
+
+    def renew_agent(self) -> None:
+        """There is none."""
 
     def close(self) -> None:
         """Nothing to close."""

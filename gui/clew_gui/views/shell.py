@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication, QFileDialog
 
+from clew_gui.views.agent_settings import AgentSettings
 from clew_gui.views.desk import Desk
 from clew_gui.views.dialogs import CodeDialog, LiveDialog, SettingsDialog, TextDialog
 from clew_gui.views.parts import wear
@@ -23,6 +25,7 @@ from clew_shared.places import Places
 from clew_shared.problem import Problem
 
 if TYPE_CHECKING:
+    from clew_gui.session.settings import LocalSettings, SettingsFile
     from clew_gui.views.feed import PlotFeed
     from clew_gui.views.plots import ConvergencePlots
 
@@ -286,11 +289,29 @@ class Shell(QObject):
             dialog.open()
 
     def show_settings(self) -> None:
-        """Light or dark, layout."""
-        dialog = SettingsDialog(self._window, self._window.look, self.theme_choice, str(self._places.home))
+        """Light or dark, layout, this computer's agent."""
+        look, kept = self._window.look, self._local_settings().load()
+        agent = AgentSettings(look, kept.interpreter, kept.exercises)
+        agent.accepted.connect(self._use_agent)
+        dialog = SettingsDialog(self._window, look, self.theme_choice, str(self._places.home), agent)
         dialog.theme_chosen.connect(self.choose_theme)
         dialog.reset_asked.connect(self._window.reset_layout)
         dialog.open()
+
+    def _local_settings(self) -> SettingsFile[LocalSettings]:
+        from clew_gui.session.settings import local_settings
+
+        return local_settings(self._places)
+
+    def _use_agent(self, interpreter: str, exercises: str) -> None:
+        """Keep what was checked, and let the agent start with it."""
+        file = self._local_settings()
+        wanted = msgspec.structs.replace(file.load(), interpreter=interpreter, exercises=exercises)
+        file.save(wanted)
+        if file.problem is not None:
+            self._window.messages.show_problems((file.problem,))
+        if self._desk.scope.session is not None:
+            self._desk.scope.session.renew_agent()
 
     def show_shortcuts(self) -> None:
         """Everything the keyboard can do."""
