@@ -24,7 +24,17 @@ import setproctitle
 from clew_agent import posix
 from clew_agent.exits import BAD_INPUT, exit_code_for
 from clew_agent.guard import watch
-from clew_agent.nursery_messages import ONE_THREAD, Ended, Ready, Refused, Start, Started, Told, receive_start, send
+from clew_agent.nursery_messages import (
+    OWN_ENVIRONMENT,
+    Ended,
+    Ready,
+    Refused,
+    Start,
+    Started,
+    Told,
+    receive_start,
+    send,
+)
 from clew_shared.places import find_places
 from clew_shared.problem import ProblemError
 from clew_shared.runfolder import RunFolder
@@ -37,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """``python -m clew_agent.nursery --channel FD``: serve the supervisor at the other end until it goes."""
     parser = argparse.ArgumentParser(prog="clew-agent nursery")
     parser.add_argument("--channel", type=int, required=True)
+    parser.add_argument("--room", help="is not read: it makes room for the titles of processes")
     options = parser.parse_args(argv)
     channel = socket.socket(fileno=options.channel)
     setproctitle.setproctitle("clew-agent nursery")
@@ -113,7 +124,7 @@ class Nursery:
     def _guard(self, request: Start) -> int:
         """Be the guard of a run, in a copy of this process."""
         self._channel.close()
-        for name in ONE_THREAD:
+        for name in OWN_ENVIRONMENT:
             os.environ.pop(name, None)
         os.environ.update(request.environment)
         words = f"{request.folder} --attempt {request.attempt}"

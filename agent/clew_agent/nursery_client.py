@@ -14,7 +14,18 @@ import msgspec
 
 from clew_agent import posix
 from clew_agent.guard import trainer_environment
-from clew_agent.nursery_messages import ONE_THREAD, Ended, Ready, Refused, Start, Started, pair, receive_told, send
+from clew_agent.nursery_messages import (
+    OWN_ENVIRONMENT,
+    ROOM_FOR_TITLES,
+    Ended,
+    Ready,
+    Refused,
+    Start,
+    Started,
+    pair,
+    receive_told,
+    send,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -135,8 +146,8 @@ class NurseryClient:
                 process.wait()
 
     def _popen(self, channel: socket.socket) -> subprocess.Popen[bytes]:
-        command = [*self._command, "--channel", str(channel.fileno())]
-        env = trainer_environment() | ONE_THREAD | {"CLEW_HOME": str(self._home)}
+        command = [*self._command, "--channel", str(channel.fileno()), "--room", ROOM_FOR_TITLES]
+        env = trainer_environment() | OWN_ENVIRONMENT | {"CLEW_HOME": str(self._home)}
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, env=env, pass_fds=[channel.fileno()], **posix.own_session()
         )

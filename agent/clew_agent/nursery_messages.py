@@ -7,8 +7,11 @@ import socket
 import msgspec
 
 MAX_BYTES = 64 * 1024
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
-"""A nursery's environment. NumPy's library starts a thread for every core while it is imported, unless this is set."""
+OWN_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "SPT_NOENV": "1"}
+"""A nursery's own environment: NumPy's library must not start a thread for every core while it is imported, and the
+titles that its copies get must not be written over what the system shows of their environment."""
+ROOM_FOR_TITLES = "." * 300
+"""A process's title takes the place of its command line, and there must be room for it."""
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):

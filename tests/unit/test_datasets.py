@@ -22,6 +22,7 @@ from hypothesis.extra import numpy as hnp
 from clew_agent.data_search import IDX_STEMS, Search, available, find_search, is_name
 from clew_agent.datasets import DataSet, digits, load
 from clew_agent.datasets.idx import format_idx, parse_idx
+from clew_agent.datasets.kept import KeptData
 from clew_agent.datasets.lab_pickle import parse_pickle
 from clew_agent.datasets.npz import parse_npz
 from clew_shared.places import Places
@@ -513,3 +514,27 @@ def test_a_pickle_of_something_else_is_described(tmp_path: Path, parts: object, 
     path = tmp_path / "mnist.pkl.gz"
     path.write_bytes(gzip.compress(pickle.dumps(parts)))
     assert words in refusal(path)
+
+
+def test_kept_data_is_given_out_until_its_file_changes(tmp_path: Path, images: Arrays) -> None:
+    path = write_npz(tmp_path / "mnist.npz", images)
+    search = Search(own=tmp_path)
+    kept = KeptData()
+    assert kept.keep("mnist", search)
+    first = kept.load("mnist", search)
+    assert kept.load(str(path), search) is first, "the same file by its path"
+    assert kept.load("digits", search).name == "digits"
+    path.write_bytes(path.read_bytes())
+    os.utime(path, ns=(1, 1))
+    again = kept.load("mnist", search)
+    assert again is not first
+    assert again.sha256 == first.sha256
+
+
+def test_data_that_is_missing_or_damaged_is_not_kept_and_refused_as_always(tmp_path: Path) -> None:
+    kept = KeptData()
+    assert not kept.keep("mnist", Search(folders=(tmp_path,)))
+    (tmp_path / "mnist.npz").write_bytes(b"PK junk")
+    assert not kept.keep("mnist", Search(folders=(tmp_path,)))
+    with pytest.raises(ProblemError, match="not a usable data set"):
+        kept.load("mnist", Search(folders=(tmp_path,)))

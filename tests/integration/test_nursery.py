@@ -1,0 +1,174 @@
+"""The real nursery: what it is made of, what it starts, and that a run in it is the same run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import zmq
+
+from clew_agent import compile_cache
+from clew_agent.guard_mark import guard_pid
+from clew_shared.events import Evaluation, Points, Seal, State
+from clew_shared.lifecycle import RunState
+from clew_shared.places import find_places
+from clew_shared.spec import RunSpec
+from clew_shared.verify import verify_run
+from tests.integration.agent_runs import LONG, agent, command, events, trained, trainer_of, wait_for, write_spec
+from tests.integration.agents import Agent, Viewer
+from tests.integration.agents import wait_for as wait_until
+
+pytestmark = pytest.mark.needs("fork")
+
+MADE_OF = """
+import json, os, sys
+from clew_agent.nursery import Warm
+warm = Warm()
+warm.keep_data()
+from tensorflow.python.eager import context
+print(json.dumps({
+    "threads": len(os.listdir("/proc/self/task")),
+    "tensorflow": "tensorflow" in sys.modules and "keras" in sys.modules,
+    "exercises": [name for name in sys.modules if name.startswith("clew_agent.exercises.")],
+    "computed": context.context()._initialized,
+    "data": len(warm._data._kept),
+}))
+"""
+TWO_THREADS = """
+import sys, threading
+from clew_agent.nursery import Nursery
+from clew_agent.nursery_messages import Start, pair, receive_told, send
+ours, theirs = pair()
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+send(ours, Start(folder=sys.argv[1], attempt=1))
+ours.shutdown(1)
+Nursery(theirs, None).run()
+print(receive_told(ours))
+"""
+
+
+@pytest.fixture
+def serving() -> Iterator[Callable[..., tuple[Agent, Viewer]]]:
+    agents: list[Agent] = []
+    viewers: list[Viewer] = []
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+
+    def start(*words: str) -> tuple[Agent, Viewer]:
+        agents.append(Agent(command("serve", *words)))
+        viewers.append(Viewer(context, agents[-1].address()))
+        return agents[-1], viewers[-1]
+
+    yield start
+    for viewer in viewers:
+        viewer.close()
+    context.destroy(linger=0)
+    for each in agents:
+        if each.process.poll() is None:
+            each.end()
+
+
+def one_thread() -> dict[str, str]:
+    return {**psutil.Process().environ(), "OPENBLAS_NUM_THREADS": "1"}
+
+
+def test_it_has_imported_tensorflow_and_computed_nothing() -> None:
+    words = [sys.executable, "-c", MADE_OF]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=one_thread(), timeout=100)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found == {"threads": 1, "tensorflow": True, "exercises": [], "computed": False, "data": 1}
+
+
+def test_with_a_second_thread_it_refuses(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", TWO_THREADS, str(tmp_path / "run")]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=100)
+    assert "reason='The nursery has 2 threads.', last=True" in done.stdout
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_in_it_is_the_same_run(tmp_path: Path, serving: Callable[..., tuple[Agent, Viewer]]) -> None:
+    server, viewer = serving()
+    folder = find_places().runs
+    spec = RunSpec(exercise="softmax", run="9e107d9d-372b-4a25-9b3c-000000000001", data="digits", params={"steps": 30})
+    viewer.start(spec)
+    viewer.wait_state(spec.run, RunState.FINISHED)
+    viewer.journal(spec.run)
+    assert verify_run(folder / spec.run).findings == ()
+    assert "Starting -P -m clew_agent guard" not in server.log.read_text(), "no interpreter was started for it"
+    alone = write_spec(tmp_path, "softmax", data="digits", params={"steps": 30})
+    assert agent("run", alone, "--out", tmp_path / "alone").returncode == 0
+    assert curve(folder / spec.run) == curve(tmp_path / "alone")
+    assert held_out(folder / spec.run) == held_out(tmp_path / "alone")
+
+
+def curve(folder: Path) -> list[bytes]:
+    """The columns of all points, joined: blocks may be cut in other places."""
+    found = [event for event in events(folder) if isinstance(event, Points)]
+    return [b"".join(points.values[column] for points in found) for column in range(len(found[0].values))]
+
+
+def held_out(folder: Path) -> list[dict[str, float]]:
+    return [event.values for event in events(folder) if isinstance(event, Evaluation)]
+
+
+def test_guard_and_trainer_outlive_nursery_and_supervisor_and_a_successor_adopts(
+    serving: Callable[..., tuple[Agent, Viewer]],
+) -> None:
+    server, viewer = serving()
+    run = "9e107d9d-372b-4a25-9b3c-000000000002"
+    viewer.start(RunSpec(exercise="linear-regression", run=run, params={"steps": LONG["steps"]}))
+    folder = find_places().runs / run
+    trainer = trainer_of(wait_for(folder, trained(10)))
+    guard = psutil.Process(guard_pid(folder) or 0)
+    nursery = guard.parent()
+    assert trainer.ppid() == guard.pid
+    assert nursery is not None
+    assert nursery.ppid() == server.process.pid
+    titles = [" ".join(process.cmdline()).split()[:2] for process in (nursery, guard, trainer)]
+    assert titles == [["clew-agent", role] for role in ("nursery", "guard", "trainer")]
+    assert len({os.getsid(process.pid) for process in (nursery, guard, trainer)}) == 3, "sessions of their own"
+    server.kill()
+    wait_until(lambda: not nursery.is_running() or nursery.status() == psutil.STATUS_ZOMBIE, "the nursery's end")
+    before = len(events(folder))
+    wait_for(folder, lambda found: len(found) > before)
+    _, viewer = serving("--fresh")
+    viewer.wait_state(run, RunState.RUNNING)
+    trainer.kill()
+    viewer.wait_state(run, RunState.FAILED)
+    viewer.journal(run)
+    last = [event for event in events(folder) if isinstance(event, State)][-1]
+    assert last.exit_code == -9
+    assert last.problem is not None
+    assert "SIGKILL" in last.problem.text
+    assert verify_run(folder).findings == ()
+    seal = events(folder)[-1]
+    assert isinstance(seal, Seal)
+    assert seal.writer == "guard"
+
+
+def test_compiled_programs_are_kept_and_a_damaged_one_is_made_anew(tmp_path: Path) -> None:
+    """With a cache of its own: the user's may hold this very program already."""
+    private = tmp_path / "private"
+    env = one_thread() | {"XDG_RUNTIME_DIR": str(private)}
+    private.mkdir(mode=0o700)
+
+    def run(name: str) -> list[bytes]:
+        spec = write_spec(tmp_path, "linear-regression", params={"steps": 40})
+        subprocess.run(command("run", spec, "--out", tmp_path / name, "--quiet"), env=env, check=True, timeout=100)
+        return curve(tmp_path / name)
+
+    first = run("first")
+    kept = sorted(private.rglob("*.pb"))
+    assert len(kept) == len(sorted(private.rglob("*.sha256"))) == 1
+    written = kept[0].stat().st_mtime_ns
+    assert run("second") == first
+    assert kept[0].stat().st_mtime_ns == written, "used, not made again"
+    kept[0].write_bytes(kept[0].read_bytes()[:1000])
+    assert run("third") == first
+    assert kept[0].stat().st_size > 1000
+    assert compile_cache.VARIABLE not in psutil.Process().environ()
