@@ -99,6 +99,7 @@ def test_what_will_not_do_is_said_and_nothing_is_changed(
     qtbot.waitUntil(lambda: words in part.said.text(), timeout=60_000)
     assert not local_settings(places).path.exists()
     assert part.use.isEnabled()
+    assert part.said.height() >= part.said.heightForWidth(part.said.width()), "all of it can be read"
 
 
 def test_a_python_that_does_not_answer_is_given_up_and_ended(softmax: Program, tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ def test_a_long_reason_unfolds_in_full_and_can_be_copied(open_window: Opener) ->
     card.why.click()
     assert card.reason.isVisible()
     assert card.reason.text.text() == WHY
+    assert "NaN" not in card.sentence.whole()
     card.reason.copy()
     assert QGuiApplication.clipboard().text() == f"{WHY}\nTake a smaller rate."
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QProcess, QTimer, Signal
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
 
-from clew_gui.views.parts import Button, Look, column, label, row, set_role
+from clew_gui.views.parts import Button, Look, column, label, lay_out_now, row, set_role
 from clew_shared.problem import Problem
 
 
@@ -37,10 +37,9 @@ class AgentSettings(QWidget):
         names = [label("Python of the agent", "strong"), label("Folder of own exercises", "strong")]
         for name, field in zip(names, (self.interpreter, self.exercises), strict=True):
             name.setBuddy(field)
-        column(
-            names[0], row(self.interpreter, choose_python, gap=6), names[1], row(self.exercises, choose_folder, gap=6),
-            row(self.use, None), self.said, gap=6, parent=self,
-        )  # fmt: skip
+        python, folder = row(self.interpreter, choose_python, gap=6), row(self.exercises, choose_folder, gap=6)
+        use = row(self.use, None)
+        column(names[0], python, 4, names[1], folder, 4, use, self.said, gap=6, parent=self)
 
     def _chooser(self, look: Look, field: QLineEdit, name: str, ask: Callable[[QLineEdit], None]) -> Button:
         button = Button(look, "Choose…", "", "", name)
@@ -122,7 +121,9 @@ class AgentSettings(QWidget):
         set_role(self.said, "bad" if bad else "2", "tone")
         self.said.setText(text)
         self.said.show()
-        self.window().adjustSize()
+        lay_out_now(self, self.window())
+        window = self.window()
+        window.resize(window.width(), max(window.height(), window.heightForWidth(window.width())))
 
 
 def _field(text: str, name: str, empty: str) -> QLineEdit:

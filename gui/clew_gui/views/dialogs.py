@@ -236,6 +236,7 @@ class SettingsDialog(Dialog):
         self.add(frame("hline"))
         self.add(agent)
         self.finished.connect(agent.stop)
+        self.setMinimumWidth(480)
         reset = Button(look, "Reset the layout", "", "reset", "Sizes and folded panels as on the first day")
         reset.clicked.connect(self.reset_asked)
         close = Button(look, "Close", "primarySmall")

@@ -29,6 +29,7 @@ class RunCard(QFrame):
         super().__init__()
         self.setProperty("role", "card")
         self._run = ""
+        self._last: RunLike | None = None
         self.pill = Pill(look)
         self.title = label("", "subtitle")
         self.sentence = Elided("", "body", "2")
@@ -49,7 +50,7 @@ class RunCard(QFrame):
     def _make_buttons(self, look: Look) -> None:
         self.why = Button(look, "Why?", "quiet", "info", "Show the whole reason, and what to do now")
         self.why.setCheckable(True)
-        self.why.toggled.connect(lambda on: self.reason.setVisible(on))
+        self.why.toggled.connect(self._unfold)
         self.why.hide()
         self.pause = Button(look, "Pause", "", "pause", "Pause after the current block (Ctrl+P)")
         self.pause.clicked.connect(self.pause_asked)
@@ -79,10 +80,17 @@ class RunCard(QFrame):
         state = "Draft" if run.reading is not None else "Stale" if word == "Stale" else run.state.value
         self.pill.set_state(state, word if state in ("Draft", "Stale") else "")
         _text(self.title, f"Run {run.number}{', ' + run.spec.name if run.spec.name else ''}")
+        self._last = run
         self._show_reason(run)
         self.sentence.set_text(self._sentence(run))
         self._show_progress(run)
         self._show_buttons(run, has_live)
+
+    def _unfold(self, on: bool) -> None:
+        """Said in full below, the reason is not begun above."""
+        self.reason.setVisible(on)
+        if self._last is not None:
+            self.sentence.set_text(self._sentence(self._last))
 
     def _show_reason(self, run: RunLike) -> None:
         if run.id != self._run:
