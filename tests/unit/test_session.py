@@ -79,6 +79,14 @@ def test_the_journal_says_the_state_unless_a_continuation_waits(
         assert model.reason == "why"
 
 
+def test_a_journal_that_has_only_begun_is_no_draft(tmp_path: Path) -> None:
+    model = RunModel(RunSpec(exercise="softmax", run=RUN), 1, tmp_path, "here")
+    model.history.feed(1, Attempt(format=1, run=RUN, attempt=1, exercise="softmax", spec_sha256=""))
+    assert model.state is S
+    model.status = said(Q)
+    assert model.state is S
+
+
 def test_a_refused_run_failed_and_one_that_never_arrived_stopped(tmp_path: Path) -> None:
     model = RunModel(RunSpec(exercise="softmax", run=RUN), 1, tmp_path, "here")
     model.never_arrived = True

@@ -49,6 +49,8 @@ class RunModel:
 
     def _state_with_journal(self) -> RunState:
         fold, status = self.history.fold, self.status
+        if fold.state is RunState.DRAFT:  # its first frame is here, which tells of no state yet
+            return RunState.STARTING
         if status is None or status.attempt < fold.attempt:
             return fold.state
         waits = fold.done and status.state in (RunState.QUEUED, RunState.STARTING)
