@@ -18,7 +18,7 @@ from clew_gui.commands.shell import BAD_INPUT, FAILED, INTERRUPTED, OK, Parser, 
 from clew_shared.cards import ExerciseCard, Lane, RaceSpec
 from clew_shared.catalogue import find_card
 from clew_shared.lifecycle import RunState
-from clew_shared.params import check
+from clew_shared.params import Value, check, convert
 from clew_shared.problem import Problem, problem, raise_all
 from clew_shared.ranking import Better, Standing, rank, stand
 from clew_shared.spec import RunSpec
@@ -93,7 +93,7 @@ def _asked(
     wrong = [name for name in _NOT_HERE if getattr(request, name)]
     raise_all([Problem("cli.race", f"clew race has no use for --{name}.", "Leave it out.", name) for name in wrong])
     chosen = find_race(card, race)
-    study = race_study(chosen, spec, _lanes(chosen, lanes, rates), _steps(request, card, spec, chosen))
+    study = race_study(chosen, spec, _lanes(card, chosen, lanes, rates), _steps(request, card, spec, chosen))
     raise_all(check_study(study, card))
     return study, card, request.json, request.exercises
 
@@ -106,7 +106,7 @@ def _steps(request: Request, card: ExerciseCard, spec: RunSpec, chosen: RaceSpec
     return steps if asked and isinstance(steps, int) else chosen.steps
 
 
-def _lanes(chosen: RaceSpec, names: Sequence[str], rates: Sequence[str]) -> tuple[Lane, ...]:
+def _lanes(card: ExerciseCard, chosen: RaceSpec, names: Sequence[str], rates: Sequence[str]) -> tuple[Lane, ...]:
     """The lanes that take part, with the rates that were given."""
     lanes = choose_lanes(chosen, names) if names else chosen.lanes
     for word in rates:
@@ -114,9 +114,18 @@ def _lanes(chosen: RaceSpec, names: Sequence[str], rates: Sequence[str]) -> tupl
         if not equals:
             raise problem("cli.rate", f"--rate {word} names no lane.", "Write --rate adam=0.1.", "rate")
         (lane,) = choose_lanes(chosen, [name])
-        values = {**lane.values, "learning_rate": text}
+        values = {**lane.values, "learning_rate": _rate(card, text)}
         lanes = tuple(Lane(name=one.name, values=values) if one.name == lane.name else one for one in lanes)
     return lanes
+
+
+def _rate(card: ExerciseCard, text: str) -> Value:
+    spec = next((spec for spec in card.params if spec.name == "learning_rate"), None)
+    if spec is None:
+        raise problem("cli.rate", f"{card.id} has no learning rate.", "Leave --rate out.", "rate")
+    value, found = convert(spec, text)
+    raise_all([found] if found is not None else [])
+    return value
 
 
 def _save(path: Path, study: StudySpec) -> None:
@@ -153,8 +162,7 @@ def _run_all(shell: Shell, study: StudySpec, card: ExerciseCard, as_json: bool, 
 def _typed(spec: RunSpec, card: ExerciseCard, run: str) -> RunSpec:
     """The spec with values of the right kind, and with its run's id."""
     typed, _ = check(card.params, spec.params)
-    values = {name: typed[name] if value != "none" else value for name, value in spec.params.items()}
-    return msgspec.structs.replace(spec, run=run, params=values)
+    return msgspec.structs.replace(spec, run=run, params={name: typed[name] for name in spec.params})
 
 
 def _finish(
