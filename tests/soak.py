@@ -1,6 +1,6 @@
-"""``make soak``: the fault tests again and again, each time with other dice, and a summary of what was done to Clew.
+"""``make soak``: the fault tests again and again, each time with other dice, and a summary of what was done.
 
-``python -m tests.soak --rounds 10`` or ``--minutes 60``; other words go to pytest. It ends at the first round that fails
+``python -m tests.soak --rounds 10`` or ``--minutes 60``; other words go to pytest. It ends at the first failed round
 and says with which seed that can be had again. CLEW_SEED fixes the first round's.
 """
 

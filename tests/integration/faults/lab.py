@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ import psutil
 
 from clew_gui.session import Changes, LinkState, RunModel, Session
 from clew_gui.session.local_agent import find_agent
+from clew_shared.cards import Catalogue
+from clew_shared.catalogue import load_builtin
 from clew_shared.events import Attempt, Points
 from clew_shared.journal import Record, journal_path, read_journal
 from clew_shared.lifecycle import TERMINAL, RunState
@@ -31,6 +34,7 @@ from tests.integration.faults.stand_in import CATALOGUE
 from tests.integration.faults.viewing import ProxiedTarget, viewer_places
 
 T = TypeVar("T")
+AGENT = (sys.executable, "-P", "-m", "clew_agent")
 WAYS = {"nursery": (), "fresh": ("--fresh",)}
 """How trainers are started: the supervisor's options."""
 _STILL_S = 0.01
@@ -39,12 +43,12 @@ _STILL_S = 0.01
 class Viewer:
     """A window without a window: the session, ticked while the lab waits. ``proxy`` is its link to the agent."""
 
-    def __init__(self, places: Places, mirrors: Path, command: Sequence[str]) -> None:
+    def __init__(self, places: Places, mirrors: Path, command: Sequence[str], catalogue: Catalogue = CATALOGUE) -> None:
         self.mirrors = mirrors
         self.proxy = Proxy()
         self.problems: list[Problem] = []
         own = viewer_places(places, mirrors)
-        self.session = Session(own, CATALOGUE, ProxiedTarget(own, command, self.proxy))
+        self.session = Session(own, catalogue, ProxiedTarget(own, command, self.proxy))
         self.session.start()
 
     def tick(self) -> Changes:
@@ -124,10 +128,17 @@ class Lab:
 
     # --- Who is there -------------------------------------------------------------------------------------------------
 
-    def viewer(self, command: Sequence[str] | None = None) -> Viewer:
+    def viewer(self) -> Viewer:
         """Open a viewer; it starts the agent where none serves, also after each death."""
-        command = command or (*PROGRAM, "serve", *WAYS[self.way])
-        self.viewers.append(Viewer(self.places, self.places.home / f"viewer-{len(self.viewers)}", command))
+        return self._open((*PROGRAM, "serve", *WAYS[self.way]), CATALOGUE)
+
+    def real_viewer(self) -> Viewer:
+        """Open a viewer whose agents are the product's, with TensorFlow in their trainers."""
+        return self._open((*AGENT, "serve", *WAYS[self.way]), load_builtin())
+
+    def _open(self, command: Sequence[str], catalogue: Catalogue) -> Viewer:
+        mirrors = self.places.home / f"viewer-{len(self.viewers)}"
+        self.viewers.append(Viewer(self.places, mirrors, command, catalogue))
         return self.viewers[-1]
 
     def distant_viewer(self) -> DistantViewer:
@@ -302,9 +313,9 @@ def processes_of(run: str) -> list[psutil.Process]:
 
 
 def words_of(process: psutil.Process) -> list[str]:
-    """The command line; nothing for a process that has ended."""
+    """The words of the command line, or of the title that took its place; nothing for a process that has ended."""
     try:
-        return process.cmdline() if process.status() != psutil.STATUS_ZOMBIE else []
+        return " ".join(process.cmdline()).split() if process.status() != psutil.STATUS_ZOMBIE else []
     except psutil.Error:
         return []
 
