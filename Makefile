@@ -2,6 +2,7 @@
 
 PY := .venv/bin/python
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 ROUNDS ?=
 SOAK_MINUTES ?=
 
@@ -12,7 +13,7 @@ help:
 	@echo "make test           run the tests (PYTEST_ARGS='tests/unit -k journal' to choose)"
 	@echo "make check          lint, types, import rules, generated files"
 	@echo "make format         let ruff rewrite what it can"
-	@echo "make bench          measure speed; takes minutes and wants a quiet machine"
+	@echo "make bench          measure speed (BENCH_ARGS='--only loops' to choose); takes a quarter of an hour on a quiet machine"
 	@echo "make soak           the fault tests, each scenario many times: ROUNDS=10 or SOAK_MINUTES=60, up to the first failure"
 	@echo "make setup          make .venv and install what is missing"
 
@@ -38,7 +39,8 @@ format: setup
 	@.venv/bin/ruff format
 
 bench: setup
-	@$(PY) -m tests.bench
+	@$(PY) -m tests.bench.others
+	@$(PY) -m tests.bench $(BENCH_ARGS)
 
 soak: setup
 	@$(PY) -m tests.soak $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SOAK_MINUTES),--minutes $(SOAK_MINUTES)) $(PYTEST_ARGS)

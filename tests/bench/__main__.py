@@ -6,47 +6,64 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
+import os
 import sys
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
+from tests.bench.measure import USUAL_ROUNDS
+
 _HERE = Path(__file__).parent
 _PAGE = _HERE.parent.parent / "docs" / "benchmarks.md"
-_LIMIT_S = 3600
-_TITLES = {"loops": "Speed of the training loop", "99": "99 % on MNIST", "plot": "Drawing curves"}
-_HEAD = """# Benchmarks
-
-Written by `make bench`. It takes minutes and wants a quiet machine. `python -m tests.bench --only loops --rounds 15`
-measures one of them again, and `--quick` only prints.
-"""
+_TITLES = {
+    "start": "From start to window and agent",
+    "first": "From Run clicked to the first point",
+    "loops": "Speed of the training loop",
+    "observation": "What recording and watching cost",
+    "journal": "A journal of ten million points",
+    "plot": "Drawing and panning curves",
+    "99": "99 % on MNIST",
+}
+_HEAD = "# Benchmarks\n"
 
 
 def names() -> list[str]:
-    """The benchmarks here: ``loops`` is ``bench_loops.py``. The loops come first, the longest last."""
+    """The benchmarks here in the order of the page: ``loops`` is ``bench_loops.py``."""
     found = [path.stem.removeprefix("bench_") for path in sorted(_HERE.glob("bench_*.py"))]
-    return sorted(found, key=lambda name: (name == "99", name != "loops", name))
+    order = [*_TITLES]
+    return sorted(found, key=lambda name: order.index(name) if name in order else len(order))
 
 
 def measure(name: str, rounds: int, quick: bool) -> str:
-    """The report of one benchmark as Markdown. One without a ``report`` function is run as a program."""
-    source = (_HERE / f"bench_{name}.py").read_text(encoding="utf-8")
-    if "def report(rounds: int, quick: bool)" in source:
-        report: Callable[[int, bool], str] = import_module(f"tests.bench.bench_{name}").report
-        return report(rounds, quick)
-    command = [sys.executable, "-m", f"tests.bench.bench_{name}"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=_LIMIT_S, check=True)
-    print(done.stdout, flush=True)
-    return f"```\n{done.stdout.rstrip()}\n```"
+    """The report of one benchmark as Markdown, under the date, what else the machine did, and how long it took."""
+    report: Callable[[int, bool], str] = import_module(f"tests.bench.bench_{name}").report
+    load, begin = _load(), time.monotonic()
+    text = report(rounds, quick)
+    return f"{today()}, {load} before, measured in {time.monotonic() - begin:.0f} s. {text}"
+
+
+def today() -> str:
+    """The day of the measurement."""
+    return datetime.now(UTC).strftime("%Y-%m-%d")
+
+
+def _load() -> str:
+    """How many processes wanted a core in the last minute, where the system tells."""
+    return f"load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "load unknown"
 
 
 def updated(page: str, name: str, text: str) -> str:
-    """``page`` with the section of benchmark ``name`` replaced, or added at the end."""
+    """``page`` with the generated part of benchmark ``name`` replaced; what stands around it stays.
+
+    Added at the end with its heading when the page has no such part.
+    """
     begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    section = f"{begin}\n## {_TITLES.get(name, name)}\n\n{text}\n{end}"
+    section = f"{begin}\n{text}\n{end}"
     if begin not in page or end not in page:
-        return f"{page.rstrip()}\n\n{section}\n"
+        return f"{page.rstrip()}\n\n## {_TITLES.get(name, name)}\n\n{section}\n"
     head, _, rest = page.partition(begin)
     return f"{head}{section}{rest.partition(end)[2]}"
 
@@ -56,7 +73,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--only", metavar="NAME", action="append", choices=names(), help=", ".join(names()))
     parser.add_argument(
-        "--rounds", type=int, default=7, metavar="N", help="interleaved rounds of each contender (default 7)"
+        "--rounds",
+        type=int,
+        default=USUAL_ROUNDS,
+        metavar="N",
+        help=f"rounds of each contender (default {USUAL_ROUNDS})",
     )
     parser.add_argument("--quick", action="store_true", help="few rounds, nothing is written")
     options = parser.parse_args()

@@ -1,17 +1,20 @@
-"""Frame times of the plots: ``python -m tests.bench.bench_plot [samples per run]``, and pyqtgraph's own for comparison.
+"""Frame times of the plots while points arrive and while panning, beside pyqtgraph's own and matplotlib.
 
-Twenty runs of a noisy decaying loss; each frame brings 50 new points per run. Times are medians over the frames of one
-process, from the new points to the painted picture, without a display. The processor's own time is printed as well,
-because it suffers less from other load.
+Twenty runs of a noisy decaying loss. Times are medians over the frames of one process, from the new points or the new
+range to the painted picture, without a display. The processor's own time is printed as well, because it suffers less
+from other load.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from statistics import median
+from typing import Any
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
@@ -22,17 +25,18 @@ from PySide6.QtWidgets import QApplication, QWidget
 from clew_gui.plotting.model import RunStyle
 from clew_gui.views.plots import ConvergencePlots
 from clew_gui.views.theme import LIGHT
-from clew_gui.views.tokens import Theme
 from clew_shared.cards import PlotSpec
+from tests.bench.measure import machine, table
+from tests.bench.others import HOW, python_with, version_of
+from tests.bench.samples import HEIGHT, RUNS, STEP, VISIBLE, WIDTH, losses
 
-RUNS, NEW, FRAMES, WIDTH, HEIGHT = 20, 50, 15, 1000, 700
-
-
-def losses(samples: int, seed: int) -> np.ndarray:
-    """A decaying loss with noise, float32."""
-    rng = np.random.default_rng(seed)
-    x = np.arange(samples) / samples
-    return ((2 * np.exp(-6 * x) + 0.3 + 0.02 * seed) * np.exp(rng.normal(0, 0.2, samples))).astype(np.float32)
+_LIMIT_S = 600
+SAMPLES, NEW, FRAMES, SLOW_FRAMES = 1_000_000, 50, 15, 3
+METHOD = f"""{SAMPLES:,} samples a run, {WIDTH} × {HEIGHT} pixels, logarithmic y; medians of {FRAMES} frames
+({SLOW_FRAMES} of matplotlib's) in one process, without a display. *Live*: each frame brings {NEW} new points to each
+live run. *Panned*: a quarter of the curves is in sight and moves by {STEP:.1%} of their length from frame to frame.
+pyqtgraph's own: `setDownsampling(auto=True, mode="peak")`, when panned with `setClipToView(True)`, which is its
+fastest. matplotlib draws into memory (Agg) with its default simplification."""
 
 
 def timed(widget: QWidget, step: Callable[[int], None]) -> tuple[float, float]:
@@ -47,9 +51,9 @@ def timed(widget: QWidget, step: Callable[[int], None]) -> tuple[float, float]:
     return median(walls[1:]), median(cpus[1:])
 
 
-def clew(samples: int, live: int, theme: Theme, shown: int = RUNS) -> tuple[float, float]:
+def _panel(samples: int, live: int, shown: int) -> ConvergencePlots:
     """Our panel with one plot, of which ``live`` runs grow."""
-    panel = ConvergencePlots(theme)
+    panel = ConvergencePlots(LIGHT)
     panel.resize(WIDTH, HEIGHT)
     panel.set_plots([PlotSpec(id="loss", title="Training loss", metrics=("loss",), log=True)])
     for k in range(shown):
@@ -58,6 +62,12 @@ def clew(samples: int, live: int, theme: Theme, shown: int = RUNS) -> tuple[floa
     panel.set_runs([RunStyle(str(k), f"{k}  run", k, k == 0, k < live, steps=planned) for k in range(shown)])
     panel.show()
     QApplication.processEvents()
+    return panel
+
+
+def clew(samples: int, live: int, shown: int = RUNS) -> tuple[float, float]:
+    """Frames with new points for ``live`` of the ``shown`` runs."""
+    panel = _panel(samples, live, shown)
 
     def step(frame: int) -> None:
         for k in range(live):
@@ -69,18 +79,40 @@ def clew(samples: int, live: int, theme: Theme, shown: int = RUNS) -> tuple[floa
     return result
 
 
-def pyqtgraph_own(samples: int) -> tuple[float, float]:
+def clew_panned(samples: int) -> tuple[float, float]:
+    """Frames of another range of x."""
+    panel = _panel(samples, 0, RUNS)
+    panel.canvas.zoom_by(1.2 / VISIBLE)
+    QApplication.processEvents()
+
+    def step(_: int) -> None:
+        panel.canvas.pan_by(STEP / VISIBLE)
+        panel.canvas.flush()
+
+    result = timed(panel.canvas.ground.viewport(), step)
+    panel.close()
+    return result
+
+
+def _own(samples: int) -> tuple[pg.PlotWidget, list[Any]]:
     """pyqtgraph's plot with its automatic down-sampling by peaks."""
     plot = pg.PlotWidget(background="w")
     plot.resize(WIDTH, HEIGHT)
     plot.setDownsampling(auto=True, mode="peak")
+    plot.setLogMode(y=True)
     plot.setXRange(0, 1.2 * samples)
-    plot.setYRange(0, 3)
-    data = [losses(samples, k).astype(np.float64) for k in range(RUNS)]
-    x = np.arange(samples + FRAMES * NEW, dtype=np.float64)
-    curves = [plot.plot(x[:samples], y, pen=pg.mkPen(pg.intColor(k))) for k, y in enumerate(data)]
+    x = np.arange(samples, dtype=np.float64)
+    curves = [plot.plot(x, losses(samples, k).astype(np.float64), pen=pg.mkPen(pg.intColor(k))) for k in range(RUNS)]
     plot.show()
     QApplication.processEvents()
+    return plot, curves
+
+
+def pyqtgraph_own(samples: int) -> tuple[float, float]:
+    """Frames with new points for all runs."""
+    plot, curves = _own(samples)
+    data = [losses(samples, k).astype(np.float64) for k in range(RUNS)]
+    x = np.arange(samples + FRAMES * NEW, dtype=np.float64)
 
     def step(_: int) -> None:
         for k, curve in enumerate(curves):
@@ -92,20 +124,53 @@ def pyqtgraph_own(samples: int) -> tuple[float, float]:
     return result
 
 
-def main(samples: int = 1_000_000) -> None:
-    """Print a small table."""
+def pyqtgraph_panned(samples: int) -> tuple[float, float]:
+    """Frames of another range of x."""
+    plot, _ = _own(samples)
+    plot.setClipToView(True)
+
+    def step(frame: int) -> None:
+        left = (0.3 + frame * STEP) * samples
+        plot.setXRange(left, left + VISIBLE * samples, padding=0)
+
+    result = timed(plot.viewport(), step)
+    plot.close()
+    return result
+
+
+def matplotlib_panned(samples: int, python: str) -> tuple[float, float]:
+    """The same by matplotlib, in a process of the environment that has it."""
+    command = [python, "-m", "tests.bench.pan_matplotlib", str(samples), str(SLOW_FRAMES)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=_LIMIT_S)
+    wall, cpu = json.loads(done.stdout.splitlines()[-1])
+    return float(wall), float(cpu)
+
+
+def report(rounds: int, quick: bool) -> str:
+    """Measure; the text for people, as Markdown."""
+    del rounds  # medians of frames
+    samples = SAMPLES // 10 if quick else SAMPLES
     app = QApplication.instance() or QApplication([])
-    rows = [
-        (f"Clew, {RUNS} runs, all live", clew(samples, RUNS, LIGHT)),
-        (f"Clew, {RUNS} runs, one live", clew(samples, 1, LIGHT)),
-        ("Clew, 3 runs with raw curves, one live", clew(samples, 1, LIGHT, shown=3)),
-        (f"pyqtgraph, {RUNS} runs, peak down-sampling", pyqtgraph_own(samples)),
+    found = [
+        (f"Clew, {RUNS} runs, all live", clew(samples, RUNS)),
+        (f"Clew, {RUNS} runs, one live", clew(samples, 1)),
+        ("Clew, 3 runs with raw curves, one live", clew(samples, 1, shown=3)),
+        (f"pyqtgraph's own, {RUNS} runs, all live", pyqtgraph_own(samples)),
+        (f"Clew, {RUNS} runs, panned", clew_panned(samples)),
+        (f"pyqtgraph's own, {RUNS} runs, panned", pyqtgraph_panned(samples)),
     ]
-    print(f"{samples:,} samples a run, {WIDTH} x {HEIGHT}, median of {FRAMES} frames: wall ms, processor ms")
-    for name, (wall, cpu) in rows:
-        print(f"{name:44} {wall:8.1f} {cpu:8.1f}")
+    python = python_with("matplotlib")
+    if python is not None:
+        about = f"matplotlib {version_of('matplotlib')}, {RUNS} runs, panned"
+        found.append((about, matplotlib_panned(samples, python)))
+    lines = [(name, f"{wall:.1f}", f"{cpu:.1f}") for name, (wall, cpu) in found]
+    parts = [table(("drawing", "ms a frame", "processor ms"), lines)]
+    if python is None:
+        parts.append(f"matplotlib is not installed: {HOW}.")
+    print("\n".join(parts), flush=True)
     del app
+    return "\n\n".join([f"Machine: {machine()}.", *parts, METHOD])
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+    report(1, "--quick" in sys.argv)

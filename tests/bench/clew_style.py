@@ -14,20 +14,27 @@ from typing import Any
 import numpy as np
 
 from clew_agent.datasets import DataSet
+from clew_agent.loop import SCHEMA, split
 from clew_agent.recorder import Recorder, Reserve
 from clew_agent.training.engine import Engine
 from clew_agent.training.exercise import Exercise
-from clew_shared.events import Points, Schema
+from clew_agent.training.runtime import configure
+from clew_shared.events import Event, Schema
 from clew_shared.journal import JournalWriter
 from clew_shared.params import build
 from tests.bench.measure import Timing
 from tests.bench.work import bench_data
 
 Round = Callable[[], Timing]
+FRAME_BYTES = 512 * 1024
 
 
-def clew_round(name: str, steps: int) -> Round:
-    """A function that trains ``steps`` steps from fresh weights; compiling and the last evaluation are not timed."""
+def clew_round(name: str, steps: int, sync: bool) -> Round:
+    """A function that trains ``steps`` steps from fresh weights; compiling and the last evaluation are not timed.
+
+    The time ends when the last point is in the file, with ``sync`` when it is on the disk.
+    """
+    configure()
     exercise = find_exercise(name)
     settings = build(exercise.Settings, {"steps": steps})
     data = bench_data() if exercise.datasets else None
@@ -38,7 +45,7 @@ def clew_round(name: str, steps: int) -> Round:
         engine.compile()
         folder = Path(tempfile.mkdtemp(prefix="clew-bench-"))
         try:
-            seconds = _train(engine, folder)
+            seconds = _train(engine, folder, sync)
         finally:
             shutil.rmtree(folder)
         return Timing(steps, seconds, _result(engine, data))
@@ -53,28 +60,36 @@ def find_exercise(name: str) -> Exercise[Any]:
     return found
 
 
-def _train(engine: Engine, folder: Path) -> float:
-    """Wall seconds from before the first block until the last point is in the journal and on the disk."""
-    with JournalWriter.create(folder / "journal.0001") as writer:
+class Watched(JournalWriter):
+    """Notes when the last frame was in the file."""
+
+    appended = 0.0
+
+    def append(self, event: Event) -> int:
+        """As a journal does it."""
+        size = super().append(event)
+        self.appended = time.perf_counter()
+        return size
+
+
+def _train(engine: Engine, folder: Path, sync: bool) -> float:
+    """Wall seconds from before the first block until the last point is in the journal."""
+    with Watched.create(folder / "journal.0001") as writer:
         recorder = Recorder(writer, Reserve(folder / "reserve"))
         recorder.start()
-        recorder.put(Schema(id=1, metrics=engine.per_step))
-        seconds = 0.0
-        begin = time.perf_counter()
+        recorder.put(Schema(id=SCHEMA, metrics=engine.per_step))
+        recorder.flush()
+        begin, clock = time.perf_counter(), 0.0
         while not engine.done:
             block = engine.run_block()
-            seconds += block.seconds
-            values = tuple(np.ascontiguousarray(column).tobytes() for column in block.values)
-            recorder.put(
-                Points(
-                    schema=1, first=block.first, count=block.count, seconds=block.seconds, clock=seconds, values=values
-                )
-            )
+            for points in split(block, clock, FRAME_BYTES):
+                recorder.put(points)
+            clock += block.seconds
             recorder.wait_for_disk(lambda: False)
         recorder.flush()
-        elapsed = time.perf_counter() - begin
+        end = time.perf_counter() if sync else writer.appended
         recorder.close()
-    return elapsed
+    return end - begin
 
 
 def _result(engine: Engine, data: DataSet | None) -> float:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 marks = {"→ Python started": time.time()}
 
-import numpy as np
-import tensorflow as tf
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
 
 marks["→ TensorFlow imported"] = time.time()
 

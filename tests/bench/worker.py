@@ -13,7 +13,9 @@ from tests.bench.measure import Timing
 def make_round(exercise: str, contender: str, steps: int) -> Callable[[], Timing]:
     """The function that runs a round. TensorFlow is imported here, once per process, and only what is needed."""
     if contender.startswith("clew"):
-        ours: Callable[[], Timing] = import_module("tests.bench.clew_style").clew_round(exercise, steps)
+        ours: Callable[[], Timing] = import_module("tests.bench.clew_style").clew_round(
+            exercise, steps, contender == "clew-sync"
+        )
         return ours
     work = import_module("tests.bench.work").make_work(exercise, steps)
     family, _, variant = contender.partition("-")

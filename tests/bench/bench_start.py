@@ -1,0 +1,145 @@
+"""From the start of a process to the painted window, and to an agent that can be found; what is imported by then."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import psutil
+
+from clew_gui.session.local_agent import find_agent
+from clew_shared.places import Places
+from tests.bench.measure import machine, table
+from tests.bench.reader import end_agent
+from tests.bench.started_window import MARK
+
+_BOUND_S = 60.0
+_IMPORT = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)")
+_LARGEST = 6
+WINDOW, PLOTS, AGENT = "window painted", "plots painted", "supervisor ready"
+GOALS = {WINDOW: "0.5", AGENT: "0.3"}
+METHOD = """Seconds from just before the start of the process. The window is that of `clew start` on a home without
+runs, painted offscreen: to the end of its first paint, and of the first paint of the plots, which are loaded behind
+it. The agent is `clew-agent serve`: until the file that tells where it listens is there. Medians over the rounds,
+window and agent in turn; files are in the page cache, modules are compiled. Processor seconds are those of the
+process up to that moment, in all threads: they suffer less from other load. What is imported by then was asked once
+with `-X importtime`, which makes imports slower; milliseconds by package."""
+
+
+class Reached(NamedTuple):
+    """A moment: seconds since the start, the process's own processor seconds, and which slow packages were imported."""
+
+    seconds: float
+    cpu: float
+    imported: tuple[str, ...] = ()
+
+
+@contextmanager
+def _home() -> Iterator[dict[str, str]]:
+    """The environment of a program with a home of its own, whose agent is ended."""
+    folder = tempfile.mkdtemp(prefix="clew-bench-")
+    try:
+        yield {**os.environ, "CLEW_HOME": folder, "QT_QPA_PLATFORM": "offscreen"}
+    finally:
+        end_agent(Places(Path(folder), Path(folder)))
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def window(*flags: str) -> tuple[dict[str, Reached], str]:
+    """One start of the window; the moments, and what it said on standard error before the first."""
+    with _home() as environment:
+        begin = time.time()
+        command = [sys.executable, *flags, "-m", "tests.bench.started_window"]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=_BOUND_S, check=False)
+    told: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode != 0 or len(told) != 2:
+        raise RuntimeError(f"the window ended with status {done.returncode}: {done.stderr[-2000:]}")
+    names = {"window": WINDOW, "plots": PLOTS}
+    found = {names[one["what"]]: Reached(one["at"] - begin, one["cpu"], tuple(one["imported"])) for one in told}
+    return found, done.stderr.partition(MARK)[0]
+
+
+def agent(*flags: str) -> tuple[Reached, str]:
+    """One start of the supervisor, and what it said on standard error."""
+    with _home() as environment, tempfile.TemporaryFile("w+") as errors:
+        places = Places(Path(environment["CLEW_HOME"]), Path(environment["CLEW_HOME"]))
+        begin = time.time()
+        command = [sys.executable, *flags, "-P", "-m", "clew_agent", "serve"]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=errors, env=environment)
+        while not list(places.agents.glob("*.json")):
+            if process.poll() is not None or time.time() - begin > _BOUND_S:
+                raise RuntimeError("the agent did not come up")
+            time.sleep(0.001)
+        reached = Reached(time.time() - begin, sum(psutil.Process(process.pid).cpu_times()[:2]))
+        while find_agent(places) is None:  # the file is there; now it can be ended by what stands in it
+            time.sleep(0.01)
+        end_agent(places)
+        process.wait(_BOUND_S)
+        errors.seek(0)
+        return reached, errors.read()
+
+
+def imports(text: str) -> str:
+    """The packages that took longest to import, in milliseconds without what they import themselves, and the sum."""
+    spent: Counter[str] = Counter()
+    for microseconds, module in _IMPORT.findall(text):
+        package = module.split(".")[0]
+        spent[package if package in _NAMED else "the rest, mostly Python's own"] += int(microseconds)
+    shares = ", ".join(f"{name} {value / 1000:.0f}" for name, value in spent.most_common(_LARGEST))
+    return f"{sum(spent.values()) / 1000:.0f} ms: {shares}"
+
+
+_NAMED = (
+    "PySide6", "shiboken6", "numpy", "pyqtgraph", "zmq", "paramiko", "msgspec", "platformdirs", "psutil", "rich",
+    "clew_gui", "clew_agent", "clew_shared", "tests", "tensorflow", "keras",
+)  # fmt: skip
+
+
+def rows(found: dict[str, list[Reached]]) -> list[tuple[str, str, str, str, str]]:
+    """The table's lines."""
+    return [
+        (
+            name,
+            f"{median(one.seconds for one in moments):.2f}",
+            f"{median(one.cpu for one in moments):.2f}",
+            GOALS.get(name, ""),
+            ", ".join(moments[-1].imported) or "none",
+        )
+        for name, moments in found.items()
+    ]
+
+
+def report(rounds: int, quick: bool) -> str:
+    """Measure; the text for people, as Markdown."""
+    rounds = 2 if quick else max(rounds, 9)
+    found: dict[str, list[Reached]] = {WINDOW: [], PLOTS: [], AGENT: []}
+    for number in range(rounds + 1):
+        moments, _ = window()
+        ready, _ = agent()
+        if number:  # the first one reads from the disk
+            for name, moment in {**moments, AGENT: ready}.items():
+                found[name].append(moment)
+    head = ("what", "seconds", "processor seconds", "goal", "imported of the slow ones")
+    text = table(head, rows(found))
+    imported = [
+        f"Imported by the first paint: {imports(window('-X', 'importtime')[1])}.",
+        f"Imported by the supervisor: {imports(agent('-X', 'importtime')[1])}.",
+    ]
+    print("\n".join([text, *imported]), flush=True)
+    return "\n\n".join([f"Machine: {machine()}. {rounds} rounds.", text, *imported, METHOD])
+
+
+if __name__ == "__main__":
+    report(9, "--quick" in sys.argv)
