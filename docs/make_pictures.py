@@ -1,7 +1,8 @@
 """Makes the pictures of the README from the real window: ``python docs/make_pictures.py [mnist.npz]``.
 
 Trains a few short ``softmax`` runs (with the real MNIST if a file is named or CLEW_DATA is set, else with the built-in
-digits) in a home folder of its own, then paints the window that shows them, without a display, in both themes.
+digits) in a home folder of its own, and a race of ``linear-regression`` in another; then paints the window that shows
+them, without a display.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import tempfile
 from pathlib import Path
 
 IMAGES = Path(__file__).parent / "images"
-WIDTH, HEIGHT = 1440, 900
+SIZE = 1440, 900
+RACE_SIZE = 1760, 1040  # wide enough for curves and surface beside each other
 RUNS = (
     ("--learning-rate", "0.02"),
     ("--learning-rate", "0.1"),
@@ -30,7 +32,7 @@ def call(home: Path, *words: str) -> None:
 
 
 def paint(theme: str, tab: str, file: str) -> None:
-    """One picture, in a process of its own: the window with all recorded runs, or the guide of ``cnn``."""
+    """One picture, in a process of its own: the window with all recorded runs, a race, or the guide of ``cnn``."""
     from PySide6.QtCore import QTimer
 
     from clew_gui.app import build_app
@@ -40,11 +42,11 @@ def paint(theme: str, tab: str, file: str) -> None:
     from clew_shared.places import find_places
 
     places = find_places()
-    session = RecordedSession(read_heads(places.runs.iterdir() if tab == "run" else ()), job_record(places))
-    exercise = "softmax" if tab == "run" else "cnn"
+    session = RecordedSession(read_heads(() if tab == "guide" else places.runs.iterdir()), job_record(places))
+    exercise = {"run": "softmax", "race": "linear-regression"}.get(tab, "cnn")
     program = build_app(places, session=session, memory=NoMemory(), theme=theme, exercise=exercise)
-    program.window.resize(WIDTH, HEIGHT)
-    program.window.head.tabs.setCurrentIndex(1 if tab == "run" else 0)
+    program.window.resize(*(RACE_SIZE if tab == "race" else SIZE))
+    program.window.head.tabs.setCurrentIndex(0 if tab == "guide" else 1)
     program.window.show()
 
     def show_all() -> None:
@@ -72,6 +74,8 @@ def main() -> None:
         home = Path(folder)
         for words in RUNS:
             call(home, "-m", "clew_gui", "run", "softmax", *words, *data)
+        call(home / "race", "-m", "clew_gui", "race", "linear-regression")
+        call(home / "race", __file__, "paint", "light", "race", str(IMAGES / "race-light.png"))
         for theme, tab in (("light", "run"), ("dark", "run"), ("light", "guide")):
             call(home, __file__, "paint", theme, tab, str(IMAGES / f"{tab}-{theme}.png"))
 

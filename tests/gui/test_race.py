@@ -137,6 +137,8 @@ def test_places_follow_the_runs_and_a_click_selects_one(program: Program, sessio
     assert strip.isVisible()
     runs = list(session.runs.values())
     assert [entry.place for entry in strip._entries] == [0] * 6
+    assert program.desk.scope.run() is runs[0]
+    assert program.window.bottom.table.current() == runs[0].id
     train(runs[2], card.metrics, 23.0, 0.1, 0.0009)
     train(runs[0], card.metrics, 23.0, 5.0, 4.0)
     runs[0].end()

@@ -194,6 +194,7 @@ class Desk(QObject):
             started.append(chosen.selected)
         chosen.shown.update(started)
         chosen.selected, chosen.by_hand = (started or [""])[0], False
+        self.window.bottom.table.select(chosen.selected)
         self._follow()
         self._curves_chosen()
 

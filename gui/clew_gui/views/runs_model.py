@@ -53,7 +53,7 @@ COLUMNS = (
     Column("optimizer", "Optimizer", False, 15, lambda r: r.optimizer),
     Column("rate", "Rate", True, 8, lambda r: r.rate),
     Column("batch", "Batch", True, 6, lambda r: r.batch),
-    Column("best", "Best", True, 10, lambda r: r.best),
+    Column("best", "Best", True, 11, lambda r: r.best),
     Column("time", "Time", True, 6, lambda r: r.time),
     Column("where", "Where", False, 13, lambda r: r.where),
 )

@@ -64,7 +64,7 @@ def rate(steps_per_second: float | None) -> str:
 
 
 def metric_value(spec: MetricSpec | None, value: float | None) -> str:
-    """A metric as text: "91.98 %" or four significant figures; a dash when there is none."""
+    """A metric as text: "91.98 %", four significant figures, three before a power of ten; a dash when there is none."""
     if value is None:
         return "–"
     if not math.isfinite(value):
@@ -72,7 +72,8 @@ def metric_value(spec: MetricSpec | None, value: float | None) -> str:
     if spec is not None and spec.format == "percent":
         return f"{100 * value:.2f} %"
     unit = f" {spec.unit}" if spec is not None and spec.unit else ""
-    return f"{value:.4g}{unit}"
+    text = f"{value:.4g}"
+    return f"{value:.3g}{unit}" if "e" in text else f"{text}{unit}"
 
 
 def data_name(name: str) -> str:
