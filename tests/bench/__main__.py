@@ -72,13 +72,8 @@ def main() -> int:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--only", metavar="NAME", action="append", choices=names(), help=", ".join(names()))
-    parser.add_argument(
-        "--rounds",
-        type=int,
-        default=USUAL_ROUNDS,
-        metavar="N",
-        help=f"rounds of each contender (default {USUAL_ROUNDS})",
-    )
+    rounds = f"rounds of each contender (default {USUAL_ROUNDS})"
+    parser.add_argument("--rounds", type=int, default=USUAL_ROUNDS, metavar="N", help=rounds)
     parser.add_argument("--quick", action="store_true", help="few rounds, nothing is written")
     options = parser.parse_args()
     for name in options.only or names():

@@ -53,16 +53,19 @@ def _softmax(work: Work) -> Round:
         right = jnp.mean(jnp.argmax(scores, 1) == jnp.argmax(y, 1))
         return -jnp.mean(jnp.sum(y * jax.nn.log_softmax(scores), 1)), right
 
-    def step(weights: Any, number: Any) -> tuple[Any, Any]:
-        place = number % batches
-        values, gradients = jax.value_and_grad(loss, has_aux=True)(weights, x[place], y[place])
-        return tuple(w - 0.5 * g for w, g in zip(weights, gradients, strict=True)), values
+    def train(weights: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        def step(weights: Any, number: Any) -> tuple[Any, Any]:
+            place = number % batches
+            values, gradients = jax.value_and_grad(loss, has_aux=True)(weights, x[place], y[place])
+            return tuple(w - 0.5 * g for w, g in zip(weights, gradients, strict=True)), values
 
-    steps = jax.jit(lambda weights: jax.lax.scan(step, weights, jnp.arange(work.steps)))
+        return jax.lax.scan(step, weights, jnp.arange(work.steps))  # type: ignore[no-any-return]
+
+    steps = jax.jit(train)
 
     def run() -> Timing:
         begin = time.perf_counter()
-        (weight, bias), metrics = steps((jnp.zeros((784, 10)), jnp.zeros(10)))
+        (weight, bias), metrics = steps((jnp.zeros((784, 10)), jnp.zeros(10)), x, y)
         jax.tree.map(np.asarray, metrics)
         seconds = time.perf_counter() - begin
         right = np.argmax(work.test_x @ np.asarray(weight) + np.asarray(bias), 1) == np.argmax(work.test_one_hot, 1)
@@ -91,7 +94,7 @@ def _cnn(work: Work) -> Round:
     def loss(p: Any, x: Any, y: Any, key: Any) -> Any:
         return -jnp.mean(jnp.sum(y * jax.nn.log_softmax(_scores(p, x, key)), 1))
 
-    def step(state: Any, number: Any) -> Any:
+    def step(state: Any, number: Any, x: Any, y: Any) -> Any:
         p, m, v, key = state
         key, mask = jax.random.split(key)
         first = number * work.batch_size % len(work.x)
@@ -108,7 +111,7 @@ def _cnn(work: Work) -> Round:
         state = p, [jnp.zeros_like(a) for a in p], [jnp.zeros_like(a) for a in p], jax.random.key(1)
         begin = time.perf_counter()
         for number in range(work.steps):
-            state = compiled(state, number)
+            state = compiled(state, number, x, y)
         jax.block_until_ready(state)
         seconds = time.perf_counter() - begin
         right = np.argmax(np.asarray(scores(state[0], test_x)), 1) == np.argmax(work.test_one_hot, 1)

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from clew_shared.events import Attempt, Log, Points
+from clew_shared.history import read_run
+from clew_shared.journal import JournalWriter
+from clew_shared.verify import verify_run
 from tests.bench.__main__ import names, updated
-from tests.bench.bench_loops import Contender, Race, check_results, race, rows
+from tests.bench.bench_first import rows as stage_rows
+from tests.bench.bench_journal import make_folder
+from tests.bench.bench_loops import RACES, Contender, Race, behind, check_results, present, race, rows
+from tests.bench.bench_start import imports
+from tests.bench.first_point_worker import journal_marks, split
 from tests.bench.measure import Timing, ratio, table
 
 
@@ -20,15 +30,68 @@ def test_a_ratio_without_scatter_has_no_width() -> None:
     assert str(ratio([1.5] * 7, [1.0] * 7)) == "1.5 (1.5 to 1.5)"
 
 
-def test_a_section_of_the_page_is_replaced_and_the_others_stay() -> None:
+def test_a_part_of_the_page_is_replaced_and_what_stands_around_it_stays() -> None:
     page = updated(updated("# Benchmarks\n", "loops", "first"), "plot", "curves")
+    page = page.replace("<!-- plot -->", "Words by hand.\n\n<!-- plot -->")
     again = updated(page, "loops", "second")
     assert "first" not in again
     assert again == page.replace("first", "second")
+    assert again.count("## Speed of the training loop") == 1
+
+
+def test_the_page_has_a_place_for_every_benchmark() -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    for name in names():
+        assert page.count(f"<!-- {name} -->") == page.count(f"<!-- end of {name} -->") == 1, name
+
+
+def test_stages_are_the_times_between_marks_in_their_order() -> None:
+    stages = split({"click": 10.0, "painted": 10.6, "begun": 10.1, "block": 10.4})
+    assert list(stages) == ["begun", "block", "painted"]
+    assert stages == {"begun": pytest.approx(0.1), "block": pytest.approx(0.3), "painted": pytest.approx(0.2)}
+    lines = stage_rows([stages, stages])
+    assert lines[0] == ("begun", "0.100")
+    assert lines[-1] == ("**altogether**", "**0.600**")
+
+
+def test_the_marks_of_a_run_come_from_its_journal(tmp_path: Path) -> None:
+    path = tmp_path / "journal.0001"
+    with JournalWriter.create(path) as writer:
+        writer.append(Attempt(format=1, run="r", attempt=1, exercise="softmax", spec_sha256="", time=5.0))
+        writer.append(Log(text="Data read.", stage="data", seconds=0.5, time=5.5))
+        writer.append(Points(schema=1, first=0, count=1, seconds=0.1, clock=0.1, values=(b"",), time=6.0))
+        writer.append(Log(text="Later.", stage="compile", seconds=9.0, time=9.0))
+    assert sorted(journal_marks(path).values()) == [5.0, 5.5, 6.0]
+
+
+def test_imports_are_summed_by_package_and_marked_what_is_slow() -> None:
+    text = "import time:      1500 |       1500 |   clew_gui.views\nimport time:  500 | 2000 | clew_gui\n"
+    assert imports(text + "import time: 3000 | 3000 | json\nnothing\n").startswith("5 ms: the rest")
+    assert imports(text) == "2 ms: clew_gui 2"
+
+
+def test_a_journal_for_the_benchmark_is_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert make_folder(folder, points=4000) > 0
+    assert verify_run(folder).ok
+    assert len(read_run(folder).column("accuracy").steps) == 2000
+
+
+def test_what_was_faster_than_clew_is_named() -> None:
+    timings = {"clew": [Timing(10, 1, 0)], "clew-short": [Timing(99, 1, 0)], "jax": [Timing(20, 1, 0)]}
+    assert behind(timings) == "Faster than Clew: jax."
+    assert behind(timings | {"jax": [Timing(5, 1, 0)]}) == "None was faster than Clew."
+
+
+def test_a_contender_whose_framework_is_absent_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.bench.bench_loops.python_with", lambda _: None)
+    left = {contender.name for contest in map(present, RACES) for contender in contest.contenders}
+    assert {"clew", "course", "keras", "numpy"} <= left
+    assert not {name for name in left if name.startswith(("torch", "jax"))}
 
 
 def test_all_benchmarks_are_known() -> None:
-    assert {"loops", "99"} <= set(names())
+    assert names() == ["start", "first", "loops", "observation", "journal", "plot", "99"]
 
 
 def test_a_table_lines_up() -> None:
