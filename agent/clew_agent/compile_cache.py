@@ -14,7 +14,6 @@ import shutil
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from importlib import metadata
 from pathlib import Path
 
 from clew_shared.places import Places
@@ -98,6 +97,8 @@ def _digest_file(path: Path) -> Path:
 
 
 def _version(package: str) -> str:
+    from importlib import metadata  # late: the supervisor imports this module and must be ready at once
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

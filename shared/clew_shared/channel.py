@@ -5,6 +5,7 @@ A ``Channel`` belongs to one thread. It never blocks except in ``request``, whic
 
 from __future__ import annotations
 
+import struct
 import time
 from collections import deque
 from enum import StrEnum
@@ -12,7 +13,6 @@ from pathlib import Path
 
 import msgspec
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
 from clew_shared.messages import AnyReply, Refused, Request, decode_reply, encode
 from clew_shared.private import make_private, write_private
@@ -100,7 +100,8 @@ class Channel:
     def greeting(self) -> Greeting:
         """What became of the handshake so far."""
         while self._monitor.poll(0):
-            event = int(recv_monitor_message(self._monitor)["event"])
+            # http://api.zeromq.org/4-3:zmq-socket-monitor; pyzmq's own reader of it imports asyncio, which takes long.
+            (event,) = struct.unpack_from("=H", self._monitor.recv_multipart()[0])
             self._greeting = _greeting(event, self._greeting)
             self._connections += event == zmq.EVENT_HANDSHAKE_SUCCEEDED
         return self._greeting
