@@ -274,6 +274,26 @@ def test_an_agent_that_ends_is_started_again_and_no_byte_is_lost(how: signal.Sig
     wait_for(lambda: not trainers(model.id))
 
 
+def test_other_settings_end_the_agent_politely_and_the_run_goes_on_under_the_next(window: Window) -> None:
+    model = window.start(**SLOW)
+    window.until_state(model, RunState.RUNNING)
+    before = find_agent(window.places)
+    assert before is not None
+    window.session.renew_agent()
+    psutil.Process(before.pid).wait(BOUND_S)
+
+    def another() -> bool:
+        found = find_agent(window.places)
+        return found is not None and found.pid != before.pid and window.session.link.state is LinkState.LIVE
+
+    window.until(another, "the next agent")
+    step = model.history.fold.step
+    window.until(lambda: model.history.fold.step > step + 20, "training")
+    window.session.stop(model.id, now=True)
+    window.until_state(model, RunState.STOPPED)
+    assert window.problems == []
+
+
 def test_a_frozen_agent_is_stale_and_live_again_and_training_goes_on(
     window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
