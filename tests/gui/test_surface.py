@@ -262,6 +262,8 @@ def test_a_line_of_the_list_selects_its_run(surface: SurfaceView, qtbot: QtBot) 
 
 @pytest.mark.parametrize("page", ["surface", "both"])
 def test_it_leaves_as_png_and_svg(panel: ConvergencePlots, surface: SurfaceView, tmp_path: Path, page: str) -> None:
+    give(panel, "3", 0.05, 0, 30)  # it leaves the map for good
+    panel.set_runs([*RUNS, RunStyle("3", "3  SGD 0.05", 2)])
     panel.show_page("both" if page == "both" else "surface")
     panel.save_png(tmp_path / "map.png")
     picture = QImage(str(tmp_path / "map.png"))

@@ -140,7 +140,9 @@ def test_the_first_step_outside_is_noted_and_far_away_is_no_trouble() -> None:
     outside = [trail.outside]
     trail.extend(np.array([1.0, 2.0, 11.0, 1e200, 3.0]), np.zeros(5))
     assert [*outside, trail.outside] == [None, 2]
-    assert np.isfinite(trail.points).all()
+    assert np.isnan(trail.points).any(axis=1).tolist() == [False, False, False, True, False]
+    assert len(trail.extend(np.array([1.0, 2.0, 11.0, 1e200, 3.0, *([1e300] * 1000)]), np.zeros(1005))) == 2
+    assert trail.nearest(1e9, 45) is not None
 
 
 def test_the_nearest_point_and_which_value_it_was() -> None:

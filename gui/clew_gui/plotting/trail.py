@@ -15,7 +15,9 @@ from clew_gui.plotting.ticks import Span
 Floats = npt.NDArray[np.floating[Any]]
 _CELLS: Final = 2.0
 """Cells of half a pixel: a point in the same cell as the one before it would not be seen."""
-_FAR: Final = 1e9  # beyond it a cell's number would overflow
+_FAR: Final = 1e6
+"""Pixels. A line to a point farther away is left out: those of a run that diverged would cross everything."""
+_AWAY: Final = 1e12  # the cell of all such points
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Trail:
 
     def extend(self, x: Floats, y: Floats) -> FloatArray:
         """Take what lies behind the points already taken; returns the new stretch [n, 2] in pixels, from the last point
-        that was kept before. Empty when there is nothing new to be seen."""
+        that was kept before, with NaN where it is far away. Empty when there is nothing new to be seen."""
         size = min(x.size, y.size)
         if self.ended or size <= self.taken:
             return np.empty((0, 2))
@@ -85,8 +87,9 @@ class Trail:
         if bad.size:
             self.ended = True
             new_x, new_y = new_x[: bad[0]], new_y[: bad[0]]
-        points = np.column_stack((self._chart.columns(new_x), self._chart.rows(new_y)))
-        stretch = self._keep(np.clip(points, -_FAR, _FAR))
+        with np.errstate(over="ignore"):
+            points = np.column_stack((self._chart.columns(new_x), self._chart.rows(new_y)))
+        stretch = self._keep(points)
         self.taken += new_x.size
         return stretch
 
@@ -94,7 +97,9 @@ class Trail:
         if not len(points):
             return points
         self._note_outside(points)
-        cells = np.floor(points * _CELLS)
+        far = np.abs(points).max(axis=1) > _FAR
+        points[far] = np.nan
+        cells = np.where(far[:, None], _AWAY, np.floor(points * _CELLS))
         kept = np.flatnonzero((cells != np.concatenate((self._cell, cells[:-1]))).any(axis=1))
         before = self.points[-1:]
         self._cell = cells[-1:]
@@ -112,13 +117,11 @@ class Trail:
 
     @property
     def points(self) -> FloatArray:
-        """All that was kept [n, 2], in pixels."""
+        """All that was kept [n, 2], in pixels; NaN for what is far away."""
         return np.column_stack((self._columns.array, self._rows.array))
 
     def nearest(self, column: float, row: float) -> tuple[float, int] | None:
         """The kept point nearest to a pixel: its distance, and which of the values taken it is."""
-        if not self._index.size:
-            return None
-        away = np.hypot(self._columns.array - column, self._rows.array - row)
-        best = int(np.argmin(away))
-        return float(away[best]), int(self._index.array[best])
+        away = np.nan_to_num(np.hypot(self._columns.array - column, self._rows.array - row), nan=np.inf)
+        best = int(np.argmin(away)) if away.size else -1
+        return (float(away[best]), int(self._index.array[best])) if away.size and np.isfinite(away[best]) else None

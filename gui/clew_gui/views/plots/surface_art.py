@@ -35,6 +35,7 @@ ROOMY: Final = 540
 """From this width on the list of runs stands beside the map."""
 _HALO: Final = 2.4
 _SCALE: Final = 54.0
+_REACH: Final = 200.0
 _CENTRE = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignVCenter
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -102,12 +103,17 @@ def map_image(heights: Heights, chart: Chart, theme: Theme, scale: float) -> QIm
     return QImage(pixels.data, width, height, 4 * width, QImage.Format.Format_RGB32).copy()
 
 
-def draw_path(painter: QPainter, stretch: FloatArray, box: Box, pen: QPen, offset: float = 0.0) -> None:
-    """Draw a stretch of a path; ``offset`` is the length in pixels that was drawn before, so that dashes go on."""
+def draw_path(
+    painter: QPainter, stretch: FloatArray, box: Box, pen: QPen, offset: float = 0.0, reach: float = _REACH
+) -> None:
+    """Draw a stretch of a path as far as ``reach`` pixels around the map; files need 0, because they cannot clip.
+
+    ``offset`` is the length in pixels that was drawn before, so that dashes go on.
+    """
     if pen.style() is Qt.PenStyle.CustomDashLine:
         pen.setDashOffset(offset / pen.widthF())
     painter.setPen(pen)
-    wide = Box(box.x - 2000, box.y - 2000, box.width + 4000, box.height + 4000)
+    wide = Box(box.x - reach, box.y - reach, box.width + 2 * reach, box.height + 2 * reach)
     for x, y in clip_lines(stretch[:, 0], stretch[:, 1], wide):
         painter.drawPolyline(polygon(x, y))
 
@@ -125,7 +131,7 @@ def path_pens(run: RunStyle, theme: Theme) -> tuple[QPen, QPen]:
 
 def length(stretch: FloatArray) -> float:
     """Its length in pixels."""
-    return float(np.hypot(*np.diff(stretch, axis=0).T).sum()) if len(stretch) > 1 else 0.0
+    return float(np.nansum(np.hypot(*np.diff(stretch, axis=0).T))) if len(stretch) > 1 else 0.0
 
 
 class SurfaceArt:

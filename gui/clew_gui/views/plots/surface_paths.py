@@ -96,7 +96,7 @@ class Paths:
                 whole.append((points, path_pens(run, theme)))
         for which in (0, 1):
             for points, pens in whole:
-                draw_path(painter, points, chart.box, pens[which])
+                draw_path(painter, points, chart.box, pens[which], reach=0.0)
 
 
 def on_top_last(runs: Sequence[RunStyle]) -> list[RunStyle]:
