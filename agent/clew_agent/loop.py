@@ -264,7 +264,8 @@ def split(block: Block, clock: float, limit: int) -> Iterator[Points]:
             seconds=block.seconds * (stop - start) / block.count,
             clock=clock + block.seconds * stop / block.count,
             values=tuple(
-                values[start:stop].astype(values.dtype.newbyteorder("<")).tobytes() for values in block.values
+                values[start:stop].astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
+                for values in block.values
             ),
         )
 

@@ -234,10 +234,10 @@ class Engine:
         return self.plan.evaluate_every or steps_per_epoch(self.samples_per_epoch, self.batch_size)
 
     def _nonfinite(self, first: int, rows: npt.NDArray[np.floating[Any]]) -> int | None:
-        finite = np.isfinite(rows).all(axis=1)
+        finite = np.isfinite(rows)
         if finite.all():
             return None
-        step = first + int(np.argmin(finite))
+        step = first + int(np.argmin(finite.all(axis=1)))
         if self._progress.diverged_at < 0:
             self._progress.diverged_at = step
         return step
