@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest.register_assert_rewrite("tests.integration.faults.lab", "tests.integration.faults.oracle")
-
 from tests.integration.faults.chance import Chance, Tally
 from tests.integration.faults.lab import Lab
 from tests.integration.faults.oracle import judge_end

@@ -167,6 +167,10 @@ class Lab:
             return trainer
         return next((one for one in processes_of(run) if "guard" in words_of(one)), None)
 
+    def nursery(self) -> psutil.Process:
+        """Wait for a nursery; after a death there is none for some seconds."""
+        return self.wait(self._nursery, "a nursery")
+
     def _nursery(self) -> psutil.Process | None:
         supervisor = self.process("supervisor", "")
         try:

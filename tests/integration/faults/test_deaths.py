@@ -71,6 +71,8 @@ def test_training_does_not_notice_the_death_of_the(role: str, judged_lab: Lab) -
     lab = judged_lab
     viewer, other = lab.viewer(), lab.distant_viewer()
     for _ in lab.chance.rounds(1, 20):
+        if role == "nursery":
+            lab.nursery()
         run = viewer.start(**RUN)
         lab.trained(run, lab.dice.randrange(EARLY, 200))
         lab.rest(lab.dice.random() * 0.1)
@@ -84,6 +86,8 @@ def test_two_die_one_after_the_other(pair: tuple[str, str], judged_lab: Lab) -> 
     lab = judged_lab
     viewer, other = lab.viewer(), lab.distant_viewer()
     for _ in lab.chance.rounds(1, 20):
+        if "nursery" in pair:
+            lab.nursery()
         run = viewer.start(**ENDLESS if "trainer" in pair else RUN)
         lab.trained(run, lab.dice.randrange(EARLY, 150))
         for role in lab.dice.sample(pair, 2):
@@ -106,6 +110,7 @@ def test_two_die_one_after_the_other(pair: tuple[str, str], judged_lab: Lab) -> 
         (("supervisor", "guard"), "fresh"),
         (("supervisor", "guard"), "nursery"),
     ],
+    ids=lambda words: words if isinstance(words, str) else "-".join(words),
 )
 def test_a_death_while_the_run_starts_leaves_a_run_that_can_be_continued(roles: tuple[str, ...], lab: Lab) -> None:
     """Nothing may be recorded by then; whatever is shown, the run ends, and *Continue* brings it to its end."""
@@ -132,7 +137,7 @@ def test_a_nursery_that_dies_while_it_warms_or_copies_is_replaced_and_every_run_
     viewer = lab.viewer()
     lab.wait(lambda: viewer.live, "the link")
     for _ in lab.chance.rounds(2, 30):
-        lab.wait(lambda: lab.process("nursery", ""), "a nursery")
+        lab.nursery()
         lab.rest(lab.dice.random() * 2 * WARMING_S)
         run = viewer.start(**RUN)
         lab.rest(lab.dice.choice((0.0, 0.1)) * lab.dice.random())

@@ -53,7 +53,7 @@ def test_a_run_begins_although_the_nursery_dies_while_it_imports_tensorflow(judg
     lab = judged_lab
     viewer = lab.real_viewer()
     lab.wait(lambda: viewer.live, "the link")
-    lab.wait(lambda: lab.process("nursery", ""), "the nursery")
+    lab.nursery()
     run = start(viewer, **LONG | {"steps": 300})
     lab.rest(lab.dice.random())
     lab.kill("nursery", run)
