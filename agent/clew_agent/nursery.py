@@ -49,6 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--channel", type=int, required=True)
     parser.add_argument("--room", help="is not read: it makes room for the titles of processes")
     options = parser.parse_args(argv)
+    posix.die_with_parent()  # while it imports it does not look whether the supervisor is still there
     channel = socket.socket(fileno=options.channel)
     setproctitle.setproctitle("clew-agent nursery")
     start = time.perf_counter()

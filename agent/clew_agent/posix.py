@@ -20,6 +20,7 @@ from typing import Any, NoReturn, Protocol
 POSIX = os.name == "posix"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _CGROUP = Path("/proc/self/cgroup")
+_PR_SET_PDEATHSIG = 1
 _MOST_DESCRIPTORS = 65_536
 """More than strangers on one node can open in the three seconds after which a silent connection is dropped."""
 
@@ -152,6 +153,14 @@ def thread_count() -> int:
         return sum(1 for _ in Path("/proc/self/task").iterdir())
     except OSError:
         return 0
+
+
+def die_with_parent() -> None:
+    """Be asked to end (SIGTERM) when the process that started this one dies. Nothing a child of this one inherits."""
+    import ctypes  # late: few processes need it
+
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
 
 
 def end_before_others() -> None:
