@@ -7,7 +7,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.views.race_dialog import RaceDialog
+from clew_gui.views.race_dialog import RaceDialog, shared_words
 from clew_gui.views.race_strip import Entry, RaceStrip
 from clew_shared.cards import MetricSpec
 from clew_shared.catalogue import load_builtin
@@ -72,6 +72,23 @@ def test_the_dialog_says_who_runs_how_far_and_what_is_the_same(dialog: RaceDialo
     study = dialog.study()
     assert (study.steps, study.metric, study.target) == (400, "loss", 0.001)
     assert study.base.seed == 1
+    dialog.reject()
+
+
+def test_what_all_lanes_share_is_told_from_the_form(open_window: Opener) -> None:
+    program = open_window(catalogue=load_builtin())
+    form = program.window.next_run
+    form.form.row("order").editor.set_value("shuffle")
+    form.form.row("batch_size").editor.set_value(50)
+    form.use_data("digits")
+    card = program.desk.scope.card
+    assert card is not None
+    shared = shared_words(card, form.spec())
+    assert shared == "seed 1, Digits, built in, schedule constant, batch size 50, shuffled each epoch"
+    form.race.click()
+    dialog = opened(program)
+    assert dialog.study().base.data == "digits"
+    assert dialog._samples.text() == "= 25,000 images"
     dialog.reject()
 
 

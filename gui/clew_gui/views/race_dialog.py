@@ -20,7 +20,7 @@ from clew_shared.spec import RunSpec
 from clew_shared.study import StudySpec, check_study, race_study
 
 _RATE = "learning_rate"
-_TOLD = ("batch_size", "order", "schedule", "data")
+_TOLD = ("batch_size", "order", "schedule")
 
 
 @dataclass(frozen=True)
@@ -166,6 +166,6 @@ def shared_words(card: ExerciseCard, base: RunSpec) -> str:
     specs: Sequence[ParamSpec] = card.params
     for spec in specs:
         if spec.name in _TOLD:
-            value = words.value_words(spec, base.params.get(spec.name, spec.default))
-            parts.append(f"{spec.label.lower()} {value.lower()}")
+            value = words.value_words(spec, base.params.get(spec.name, spec.default)).lower()
+            parts.append(value if spec.name == "order" else f"{spec.label.lower()} {value}")
     return ", ".join(parts)
