@@ -130,8 +130,9 @@ def check_results(exercise: str, timings: Results, real: bool) -> None:
         assert all(result < 1e-9 for result in results.values()), results
     elif exercise == "softmax" and real:
         assert all(abs(result - 0.9079) <= 0.0002 for result in results.values()), results
-    else:  # other starting weights and dropout masks: alike, not equal
-        assert max(results.values()) - min(results.values()) < 0.12, results
+    else:  # other starting weights and dropout masks: alike, not equal; untrained is 0.1
+        assert min(results.values()) > 0.5, results
+        assert max(results.values()) - min(results.values()) < 0.25, results
 
 
 def ratios(timings: Mapping[str, Sequence[Timing]]) -> dict[str, Ratio]:

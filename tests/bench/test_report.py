@@ -103,6 +103,8 @@ def test_a_contender_that_did_something_else_is_found_out() -> None:
     check_results("softmax", same, real=True)
     with pytest.raises(AssertionError):
         check_results("softmax", same | {"fast": [Timing(500, 0.1, 0.4)]}, real=True)
+    with pytest.raises(AssertionError):
+        check_results("cnn", {"idle": [Timing(60, 0.1, 0.1)]}, real=True)
 
 
 def test_a_short_race_has_a_row_for_each_contender() -> None:
