@@ -31,17 +31,23 @@ class GuardMark:
     def take(self) -> bool:
         """Say that this process is the run's guard; False when another one is. Raises ``OSError``."""
         make_private(make_private(self._path.parent.parent) / self._path.parent.name)
-        handle = _open(self._path, os.O_CREAT)
         deadline = time.monotonic() + _PATIENCE_S
-        while not lock_for_process(handle):
+        while not self._try():
             if time.monotonic() > deadline:
-                os.close(handle)
                 return False
             time.sleep(_RETRY_S)
-        os.truncate(handle, 0)
-        os.write(handle, str(os.getpid()).encode("ascii"))
-        self._handle = handle
+        os.truncate(self._handle, 0)
+        os.write(self._handle, str(os.getpid()).encode("ascii"))
         return True
+
+    def _try(self) -> bool:
+        """Lock the file that has the mark's name; one that somebody has just removed is nobody's mark."""
+        handle = _open(self._path, os.O_CREAT)
+        if lock_for_process(handle) and _has_name(handle, self._path):
+            self._handle = handle
+            return True
+        os.close(handle)
+        return False
 
     def release(self) -> None:
         """The run has its seal, or never began."""
@@ -71,6 +77,25 @@ def guard_pid(folder: Path) -> int | None:
         return None
     finally:
         os.close(handle)
+
+
+def forget(folder: Path) -> None:
+    """Remove the mark of a guard that died before it could do that itself; a living one keeps it."""
+    path = mark_path(folder)
+    with suppress(OSError):
+        handle = _open(path)
+        try:
+            if lock_for_process(handle):
+                path.unlink(missing_ok=True)
+        finally:
+            os.close(handle)
+
+
+def _has_name(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _open(path: Path, flags: int = 0) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from clew_agent import guard_mark
 from clew_agent.control_client import ControlClient
 from clew_agent.data_search import Search, available
 from clew_agent.devices import Devices
@@ -231,6 +232,8 @@ class RunDesk:
             return []
         if tracked is not None and not (tracked.attempt or tracked.problem_text or tracked.cancelled):
             tracked.problem_text = "Its processes ended before it began."  # an earlier agent's, and it died as well
+        if tracked is not None:
+            guard_mark.forget(tracked.folder.path)
         self._queue.ended(run)
         self._to_kill.pop(run, None)
         self._keep_record()

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from clew_agent.guard_mark import mark_path
 from clew_agent.host import Lock
 from clew_agent.rendezvous import agent_id, lock_path
 from clew_shared.history import History, read_run
@@ -147,3 +148,4 @@ def _nothing_left(lab: Lab, node: RunFolder) -> None:
     assert {path.name for path in node.path.iterdir()} <= known
     assert [path.name for path in node.checkpoints.glob(".*")] == []
     assert [path.name for path in (lab.places.private / "runs").glob(f"{node.path.name}*")] == []
+    lab.wait(lambda: not mark_path(node.path).exists(), "the end of the guard's mark")
