@@ -19,9 +19,10 @@ METHOD = f"""The real window, offscreen, with an agent of its own, both in a hom
 click does it, with the course's values. *Warm*: the agent and what it keeps ready have had nothing left to do for a
 second. Each stage lasts from the mark before it to its own: when the agent wrote the run's `spec.toml`, the
 wall-clock times in the journal, when the window had the first values, when they were painted. Medians of each line
-over the rounds, so that lines need not add up. A first run that does not count comes before. The script does the
-first step of the same model by `tf.function` and reads its loss; it records and draws nothing. The goal is {GOAL_S} s
-with a warm agent."""
+over the rounds, so that lines need not add up. A first run that does not count comes before; it also fills the folder
+in which compiled programs are kept, so that what is measured is a student's second run, not the first one after an
+installation. The script does the first step of the same model by `tf.function` and reads its loss; it records and
+draws nothing. The goal is {GOAL_S} s with a warm agent."""
 
 
 def rows(found: Sequence[Mapping[str, float]]) -> list[tuple[str, str]]:
