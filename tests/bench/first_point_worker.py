@@ -101,9 +101,8 @@ class Clicker:
         return split(marks)
 
     def close(self) -> None:
-        """Close the window and end the agent."""
+        """Close the window; the agent goes on."""
         self._window.close()
-        end_agent(self._places)
 
 
 def _quiet(places: Places) -> Callable[[], bool]:
@@ -150,13 +149,16 @@ def main() -> None:
     exercise, who = sys.argv[1:]
     home = Path(tempfile.mkdtemp(prefix="clew-bench-"))
     os.environ["CLEW_HOME"] = str(home)
-    clicker = None if who == "plain" else Clicker(exercise, who == "fresh")
+    clicker: Clicker | None = None
     try:
+        if who != "plain":
+            clicker = Clicker(exercise, who == "fresh")
         for _ in sys.stdin:
             print(json.dumps(plain(exercise) if clicker is None else clicker.press()), flush=True)
     finally:
         if clicker is not None:
             clicker.close()
+        end_agent(find_places())  # also when the window did not get so far
         shutil.rmtree(home, ignore_errors=True)
 
 
