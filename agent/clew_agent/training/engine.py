@@ -26,7 +26,7 @@ from clew_shared.cards import MetricSpec
 from clew_shared.params import Params, convert, describe
 from clew_shared.problem import problem
 
-WARM_UP_STEPS, WARM_UP_S = (1, 1, 8, 64), 0.004
+WARM_UP_STEPS, WARM_UP_S = (1, 1, 8, 64), 0.0015
 """Steps of the calls that warm up; one after the first that lasts longer than ``WARM_UP_S`` seconds is the last."""
 
 BlockSteps = Callable[[int], int]
