@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from tests.integration.faults.oracle import judge
 pytestmark = pytest.mark.needs("small-disk")
 
 ENDLESS = {"steps": 1_000_000, "block": 500, "pause": 0.005}
-SIZE = 2 << 20
+SIZE = 8 << 20
 
 
 class Disk:
@@ -39,7 +40,9 @@ class Disk:
     def fill(self, leave: int = 0) -> None:
         """Take the room but for ``leave`` bytes."""
         with self._ballast.open("ab") as file:
-            os.posix_fallocate(file.fileno(), 0, max(1, self._size() + self.room - leave))
+            while self.room > leave:
+                with suppress(OSError):  # somebody else took some in between
+                    os.posix_fallocate(file.fileno(), 0, self._size() + self.room - leave)
 
     def free(self) -> None:
         """Give the room back."""
