@@ -49,12 +49,22 @@ class TrackedRun:
 
     @property
     def _ended(self) -> bool:
-        return self.fold.sealed and not self.behind
+        return self._sealed and not self.behind
 
     @property
     def live(self) -> bool:
         """Whether its journal may still grow."""
-        return self.attempt > 0 and not self.fold.sealed
+        return self.attempt > 0 and not self._sealed
+
+    @property
+    def done(self) -> bool:
+        """Whether the latest attempt has said how it ended. One whose first frame has not come yet has not, whatever
+        the attempt before it said."""
+        return self.fold.done and self.fold.attempt == self.attempt
+
+    @property
+    def _sealed(self) -> bool:
+        return self.fold.sealed and self.fold.attempt == self.attempt
 
     @property
     def beginning(self) -> bool:

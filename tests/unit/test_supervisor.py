@@ -270,3 +270,16 @@ def test_the_supervisor_reaches_no_numerical_library() -> None:
     words = ["tensorflow", "keras", "numpy", "sklearn", "PySide6"]
     run = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=60, check=True)
     assert run.stdout.strip() == "[]"
+
+
+def test_an_attempt_whose_first_frame_has_not_come_is_neither_sealed_nor_done(tmp_path: Path) -> None:
+    """It begins on a slow disk. A viewer that was told that it is sealed would never ask for it again."""
+    folder = small_run(tmp_path / "run")
+    tracked = TrackedRun(folder, RunSpec(exercise="toy"))
+    tracked.adopt()
+    assert (tracked.live, tracked.done) == (False, True)
+    folder.journal(2).touch()
+    tracked.refresh()
+    assert (tracked.attempt, tracked.live, tracked.done) == (2, True, False)
+    assert not tracked.has_news(2, 0)
+    assert not tracked.fetch(2, 0).sealed
