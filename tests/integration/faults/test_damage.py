@@ -39,7 +39,7 @@ def test_a_torn_tail_is_passed_over_and_everything_around_it_counts(judged_lab: 
         lab.trained(run, lab.dice.randrange(1, 200))
         for role in ("supervisor", "guard", "trainer"):
             assert lab.kill(role, run)
-        frame = encode_frame(Points(schema=1, first=0, count=10, seconds=1, clock=1, values=(bytes(40),)))
+        frame = encode_frame(Points(schema=1, first=0, count=10, seconds=1, clock=1, values=(b"\x3f" * 40,)))
         with lab.folder(run).journal(1).open("ab") as file:
             file.write(frame[: lab.dice.randrange(1, len(frame))])
         lab.ended(run)
