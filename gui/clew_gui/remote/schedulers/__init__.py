@@ -1,0 +1,1 @@
+"""Schedulers: pure functions that write job scripts and commands, and read what the scheduler answers."""

@@ -1,0 +1,136 @@
+"""A job before it is sent: what the script is written from, checked so that nothing in it can break out of its line."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping
+
+import msgspec
+
+from clew_gui.remote.allocation import Allocation, check_allocation
+from clew_gui.remote.directives import check_directive
+from clew_gui.remote.tokens import is_module
+from clew_shared.problem import Problem, raise_all
+
+SCRIPT = "job.sh"
+"""The script's name in the job's folder on the site."""
+LOG = "job.log"
+"""What the keeper and the agent print."""
+SCHEDULER_LOG = "scheduler.log"
+"""What the scheduler itself prints about the job."""
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_GRES = re.compile(r"[A-Za-z0-9_]{1,40}(:[A-Za-z0-9_.-]{1,40})?")
+_SECRET = re.compile(r"PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|API_?KEY|CREDENTIAL", re.IGNORECASE)
+MAX_PROLOGUE = 20_000
+
+
+class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One job. ``job`` is a UUID made by whoever submits; ``folder`` is an absolute path on the site, the job's own.
+
+    ``agent`` is the command line that serves, such as ``(".../python", "-m", "clew_agent", "serve")``, and ``launch``
+    what must stand before it to reach a compute node (``aprun -n 1``). ``gres`` is what the site's scheduler calls
+    GPUs: Slurm's ``gpu`` or ``gpu:tesla``, PBS' ``gpus``. ``select`` chooses the request form of OpenPBS. ``extra``
+    are further directives in the scheduler's own words. ``environment`` is for the agent, and holds no secret: others
+    may read a job's environment.
+    """
+
+    job: str
+    folder: str
+    agent: tuple[str, ...]
+    allocation: Allocation = Allocation()
+    launch: tuple[str, ...] = ()
+    gres: str = ""
+    select: bool = False
+    extra: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    prologue: str = ""
+    environment: Mapping[str, str] = {}
+
+
+class JobRef(msgspec.Struct, frozen=True):
+    """A job that was sent: the scheduler's ``id`` and our own UUID ``job``, which its name carries."""
+
+    id: str
+    job: str
+
+
+def long_name(job: str) -> str:
+    """The job's name where names may be long; the whole UUID stands in it."""
+    return f"clew-{job}"
+
+
+def short_name(job: str) -> str:
+    """The job's name where 15 characters are the limit (PBS): 56 of the UUID's 122 random bits."""
+    return f"c{job.replace('-', '')[:14]}"
+
+
+def check_job(job: JobSpec, scheduler: str) -> None:
+    """Raise ``ProblemError`` with everything in ``job`` that cannot be written into a script for ``scheduler``."""
+    found = check_allocation(job.allocation)
+    found += [_wrong("job", "The job's id", job.job)] if not _is_uuid(job.job) else []
+    found += [_wrong("folder", "The job's folder", job.folder)] if not _is_folder(job.folder) else []
+    if not job.agent or not all(_is_argument(word) for word in (*job.agent, *job.launch)):
+        found.append(_wrong("agent", "The agent's command", " ".join(job.agent)))
+    found += [_wrong("gres", "The GPU resource", job.gres)] if job.gres and not is_gres(job.gres) else []
+    found += [_wrong("modules", "The module", name) for name in job.modules if not is_module(name)]
+    found += [problem for line in job.extra for problem in check_directive(line, scheduler)]
+    found += check_prologue(job.prologue)
+    for name, value in job.environment.items():
+        found += _check_variable(name, value)
+    raise_all(found)
+
+
+def is_gres(text: str) -> bool:
+    """A generic resource without its number: ``gpu``, ``gpu:tesla``."""
+    return _GRES.fullmatch(text) is not None
+
+
+def check_prologue(text: str) -> list[Problem]:
+    """The problem with a site's own lines of shell: control characters could hide what they do."""
+    hidden = [char for char in text if not char.isprintable() and char not in "\n\t"]
+    if hidden:
+        words = f"The prologue holds a character that cannot be seen (U+{ord(hidden[0]):04X})."
+        return [Problem("site.prologue", words, "Retype that line.", "prologue")]
+    if len(text) > MAX_PROLOGUE:
+        words = f"The prologue has {len(text):,} characters; {MAX_PROLOGUE:,} are allowed."
+        return [Problem("site.prologue", words, "Put it into a file on the site and source that.", "prologue")]
+    return []
+
+
+def _check_variable(name: str, value: str) -> list[Problem]:
+    if not _VARIABLE.fullmatch(name) or not _is_argument(value):
+        return [_wrong("environment", "The variable", f"{name}={value}")]
+    if _SECRET.search(name):
+        text = f"The variable {name} looks like a secret; a job's environment can be read by others."
+        return [Problem("job.secret", text, where="environment")]
+    return []
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text
+    except ValueError:
+        return False
+
+
+def _is_folder(text: str) -> bool:
+    return text.startswith("/") and text.isprintable() and ".." not in text.split("/") and len(text) <= 1024
+
+
+def _is_argument(text: str) -> bool:
+    """What a command line can hold: no NUL, and nothing that UTF-8 cannot write."""
+    return "\0" not in text and text.isascii() | _encodes(text)
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _wrong(where: str, label: str, value: str) -> Problem:
+    return Problem("job.field", f"{label} cannot be {value[:60]!r}.", "Only what is safe in a script is taken.", where)

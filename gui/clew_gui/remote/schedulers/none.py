@@ -1,0 +1,104 @@
+"""No scheduler: the job is a process on the SSH host itself, in a session of its own, with the same keeper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from clew_gui.remote.schedulers.job import SCHEDULER_LOG, SCRIPT, JobRef, JobSpec, check_job
+from clew_gui.remote.schedulers.reasons import Reason
+from clew_gui.remote.schedulers.refusals import submission
+from clew_gui.remote.schedulers.scheduler import Command, all_silent
+from clew_gui.remote.schedulers.script import render
+from clew_gui.remote.schedulers.state import JobState, Output, PartitionLimits, Phase, Submitted
+from clew_shared.problem import problem
+
+_START = f'cd -- "$1" && {{ setsid bash -l "$1/{SCRIPT}" </dev/null >>{SCHEDULER_LOG} 2>&1 & echo "$!"; }}'
+_LIST = ("ps", "-ww", "-x", "-o", "pid=,pgid=,args=")
+
+
+class NoScheduler:
+    """A plain SSH host. An id is a process id; the command line of the process names the job, so another one that
+    has got the same id later is not taken for it."""
+
+    name = "none"
+    label = "no scheduler"
+
+    def script(self, job: JobSpec) -> str:
+        """The job script. Raises ``ProblemError`` for a job that cannot be written safely."""
+        check_job(job, self.name)
+        return render(job, [])
+
+    def submit(self, job: JobSpec) -> Command:
+        """Start the script and print its process id; it outlives the connection."""
+        return ("sh", "-c", _START, "sh", job.folder)
+
+    def submitted(self, output: Output) -> Submitted:
+        """The process id."""
+        return submission(output, r"([0-9]{1,10})", ())
+
+    def find(self, job: JobSpec) -> Command:
+        """One's own processes."""
+        return _LIST
+
+    def found(self, job: JobSpec, output: Output) -> str:
+        """The leader of the job's process group."""
+        if output.late or output.code:
+            raise problem("scheduler.silent", "The host does not list its processes.", "Try again in a minute.")
+        return next((str(pid) for pid, name in _keepers(output.out) if name == job.job), "")
+
+    def status(self, jobs: Sequence[JobRef]) -> Command:
+        """One's own processes; one call for all jobs."""
+        return _LIST
+
+    def states(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
+        """A process that is there is running; nothing is known of one that is not."""
+        if output.late or output.code not in (0, 1):
+            return all_silent(jobs, output)
+        alive = set(_keepers(output.out))
+        return {
+            job.id: JobState(
+                id=job.id,
+                name=job.job,
+                phase=Phase.RUNNING if (int(job.id) if job.id.isdecimal() else -1, job.job) in alive else Phase.GONE,
+            )
+            for job in jobs
+        }
+
+    def history(self, jobs: Sequence[JobRef]) -> Command | None:
+        """The keeper's own record is all there is."""
+        return None
+
+    def ended(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
+        """Nothing: see ``history``."""
+        return {}
+
+    def cancel(self, job: JobRef) -> Command:
+        """TERM to the keeper, if the process is still it; the keeper ends the rest."""
+        line = 'case $(ps -ww -o args= -p "$1") in *"$2/"*) kill -s TERM "$1" ;; esac'
+        return ("sh", "-c", line, "sh", job.id, job.job)
+
+    def hold(self, job: JobSpec) -> Command:
+        """A login shell."""
+        return ("bash", "-l")
+
+    def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
+        """It does not wait."""
+        return Reason("It starts at once.")
+
+    def ask_limits(self, partition: str) -> Command | None:
+        """There are none."""
+        return None
+
+    def limits(self, output: Output) -> PartitionLimits:
+        """There are none."""
+        return PartitionLimits()
+
+
+def _keepers(text: str) -> Iterator[tuple[int, str]]:
+    """Process id and job of each keeper that leads its process group, in the output of ``ps``."""
+    form = re.compile(rf"\s*([0-9]{{1,10}})\s+([0-9]{{1,10}})\s.*/([0-9a-f-]{{36}})/{re.escape(SCRIPT)}\s*")
+    for line in text.splitlines():
+        match = form.fullmatch(line)
+        if match is not None and match[1] == match[2]:
+            yield int(match[1]), match[3]
