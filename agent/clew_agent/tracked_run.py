@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from clew_shared.events import Attempt, Seal
-from clew_shared.journal import FrameReader, Record
+from clew_shared.journal import Damage, FrameReader, Record, ends_sealed
 from clew_shared.lifecycle import RunFold, RunState
 from clew_shared.messages import MAX_FETCH_BYTES, Fetched, RunStatus
 from clew_shared.problem import problem
@@ -184,10 +185,12 @@ class TrackedRun:
             self._length = self._read  # it is there again at the next turn, or the registry drops the run
             return
         self._read = start + len(data)
-        self._take(self._reader, data)
+        self._take(self._reader.feed(data))
+        if self._reader.missing and not self.behind and ends_sealed(path):
+            self._take(self._reader.finish())  # a damaged length promises bytes that will never come
 
-    def _take(self, reader: FrameReader, data: bytes) -> None:
-        for item in reader.feed(data):
+    def _take(self, items: Iterable[Record | Damage]) -> None:
+        for item in items:
             if isinstance(item, Record):
                 if isinstance(item.event, Attempt):
                     self._note(item.event)
@@ -204,7 +207,7 @@ class TrackedRun:
         last = [item for item in reader.feed(tail) if isinstance(item, Record)]
         if not last or not isinstance(last[-1].event, Seal) or reader.offset != size:
             return False
-        self._take(FrameReader(), head)
+        self._take(FrameReader().feed(head))
         for item in last:
             self.fold.feed(self.attempt, item.event)
         self._length = self._read = size

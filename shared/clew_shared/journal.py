@@ -27,6 +27,8 @@ JOURNAL_FORMAT = 1
 MAGIC = b"\xc1CLW"  # 0xC1 begins no msgpack value and stands in no UTF-8 text
 HEADER_SIZE = 12
 MAX_FRAME = 1 << 20
+_END_BYTES = 64 * 1024
+"""Where a file's seal is looked for; it has some hundred bytes."""
 DIGEST_EVERY = 1 << 20
 MAX_JOURNAL = 2 << 30
 
@@ -205,6 +207,21 @@ def _read_frame(frame: bytes, offset: int) -> Record | Damage:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         text = f"bytes {offset}–{offset + len(frame) - 1}: an intact frame whose content cannot be read ({error})"
         return Damage(offset, len(frame), text)
+
+
+def ends_sealed(path: Path) -> bool:
+    """Whether the file's last frame is an intact seal: nothing comes behind it, whatever a damaged length before it
+    promises."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            start = file.seek(max(0, size - _END_BYTES))
+            tail = file.read(size - start)
+    except OSError:
+        return False
+    reader = FrameReader(start)
+    found = [item for item in (*reader.feed(tail), *reader.finish()) if isinstance(item, Record)]
+    return bool(found) and isinstance(found[-1].event, Seal) and found[-1].offset + found[-1].size == size
 
 
 def read_journal(path: Path, offset: int = 0) -> Iterator[Record | Damage]:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew_gui.session.mirror import Mirror
-from clew_shared.journal import Damage, Record, journal_path, read_journal
+from clew_shared.journal import MAGIC, Damage, Record, ends_sealed, journal_path, read_journal
 from clew_shared.spec import RunSpec
 from tests.unit.runs import small_run
 
@@ -117,3 +117,32 @@ def test_the_spec_is_kept_beside(tmp_path: Path) -> None:
     spec = RunSpec(exercise="softmax", run="r", params={"learning_rate": 0.5})
     mirror.keep_spec(spec)
     assert Mirror(tmp_path / "run").spec() == spec
+
+
+def with_lying_length(journal: bytes, folder: Path) -> bytes:
+    """The journal, but its second frame promises nearly a mebibyte."""
+    second = [item for item in whole(journal, folder) if isinstance(item, Record)][1].offset
+    data = bytearray(journal)
+    data[second + len(MAGIC) + 2] = 0x0F
+    return bytes(data)
+
+
+def test_a_damaged_length_hides_nothing_once_no_more_bytes_come(journal: bytes, tmp_path: Path) -> None:
+    data = with_lying_length(journal, tmp_path)
+    mirror = Mirror(tmp_path / "run")
+    first = mirror.append(1, 0, data)
+    assert len(first) == 1, "what follows may be the long frame"
+    assert [*first, *mirror.finish(1)] == whole(data, tmp_path)
+    assert mirror.finish(1) == []
+
+
+def test_a_copy_that_ends_with_its_seal_is_read_to_its_end(journal: bytes, tmp_path: Path) -> None:
+    data = with_lying_length(journal, tmp_path)
+    Mirror(tmp_path / "run").append(1, 0, data)
+    again = Mirror(tmp_path / "run")
+    assert [item for items in again.read(1) for item in items] == whole(data, tmp_path)
+    path = journal_path(again.folder, 1)
+    assert ends_sealed(path)
+    path.write_bytes(data[:-1])
+    assert not ends_sealed(path)
+    assert len([item for items in again.read(1) for item in items]) == 1, "the seal may still come"

@@ -19,7 +19,7 @@ from clew_agent.spec_check import check_spec, combine
 from clew_agent.tracked_run import TrackedRun
 from clew_agent.waiting import Caller, LongPolls
 from clew_shared.cards import Catalogue, ExerciseCard, Preset, StrategyCard
-from clew_shared.journal import JournalWriter, encode_frame
+from clew_shared.journal import MAGIC, JournalWriter, Record, encode_frame, read_journal
 from clew_shared.lifecycle import RunState
 from clew_shared.messages import Fetch
 from clew_shared.params import ParamSpec
@@ -158,6 +158,23 @@ def test_a_sealed_journal_is_adopted_by_its_two_ends_as_if_it_had_been_read(tmp_
     assert folder.journal(1).stat().st_size > 3 * 64 * 1024
     assert ends.status(0, False) == whole.status(0, False)
     assert (ends.fold.state, ends.fold.step, ends.live) == (RunState.FAILED, 40_002, False)
+
+
+def test_a_run_whose_journal_has_a_damaged_length_is_followed_to_its_seal(tmp_path: Path) -> None:
+    folder = small_run(tmp_path / str(uuid.uuid4()))
+    data = folder.journal(1).read_bytes()
+    second = [item for item in read_journal(folder.journal(1)) if isinstance(item, Record)][1].offset
+    damaged = bytearray(data)
+    damaged[second + len(MAGIC) + 2] = 0x0F  # it promises nearly a mebibyte
+    folder.journal(1).write_bytes(damaged[:-1])
+    tracked = TrackedRun(folder, RunSpec(exercise="toy"))
+    tracked.refresh()
+    before = tracked.fold.sealed
+    folder.journal(1).write_bytes(damaged)
+    tracked.refresh()
+    assert (before, tracked.fold.sealed) == (False, True)
+    assert tracked.size == len(data)
+    assert tracked.fetch(1, len(data)).sealed
 
 
 def test_a_lost_run_is_sealed_so_that_it_verifies(tmp_path: Path) -> None:

@@ -188,6 +188,8 @@ class Fetcher:
             return
         self._disk_full = False
         have = cursor.mirror.length(reply.attempt)
+        if cursor.replay is None and reply.sealed and have == reply.size:
+            items = [*items, *cursor.mirror.finish(reply.attempt)]
         if items or reply.data:
             self._put(run, cursor, reply.attempt, items, reply.size, len(reply.data))
         self._check_mirror(cursor, reply.attempt)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from clew_shared.events import Seal
-from clew_shared.journal import Damage, FrameReader, Record, attempts, journal_path
+from clew_shared.journal import Damage, FrameReader, Record, attempts, ends_sealed, journal_path
 from clew_shared.private import make_private, write_private
 from clew_shared.problem import Problem, ProblemError
 from clew_shared.runfolder import RunFolder
@@ -48,9 +48,17 @@ class Mirror:
     def read(self, attempt: int) -> Iterator[Items]:
         """What is here already of an attempt, piece by piece. To be read to its end before anything is appended."""
         reader = self._readers[attempt] = FrameReader()
-        with journal_path(self.folder, attempt).open("rb") as file:
+        path = journal_path(self.folder, attempt)
+        with path.open("rb") as file:
             while data := file.read(_CHUNK):
                 yield self._checked(attempt, reader.feed(data))
+        if reader.missing and ends_sealed(path):
+            yield self.finish(attempt)
+
+    def finish(self, attempt: int) -> Items:
+        """What is left of an attempt of which no more bytes come: frames behind a damaged length, a torn tail."""
+        reader = self._readers.get(attempt)
+        return self._checked(attempt, reader.finish()) if reader is not None else []
 
     def append(self, attempt: int, offset: int, data: bytes) -> Items:
         """Add bytes that begin at ``offset``; the frames that they complete. Bytes that are here change nothing.
