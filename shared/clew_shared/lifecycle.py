@@ -85,6 +85,8 @@ class RunFold:
             self.ended, self.sealed = 0.0, False
 
     def _take(self, event: Event) -> None:
+        if not isinstance(event, State):
+            self._leave_queue()
         if isinstance(event, Points):
             self.step = max(self.step, event.first + event.count)
         elif isinstance(event, State):
@@ -103,6 +105,10 @@ class RunFold:
         self.step, self.steps = event.start_step, event.steps
         self.started = event.time
         self.first_started = self.first_started or event.time
+
+    def _leave_queue(self) -> None:
+        """Job records hold nothing but states: whatever else there is, the process that trains wrote it. The first
+        frame, which says so as well, may be damaged."""
         if may_follow(self.state, RunState.STARTING):
             self.state, self.reason = RunState.STARTING, ""
 

@@ -174,3 +174,13 @@ def test_no_order_of_records_makes_it_stumble_or_revives_an_attempt(records: lis
         assert found.attempt >= before[0]
         if found.attempt == before[0] and before[1] in TERMINAL - {S.LOST}:
             assert found.state is before[1]
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_an_attempt_whose_first_frame_is_damaged_has_started_all_the_same(attempt: int) -> None:
+    found = RunFold()
+    if attempt > 1:
+        found.feed(1, State(state=RunState.FAILED))
+    found.feed(attempt, State(state=RunState.QUEUED))
+    assert found.feed(attempt, Points(schema=1, first=0, count=3, seconds=1.0, clock=1.0, values=(b"",)))
+    assert (found.state, found.step) == (RunState.STARTING, 3)
