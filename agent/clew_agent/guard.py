@@ -107,6 +107,7 @@ def watch(
     in the main thread: requests to stop go on to the trainer. Raises ``ProblemError`` when the attempt's journal exists
     already, or when another guard is at work: it looks after the run.
     """
+    posix.heed_children()
     mark = GuardMark(folder.path)
     if folder.journal(attempt).exists() or not mark.take():
         raise _taken(folder, attempt)

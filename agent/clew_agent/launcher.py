@@ -43,6 +43,8 @@ class _Warm:
         self.environment = environment
         self.nursery = nursery
         self.pid = 0
+        self.unwanted = False
+        """Somebody has asked for its end while the nursery had not answered."""
         self.since = time.monotonic()
 
     def has_ended(self) -> bool:
@@ -118,15 +120,20 @@ class Launcher:
             match told:
                 case Started():
                     warm.pid = told.pid
+                    if warm.unwanted:
+                        self._end_unwanted(warm)
                 case Refused():
-                    del self._warm[run]
                     ended += self._fall_back(warm, told.reason)
-                case Ended():
+                case Ended() if told.pid == warm.pid:  # not the guard of an attempt that was killed before
                     del self._warm[run]
                     ended.append((run, told.exit_code))
         return ended + self._reap_orphans()
 
     def _fall_back(self, warm: _Warm, reason: str) -> list[tuple[str, int]]:
+        if warm.unwanted:
+            self._end_unwanted(warm)
+            return []
+        del self._warm[warm.folder.name]
         _log.info("Run %s begins in a fresh interpreter: %s", warm.folder.name, reason)
         try:
             self._start_fresh(warm)
@@ -134,6 +141,11 @@ class Launcher:
             _log.error("Run %s cannot be started: %s", warm.folder.name, error)
             return [(warm.folder.name, UNKNOWN_EXIT)]
         return []
+
+    def _end_unwanted(self, warm: _Warm) -> None:
+        del self._warm[warm.folder.name]
+        _end(warm.pid or guard_pid(warm.folder) or 0)
+        self.seal(warm.folder, warm.attempt, "--stopped")
 
     def _reap_orphans(self) -> list[tuple[str, int]]:
         """Guards of a nursery that has gone: nobody tells when they end."""
@@ -145,26 +157,27 @@ class Launcher:
         return [(run, UNKNOWN_EXIT) for run in gone]
 
     def kill(self, tracked: TrackedRun, attempt: int) -> None:
-        """End a run at once, whatever its processes are doing, and have its journal say STOPPED."""
+        """End a run at once, whatever its processes are doing, and have its journal say STOPPED.
+
+        What the nursery was asked for ends when it has answered: it may be starting it just now.
+        """
+        warm = self._warm.get(tracked.run)
+        if warm is not None and not warm.pid:
+            warm.unwanted = True
+            return
+        self._warm.pop(tracked.run, None)
         child = self._guards.pop(tracked.run, None)
-        warm = self._warm.pop(tracked.run, None)
         guard = child.pid if child is not None else guard_pid(tracked.folder.path) or (warm.pid if warm else 0)
-        pids = [*_held_family(guard)] if guard else []
-        if tracked.live and is_trainer(tracked):
-            pids.append(tracked.pid)
-        for pid in dict.fromkeys(pids):
-            _kill_group(pid)
+        _end(guard, [tracked.pid] if tracked.live and is_trainer(tracked) else [])
         if child is not None:
             child.wait(timeout=_END_S)  # SIGKILL cannot be refused; a bound for a dead disk
-        elif guard:
-            _wait_for_end(guard)
-        self.seal(tracked, attempt, "--stopped")
+        self.seal(tracked.folder.path, attempt, "--stopped")
 
-    def seal(self, tracked: TrackedRun, attempt: int, how: str) -> None:
+    def seal(self, folder: Path, attempt: int, how: str) -> None:
         """Have the end of a run's journal written by a program of its own."""
-        if tracked.run not in self._sealers:
-            command = [*SEALER, str(tracked.folder.path), "--attempt", str(attempt), how]
-            self._sealers[tracked.run] = self._popen(command)
+        if folder.name not in self._sealers:
+            command = [*SEALER, str(folder), "--attempt", str(attempt), how]
+            self._sealers[folder.name] = self._popen(command)
 
     def seal_the_dead(self, live: Sequence[TrackedRun]) -> None:
         """Seal the journals of live runs of which neither guard nor trainer is left. Asks the system once a second."""
@@ -178,7 +191,7 @@ class Launcher:
         self._gone_since = {run: self._gone_since.get(run, now) for run in left}
         for run, since in self._gone_since.items():
             if now - since >= _GONE_FOR_S or left[run].boot not in ("", posix.boot_id()):
-                self.seal(left[run], left[run].attempt, "--lost")
+                self.seal(left[run].folder.path, left[run].attempt, "--lost")
 
     def _popen(self, command: list[str], environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         _log.info("Starting %s", " ".join(command[1:]))
@@ -186,9 +199,15 @@ class Launcher:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, env=env, **posix.own_session())
 
     def close(self, wait: float = 0.0) -> None:
-        """Leave the guards alone. Sealers are short: they are waited for, ``wait`` seconds each at most."""
+        """Leave the guards alone. Sealers are short: they are waited for, ``wait`` seconds each at most.
+
+        What the nursery was asked for and has not said to have begun begins in fresh interpreters. Where it has begun,
+        the second guard finds the first one and goes.
+        """
         if self._nursery is not None:
             self._nursery.close()
+        for warm in [warm for warm in self._warm.values() if not warm.pid]:
+            self._fall_back(warm, "The agent ends.")
         for child in self._sealers.values():
             with suppress(subprocess.TimeoutExpired):
                 child.wait(wait)
@@ -226,6 +245,15 @@ def _held_family(guard: int) -> list[int]:
         process.suspend()
         return [guard, *(child.pid for child in process.children(recursive=True))]
     return []
+
+
+def _end(guard: int, others: Sequence[int] = ()) -> None:
+    """Kill a guard (0: there is none) with all that it has started, and ``others``."""
+    pids = [*_held_family(guard), *others] if guard else others
+    for pid in dict.fromkeys(pids):
+        _kill_group(pid)
+    if guard:
+        _wait_for_end(guard)
 
 
 def _wait_for_end(pid: int) -> None:

@@ -39,7 +39,7 @@ from clew_shared.places import find_places
 from clew_shared.problem import ProblemError
 from clew_shared.runfolder import RunFolder
 
-_REAP_S = 0.2
+_REAP_MS = 200
 _FORKABLE_THREADS = 1
 
 
@@ -51,12 +51,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     posix.die_with_parent()  # while it imports it does not look whether the supervisor is still there
     channel = socket.socket(fileno=options.channel)
+    posix.heed_children()
     setproctitle.setproctitle("clew-agent nursery")
     start = time.perf_counter()
     warm = Warm()
     with suppress(OSError):  # the supervisor has gone
         send(channel, Ready(seconds=time.perf_counter() - start))
         warm.keep_data()
+        send(channel, Ready(seconds=time.perf_counter() - start, settled=True))
         Nursery(channel, warm).run()
     posix.flush_output()
     os._exit(0)  # children that still train are nobody's business but their guards'
@@ -67,12 +69,15 @@ class Warm:
 
     def __init__(self) -> None:
         # Imported here and not at the module's head, because that is the work that this process exists for.
+        import numpy as np
+
         from clew_agent import trainer
         from clew_agent.datasets.kept import KeptData
         from clew_agent.training import engine, runtime
 
         self._train, self._prepare = trainer.train, trainer.prepare_process
         self._modules = (engine, runtime)
+        self._reseed = np.random.seed
         self._data = KeptData()
         gc.collect()
         gc.freeze()  # a collection in a copy would write into, and so duplicate, every page
@@ -89,6 +94,7 @@ class Warm:
     def train(self, folder: RunFolder, attempt: int, exercises: Path | None) -> int:
         """Be the trainer of an attempt; returns its exit code."""
         self._prepare()
+        self._reseed()  # an exercise that draws without a seed must not draw in every copy the same
         return self._train(folder, attempt, exercises, load_data=self._data.load)
 
 
@@ -98,13 +104,21 @@ class Nursery:
     def __init__(self, channel: socket.socket, warm: Warm) -> None:
         self._channel = channel
         self._warm = warm
-        self._guards: dict[str, posix.Forked] = {}
+        self._guards: dict[int, tuple[str, posix.Forked]] = {}
+        """By process: the run's folder and the guard."""
 
     def run(self) -> None:
-        """Until the supervisor goes. Raises ``OSError`` when it goes in the middle of a word."""
+        """Until the supervisor goes; what it asked for last and was not begun by then is left to its successor.
+
+        Raises ``OSError`` when it goes in the middle of a word.
+        """
+        poll = select.poll()  # not ``select``: the channel may have any number, after a flood of strangers
+        poll.register(self._channel, select.POLLIN)
         while True:
-            ready, _, _ = select.select([self._channel], [], [], _REAP_S if self._guards else None)
-            if ready:
+            events = poll.poll(_REAP_MS if self._guards else None)
+            if any(event & ~select.POLLIN for _, event in events):
+                return
+            if events:
                 request = receive_start(self._channel)
                 if request is None:
                     return
@@ -119,7 +133,7 @@ class Nursery:
             guard = posix.fork(lambda: self._guard(request))
         except OSError as error:
             return Refused(folder=request.folder, reason=f"The system refused a new process: {error}.")
-        self._guards[request.folder] = guard
+        self._guards[guard.pid] = request.folder, guard
         return Started(folder=request.folder, pid=guard.pid)
 
     def _guard(self, request: Start) -> int:
@@ -147,10 +161,11 @@ class Nursery:
         return posix.fork(work)
 
     def _reap(self) -> None:
-        ended = {folder: code for folder, guard in self._guards.items() if (code := guard.poll()) is not None}
-        for folder, code in ended.items():
-            del self._guards[folder]
-            send(self._channel, Ended(folder=folder, exit_code=code))
+        for pid, (folder, guard) in list(self._guards.items()):
+            code = guard.poll()
+            if code is not None:
+                del self._guards[pid]
+                send(self._channel, Ended(folder=folder, pid=pid, exit_code=code))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import subprocess
 import sys
@@ -110,7 +111,8 @@ class NurseryClient:
         if self._channel is None:
             return False
         words = str(exercises) if exercises else ""
-        request = Start(folder=str(folder), attempt=attempt, exercises=words, environment=dict(environment))
+        users = {name: os.environ[name] for name in OWN_ENVIRONMENT if name in os.environ}
+        request = Start(folder=str(folder), attempt=attempt, exercises=words, environment=users | dict(environment))
         try:
             send(self._channel, request)
         except OSError as error:
@@ -125,8 +127,7 @@ class NurseryClient:
         found: list[Started | Refused | Ended] = []
         while self._channel is not None and (told := self._receive()) is not None:
             if isinstance(told, Ready):
-                self.ready, self._failures = True, 0
-                _log.info("The nursery is warm after %.1f s.", told.seconds)
+                self._note_ready(told)
                 continue
             self._asked.pop(told.folder, None)
             found.append(told)
@@ -135,14 +136,21 @@ class NurseryClient:
                 self._drop()
         return found + self._given_up()
 
+    def _note_ready(self, told: Ready) -> None:
+        if told.settled:
+            self._failures = 0  # not before: a machine without memory for the data would end one after the other
+            return
+        self.ready = True
+        _log.info("The nursery is warm after %.1f s.", told.seconds)
+
     def close(self, wait: float = 5.0) -> None:
-        """Let it go for good; it ends as soon as it notices."""
-        self._drop()
+        """Let it go for good. What it was asked for and has not begun is the caller's to start."""
+        self._drop(kill=not self.ready)  # it would notice only when everything is imported
         for process in self._leaving:
             try:
                 process.wait(wait)
             except subprocess.TimeoutExpired:
-                process.kill()  # it is still importing; nothing can be lost with it
+                process.kill()
                 process.wait()
 
     def _popen(self, channel: socket.socket) -> subprocess.Popen[bytes]:

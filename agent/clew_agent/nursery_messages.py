@@ -24,9 +24,10 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
-    """TensorFlow is imported, which took ``seconds``."""
+    """TensorFlow is imported, which took ``seconds``. ``settled``, told later: the data set has been read as well."""
 
     seconds: float
+    settled: bool = False
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
@@ -45,9 +46,10 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
-    """The guard of the run in ``folder`` has ended."""
+    """Process ``pid``, a guard of the run in ``folder``, has ended."""
 
     folder: str
+    pid: int
     exit_code: int
 
 

@@ -59,6 +59,13 @@ def stop_requests(note: Callable[[int], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def heed_children() -> None:
+    """Learn how children end, also where whoever started this process has ignored that. Only in the main thread."""
+    ended = getattr(signal, "SIGCHLD", None)
+    if ended is not None and signal.getsignal(ended) is signal.SIG_IGN:
+        signal.signal(ended, signal.SIG_DFL)
+
+
 class Child(Protocol):
     """A process that this one has started: what of ``subprocess.Popen`` its guard needs."""
 

@@ -180,7 +180,7 @@ class RunDesk:
 
     def _at_work(self, tracked: TrackedRun) -> bool:
         """Whether the run starts or trains: it has not said that it ended."""
-        return self._starting(tracked) or (tracked.live and not tracked.fold.done)
+        return self._starting(tracked) or (tracked.live and not tracked.done)
 
     def _enqueue(self, tracked: TrackedRun, attempt: int) -> None:
         tracked.problem_text, tracked.cancelled = "", False
@@ -230,15 +230,24 @@ class RunDesk:
         tracked = self.registry.find(run)
         if tracked is not None and (self._launcher.has(run) or tracked.live or is_guarded(tracked)):
             return []
-        if tracked is not None and not (tracked.attempt or tracked.problem_text or tracked.cancelled):
-            tracked.problem_text = "Its processes ended before it began."  # an earlier agent's, and it died as well
         if tracked is not None:
+            self._put_back(tracked)
             guard_mark.forget(tracked.folder.path)
         self._queue.ended(run)
         self._to_kill.pop(run, None)
         self._keep_record()
         self.registry.touch()
         return self._control.forget(run)
+
+    def _put_back(self, tracked: TrackedRun) -> None:
+        """Let a run that an earlier agent started in vain be the next: its processes ended before they wrote a byte."""
+        attempt = self._queue.attempt(tracked.run)
+        if tracked.problem_text or tracked.cancelled:
+            return
+        if not tracked.wanted and tracked.attempt < attempt:
+            self._queue.again(Entry(tracked.run, attempt, tracked.spec.devices))
+        elif not tracked.attempt:  # this agent's own, or of an agent that kept no account of attempts
+            tracked.problem_text = "Its processes ended before it began."
 
     def _kill_overdue(self) -> None:
         now = time.monotonic()

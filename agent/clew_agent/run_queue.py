@@ -19,13 +19,15 @@ class Entry(msgspec.Struct, frozen=True):
 class QueueRecord(msgspec.Struct, frozen=True):
     """The queue as it is kept on disk for the agent's successor.
 
-    ``devices`` are the ids that each running run has; earlier agents did not keep them. ``cancelled`` are the runs
-    that left the queue before they began and have no folder that would tell of them.
+    ``devices`` are the ids that each running run has, ``attempts`` which attempt of it runs; earlier agents did not
+    keep them. ``cancelled`` are the runs that left the queue before they began and have no folder that would tell of
+    them.
     """
 
     waiting: tuple[Entry, ...] = ()
     running: tuple[str, ...] = ()
     devices: dict[str, tuple[str, ...]] = {}
+    attempts: dict[str, int] = {}
     cancelled: tuple[RunSpec, ...] = ()
 
 
@@ -42,11 +44,12 @@ class RunQueue:
         self.devices = devices or Devices()
         self._waiting = list(record.waiting)
         self._held = {run: record.devices.get(run, ()) for run in record.running}
+        self._attempts = {run: record.attempts.get(run, 0) for run in record.running}
 
     @property
     def record(self) -> QueueRecord:
         """What a successor needs to go on."""
-        return QueueRecord(tuple(self._waiting), tuple(self._held), dict(self._held))
+        return QueueRecord(tuple(self._waiting), tuple(self._held), dict(self._held), dict(self._attempts))
 
     def __contains__(self, run: str) -> bool:
         return run in self._held or self.position(run) > 0
@@ -95,7 +98,7 @@ class RunQueue:
         if entry is None or taken is None:
             return None
         self._waiting.remove(entry)
-        self._held[entry.run] = taken
+        self._held[entry.run], self._attempts[entry.run] = taken, entry.attempt
         return entry
 
     def running(self) -> tuple[str, ...]:
@@ -106,6 +109,17 @@ class RunQueue:
         """The ids of the devices that ``run`` has."""
         return self._held.get(run, ())
 
+    def attempt(self, run: str) -> int:
+        """The attempt for which ``run`` got its devices; 0 when an earlier agent did not note that."""
+        return self._attempts.get(run, 0)
+
     def ended(self, run: str) -> bool:
         """Take the devices of ``run`` back; False when it had none."""
+        self._attempts.pop(run, None)
         return self._held.pop(run, None) is not None
+
+    def again(self, entry: Entry) -> None:
+        """Take the devices of a run back that got them in vain; it is the next to have some."""
+        self.ended(entry.run)
+        if not self.position(entry.run):
+            self._waiting.insert(0, entry)

@@ -29,8 +29,13 @@ pytestmark = pytest.mark.needs("fork")
 MADE_OF = """
 import json, os, sys
 from clew_agent.nursery import Warm
+import numpy as np
+from clew_agent import posix
 warm = Warm()
 warm.keep_data()
+warm._train = lambda *_, **__: int(np.random.randint(200))
+copies = [posix.fork(lambda: warm.train(None, 1, None)) for _ in range(8)]
+draws = {os.waitpid(copy.pid, 0)[1] for copy in copies}
 from tensorflow.python.eager import context
 print(json.dumps({
     "threads": len(os.listdir("/proc/self/task")),
@@ -38,6 +43,7 @@ print(json.dumps({
     "exercises": [name for name in sys.modules if name.startswith("clew_agent.exercises.")],
     "computed": context.context()._initialized,
     "data": len(warm._data._kept),
+    "draws": len(draws),
 }))
 """
 TWO_THREADS = """
@@ -77,10 +83,11 @@ def one_thread() -> dict[str, str]:
     return {**psutil.Process().environ(), "OPENBLAS_NUM_THREADS": "1"}
 
 
-def test_it_has_imported_tensorflow_and_computed_nothing() -> None:
+def test_it_has_imported_tensorflow_and_computed_nothing_and_its_copies_draw_numbers_of_their_own() -> None:
     words = [sys.executable, "-c", MADE_OF]
     done = subprocess.run(words, capture_output=True, text=True, check=True, env=one_thread(), timeout=100)
     found = json.loads(done.stdout.splitlines()[-1])
+    assert found.pop("draws") > 1, "NumPy's own generator has no seed in any run"
     assert found == {"threads": 1, "tensorflow": True, "exercises": [], "computed": False, "data": 1}
 
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 import zmq
 
+from clew_agent.run_queue import QueueRecord
 from clew_shared.events import Attempt, Log
 from clew_shared.journal import Record, journal_path, read_journal
 from clew_shared.lifecycle import RunState
@@ -233,6 +234,24 @@ def test_a_successor_knows_who_has_which_device_and_who_is_next(open_agent: Open
     viewer.ask(Stop(run=held[0]))
     assert viewer.wait_state(waiting[1], RunState.RUNNING).devices == ("Stand-in GPU (0)",)
     assert viewer.statuses()[held[1]].state is RunState.RUNNING
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_a_successor_begins_what_its_predecessor_was_about_to_begin(open_agent: Opener, attempt: int) -> None:
+    """As when both agent and nursery are killed between the request and the first byte."""
+    agent, viewer = open_agent()
+    run = viewer.start(stand_in_spec(fault="hurries", **SLOW))
+    viewer.wait_state(run, RunState.RUNNING)
+    viewer.ask(Stop(run=run))
+    viewer.wait_state(run, RunState.STOPPED)
+    assert agent.end() == 0
+    if attempt == 1:
+        journal_path(agent.places.runs / run, 1).unlink()
+    (record,) = agent.places.agents.glob("*.queue")
+    held = QueueRecord(running=(run,), devices={run: ("CPU",)}, attempts={run: attempt})
+    record.write_bytes(msgspec.json.encode(held))
+    _, viewer = open_agent()
+    assert viewer.wait_state(run, RunState.RUNNING, RunState.FINISHED).attempt == attempt
 
 
 def test_a_successor_with_fewer_devices_gives_up_what_can_never_begin(open_agent: Opener) -> None:

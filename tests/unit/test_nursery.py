@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
-from clew_agent import nursery_client
+from clew_agent import nursery_client, posix
 from clew_agent.launcher import Launcher
+from clew_agent.nursery import Nursery
 from clew_agent.nursery_client import NurseryClient, may_fork
-from clew_agent.nursery_messages import Ended, Refused, Started
+from clew_agent.nursery_messages import Ended, Refused, Start, Started, pair, send
+from clew_agent.tracked_run import TrackedRun
+from clew_shared.lifecycle import RunState
+from clew_shared.spec import RunSpec
 from tests.guards import LogBook
 from tests.integration.agents import wait_for
+from tests.unit.runs import begin_run
 
 pytestmark = pytest.mark.needs("fork")
 
 HEAD = """
-import os, socket, sys, time
+import os, socket, subprocess, sys, time
 from clew_agent.nursery_messages import *
 channel = socket.socket(fileno=int(sys.argv[sys.argv.index("--channel") + 1]))
 """
@@ -26,8 +36,21 @@ OBEDIENT = """
 send(channel, Ready(seconds=0.1))
 while (request := receive_start(channel)) is not None:
     send(channel, Started(folder=request.folder, pid=os.getpid()))
-    send(channel, Ended(folder=request.folder, exit_code=len(request.environment)))
+    send(channel, Ended(folder=request.folder, pid=os.getpid(), exit_code=len(request.environment)))
 """
+SLOW = """
+send(channel, Ready(seconds=0.1))
+request = receive_start(channel)
+while not os.path.exists("go"):
+    time.sleep(0.01)
+guard = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+send(channel, Ended(folder=request.folder, pid=1, exit_code=7))  # of an earlier attempt's guard
+send(channel, Started(folder=request.folder, pid=guard.pid))
+guard.wait()
+send(channel, Ended(folder=request.folder, pid=guard.pid, exit_code=guard.returncode))
+time.sleep(600)
+"""
+DIES_OF_THE_DATA = "send(channel, Ready(seconds=0.1)); os._exit(137)"
 WITH_THREADS = """
 send(channel, Ready(seconds=0.1))
 request = receive_start(channel)
@@ -65,7 +88,8 @@ def test_it_is_asked_and_tells(client: Callable[..., NurseryClient], tmp_path: P
 
     wait_for(both, "both answers")
     assert isinstance(told[0], Started)
-    assert told[1] == Ended(folder=str(tmp_path / "run"), exit_code=2)
+    assert isinstance(told[1], Ended)
+    assert (told[1].pid, told[1].exit_code) == (told[0].pid, 2)
     assert nursery.ready
 
 
@@ -94,11 +118,12 @@ def test_what_a_lost_nursery_was_asked_for_is_refused_and_another_comes_later(
     assert nursery.pid != first
 
 
+@pytest.mark.parametrize("program", [DIES_AT_ONCE, DIES_OF_THE_DATA])
 def test_after_five_failures_no_other_is_tried(
-    client: Callable[..., NurseryClient], monkeypatch: pytest.MonkeyPatch, expect_logs: LogBook
+    program: str, client: Callable[..., NurseryClient], monkeypatch: pytest.MonkeyPatch, expect_logs: LogBook
 ) -> None:
     monkeypatch.setattr(nursery_client, "_BACK_OFF_S", 0.0)
-    nursery = client(DIES_AT_ONCE)
+    nursery = client(program)
     seen = set()
     expect_logs("(?i)nursery")
     for _ in range(8):
@@ -168,6 +193,137 @@ os._exit(9)
     wait_for(lambda: launcher.reap() or nursery.pid is None, "the nursery's end")
     assert launcher.has("run"), "its guard lives"
     assert wait_for(launcher.reap, "the guard's end") == [("run", -1)]
+
+
+def test_what_the_user_has_set_is_in_the_runs_environment_though_the_nursery_needs_it_otherwise(
+    client: Callable[..., NurseryClient], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "4")
+    program = """
+request = receive_start(channel)
+words = os.environ["OPENBLAS_NUM_THREADS"] + request.environment["OPENBLAS_NUM_THREADS"]
+send(channel, Refused(folder=request.folder, reason=words))
+"""
+    nursery = client(program)
+    assert nursery.start(tmp_path, 1, None, {})
+    assert wait_for(nursery.receive, "its words") == [Refused(folder=str(tmp_path), reason="14")]
+
+
+# --- Asked for, and not yet begun -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked(
+    client: Callable[..., NurseryClient], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Launcher, TrackedRun]:
+    """A launcher whose nursery goes about the run only when there is a file ``go``; a fresh guard writes ``fresh``."""
+    monkeypatch.chdir(tmp_path)
+    folder = begin_run(tmp_path / "run")
+    fresh = [sys.executable, "-c", "open('fresh', 'w')"]
+    launcher = Launcher(tmp_path, guard=fresh, nursery=client(SLOW))
+    launcher.start(folder.path, 1)
+    return launcher, TrackedRun(folder, RunSpec(exercise="toy"))
+
+
+def test_a_run_that_is_killed_before_the_nursery_answers_ends_with_its_answer(
+    asked: tuple[Launcher, TrackedRun], tmp_path: Path
+) -> None:
+    launcher, tracked = asked
+    launcher.kill(tracked, 1)
+    assert launcher.reap() == []
+    assert launcher.has("run"), "nobody may seal what the nursery may be starting"
+    assert not tracked.folder.attempts()
+    (tmp_path / "go").touch()
+    assert wait_for(launcher.reap, "the sealer's end") == [("run", 0)]
+    assert not launcher.has("run")
+    assert not descendants("time.sleep(600)", besides="nursery_messages"), "its guard is gone"
+    tracked.adopt()
+    assert (tracked.fold.state, tracked.fold.sealed) == (RunState.STOPPED, True)
+
+
+def test_the_end_of_an_earlier_attempts_guard_is_not_taken_for_this_ones(
+    asked: tuple[Launcher, TrackedRun], tmp_path: Path
+) -> None:
+    launcher, tracked = asked
+    (tmp_path / "go").touch()
+    wait_for(lambda: launcher.reap() or descendants("time.sleep(600)", besides="nursery_messages"), "the guard")
+    for _ in range(20):
+        assert launcher.reap() == []
+        time.sleep(0.01)
+    assert launcher.has("run")
+    launcher.kill(tracked, 1)
+    assert wait_for(launcher.reap, "the sealer's end") == [("run", 0)]
+
+
+def test_an_agent_that_ends_leaves_no_run_behind_that_was_asked_for(
+    asked: tuple[Launcher, TrackedRun], tmp_path: Path
+) -> None:
+    launcher, _ = asked
+    launcher.close()
+    (guard,) = launcher._guards.values()
+    os.waitpid(guard.pid, 0)  # a launcher that is closed waits for none
+    assert (tmp_path / "fresh").exists()
+
+
+def test_a_nursery_does_not_begin_what_an_agent_asked_for_that_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[object] = []
+    monkeypatch.setattr(posix, "thread_count", lambda: 1)
+    monkeypatch.setattr(posix, "fork", begun.append)
+    ours, theirs = pair()
+    send(ours, Start(folder="run", attempt=1))
+    ours.close()
+    with theirs, suppress(OSError):
+        Nursery(theirs, None).run()  # type: ignore[arg-type]
+    assert not begun
+
+
+def test_the_channel_may_have_a_number_that_select_cannot_take() -> None:
+    """As when the agent has answered a thousand strangers; its number is handed on."""
+    program = """
+import os, socket
+from clew_agent import posix
+from clew_agent.nursery import Nursery
+from clew_agent.nursery_messages import *
+posix.raise_descriptor_limit()
+posix.thread_count = lambda: 2
+ours, theirs = pair()
+os.dup2(theirs.fileno(), 3000)
+send(ours, Start(folder="run", attempt=1))
+ours.shutdown(socket.SHUT_WR)
+Nursery(socket.socket(fileno=3000), None).run()
+print(type(receive_told(ours)).__name__)
+"""
+    assert output_of(program) == "Refused"
+
+
+def test_children_are_heeded_where_the_parent_ignored_their_ends() -> None:
+    program = """
+import signal, time
+from clew_agent import posix
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+posix.heed_children()
+child = posix.fork(lambda: 7)
+while child.poll() is None:
+    time.sleep(0.01)
+print(child.returncode)
+"""
+    assert output_of(program) == "7"
+
+
+def output_of(program: str) -> str:
+    words = [sys.executable, "-c", program]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+
+
+def descendants(words: str, besides: str = "\0") -> list[psutil.Process]:
+    """Living processes of this test with these words in their command line, and without the others."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            line = " ".join(process.cmdline())
+            if words in line and besides not in line and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
 
 
 def test_where_a_gpu_is_runs_begin_fresh() -> None:

@@ -144,6 +144,17 @@ def test_a_successor_goes_on_from_the_record() -> None:
     assert again.next_to_start() == Entry("b", 1, 2)
 
 
+def test_a_run_that_got_devices_in_vain_is_the_next_to_have_some() -> None:
+    queue = queue_of(*"abc", slots=2)
+    queue.next_to_start()
+    queue.next_to_start()
+    successor = RunQueue(Devices(places=2), queue.record)
+    assert (successor.attempt("a"), successor.attempt("c")) == (1, 0)
+    successor.again(Entry("b", 1))
+    assert (successor.running(), waiting(successor)) == (("a",), "bc")
+    assert successor.next_to_start() == Entry("b", 1)
+
+
 def test_the_record_of_an_earlier_agent_is_read() -> None:
     data = b'{"waiting":[{"run":"b","attempt":2}],"running":["a"]}'
     record = msgspec.json.decode(data, type=QueueRecord)

@@ -23,7 +23,7 @@ class KeptData:
             path = locate(name, search)
             signature = _signature(path)
             data = load(name, search)
-        except (OSError, ProblemError):
+        except (OSError, ProblemError, MemoryError):
             return False
         self._kept[path, name == "digits"] = (signature, data)
         return True
