@@ -15,6 +15,7 @@ from pathlib import Path
 from clew_agent.host import lock_for_process
 from clew_shared.places import find_places
 from clew_shared.private import make_private
+from clew_shared.problem import ProblemError
 
 _PATIENCE_S = 1.0
 """Somebody who looks holds the lock for a moment; so long a guard tries to get it."""
@@ -29,25 +30,39 @@ class GuardMark:
         self._handle = -1
 
     def take(self) -> bool:
-        """Say that this process is the run's guard; False when another one is. Raises ``OSError``."""
-        make_private(make_private(self._path.parent.parent) / self._path.parent.name)
+        """Say that this process is the run's guard; False when another one is.
+
+        Where no mark can be made (no folder of one's own, no room, no locks) a run is watched over without one.
+        """
+        try:
+            make_private(make_private(self._path.parent.parent) / self._path.parent.name)
+            taken = self._wait()
+        except (OSError, ProblemError):
+            return True
+        if taken:
+            with suppress(OSError):
+                os.truncate(self._handle, 0)
+                os.write(self._handle, str(os.getpid()).encode("ascii"))
+        return taken
+
+    def _wait(self) -> bool:
         deadline = time.monotonic() + _PATIENCE_S
         while not self._try():
             if time.monotonic() > deadline:
                 return False
             time.sleep(_RETRY_S)
-        os.truncate(self._handle, 0)
-        os.write(self._handle, str(os.getpid()).encode("ascii"))
         return True
 
     def _try(self) -> bool:
         """Lock the file that has the mark's name; one that somebody has just removed is nobody's mark."""
         handle = _open(self._path, os.O_CREAT)
-        if lock_for_process(handle) and _has_name(handle, self._path):
-            self._handle = handle
-            return True
-        os.close(handle)
-        return False
+        try:
+            if lock_for_process(handle) and _has_name(handle, self._path):
+                self._handle, handle = handle, -1
+        finally:
+            if handle >= 0:
+                os.close(handle)
+        return self._handle >= 0
 
     def release(self) -> None:
         """The run has its seal, or never began."""
@@ -64,19 +79,18 @@ def mark_path(folder: Path) -> Path:
 
 
 def guard_pid(folder: Path) -> int | None:
-    """The process that watches over the run in ``folder``; None when there is none on this node."""
-    try:
+    """The process that watches over the run in ``folder``; None when there is none on this node, 0 when there is one
+    that could not write down which."""
+    with suppress(OSError):
         handle = _open(mark_path(folder))
-    except OSError:
-        return None
-    try:
-        if lock_for_process(handle):
-            return None
-        with suppress(ValueError):
-            return int(os.read(handle, 20))
-        return None
-    finally:
-        os.close(handle)
+        try:
+            if not lock_for_process(handle):
+                return int(os.read(handle, 20) or b"0")
+        except ValueError:
+            return 0
+        finally:
+            os.close(handle)
+    return None
 
 
 def forget(folder: Path) -> None:

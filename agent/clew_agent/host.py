@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from clew_agent.posix import POSIX
+from clew_shared.problem import problem
+
+_HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+"""What systems say of a lock that another process has."""
 
 
 def processor() -> str:
@@ -23,15 +29,21 @@ class Lock:
         self._handle = -1
 
     def acquire(self) -> bool:
-        """Take the lock without waiting; False when another process has it."""
-        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        """Take the lock without waiting; False when another process has it. Raises ``ProblemError`` when there is no
+        locking, for without it two agents could serve the same runs."""
+        handle = -1
         try:
-            _lock(handle)
-        except OSError:
-            os.close(handle)
-            return False
-        self._handle = handle
-        return True
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+            if _succeeds(_lock, handle):
+                self._handle, handle = handle, -1
+        except OSError as error:
+            hint = "Set XDG_RUNTIME_DIR to a folder of your own on this computer's own disk."
+            text = f"{self._path} cannot be locked: {error.strerror or error}."
+            raise problem("private.lock", text, hint, str(self._path)) from None
+        finally:
+            if handle >= 0:
+                os.close(handle)
+        return self._handle >= 0
 
     def release(self) -> None:
         """Let go; the file stays, because removing it would let two others each lock a file of that name."""
@@ -43,12 +55,19 @@ class Lock:
 def lock_for_process(handle: int) -> bool:
     """Lock the open file for this process alone: no child inherits it. False when another process has it.
 
-    The system lets go when the process ends, or closes *any* handle of that file.
+    The system lets go when the process ends, or closes *any* handle of that file. Raises ``OSError`` on a file system
+    that has no locks.
     """
+    return _succeeds(_lock_for_process, handle)
+
+
+def _succeeds(lock: Callable[[int], None], handle: int) -> bool:
     try:
-        _lock_for_process(handle)
-    except OSError:
-        return False
+        lock(handle)
+    except OSError as error:
+        if error.errno in _HELD:
+            return False
+        raise
     return True
 
 

@@ -14,6 +14,7 @@ from clew_shared.channel import KEY_SUFFIX
 from clew_shared.messages import AgentAddress
 from clew_shared.places import Places
 from clew_shared.private import make_private, write_private
+from clew_shared.problem import problem
 
 
 def agent_id(places: Places, allocation: str = "local") -> str:
@@ -27,8 +28,16 @@ def address_path(places: Places, agent: str) -> Path:
 
 
 def lock_path(places: Places, agent: str) -> Path:
-    """The file whose lock says that this agent is served; on the node's own disk, in an owner-only folder."""
-    folder = make_private(make_private(places.private) / "agents")
+    """The file whose lock says that this agent is served; on the node's own disk, in an owner-only folder.
+
+    Raises ``ProblemError`` when that folder cannot be made.
+    """
+    try:
+        folder = make_private(make_private(places.private) / "agents")
+    except OSError as error:
+        text = f"The folder {places.private} cannot be made: {error.strerror or error}."
+        hint = "Set XDG_RUNTIME_DIR or TMPDIR to a folder of your own."
+        raise problem("private.folder", text, hint, str(places.private)) from None
     return folder / f"{hashlib.sha256(agent.encode()).hexdigest()[:32]}.lock"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from clew_shared.places import Places, find_places
@@ -19,7 +20,8 @@ def allow_folder(places: Places, run: str) -> Path:
 
 
 def remove_address(run: str) -> None:
-    """Forget a trainer that has ended."""
+    """Forget a trainer that has ended, as far as that is possible: whoever calls at an old address gets no answer."""
     places = find_places()
-    address_file(places, run).unlink(missing_ok=True)
+    with suppress(OSError):
+        address_file(places, run).unlink()
     shutil.rmtree(allow_folder(places, run), ignore_errors=True)

@@ -9,6 +9,8 @@ from pathlib import Path
 import msgspec
 import platformdirs
 
+_TMP = Path("/tmp")  # noqa: S108  # what is put there is checked to be the user's own
+
 
 class Places(msgspec.Struct, frozen=True):
     """Folders below ``home`` (lasting, maybe on a shared file system), and ``private`` (owner-only, the node's own)."""
@@ -46,7 +48,20 @@ def find_places() -> Places:
     """The folders of this user: below ``CLEW_HOME``, else where the platform keeps a program's data."""
     home = os.environ.get("CLEW_HOME")
     base = Path(home) if home else Path(platformdirs.user_data_dir("clew", appauthor=False))
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-    private = Path(runtime) / "clew" if runtime else Path(tempfile.gettempdir()) / f"clew-{user}"
+    # Batch systems hand on a login node's variable, whose folder is not on the compute node.
+    there = bool(runtime) and Path(runtime).is_dir()
+    private = Path(runtime) / "clew" if there else _temporary() / f"clew-{user}"
     return Places(home=base, private=private)
+
+
+def _temporary() -> Path:
+    """The folder for temporary files, the same for all processes, also when it is full just now.
+
+    ``tempfile.gettempdir`` takes another one then, and a run's guard would not be found by its agent.
+    """
+    if os.name != "posix":
+        return Path(tempfile.gettempdir())
+    named = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    return next((Path(name).absolute() for name in named if name and Path(name).is_dir()), _TMP)

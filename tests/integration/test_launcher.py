@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from clew_agent import launcher, posix
+from clew_agent import host, launcher, posix
 from clew_agent.guard_mark import GuardMark, guard_pid, mark_path
 from clew_agent.launcher import Launcher
 from clew_agent.tracked_run import TrackedRun
@@ -97,3 +98,45 @@ def test_a_released_mark_leaves_nothing(tmp_path: Path) -> None:
     mark.release()
     assert not mark_path(tmp_path).exists()
     assert GuardMark(tmp_path).take()
+
+
+def test_a_guard_watches_also_where_no_mark_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    (tmp_path / "clew").touch()
+    mark = GuardMark(tmp_path)
+    assert mark.take()
+    mark.release()
+    assert guard_pid(tmp_path) is None
+
+
+def test_without_locks_a_mark_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_handle: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(host, "_lock_for_process", refuse)
+    mark = GuardMark(tmp_path)
+    assert mark.take()
+    assert mark_path(tmp_path).exists()
+    assert guard_pid(tmp_path) is None
+    mark.release()
+
+
+FULL = """
+import errno, os, sys, time
+from pathlib import Path
+from clew_agent.guard_mark import GuardMark
+def write(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+os.write = write
+print(GuardMark(Path(sys.argv[1])).take(), flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_mark_counts_also_when_its_guard_cannot_be_named(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", FULL, str(tmp_path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as guard:
+        assert guard.stdout is not None
+        assert guard.stdout.readline() == "True\n"
+        assert guard_pid(tmp_path) == 0
+        guard.kill()

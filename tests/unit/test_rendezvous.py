@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from clew_agent import host
 from clew_agent.host import Lock, processor
-from clew_agent.rendezvous import address_path, agent_id, allow_folder, clear_keys, publish, read_address, withdraw
+from clew_agent.rendezvous import (
+    address_path,
+    agent_id,
+    allow_folder,
+    clear_keys,
+    lock_path,
+    publish,
+    read_address,
+    withdraw,
+)
 from clew_shared.channel import KeyPair, allow
 from clew_shared.messages import AgentAddress
-from clew_shared.places import Places
+from clew_shared.places import Places, find_places
+from clew_shared.problem import ProblemError
 
 
 @pytest.fixture
@@ -81,6 +93,51 @@ def test_a_lock_is_held_by_one_and_free_again_after_release(tmp_path: Path) -> N
     assert second.acquire()
     second.release()
     second.release()
+
+
+def test_where_nothing_can_be_locked_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder on a file system without locks must not look like one that another agent serves."""
+
+    def refuse(_handle: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(host, "_lock", refuse)
+    with pytest.raises(ProblemError, match="No locks available"):
+        Lock(tmp_path / "lock").acquire()
+
+
+def test_where_no_folder_of_ones_own_can_be_made_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    places = Places(home=tmp_path, private=tmp_path / "file" / "clew")
+    with pytest.raises(ProblemError, match="cannot be made"):
+        lock_path(places, "agent")
+
+
+def test_the_nodes_own_folder_is_the_sessions_only_where_that_exists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert find_places().private == tmp_path / "clew"
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "of-the-login-node"))
+    assert tmp_path not in find_places().private.parents
+
+
+def test_all_processes_have_the_same_folder_also_while_its_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    program = """
+import errno, os
+def write(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+os.write = write
+from clew_shared.places import find_places
+print(find_places().private)
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert told.stdout.strip() == str(find_places().private)
+    assert find_places().private.parent == tmp_path
 
 
 def test_a_lock_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
