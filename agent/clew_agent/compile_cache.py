@@ -36,11 +36,10 @@ def environment(places: Places) -> dict[str, str]:
     folder = cache_folder(places)
     try:
         make_private(make_private(make_private(places.private) / folder.parent.name) / folder.name)
-        roomy = shutil.disk_usage(folder).free > _ROOM_BYTES
     except (OSError, ProblemError):
         return {}
     separable = not any(letter.isspace() for letter in str(folder))  # TensorFlow splits the flags at spaces
-    return {VARIABLE: _FLAGS + str(folder)} if roomy and separable else {}
+    return {VARIABLE: _FLAGS + str(folder)} if _is_roomy(folder) and separable else {}
 
 
 def cache_folder(places: Places) -> Path:
@@ -53,6 +52,28 @@ def in_use(places: Places, environ: Mapping[str, str] = os.environ) -> Path | No
     """The cache folder if this process has been told to use it."""
     folder = cache_folder(places)
     return folder if environ.get(VARIABLE) == _FLAGS + str(folder) else None
+
+
+def prepare(places: Places) -> None:
+    """Before TensorFlow looks: have a sound cache, or none where there is no room for it any more.
+
+    A copy of the nursery has the nursery's environment, which may be hours old. TensorFlow reads the variable when it
+    compiles for the first time.
+    """
+    folder = in_use(places)
+    if folder is None:
+        return
+    if _is_roomy(folder):
+        vet(folder)
+    else:
+        del os.environ[VARIABLE]
+
+
+def _is_roomy(folder: Path) -> bool:
+    try:
+        return shutil.disk_usage(folder).free > _ROOM_BYTES
+    except OSError:
+        return False
 
 
 def vet(folder: Path) -> None:

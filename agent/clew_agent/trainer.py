@@ -277,9 +277,7 @@ class _Attempt:
     def _import(self, exercise: str) -> tuple[AnyExercise, ExerciseCard]:
         from clew_agent.training.runtime import configure
 
-        cache = compile_cache.in_use(find_places())
-        if cache is not None:
-            compile_cache.vet(cache)
+        compile_cache.prepare(find_places())
         configure()
         return find_exercise(exercise, self._exercises)
 

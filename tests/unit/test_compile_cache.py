@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clew_agent import compile_cache
-from clew_agent.compile_cache import VARIABLE, cache_folder, environment, in_use, vet, vouch
+from clew_agent.compile_cache import VARIABLE, cache_folder, environment, in_use, prepare, vet, vouch
 from clew_shared.places import Places
 
 
@@ -63,6 +63,21 @@ def test_the_folder_is_the_users_own_and_named_to_tensorflow(tmp_path: Path) -> 
     assert folder.stat().st_mode & 0o777 == 0o700
     assert in_use(places, told) == folder
     assert in_use(places, {VARIABLE: "--tf_xla_clustering_debug"}) is None
+
+
+@pytest.mark.parametrize("room", [True, False])
+def test_a_process_whose_environment_is_old_looks_for_room_again(
+    tmp_path: Path, room: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = Places(home=tmp_path / "home", private=tmp_path / "private")
+    for name, value in environment(places).items():
+        monkeypatch.setenv(name, value)
+    torn = program(cache_folder(places), "torn", age=1000.0)
+    if not room:
+        monkeypatch.setattr(compile_cache, "_ROOM_BYTES", 1 << 60)
+    prepare(places)
+    assert (VARIABLE in os.environ) == room
+    assert torn.exists() != room, "TensorFlow does not look where there is no room"
 
 
 @pytest.mark.parametrize("folder", ["with space", "file/below"])
