@@ -7,6 +7,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from clew_agent import posix
@@ -18,6 +19,9 @@ from clew_shared.spec import read_spec
 _LOOK_EVERY_S = 1.0
 _ADOPT_FOR_S = 0.01
 """How long one turn of the loop may spend on runs that existed before."""
+
+_RESTING_AT_ONCE = 200
+"""Ended runs that are looked at in a second: each costs two questions to a file system that may be far away."""
 
 
 class RunRegistry:
@@ -32,6 +36,10 @@ class RunRegistry:
         self.version = 1
         self.runs: dict[str, TrackedRun] = {}
         self._mine = mine
+        self._followed: set[str] = set()
+        """The runs whose journals may grow, and the agent's own; the others rest, and there may be thousands."""
+        self._resting: dict[str, None] = {}
+        """Those that rest, in the order in which they are looked at."""
         self._unread: deque[str] = deque()
         self._foreign: set[str] = set()
         self._next_look = 0.0
@@ -60,6 +68,7 @@ class RunRegistry:
     def add(self, tracked: TrackedRun) -> None:
         """Follow a run that the agent has just made."""
         self.runs[tracked.run] = tracked
+        self._followed.add(tracked.run)
         self.touch()
 
     def touch(self) -> None:
@@ -68,7 +77,7 @@ class RunRegistry:
 
     def live(self) -> Iterator[TrackedRun]:
         """The runs whose journals may grow."""
-        return (tracked for tracked in self.runs.values() if tracked.live)
+        return (tracked for tracked in self._awake() if tracked.live)
 
     def refresh(self) -> None:
         """One turn: read what grew, adopt a few of those that wait, and look for new folders now and then."""
@@ -79,13 +88,19 @@ class RunRegistry:
         while self._unread and time.monotonic() < now + _ADOPT_FOR_S:
             with suppress(OSError):  # it is found again at the next look
                 self._adopt(self._unread.popleft())
-        for tracked in list(self.runs.values()):
-            if (tracked.live or self._mine(tracked.run)) and tracked.refresh():
+        for tracked in self._awake():
+            if tracked.refresh():
                 self.touch()
+            if not (tracked.live or tracked.behind or self._mine(tracked.run)):
+                self._followed.discard(tracked.run)
+                self._resting[tracked.run] = None
 
     def behind(self) -> bool:
         """Whether some journal has more to read than one turn allowed."""
-        return any(tracked.behind for tracked in self.runs.values())
+        return any(tracked.behind for tracked in self._awake())
+
+    def _awake(self) -> list[TrackedRun]:
+        return [self.runs[run] for run in self._followed]
 
     def _look(self) -> None:
         try:
@@ -96,12 +111,23 @@ class RunRegistry:
             return  # a shared file system that stumbles, or no descriptor left: nothing is removed for that
         for run in [run for run in self.runs if run not in names and not self.runs[run].cancelled]:
             del self.runs[run]  # somebody removed its folder
+            self._followed.discard(run)
             self.touch()
-        for run in (run for run in self.runs if not self.runs[run].live and not self._mine(run)):
-            if self.runs[run].refresh():  # continued by somebody else, from a command line
-                self.touch()
+        self._look_at_resting()
         known = self.runs.keys() | self._foreign | set(self._unread)
         self._unread.extend(sorted(name for name in names - known if is_run_id(name)))
+
+    def _look_at_resting(self) -> None:
+        """Somebody else may have continued one of them, from a command line."""
+        for run in list(islice(self._resting, _RESTING_AT_ONCE)):
+            del self._resting[run]
+            if run not in self.runs or run in self._followed:
+                continue
+            if self.runs[run].refresh():
+                self._followed.add(run)
+                self.touch()
+            else:
+                self._resting[run] = None
 
     def _adopt(self, run: str) -> None:
         """Follow an existing run, unless it is another node's. Without a journal it is looked at again later."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from clew_agent import posix
+from clew_agent import posix, run_registry
 from clew_agent.data_search import Search
 from clew_agent.run_registry import RunRegistry, is_run_id
 from clew_agent.sealer import seal_lost
@@ -143,6 +143,33 @@ def test_a_run_is_followed_as_it_grows_and_dropped_when_its_folder_goes(tmp_path
     assert registry.runs == {}
     with pytest.raises(ProblemError):
         registry.get(folder.path.name)
+
+
+def test_runs_that_have_ended_rest_until_somebody_goes_on_with_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_registry, "_RESTING_AT_ONCE", 2)
+    folders = [make_run(tmp_path) for _ in range(5)]
+    for folder in folders:
+        seal_lost(folder, 1)
+    registry = seen_by(tmp_path)
+    assert (len(registry.runs), list(registry.live())) == (5, [])
+    seen: list[str] = []
+    refresh = TrackedRun.refresh
+
+    def noted(run: TrackedRun) -> bool:
+        seen.append(run.run)
+        return refresh(run)
+
+    monkeypatch.setattr(TrackedRun, "refresh", noted)
+    registry.refresh()
+    assert seen == [], "no turn asks for runs that have ended"
+    with JournalWriter.create(folders[3].journal(2)) as writer:
+        writer.append(describe(folders[3], 2, host=posix.host_name(), boot=posix.boot_id(), pid=os.getpid()))
+    for _ in range(3):
+        registry._look()
+    assert {*seen} == {folder.path.name for folder in folders}
+    assert [run.run for run in registry.live()] == [folders[3].path.name]
 
 
 def test_a_sealed_journal_is_adopted_by_its_two_ends_as_if_it_had_been_read(tmp_path: Path) -> None:
