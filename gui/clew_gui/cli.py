@@ -31,6 +31,7 @@ COMMANDS = (
     Command("Train", "race", "let optimizers run against each other from the same start", "race"),
     Command("Train", "resume", "go on with an ended run from its last checkpoint", "run"),
     Command("Train", "queue", "show what waits and what is at work, move a run, take it out", "queue"),
+    Command("Sites", "site", "add, list, show and remove the machines that runs can go to", "site"),
     Command("Look back", "runs", "list the runs that are kept on this computer", "look"),
     Command("Look back", "show", "show one run: settings, curves, goals, files", "look"),
     Command("Keep and check", "verify", "check every byte of a run against its journal", "keep"),

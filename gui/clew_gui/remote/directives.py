@@ -13,9 +13,9 @@ _FORMS = {
     "mnsubmit": (re.compile(rf"(?P<name>[a-z][a-z0-9_]{{1,40}}) = {_VALUE}"), "tasks_per_node = 4"),
 }
 _OURS = {
-    "slurm": """job-name output error input open-mode no-requeue requeue nodes ntasks-per-node cpus-per-task time
-        partition account reservation qos gres constraint signal wrap array chdir uid gid get-user-env test-only wait parsable
-        export export-file comment""",
+    "slurm": """job-name output error input open-mode no-requeue requeue nodes ntasks-per-node cpus-per-task
+        time partition account reservation qos gres constraint signal wrap array chdir uid gid get-user-env test-only
+        wait parsable export export-file comment""",
     "pbs": "N o e j q A I t z S d D r v V C f",
     "mnsubmit": """job_name initialdir output error total_tasks cpus_per_task gpus_per_node wall_clock_limit features
         class partition reservation account qos""",
@@ -33,7 +33,8 @@ def check_directive(line: str, scheduler: str) -> list[Problem]:
     if match is None:
         text = f"{line[:60]!r} is no directive that can be taken."
         return [Problem("site.directive", text, f"Write it like {form[1]}, one for each entry.", "extra")]
-    if match["name"] in _OURS[scheduler].split():
+    # Schedulers take abbreviations: --outp is --output.
+    if any(own.startswith(match["name"]) for own in _OURS[scheduler].split()):
         hint = "Use the field of that name, where there is one."
         return [Problem("site.directive", f"{line[:60]!r} is something that Clew decides itself.", hint, "extra")]
     return []

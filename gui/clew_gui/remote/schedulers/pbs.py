@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from clew_gui.remote.allocation import clock_asked
 from clew_gui.remote.schedulers.job import SCHEDULER_LOG, JobRef, JobSpec, check_job, short_name
 from clew_gui.remote.schedulers.reasons import Reason, pbs_reason
-from clew_gui.remote.schedulers.refusals import PBS, submission
+from clew_gui.remote.schedulers.refusals import PBS, is_silent, submission
 from clew_gui.remote.schedulers.scheduler import Command, all_silent, in_folder
 from clew_gui.remote.schedulers.script import render
-from clew_gui.remote.schedulers.state import JobState, Output, PartitionLimits, Phase, Submitted
+from clew_gui.remote.schedulers.state import ENDED, JobState, Output, PartitionLimits, Phase, Submitted
 from clew_gui.remote.times import read_clock
 from clew_shared.problem import problem
 
@@ -31,6 +31,9 @@ _PHASES = {
     "E": Phase.COMPLETING,
 }
 _OVER = frozenset("CFX")
+_LONGEST = 100_000
+_UNKNOWN_CODES = frozenset({153, 35})
+"""The last byte of PBSE_UNKJOBID and of OpenPBS' PBSE_HISTJOBID; Slurm's qstat says nothing else."""
 _EXITS = {
     -10: Phase.OUT_OF_MEMORY,
     -11: Phase.TIMED_OUT,
@@ -75,7 +78,11 @@ class Pbs:
         if output.late or output.code:
             raise problem("scheduler.silent", "The scheduler does not answer.", "Try again in a minute.")
         listed = [match[1] for line in output.out.splitlines() if (match := re.fullmatch(_ID, line.strip()))]
-        named = [one for one, fields in parse_qstat(output.out) if fields.get("Job_Name") == short_name(job.job)]
+        named = [
+            one
+            for one, fields in parse_qstat(output.out)
+            if fields.get("Job_Name") == short_name(job.job) and not _was_refused(fields)
+        ]
         return max([*listed, *named], key=_number, default="")
 
     def status(self, jobs: Sequence[JobRef]) -> Command:
@@ -85,8 +92,8 @@ class Pbs:
     def states(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
         """Jobs that the server calls unknown are gone; those it says nothing of only if it said anything."""
         found = {_number(one): fields for one, fields in parse_qstat(output.out)}
-        answered = bool(found) or output.code == 0 or _UNKNOWN.search(output.said) is not None
-        if output.late or not answered:
+        answered = bool(found) or output.code in _UNKNOWN_CODES or _UNKNOWN.search(output.said) is not None
+        if output.late or not (answered or (output.code == 0 and not is_silent(output.said))):
             return all_silent(jobs, output)
         states = {}
         for job in jobs:
@@ -102,7 +109,7 @@ class Pbs:
         """What the server remembers of jobs that have ended."""
         found = {_number(one): fields for one, fields in parse_qstat(output.out)} if not output.late else {}
         states = {job.id: _state(job.id, found[_number(job.id)]) for job in jobs if _number(job.id) in found}
-        return {one: state for one, state in states.items() if state.phase is not Phase.GONE}
+        return {one: state for one, state in states.items() if state.phase in ENDED}
 
     def cancel(self, job: JobRef) -> Command:
         """TERM to the job, and KILL some seconds later."""
@@ -166,21 +173,25 @@ def _number(job: str) -> tuple[int, str]:
 
 
 def parse_qstat(text: str) -> list[tuple[str, dict[str, str]]]:
-    """The jobs in the output of ``qstat -f``: id and attributes. Long lines, which are broken, are put together."""
+    """The jobs in the output of ``qstat -f``: id and attributes.
+
+    Torque and OpenPBS indent attributes by blanks and go on with a long one behind a tab; Slurm's qstat has tabs only.
+    """
     jobs: list[tuple[str, dict[str, str]]] = []
-    last = ""
+    last, tabs = "", False
     for line in text.splitlines():
         head = re.match(rf"Job Id:?\s*{_ID}\s*$", line)
-        attribute = re.match(r"\s{2,8}([A-Za-z][A-Za-z0-9_.]{0,60}) = ?(.*)$", line)
+        attribute = re.match(r"(\s{1,8})([A-Za-z][A-Za-z0-9_.]{0,60}) = ?(.*)$", line)
         if head is not None:
             jobs.append((head[1], {}))
-            last = ""
+            last, tabs = "", False
         elif not jobs or not line.strip():
             last = ""
-        elif attribute is not None and not line.startswith("\t"):
-            last = attribute[1]
-            jobs[-1][1][last] = attribute[2].strip()
-        elif last and len(jobs[-1][1][last]) < 100_000:
+        elif attribute is not None and (not line.startswith("\t") or tabs or not jobs[-1][1]):
+            tabs = tabs or line.startswith("\t")
+            last = attribute[2]
+            jobs[-1][1][last] = attribute[3].strip()
+        elif last and len(jobs[-1][1][last]) < _LONGEST:
             jobs[-1][1][last] += line.strip()
     return jobs
 
@@ -192,7 +203,7 @@ def _state(job: str, fields: Mapping[str, str]) -> JobState:
     asked = read_clock(fields.get("Resource_List.walltime", ""))
     phase, signal = _PHASES.get(letter), None
     if letter in _OVER:
-        phase, signal = _end(code, used, asked)
+        phase, signal = _end(code, used, asked, began="exec_host" in fields)
     nodes = fields.get("exec_host", "")
     start = _date(fields.get("start_time", "") or fields.get("stime", ""))
     over = letter in _OVER
@@ -210,6 +221,11 @@ def _state(job: str, fields: Mapping[str, str]) -> JobState:
     )
 
 
+def _was_refused(fields: Mapping[str, str]) -> bool:
+    """Slurm's qstat lists what was never taken as completed, for a while."""
+    return fields.get("job_state", "")[:1].upper() in _OVER and not fields.get("exec_host")
+
+
 def _until(start: float | None, asked: int | None) -> float | None:
     return start + asked if start is not None and asked is not None else None
 
@@ -219,10 +235,13 @@ def _exit_status(fields: Mapping[str, str]) -> int | None:
     return int(text) if re.fullmatch(r"-?[0-9]{1,6}", text) else None
 
 
-def _end(code: int | None, used: int | None, asked: int | None) -> tuple[Phase, int | None]:
-    """How it ended, and the signal. A job that was ended at its limit had used it up; TERM before that is a qdel."""
+def _end(code: int | None, used: int | None, asked: int | None, began: bool) -> tuple[Phase, int | None]:
+    """How it ended, and the signal. A job that was ended at its limit had used it up; TERM before that is a qdel.
+
+    GONE for a job that has begun and of whose end nothing is told: others must say how it ended.
+    """
     if code is None:
-        return Phase.CANCELLED, None  # it never began
+        return Phase.GONE if began else Phase.CANCELLED, None
     if code in _EXITS:
         return _EXITS[code], None
     signal = code - 256 if code > 256 else code - 128 if code > 128 else None
@@ -242,7 +261,7 @@ def _reason(letter: str, fields: Mapping[str, str]) -> str:
 
 def _hosts(text: str) -> str:
     """``node1/1+node1/0+node2/0*4`` are node1 and node2."""
-    names = (part.strip("() ").split("/")[0].split(":")[0] for part in text[:100_000].split("+"))
+    names = (part.strip("() ").split("/")[0].split(":")[0] for part in text[:_LONGEST].split("+"))
     return ",".join(dict.fromkeys(name for name in names if re.fullmatch(r"[A-Za-z0-9_.-]{1,200}", name)))
 
 

@@ -52,6 +52,7 @@ _SLURM: Mapping[str, Reason] = {
     "PartitionInactive": Reason("It will not start: the partition is switched off.", True),
     "PartitionTimeLimit": Reason("It will not start: it asks for more time than the partition allows.", True),
     "PartitionNodeLimit": Reason("It will not start: it asks for more nodes than the partition allows or has.", True),
+    "PartitionConfig": Reason("It will not start: the partition does not allow what it asks for.", True),
     "InactiveLimit": Reason("The scheduler has stopped it because it did nothing.", True),
     "NonZeroExitCode": Reason("It ended with an exit code other than 0."),
     "SystemFailure": Reason("The scheduler, the network or the file system failed.", True),

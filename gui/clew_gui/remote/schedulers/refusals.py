@@ -63,7 +63,8 @@ SLURM: Sequence[Refusal] = (
         "`sinfo -o '%P %G'` shows what they are called.",
     ),
     Refusal(
-        r"requested node configuration is not available|node count specification invalid|more processors requested",
+        r"requested node configuration is not available|node count specification invalid|more processors requested|"
+        r"invalid node name",
         "nodes",
         "nodes",
         "No node, or not enough of them, has what the job asks for.",
@@ -90,6 +91,13 @@ SLURM: Sequence[Refusal] = (
         "",
         "The scheduler does not answer.",
         "Clew looks for the job by its name before it is sent again.",
+    ),
+    Refusal(
+        r"unrecognized option|invalid option|unknown directive",
+        "directive",
+        "extra",
+        "The scheduler does not know one of the lines.",
+        "Look at the site's extra lines.",
     ),
     Refusal(
         r"memory specification can not be satisfied|memory.*(exceeds|invalid)",

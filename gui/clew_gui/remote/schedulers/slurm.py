@@ -12,7 +12,7 @@ from clew_gui.remote.schedulers.reasons import Reason, slurm_reason
 from clew_gui.remote.schedulers.refusals import SLURM, submission
 from clew_gui.remote.schedulers.scheduler import Command, all_silent, by_number, in_folder
 from clew_gui.remote.schedulers.script import render
-from clew_gui.remote.schedulers.state import JobState, Output, PartitionLimits, Phase, Submitted
+from clew_gui.remote.schedulers.state import ENDED, JobState, Output, PartitionLimits, Phase, Submitted
 from clew_gui.remote.times import read_time
 from clew_shared.problem import problem
 
@@ -99,7 +99,9 @@ class Slurm:
         if output.late or output.code:
             raise problem("scheduler.silent", "The scheduler does not answer.", "Try again in a minute.")
         states = [state for line in output.out.splitlines() if (state := parse_squeue_line(line)) is not None]
-        ids = [state.id for state in states if state.name == long_name(job.job)]
+        # What was refused is listed as well for a while, as failed and without nodes.
+        taken = (state for state in states if state.nodes or state.phase not in ENDED)
+        ids = [state.id for state in taken if state.name == long_name(job.job)]
         return max(ids, key=by_number, default="")
 
     def status(self, jobs: Sequence[JobRef]) -> Command:

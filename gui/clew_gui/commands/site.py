@@ -1,0 +1,248 @@
+"""``clew site``: the machines that runs can go to, each a file that can be read, mended and handed on."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from rich.table import Table
+
+from clew_gui.commands.allocation_flags import add_allocation_flags, given_allocation
+from clew_gui.commands.shell import OK, Parser, Shell
+from clew_gui.remote.allocation import build_allocation, summary
+from clew_gui.remote.consent import OwnWords, consents, words_of
+from clew_gui.remote.schedulers.registry import NAMES, scheduler_of
+from clew_gui.remote.site_check import check_name, check_site
+from clew_gui.remote.site_file import read_site, to_table, to_toml
+from clew_gui.remote.site_presets import PRESETS, about_presets
+from clew_gui.remote.site_store import NamedSite, SiteStore, site_store
+from clew_gui.remote.sites import Site, address, is_local, job_of
+from clew_gui.remote.ssh_config import offered_hosts, user_config
+from clew_shared.problem import ProblemError, problem, raise_all
+
+_EXAMPLE_JOB = "00000000-0000-4000-8000-000000000000"
+_EXAMPLE_FOLDER = "/home/you/.clew/jobs/example"
+_EXAMPLE_AGENT = ("clew-agent", "serve")
+
+
+def site(shell: Shell, argv: Sequence[str]) -> int:
+    """``clew site add|list|show|remove``: returns the exit status."""
+    options = _parser().parse_args(list(argv))
+    store = site_store(shell.places)
+    if options.deed == "add":
+        return _add(shell, store, options)
+    if options.deed == "show":
+        return _show(shell, store, options)
+    if options.deed == "remove":
+        return _remove(shell, store, options)
+    return _list(shell, store, options.json)
+
+
+def _parser() -> Parser:
+    parser = Parser("clew site", "The machines that runs can go to.")
+    parser.add_argument("--json", action="store_true", help="one line of JSON")
+    deeds = parser.add_subparsers(dest="deed", metavar="add|list|show|remove")
+    _add_parser(deeds)
+    _json(deeds.add_parser("list", help="all sites, and the hosts of ~/.ssh/config", description="All sites."))
+    show = deeds.add_parser("show", help="one site, as it stands in its file", description="One site.")
+    show.add_argument("name", metavar="NAME")
+    show.add_argument("--script", action="store_true", help="print the job script that it leads to, as an example")
+    add_allocation_flags(show, "for --script, instead of the site's own")
+    _json(show)
+    remove = deeds.add_parser("remove", help="forget a site", description="Forget a site. Nothing there changes.")
+    remove.add_argument("name", metavar="NAME")
+    _json(remove)
+    return parser
+
+
+def _json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="one line of JSON")
+
+
+def _add_parser(deeds: argparse._SubParsersAction[Parser]) -> None:
+    about = """Make a site: from a preset, from a file, from an entry of ~/.ssh/config with this name, or from nothing.
+What is given as an option counts more than that."""
+    add = deeds.add_parser("add", help="make a site", description=about)
+    add.add_argument("name", metavar="NAME", help="small letters, digits, - and _")
+    add.add_argument("--preset", metavar="P", help=f"begin with one of: {about_presets()}")
+    add.add_argument("--file", metavar="SITE.TOML", help="begin with a file, such as one from your teacher")
+    add.add_argument("--host", metavar="H", help="the login node, or an entry of ~/.ssh/config")
+    add.add_argument("--user", metavar="U", help="your name there")
+    add.add_argument("--port", metavar="N", help="the port of SSH")
+    add.add_argument("--jump", metavar="J", help="hosts on the way, with commas: user@gate,second:2222")
+    add.add_argument("--key", metavar="FILE", help="your private key on this computer")
+    add.add_argument("--scheduler", choices=NAMES, metavar="S", help=f"one of: {', '.join(NAMES)}")
+    add.add_argument("--replace", action="store_true", help="change the site if there is one of this name")
+    add.add_argument("--consent", action="store_true", help="you have read the lines that the site runs of its own")
+    add_allocation_flags(add, "what its jobs ask for, unless a run says otherwise")
+    _json(add)
+
+
+# --- add --------------------------------------------------------------------------------------------------------------
+
+
+def _add(shell: Shell, store: SiteStore, options: argparse.Namespace) -> int:
+    made = _made(options, _base(options))
+    if is_local(made) and options.preset != "local":
+        hint = f"Give --host, --preset ({about_presets()}) or --file."
+        raise problem("site.host", f"Nothing says where {options.name!r} is.", hint, "host")
+    path = store.save(options.name, made, replace=options.replace)
+    words = words_of(made)
+    if options.consent:
+        consents(shell.places).give(words)
+    missing = consents(shell.places).missing(words)
+    if options.json:
+        shell.say_json(_as_json(NamedSite(options.name, made), store) | {"consent_missing": missing})
+        return OK
+    shell.say(f"The site {options.name} is kept in {path}.")
+    shell.say(f"  {_where(made)}")
+    for one in missing:
+        _tell_words(shell, one)
+    return OK
+
+
+def _base(options: argparse.Namespace) -> Site:
+    """What the site begins with. Raises ``ProblemError`` for an unknown preset or a file that is wrong."""
+    if options.preset and options.file:
+        raise problem("cli.usage", "A site begins with a preset or with a file, not with both.", where="preset")
+    if options.file:
+        return read_site(Path(options.file).expanduser())
+    if options.preset:
+        return _preset(options.preset)
+    known = options.name in offered_hosts(user_config())
+    return Site(host=options.name) if known and not options.host else Site()
+
+
+def _preset(name: str) -> Site:
+    if name in PRESETS:
+        return PRESETS[name]
+    near = difflib.get_close_matches(name, PRESETS, n=1)
+    hint = f"Did you mean {near[0]}?" if near else f"There are: {about_presets()}."
+    raise problem("site.preset", f"There is no preset {name!r}.", hint, "preset")
+
+
+def _made(options: argparse.Namespace, base: Site) -> Site:
+    """The site with what the options say otherwise. Raises ``ProblemError`` with everything that is wrong."""
+    given: dict[str, object] = {
+        name: value for name in ("host", "user", "key", "scheduler") if (value := getattr(options, name)) is not None
+    }
+    if options.jump is not None:
+        given["jump"] = tuple(part.strip() for part in options.jump.split(",") if part.strip())
+    found = check_name(options.name)
+    if options.port is not None:
+        if not (options.port.isascii() and options.port.isdecimal() and 0 < int(options.port[:6]) < 65536):
+            raise problem("site.port", f"A port is a number from 1 to 65535, got {options.port!r}.", where="port")
+        given["port"] = int(options.port)
+    try:
+        given["allocation"] = build_allocation(base.allocation, given_allocation(options))
+    except ProblemError as error:
+        found += error.problems
+    made = msgspec.structs.replace(base, **given)
+    raise_all([*found, *check_site(made)])
+    return made
+
+
+# --- list, show, remove -----------------------------------------------------------------------------------------------
+
+
+def _list(shell: Shell, store: SiteStore, as_json: bool) -> int:
+    known = store.all()
+    hosts = _free_hosts(known)
+    if as_json:
+        shell.say_json({"sites": [_as_json(one, store) for one in known], "ssh_config": hosts})
+        return OK
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("Site", "Where", "Scheduler", "Each job", "Title"):
+        table.add_column(title, no_wrap=title != "Title")
+    for one in known:
+        table.add_row(one.name, *_row(one))
+    shell.console().print(table)
+    for one in known:
+        for found in one.problems:
+            shell.note(f"{one.name}: {found}")
+    if hosts:
+        shell.say(f"\nIn ~/.ssh/config: {', '.join(hosts)}. `clew site add {hosts[0]}` makes a site of one.")
+    return OK
+
+
+def _row(one: NamedSite) -> tuple[str, ...]:
+    if one.site is None:
+        return "cannot be read", "", "", ""
+    label = "" if is_local(one.site) else scheduler_of(one.site.scheduler).label
+    asked = summary(one.site.allocation) if one.site.scheduler != "none" else ""
+    return address(one.site), label, asked, one.site.title
+
+
+def _free_hosts(known: Sequence[NamedSite]) -> list[str]:
+    """The hosts of the SSH configuration of which no site has been made yet."""
+    taken = {one.name for one in known} | {one.site.host for one in known if one.site is not None}
+    return [name for name in offered_hosts(user_config()) if name not in taken]
+
+
+def _show(shell: Shell, store: SiteStore, options: argparse.Namespace) -> int:
+    found = store.load(options.name)
+    words = words_of(found)
+    missing = consents(shell.places).missing(words)
+    if options.script:
+        return _script(shell, found, options)
+    if options.json:
+        shell.say_json(_as_json(NamedSite(options.name, found), store) | {"consent_missing": missing})
+        return OK
+    shell.say(f"{options.name}: {found.title or address(found)}")
+    shell.say(f"  {_where(found)}")
+    if found.note:
+        shell.say(f"\n{found.note}")
+    if not is_local(found):
+        shell.say(f"\n{store.path(options.name)}:\n\n{to_toml(found).rstrip()}")
+    for one in missing:
+        shell.say(f"\nYou have not agreed to its {one.kind} yet; Clew asks before it is first used.")
+    return OK
+
+
+def _script(shell: Shell, found: Site, options: argparse.Namespace) -> int:
+    asked = build_allocation(found.allocation, given_allocation(options))
+    job = job_of(found, _EXAMPLE_JOB, _EXAMPLE_FOLDER, _EXAMPLE_AGENT, asked)
+    text = scheduler_of(found.scheduler).script(job)
+    if options.json:
+        shell.say_json({"script": text})
+    else:
+        shell.say(text.rstrip("\n"))
+    return OK
+
+
+def _remove(shell: Shell, store: SiteStore, options: argparse.Namespace) -> int:
+    path = store.remove(options.name)
+    if options.json:
+        shell.say_json({"removed": options.name, "path": str(path)})
+    else:
+        shell.say(f"The site {options.name} is forgotten. What lies there was not touched.")
+    return OK
+
+
+# --- In words ---------------------------------------------------------------------------------------------------------
+
+
+def _where(found: Site) -> str:
+    """One line: the host, the way there, the scheduler, what a job asks for."""
+    way = f" through {', '.join(found.jump)}" if found.jump else ""
+    if found.scheduler == "none":
+        return f"{address(found)}{way}, no scheduler"
+    return f"{address(found)}{way}, {scheduler_of(found.scheduler).label}: {summary(found.allocation)}"
+
+
+def _tell_words(shell: Shell, words: OwnWords) -> None:
+    """What the site runs in its own words, whole."""
+    shell.say(f"\nIts {words.kind} runs in each job, as it stands here:\n")
+    for line in words.text.strip("\n").splitlines():
+        shell.say(f"    {line}")
+    shell.say("\nClew asks you before it is first used; --consent says now that you have read it.")
+
+
+def _as_json(one: NamedSite, store: SiteStore) -> dict[str, object]:
+    if one.site is None:
+        return {"name": one.name, "path": str(store.path(one.name)), "problems": one.problems}
+    path = None if is_local(one.site) and one.name == "local" else str(store.path(one.name))
+    return {"name": one.name, "path": path, "address": address(one.site), "site": to_table(one.site)}

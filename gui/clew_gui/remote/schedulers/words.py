@@ -1,0 +1,69 @@
+"""A job's state as a sentence for the status line, the log and the terminal."""
+
+from __future__ import annotations
+
+from clew_gui.remote.schedulers.reasons import Reason
+from clew_gui.remote.schedulers.scheduler import Scheduler
+from clew_gui.remote.schedulers.state import JobState, PartitionLimits, Phase
+from clew_gui.remote.schedulers.verdict import NEVER_BEGAN
+from clew_gui.remote.times import in_words
+
+
+def describe(state: JobState, scheduler: Scheduler, limits: PartitionLimits | None = None) -> Reason:
+    """What is the matter with the job. ``blocked`` is set where somebody has to do something first."""
+    match state.phase:
+        case Phase.PENDING:
+            return scheduler.explain(state, limits)
+        case Phase.FAILED:
+            return Reason(_failed(state))
+        case Phase.CANCELLED:
+            return Reason(f"The job was cancelled{_by(state.by)}.")
+        case Phase.TIMED_OUT:
+            limit = f" of {in_words(state.limit)}" if state.limit else ""
+            return Reason(f"The job reached its time limit{limit}.")
+        case Phase.GONE:
+            return Reason(_gone(state))
+        case Phase.SILENT:
+            said = f" It said: {state.reason}." if state.reason else ""
+            return Reason(f"The scheduler does not answer. The job may well go on.{said}")
+        case _:
+            return Reason(_plain(state))
+
+
+def _plain(state: JobState) -> str:
+    where = f" on {state.nodes}" if state.nodes else ""
+    return {
+        Phase.RUNNING: f"The job runs{where}.",
+        Phase.SUSPENDED: f"The scheduler has suspended the job{where}; it goes on later.",
+        Phase.COMPLETING: f"The job is ending{where}.",
+        Phase.REQUEUED: "The job was put back into the queue, and will begin anew.",
+        Phase.COMPLETED: "The job has ended.",
+        Phase.OUT_OF_MEMORY: "The job used more memory than it had asked for, and was killed.",
+        Phase.NODE_FAILED: f"A node of the job failed{where}.",
+    }[state.phase]
+
+
+def _by(who: str) -> str:
+    return f" by user {who}" if who.isdecimal() else f" by {who}" if who else ""
+
+
+def _failed(state: JobState) -> str:
+    word, _, detail = state.reason.removeprefix("keeper: ").partition(" ")
+    if state.reason.startswith("keeper: "):
+        known = {
+            "absent": "The agent's program could not be started on the node.",
+            "crashing": "The agent crashed again and again; its last lines stand in the job's log.",
+            "module": f"The module {detail} could not be loaded on the node.",
+            "ended": "The job's script ended before the agent was started; the site's prologue may be the reason.",
+        }
+        if word in known:
+            return known[word] if detail != "module-command" else "The node has no module command."
+    if state.signal:
+        return f"The job was killed by signal {state.signal}."
+    return f"The job failed with exit code {state.exit_code}." if state.exit_code is not None else "The job failed."
+
+
+def _gone(state: JobState) -> str:
+    if state.reason == NEVER_BEGAN:
+        return "The scheduler does not know the job, and nothing shows that it ever ran."
+    return "The job is gone without a trace: the scheduler does not know it any more, and nobody saw it end."

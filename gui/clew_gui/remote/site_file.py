@@ -1,0 +1,109 @@
+"""Sites as TOML that a person can read, mend and hand on."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+import tomli_w
+
+from clew_gui.remote.allocation import FIELDS, Allocation
+from clew_gui.remote.site_check import SECRET_FIELD, check_secrets, check_site, secret_field
+from clew_gui.remote.sites import Site
+from clew_shared.params import check
+from clew_shared.problem import Problem, problem, raise_all
+
+MAX_BYTES = 256 * 1024
+
+
+def to_toml(site: Site) -> str:
+    """The site as TOML text that ``from_toml`` reads back; fields at their default are left out."""
+    return tomli_w.dumps(to_table(site), multiline_strings=True)
+
+
+def to_table(site: Site) -> dict[str, Any]:
+    """What stands in the TOML text. The format is always named."""
+    plain: dict[str, Any] = msgspec.to_builtins(site)
+    usual: dict[str, Any] = msgspec.to_builtins(Site())
+    table = {name: value for name, value in plain.items() if value != usual[name] or name == "format"}
+    if "allocation" in table:
+        defaults = usual["allocation"]
+        table["allocation"] = {name: value for name, value in table["allocation"].items() if value != defaults[name]}
+    return table
+
+
+def read_site(path: Path) -> Site:
+    """The site in the file ``path``. Raises ``ProblemError`` when it cannot be read or anything in it is wrong."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
+        text = data.decode("utf-8-sig")
+    except (OSError, ValueError) as error:  # ValueError: text that is no UTF-8, a path with a NUL
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise problem("site.read", f"Cannot read {path}: {reason}.", "Check the path.", str(path)) from None
+    return from_toml(text, str(path))
+
+
+def from_toml(text: str, origin: str = "the site file") -> Site:
+    """The site in ``text``. Raises ``ProblemError`` for broken TOML, and for wrong fields with *all* of them."""
+    try:
+        table = tomllib.loads(text.replace("\r\n", "\n"))
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError, a number of 5000 digits, endless brackets
+        raise problem("site.toml", f"{origin} is not valid TOML: {error}.", "Mend that line.", origin) from None
+    return from_table(table)
+
+
+def from_table(table: Mapping[str, object]) -> Site:
+    """The site in a TOML table. Raises ``ProblemError`` with everything that is wrong with it."""
+    kinds = get_type_hints(Site)
+    values: dict[str, Any] = {}
+    found: list[Problem] = []
+    for name, value in table.items():
+        if name == "allocation":
+            values[name], problems = _allocation(value)
+            found += problems
+        elif name not in kinds:
+            found.append(_unknown(name, kinds))
+        else:
+            try:
+                values[name] = msgspec.convert(value, kinds[name], strict=True)
+            except (msgspec.ValidationError, RecursionError):
+                found.append(_mistyped(name, value, kinds[name]))
+    site = Site(**values)
+    raise_all([*found, *check_site(site)])
+    return site
+
+
+def _allocation(value: object) -> tuple[Allocation, list[Problem]]:
+    if not isinstance(value, dict):
+        return Allocation(), [_mistyped("allocation", value, dict)]
+    known = {field.name: field for field in FIELDS}
+    given = {name: inner for name, inner in value.items() if name in known}
+    typed, problems = check(FIELDS, given)
+    found = [msgspec.structs.replace(one, code="site.form", where=f"allocation.{one.where}") for one in problems]
+    found += [_unknown(f"allocation.{name}", known) for name in value if name not in known]
+    return Allocation(**typed), found  # type: ignore[arg-type]  # check returns each field's own type
+
+
+def _unknown(name: str, known: Mapping[str, object]) -> Problem:
+    bare = name.rpartition(".")[2]
+    if SECRET_FIELD.search(bare):
+        return secret_field(name)
+    near = difflib.get_close_matches(bare, known, n=1)
+    hint = f"Did you mean {near[0]}?" if near else f"Known fields: {', '.join(known)}."
+    return Problem("site.fields", f"A site has no field {name!r}.", hint, name)
+
+
+def _mistyped(name: str, value: object, kind: Any) -> Problem:
+    words = {int: "a whole number", str: "a text in quotes", bool: "true or false", dict: "a table"}
+    choices = [choice for choice in get_args(kind) if isinstance(choice, str)]
+    wanted = words.get(kind) or (f"one of {', '.join(repr(one) for one in choices)}" if choices else "a list in [ ]")
+    secret = check_secrets(name, value) if isinstance(value, str) else []
+    shown = "something else" if secret else repr(value)[:60]
+    return Problem("site.fields", f"{name} must be {wanted}, got {shown}.", where=name)
