@@ -1,0 +1,159 @@
+"""What the system's ``ssh`` asks, asked by Clew: an owner-only socket, and a small program named by ``SSH_ASKPASS``."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import shlex
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from clew_gui.remote import askpass
+from clew_gui.remote.connection import Hop
+from clew_gui.remote.host_keys import question
+from clew_gui.remote.prompts import AskOnce, Kind, Prompt, kind_of, plain
+from clew_shared.problem import ProblemError
+
+_log = logging.getLogger(__name__)
+
+_FINGERPRINT = re.compile(r"(\S+) key fingerprint is (SHA256:[A-Za-z0-9+/=]+)")
+_KEY_FILE = re.compile(r"passphrase for (?:key )?'?(.+?)'?:", re.IGNORECASE)
+_QUESTION_S = 5.0
+_TURN_S = 0.1
+_TRIES = 3
+_JOIN_S = 1.0
+
+
+def prompt_of(text: str, hop: Hop) -> Prompt:
+    """The question of ``ssh`` as one of ours: the key file or the host as title, the server's own wording kept."""
+    kind = kind_of(text)
+    if kind is Kind.CONFIRM and (found := _FINGERPRINT.search(text)):
+        return question(hop, found[1], found[2])
+    words = plain(text).strip()
+    if kind is Kind.PASSPHRASE and (key := _KEY_FILE.search(words)):
+        return Prompt(kind=kind, title=key[1], text=f"Passphrase for the key {key[1]}:")
+    words = re.sub(r"^\([^()]*@[^()]*\) ", "", words)  # what ssh puts before a server's question
+    if kind is Kind.PASSWORD and words.lower().endswith("'s password:"):
+        words = "Password:"
+    return Prompt(kind=kind, title=hop.title, text=words, echo=kind is Kind.CONFIRM)
+
+
+class AskpassBridge:
+    """Answers for one ``ssh`` while it logs in.
+
+    ``problem`` is what kept it from asking; ``cancelled``: the person did not want to answer.
+
+    Everything lies in ``folder``, which must belong to the user alone.
+    """
+
+    def __init__(self, folder: Path, hop: Hop, asker: AskOnce) -> None:
+        self.problem: ProblemError | None = None
+        self.cancelled = False
+        self._given: dict[Prompt, list[str]] = {}
+        self.asking_s = 0.0
+        self._hop = hop
+        self._asker = asker
+        self._folder = folder
+        self._busy_since: float | None = None
+        self._ended = threading.Event()
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(folder / "ask"))
+        self._listener.listen(4)
+        self._listener.settimeout(_TURN_S)
+        self._program = folder / "askpass"
+        parts = [sys.executable, "-I", "-S", askpass.__file__, str(folder / "ask")]
+        self._program.write_text(f'#!/bin/sh\nexec {shlex.join(parts)} "$@"\n')
+        self._program.chmod(0o700)
+        self._thread = threading.Thread(target=self._serve, name=f"ssh {hop.title} questions", daemon=True)
+        self._thread.start()
+
+    def environment(self, base: Mapping[str, str]) -> dict[str, str]:
+        """What ``ssh`` is to be started with: it asks through the bridge and speaks English."""
+        ask = {"SSH_ASKPASS": str(self._program), "SSH_ASKPASS_REQUIRE": "force"}
+        return {"DISPLAY": ":0", **base, **ask, "LC_ALL": "C"}
+
+    @property
+    def asked(self) -> list[Prompt]:
+        """What was asked, each question once."""
+        return list(self._given)
+
+    def waited(self) -> float:
+        """Seconds that went by while a person was asked."""
+        busy = self._busy_since
+        return self.asking_s + (time.monotonic() - busy if busy is not None else 0.0)
+
+    def close(self) -> None:
+        """Answer nothing any more."""
+        self._ended.set()
+        self._thread.join(_JOIN_S)
+
+    def _serve(self) -> None:
+        with self._listener:
+            while not self._ended.is_set():
+                try:
+                    sock, _ = self._listener.accept()
+                except OSError:  # the turn is over
+                    continue
+                with sock:
+                    self._reply(sock)
+
+    def _reply(self, sock: socket.socket) -> None:
+        sock.settimeout(_QUESTION_S)
+        try:
+            if not _is_mine(sock):
+                return
+            asked = b""
+            while data := sock.recv(65536):
+                asked += data
+            answer = self._timed(lambda: self._answer(json.loads(asked)))
+            sock.sendall(b"-" if answer is None else b"+" + answer.encode())
+        except (OSError, ValueError) as error:
+            _log.debug("a question of ssh went wrong: %s", error)
+
+    def _timed(self, ask: Callable[[], str | None]) -> str | None:
+        self._busy_since = begun = time.monotonic()
+        try:
+            return ask()
+        finally:
+            self._busy_since = None
+            self.asking_s += time.monotonic() - begun
+
+    def _answer(self, asked: Mapping[str, str]) -> str | None:
+        if asked["hint"] == "none":  # only to be shown: "Confirm user presence for key"
+            return ""
+        prompt = prompt_of(asked["text"], self._hop)
+        before = self._given.get(prompt, [])
+        if len(before) == _TRIES or len(before) != len(set(before)):  # the same once more: a script, or one who is sure
+            return None
+        if before:
+            self._asker.refused(prompt)
+        try:
+            again = msgspec.structs.replace(prompt, again="That was refused.") if before else prompt
+            answer = self._asker.ask(again)
+        except ProblemError as error:
+            self.problem = error
+            return None
+        self.cancelled = answer is None
+        self._given[prompt] = [*before, answer or ""]
+        if prompt.kind is Kind.CONFIRM and answer is not None:
+            accepted = answer.strip().lower() == "yes" or answer.strip() in prompt.details
+            return "yes" if accepted else "no"
+        return answer
+
+
+def _is_mine(sock: socket.socket) -> bool:
+    """Whether the other end belongs to this user, where the system tells."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return True
+    _, user, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i")))
+    return bool(user == os.geteuid())

@@ -1,0 +1,119 @@
+"""Bytes through a channel of paramiko: streams, and the three standard ones of a command at the same time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+import paramiko
+
+from clew_gui.remote.connection import lost
+from clew_gui.remote.paramiko_transport import Link
+
+_TELL_S = 0.5
+_INLINE = 32768
+_CHUNK = 32768
+
+
+class ChannelStream:
+    """A ``Stream`` over one channel."""
+
+    def __init__(
+        self, link: Link, channel: paramiko.Channel, title: str, begun: bytes = b"", drop_stderr: bool = False
+    ) -> None:
+        self._link = link
+        self._channel = channel
+        self._title = title
+        self._begun = begun
+        channel.settimeout(None)
+        if drop_stderr:  # it shares the window with standard output: unread it would stop everything
+            channel.set_combine_stderr(False)
+            threading.Thread(
+                target=read_all, args=(channel.recv_stderr, 0), name=f"{link.name} stderr", daemon=True
+            ).start()
+
+    def recv(self, limit: int) -> bytes:
+        """See ``Stream.recv``."""
+        if self._begun:
+            data, self._begun = self._begun[:limit], self._begun[limit:]
+            return data
+        data = self._channel.recv(limit)
+        if not data and not self._link.is_active():
+            raise lost(self._title, self._link.goodbye)
+        return data
+
+    def send(self, data: bytes) -> None:
+        """See ``Stream.send``."""
+        try:
+            self._channel.sendall(data)
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            raise lost(self._title, self._link.goodbye) from error
+
+    def end(self) -> None:
+        """See ``Stream.end``."""
+        with suppress(paramiko.SSHException, EOFError, OSError):
+            self._channel.shutdown_write()
+
+    def close(self) -> None:
+        """See ``Stream.close``. Telling the server can block while the network is dead, so nobody waits long for it."""
+        telling = threading.Thread(target=self._tell, name=f"{self._link.name} closing", daemon=True)
+        telling.start()
+        telling.join(_TELL_S)
+
+    def _tell(self) -> None:
+        with suppress(paramiko.SSHException, EOFError, OSError):
+            self._channel.close()
+
+
+# --- Reading and sending at the same time ---------------------------------------------------------------------------
+
+
+def read_all(recv: Callable[[int], bytes], keep: int = 1) -> bytes:
+    """Everything up to the end; nothing is kept when ``keep`` is 0."""
+    parts = []
+    while data := recv(_CHUNK):
+        if keep:
+            parts.append(data)
+    return b"".join(parts)
+
+
+class Reader:
+    """Reads one output in a thread while another is read here."""
+
+    def __init__(self, recv: Callable[[int], bytes]) -> None:
+        self._data = b""
+        self._thread = threading.Thread(target=self._read, args=(recv,), name="ssh stderr", daemon=True)
+        self._thread.start()
+
+    def _read(self, recv: Callable[[int], bytes]) -> None:
+        with suppress(OSError):
+            self._data = read_all(recv)
+
+    def result(self) -> bytes:
+        """All of it, when the end has come."""
+        self._thread.join()
+        return self._data
+
+
+class Sender:
+    """Sends standard input: a little at once, much in a thread, since the command may answer before it has read all."""
+
+    def __init__(self, channel: paramiko.Channel, data: bytes) -> None:
+        self._thread: threading.Thread | None = None
+        if len(data) <= _INLINE:
+            self._send(channel, data)
+            return
+        self._thread = threading.Thread(target=self._send, args=(channel, data), name="ssh stdin", daemon=True)
+        self._thread.start()
+
+    @staticmethod
+    def _send(channel: paramiko.Channel, data: bytes) -> None:
+        with suppress(paramiko.SSHException, EOFError, OSError):  # a command may end without reading its input
+            channel.sendall(data)
+            channel.shutdown_write()
+
+    def join(self) -> None:
+        """Wait until all is sent."""
+        if self._thread is not None:
+            self._thread.join()

@@ -1,0 +1,79 @@
+"""Files through SFTP, with paramiko. What the server refuses comes out as ``OSError`` or ``paramiko.SFTPError``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import paramiko
+from paramiko.sftp import CMD_HANDLE, CMD_OPEN
+
+from clew_gui.remote import shell_files
+from clew_gui.remote.connection import RemoteFile
+
+CHUNK = 32768
+
+
+def sftp_read(sftp: paramiko.SFTPClient, path: str, offset: int, limit: int | None) -> bytes:
+    """The file's bytes from ``offset`` on, ``limit`` at most."""
+    with sftp.open(path, "rb") as file:
+        size = file.stat().st_size or 0
+        wanted = max(0, size - offset) if limit is None else limit
+        if size == 0 or wanted <= CHUNK:  # files of /proc say that they are empty
+            file.seek(offset)
+            return file.read() if limit is None else file.read(limit)
+        end = min(size, offset + wanted)
+        parts = [(at, min(CHUNK, end - at)) for at in range(offset, end, CHUNK)]
+        return b"".join(file.readv(parts))
+
+
+def sftp_write(sftp: paramiko.SFTPClient, path: str, data: bytes | Path, mode: int, offset: int) -> None:
+    """Write ``data`` from ``offset`` on; a new file has its permissions before anything is in it."""
+    if offset:
+        with sftp.open(path, "r+b") as file:
+            file.truncate(offset)
+            file.seek(offset)
+            _send_pieces(file, data)
+        return
+    with _create(sftp, path, mode) as file:
+        _send_pieces(file, data)
+
+
+def _create(sftp: paramiko.SFTPClient, path: str, mode: int) -> paramiko.SFTPFile:
+    """Open a file for writing that has its permissions from the first moment: ``SFTPClient.open`` cannot say them."""
+    attributes = paramiko.SFTPAttributes()
+    attributes.st_mode = mode
+    anything: Any = sftp
+    flags = 0x02 | 0x08 | 0x10  # write, create, truncate: section 6.3 of the SFTP draft 02
+    kind, message = anything._request(CMD_OPEN, path, flags, attributes)
+    if kind != CMD_HANDLE:
+        raise paramiko.SFTPError("no handle")
+    file = paramiko.SFTPFile(sftp, message.get_binary(), "wb", -1)
+    file.chmod(mode)  # one that was there keeps its permissions, and the server's umask may have taken some
+    return file
+
+
+def _send_pieces(file: paramiko.SFTPFile, data: bytes | Path) -> None:
+    file.set_pipelined(True)
+    for piece in shell_files.pieces(data, CHUNK):
+        file.write(piece)
+
+
+def sftp_stat(sftp: paramiko.SFTPClient, path: str) -> RemoteFile | None:
+    """What is known of a file; None when there is none."""
+    try:
+        found = sftp.stat(path)
+    except FileNotFoundError:
+        return None
+    mode = found.st_mode or 0
+    return RemoteFile(found.st_size or 0, float(found.st_mtime or 0), mode & 0o7777, (mode & 0o170000) == 0o040000)
+
+
+def words_of(error: Exception) -> str:
+    """Why a file could not be used, as the end of a sentence."""
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
+    if isinstance(error, PermissionError):
+        return "you have no right to it"
+    words = str(getattr(error, "strerror", None) or error)
+    return words if words and words != "Failure" else "the server refused it (quota? disk full?)"

@@ -1,0 +1,162 @@
+"""The process of the system's ``ssh`` that holds one login; other ``ssh`` processes go through it (ControlMaster)."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from clew_gui.remote.askpass_bridge import AskpassBridge
+from clew_gui.remote.connection import Hop, SshFiles, timed_out
+from clew_gui.remote.host_keys import HostKeys
+from clew_gui.remote.prompts import AskOnce, Kind
+from clew_gui.remote.ssh_words import explain
+from clew_shared.private import make_private
+
+_POLL_S = 0.02
+_END_S = 2.0
+_KEPT_LINES = 200
+_SOCKET_PATH_LIMIT = 80
+"""A socket's path may have about a hundred bytes; ssh adds some while it makes one."""
+_TOO_MANY = "Too many authentication failures"
+_OPTIONS = (
+    "ControlPersist=no",
+    "StrictHostKeyChecking=ask",
+    "HashKnownHosts=no",
+    "UpdateHostKeys=no",
+    "ForwardAgent=no",
+    "ForwardX11=no",
+    "ClearAllForwardings=yes",
+    "PermitLocalCommand=no",
+    "RemoteCommand=none",
+    "RequestTTY=no",
+    "EscapeChar=none",
+    "LogLevel=INFO",
+)
+
+
+class Master:
+    """The process that holds one login, its folder and what it says."""
+
+    def __init__(self, hop: Hop, files: SshFiles, through: Master | None) -> None:
+        self.hop = hop
+        self._files = files
+        self._through = through
+        self.folder = _private_folder(files.runtime)
+        self.socket = self.folder / "m"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._reader: threading.Thread | None = None
+        self.said: list[str] = []
+
+    def log_in(self, asker: AskOnce, timeout: float) -> bool:
+        """Start the master and wait for its socket. Too many keys in the agent: once more without it.
+
+        Returns whether a one-time code was asked for. Raises ``ProblemError``.
+        """
+        bridge = AskpassBridge(self.folder, self.hop, asker)
+        try:
+            if not self._try(bridge, timeout, []) and not (
+                _TOO_MANY in self.words()
+                and not self.hop.keys
+                and self._try(bridge, timeout, ["-o", "IdentityAgent=none"])
+            ):
+                known = [line.key for line in HostKeys(self.hop, self._files).known_lines()]
+                raise explain(self.hop, self.words(), bridge, known)
+            return any(prompt.kind is Kind.CODE for prompt in bridge.asked)
+        finally:
+            bridge.close()
+
+    def _try(self, bridge: AskpassBridge, timeout: float, more: Sequence[str]) -> bool:
+        self.said.clear()
+        self._process = subprocess.Popen(
+            [*self._command(timeout), *more, "--", self._alias()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=bridge.environment(os.environ),
+            start_new_session=True,  # no terminal: every question goes to the bridge
+        )
+        self._reader = threading.Thread(target=self._listen, name=f"ssh {self.hop.title} master", daemon=True)
+        self._reader.start()
+        begun = time.monotonic()
+        while not self.socket.exists():
+            if self._process.poll() is not None:
+                self._reader.join(_END_S)
+                return False
+            if time.monotonic() - begun - bridge.waited() > timeout:
+                raise timed_out(self.hop.title, "the login", timeout)
+            time.sleep(_POLL_S)
+        return True
+
+    def _command(self, timeout: float) -> list[str]:
+        hop, files = self.hop, self._files
+        known = [files.known_hosts, *map(Path, hop.known_hosts), *files.also_known]
+        make_private(files.known_hosts.parent)
+        options = [*_OPTIONS, f"HostName={hop.host}", f"ConnectTimeout={max(1, round(timeout))}"]
+        options.append("UserKnownHostsFile=" + " ".join(f'"{path}"' for path in known))
+        options += [f"HostKeyAlias={hop.host_key_alias}"] if hop.host_key_alias else []
+        options += ["IdentitiesOnly=yes"] if hop.identities_only or hop.keys else []
+        options.append(f"ProxyCommand={self._way()}")
+        command = [files.ssh, *self._config(), "-M", "-N", "-S", str(self.socket), "-p", str(hop.port), "-l", hop.login]
+        for key in hop.keys:
+            command += ["-i", key]
+        return command + [part for option in options for part in ("-o", option)]
+
+    def _alias(self) -> str:
+        """The name in ``~/.ssh/config``, so that what stands there for it holds; everything else is given anyway."""
+        return self.hop.name if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", self.hop.name) else self.hop.host
+
+    def _config(self) -> list[str]:
+        return ["-F", self._files.ssh_config] if self._files.ssh_config else []
+
+    def _way(self) -> str:
+        if self._through is not None:
+            return shlex.join(part.replace("%", "%%") for part in self._through.client()) + " -W '[%h]:%p' clew"
+        return self.hop.proxy_command or "none"
+
+    def client(self) -> list[str]:
+        """The beginning of a command that goes through the master, and fails without it instead of dialling itself."""
+        return [self._files.ssh, "-F", "none", "-S", str(self.socket), "-o", "ProxyCommand=false", "-T"]
+
+    def _listen(self) -> None:
+        assert self._process is not None  # noqa: S101  # started by the one that set it
+        stream = self._process.stderr
+        assert stream is not None  # noqa: S101  # a pipe
+        with stream:
+            for line in stream:
+                self.said.append(line.decode(errors="replace").rstrip())
+                del self.said[:-_KEPT_LINES]
+
+    def words(self) -> str:
+        """What it said, for a person's eyes or for ``explain``."""
+        return "\n".join(self.said)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def close(self) -> None:
+        """End the process and remove its folder."""
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        if self._reader is not None:
+            self._reader.join(_END_S)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _private_folder(runtime: Path) -> Path:
+    parent = make_private(runtime) if len(str(runtime)) < _SOCKET_PATH_LIMIT else None
+    return Path(tempfile.mkdtemp(prefix="s-", dir=parent))  # made with mode 0700

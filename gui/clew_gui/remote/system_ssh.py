@@ -1,0 +1,306 @@
+"""SSH through the system's ``ssh``: for servers that paramiko cannot speak to, FIDO keys, Kerberos and ProxyCommand.
+
+One master process per hop holds the login (ControlMaster); commands, streams and further hops go through its socket,
+which lies in a folder of the user alone. What it asks is asked through ``askpass_bridge``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from clew_gui.remote import shell_files
+from clew_gui.remote.connection import (
+    Command,
+    Finished,
+    Hop,
+    RemoteFile,
+    SshFiles,
+    after_mark,
+    lost,
+    marked,
+    new_mark,
+    skip_noise,
+    timed_out,
+    unmarked,
+)
+from clew_gui.remote.prompts import AskOnce
+from clew_gui.remote.ssh_master import Master
+from clew_gui.remote.troubles import PROHIBITED, cannot_connect, refused_channel
+from clew_shared.problem import ProblemError, problem
+
+_POLL_S = 0.02
+_END_S = 2.0
+_REASON_S = 0.5
+"""The master says why a channel was refused a moment after its client says that it was."""
+_OPENED = b"master session id"
+
+
+def has_system_ssh(files: SshFiles) -> bool:
+    """Whether there is an OpenSSH that can ask without a terminal (8.4) and keep a master (not on Windows)."""
+    if os.name != "posix" or shutil.which(files.ssh) is None:
+        return False
+    said = subprocess.run([files.ssh, "-V"], capture_output=True, text=True, check=False, timeout=10.0).stderr
+    found = re.search(r"OpenSSH_(\d+)\.(\d+)", said)
+    return found is not None and (int(found[1]), int(found[2])) >= (8, 4)
+
+
+def dial_system(
+    hop: Hop,
+    files: SshFiles,
+    asker: AskOnce,
+    timeout: float = 30.0,
+    through: SystemSsh | None = None,
+    because: str = "",
+) -> SystemSsh:
+    """Connect and log in; ``timeout`` is for what needs no person. Raises ``ProblemError``."""
+    words = f"the system's ssh, because {because}" if because else "the system's ssh"
+    master = Master(hop, files, through.master if through is not None else None)
+    try:
+        asked_codes = master.log_in(asker, timeout)
+    except BaseException:
+        master.close()
+        raise
+    return SystemSsh(master, words, files, asker, through, asked_codes)
+
+
+class SystemSsh:
+    """A ``Connection`` through the system's ``ssh``. Made by ``dial_system`` and ``hop``."""
+
+    def __init__(
+        self, master: Master, how: str, files: SshFiles, asker: AskOnce, below: SystemSsh | None, asked_codes: bool
+    ) -> None:
+        before = f"{below.route}, then " if below is not None else ""
+        self.route: str = f"{before}{master.hop.title} ({how})"
+        self.asks_codes: bool = asked_codes or (below is not None and below.asks_codes)
+        self.owns_below = False
+        """Whether closing this one closes the hops that it goes through."""
+        self._below = below
+        self.master = master
+        self._files = files
+        self._asker = asker
+        self._title = master.hop.title
+        self._streams: set[ProcessStream] = set()
+
+    @property
+    def alive(self) -> bool:
+        """See ``Connection.alive``."""
+        return self.master.alive
+
+    # --- Commands ----------------------------------------------------------------------------------------------------
+
+    def run(self, command: Command, *, stdin: bytes = b"", timeout: float = 30.0) -> Finished:
+        """See ``Connection.run``. ``ssh`` says 255 of a command that died of a signal."""
+        self._check()
+        mark = new_mark()
+        process = subprocess.Popen(
+            [*self.master.client(), "clew", marked(command, mark)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        with process:
+            try:
+                out, err = process.communicate(stdin, timeout)
+            except subprocess.TimeoutExpired as error:
+                raise timed_out(self._title, "a command", timeout) from error
+            finally:
+                process.kill()
+        if process.returncode == 255:
+            self._check_started(out, err, mark)
+        return unmarked(process.returncode, out, err, mark, self._title)
+
+    def _check_started(self, out: bytes, err: bytes, mark: bytes) -> None:
+        """255 is also what ``ssh`` itself says when it cannot."""
+        if not self.master.alive:
+            raise lost(self._title, self._last_words())
+        if b"session request failed" in err and after_mark(out, mark) is None:
+            text = f"{self._title} allows no further command on this connection."
+            raise problem("ssh.busy", text, "Wait until another one has ended.", self._title)
+
+    def _check(self) -> None:
+        if not self.master.alive:
+            raise lost(self._title, self._last_words())
+
+    def _last_words(self) -> str:
+        return self.master.said[-1].rstrip(".") if self.master.said else ""
+
+    def open(self, command: Command, timeout: float = 30.0) -> ProcessStream:
+        """See ``Connection.open``."""
+        self._check()
+        mark = new_mark()
+        stream = self._stream(["clew", marked(command, mark)])
+        timer = threading.Timer(timeout, stream.close)
+        timer.start()
+        try:
+            stream.begun = skip_noise(stream.recv, mark, self._title)
+        except ProblemError:
+            stream.close()
+            self._check()
+            raise
+        finally:
+            timer.cancel()
+        return stream
+
+    def _stream(self, arguments: Sequence[str]) -> ProcessStream:
+        stream = ProcessStream([*self.master.client(), *arguments], self)
+        self._streams.add(stream)
+        return stream
+
+    def forget(self, stream: ProcessStream) -> None:
+        """A stream was closed."""
+        self._streams.discard(stream)
+
+    # --- Streams and hops --------------------------------------------------------------------------------------------
+
+    def connect(self, host: str, port: int, timeout: float = 10.0) -> ProcessStream:
+        """See ``Connection.connect``."""
+        self._check()
+        heard = len(self.master.said)
+        stream = self._stream(["-v", "-W", f"[{host}]:{port}", "clew"])
+        if stream.opened(timeout):
+            return stream
+        ended = stream.has_ended()
+        stream.close()
+        self._check()
+        if not ended:
+            raise cannot_connect(self._title, host, port, f"no answer within {timeout:g} s")
+        words = self._reason(heard)
+        raise refused_channel(self._title, host, port, PROHIBITED if "prohibited" in words else 0, words)
+
+    def _reason(self, heard: int) -> str:
+        """What the master said about a channel that was not opened."""
+        deadline = time.monotonic() + _REASON_S
+        while time.monotonic() < deadline:
+            for line in self.master.said[heard:]:
+                if found := re.search(r"open failed: (.*)", line):
+                    return re.sub(r": open failed$", "", found[1])
+            time.sleep(_POLL_S)
+        return ""
+
+    def hop(self, hop: Hop, timeout: float = 30.0) -> SystemSsh:
+        """See ``Connection.hop``."""
+        self._check()
+        return dial_system(hop, self._files, self._asker, timeout, self)
+
+    # --- Files -------------------------------------------------------------------------------------------------------
+
+    def _run(self, command: Sequence[str], stdin: bytes, timeout: float) -> Finished:
+        return self.run(command, stdin=stdin, timeout=timeout)
+
+    def read(self, path: str, offset: int = 0, limit: int | None = None, timeout: float = 60.0) -> bytes:
+        """See ``Connection.read``."""
+        return shell_files.read_file(self._run, path, offset, limit, timeout, self._title)
+
+    def write(
+        self, path: str, data: bytes | Path, *, mode: int = 0o600, offset: int = 0, timeout: float = 600.0
+    ) -> None:
+        """See ``Connection.write``."""
+        shell_files.write_file(self._run, path, data, mode, offset, timeout, self._title)
+
+    def stat(self, path: str, timeout: float = 30.0) -> RemoteFile | None:
+        """See ``Connection.stat``."""
+        return shell_files.stat_file(self._run, path, timeout, self._title)
+
+    # --- The link ----------------------------------------------------------------------------------------------------
+
+    def probe(self, timeout: float = 5.0) -> bool:
+        """See ``Connection.probe``. A server that has no room for a further command has answered as well."""
+        try:
+            self.run("true", timeout=timeout)
+        except ProblemError as error:
+            return error.problems[0].code not in ("ssh.timeout", "ssh.lost")
+        return True
+
+    def close(self) -> None:
+        """See ``Connection.close``."""
+        for stream in tuple(self._streams):
+            stream.close()
+        self.master.close()
+        if self.owns_below and self._below is not None:
+            self._below.close_all()
+
+    def close_all(self) -> None:
+        """Close this one and all hops that it goes through."""
+        self.owns_below = True
+        self.close()
+
+
+class ProcessStream:
+    """A ``Stream`` over a client process of a master; the bytes go through a pair of sockets."""
+
+    def __init__(self, command: Sequence[str], owner: SystemSsh) -> None:
+        self.begun = b""
+        self._owner = owner
+        self._sock, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                command, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=subprocess.PIPE, start_new_session=True
+            )
+        self._opened = threading.Event()
+        self._failed = False
+        self._listener = threading.Thread(target=self._listen, name="ssh client", daemon=True)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        stream = self._process.stderr
+        assert stream is not None  # noqa: S101  # a pipe
+        found = False
+        with stream:
+            for line in stream:
+                if _OPENED in line:
+                    found = True
+                    self._opened.set()
+        self._failed = not found
+        self._opened.set()
+
+    def opened(self, timeout: float) -> bool:
+        """Whether the server opened the channel within ``timeout``."""
+        return self._opened.wait(timeout) and not self._failed
+
+    def has_ended(self) -> bool:
+        """Whether the client has given up, rather than waits."""
+        return self._opened.is_set()
+
+    def recv(self, limit: int) -> bytes:
+        """See ``Stream.recv``."""
+        if self.begun:
+            data, self.begun = self.begun[:limit], self.begun[limit:]
+            return data
+        try:
+            data = self._sock.recv(limit)
+        except OSError:
+            data = b""
+        if not data and not self._owner.alive:
+            raise lost(self._owner.master.hop.title)
+        return data
+
+    def send(self, data: bytes) -> None:
+        """See ``Stream.send``."""
+        try:
+            self._sock.sendall(data)
+        except OSError as error:
+            raise lost(self._owner.master.hop.title) from error
+
+    def end(self) -> None:
+        """See ``Stream.end``."""
+        with suppress(OSError):
+            self._sock.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """See ``Stream.close``."""
+        with suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+        self._sock.close()
+        self._process.kill()
+        self._process.wait()
+        self._listener.join(_END_S)
+        self._owner.forget(self)

@@ -1,0 +1,52 @@
+"""What can go wrong on the way to a server, as sentences. Both implementations of a connection use them."""
+
+from __future__ import annotations
+
+import errno
+
+from clew_gui.remote.connection import Hop
+from clew_shared.problem import ProblemError, problem
+
+PROHIBITED = 1
+"""SSH's reason code for a channel that the administrator does not allow (RFC 4254, section 5.1)."""
+
+
+def no_such_name(hop: Hop) -> ProblemError:
+    """The name cannot be looked up."""
+    text = f"There is no computer named {hop.host}, or this computer has no network."
+    return problem("ssh.name", text, "Check its spelling and your network; some sites need a VPN.", hop.title)
+
+
+def not_reached(hop: Hop, error: BaseException) -> ProblemError:
+    """It is there by name and does not answer."""
+    code = getattr(error, "errno", None)
+    if isinstance(error, TimeoutError):
+        why, hint = "it does not answer", "Check your network; some sites need a VPN or let only known addresses in."
+    elif code == errno.ECONNREFUSED:
+        why, hint = "no SSH server listens there", "Check the port; the site may be down for maintenance."
+    else:
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        hint = "Check your network and the port."
+    return problem("ssh.reach", f"{hop.host}, port {hop.port}, cannot be reached: {why}.", hint, hop.title)
+
+
+def busy(hop: Hop) -> ProblemError:
+    """The server hangs up on newcomers."""
+    text = f"{hop.title} hangs up before it says its name: too many logins at this moment, or it blocks this address."
+    return problem(
+        "ssh.busy", text, "Wait a minute and try again; after many wrong logins it may take longer.", hop.title
+    )
+
+
+def refused_channel(title: str, host: str, port: int, code: int, words: str) -> ProblemError:
+    """The server did not connect further, and said why."""
+    if code == PROHIBITED or "prohibited" in words:
+        text = f"{title} forbids to be used as a way to {host}, port {port}."
+        return problem("ssh.forwarding", text, "Clew has other ways; ask the site about AllowTcpForwarding.", title)
+    return cannot_connect(title, host, port, words or "it cannot be reached")
+
+
+def cannot_connect(title: str, host: str, port: int, words: str) -> ProblemError:
+    """The server tried and did not reach it."""
+    text = f"{title} cannot reach {host}, port {port}: {words.removeprefix('connect failed: ').strip().rstrip('.')}."
+    return problem("ssh.connect", text, "What listens there may have ended.", f"{host}:{port}")
