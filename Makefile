@@ -15,6 +15,7 @@ help:
 	@echo "make format         let ruff rewrite what it can"
 	@echo "make bench          measure speed (BENCH_ARGS='--only loops' to choose); takes a quarter of an hour on a quiet machine"
 	@echo "make soak           the fault tests, each scenario many times: ROUNDS=10 or SOAK_MINUTES=60, up to the first failure"
+	@echo "make cluster-up     a small Slurm cluster in network namespaces, as root; make cluster-down ends it"
 	@echo "make setup          make .venv and install what is missing"
 
 setup:
@@ -45,5 +46,8 @@ bench: setup
 soak: setup
 	@$(PY) -m tests.soak $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SOAK_MINUTES),--minutes $(SOAK_MINUTES)) $(PYTEST_ARGS)
 
-cluster-up cluster-down:
-	@echo "make $@: the mini cluster for tests does not exist yet; tests/cluster is empty." >&2; exit 1
+cluster-up: setup
+	@packaging/cluster/cluster up
+
+cluster-down:
+	@packaging/cluster/cluster down

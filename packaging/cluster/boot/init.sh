@@ -1,0 +1,69 @@
+#!/bin/bash
+# First process of a host, already in namespaces of its own: mounts what the host is to see, says "ready" on descriptor 3,
+# and then only waits for orphans. When it is killed, the kernel ends everything on the host.
+#
+#   init.sh HOST ROLE RUN_FOLDER PROJECT PYTHON_PREFIX PACKAGES      ROLE: storage, machine or laptop; PACKAGES may be "-"
+set -eu
+readonly host=$1 role=$2 run=$3 project=$4 python=$5 packages=$6
+
+bind() { mount --bind "$1" "$2"; }
+memory() { mount -t tmpfs -o "$2" clew-cluster "$1"; }
+
+# What all machines of the cluster see: shared homes and the site's software, both in memory, so they end with the cluster.
+storage() {
+    local opt=$run/opt # filled before it covers /opt, where Python or this project may lie
+    mkdir "$opt"
+    memory "$opt" mode=755
+    cp -r "$run/site" "$opt/site"
+    mkdir "$opt/site/python" "$opt/site/packages"
+    bind "$python" "$opt/site/python"
+    if [ "$packages" != - ]; then bind "$packages" "$opt/site/packages"; fi
+    if [ -d "$run/data" ]; then mkdir "$opt/data"; bind "$(readlink "$run/data")" "$opt/data"; fi
+    mount --move "$opt" /opt
+    memory /home mode=755,size=1m
+    while IFS=: read -r user uid size; do
+        mkdir "/home/$user"
+        memory "/home/$user" "mode=700,uid=$uid,gid=$uid,size=$size"
+        cp -r "$run/homes/$user/." "/home/$user"
+        chown -R "$uid:$uid" "/home/$user"
+    done <"$run/users"
+    if [ -d /usr/local/bin ]; then bind /opt/site/bin /usr/local/bin; fi
+}
+
+# One machine of the cluster, on top of the storage's mounts.
+machine() {
+    local own=$run/hosts/$host
+    bind "$run/etc" /etc
+    bind "$own/ssh" /etc/ssh
+    bind "$own/log" /var/log
+    bind "$own/spool" /var/spool
+    memory /run mode=755
+    mkdir -m 755 /run/sshd /run/munge
+    chown munge:munge /run/munge
+    ln -s /usr/sbin/sshd /run/sshd-otp
+    ln -s /usr/sbin/sshd /run/sshd-node
+    if [ -d /dev/shm ]; then memory /dev/shm mode=1777; fi
+    for folder in /root "$project"; do
+        if [ -d "$folder" ]; then memory "$folder" mode=711,size=1m; fi
+    done
+    # A Python can ask for its library by the full path of where it was installed, so it stands there as well.
+    if [ ! -d "$python/bin" ]; then mkdir -p "$python"; bind /opt/site/python "$python"; fi
+    bind "$own/tmp" /tmp
+}
+
+# The laptop is this computer with another network, /etc and home of its own.
+laptop() {
+    bind "$run/laptop/etc" /etc
+}
+
+mount --make-rprivate /
+mount -t proc proc /proc
+"$role"
+hostname "$host"
+cd /
+echo ready >&3
+exec 3>&-
+while :; do
+    sleep infinity &
+    wait $!
+done

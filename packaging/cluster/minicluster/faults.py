@@ -1,0 +1,365 @@
+"""Everything that can be broken on purpose, and mended again.
+
+What Slurm's own commands do needs no fault: ``on root@login scancel 7``, ``scontrol requeue 7``, ``scontrol hold 7``,
+``scontrol update nodename=node2 state=drain reason=test``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from minicluster import files, life, network, services
+from minicluster.namespaces import entering, processes_of, root_of, run
+from minicluster.plan import CONTROLLER, HOME_SIZE, HOSTS, LAPTOP, LOGIN, NODES, STUDENT, SWITCH, USERS, Host
+from minicluster.problem import ClusterError
+from minicluster.state import State
+
+Action = Callable[[State, str], None]
+"""Takes the state and the fault's target: a host or a user."""
+
+
+class Fault(NamedTuple):
+    """What happens, to what (the default target comes first), and how it is made and mended."""
+
+    text: str
+    targets: tuple[str, ...]
+    inject: Action
+    mend: Action
+
+
+def listing() -> str:
+    """One line for each fault."""
+    lines = [f"  {name:20} {fault.text}{_choice(fault.targets)}" for name, fault in FAULTS.items()]
+    return "\n".join(["cluster fault NAME [TARGET] [--for SECONDS], cluster heal [NAME [TARGET]]", *lines])
+
+
+def _choice(targets: tuple[str, ...]) -> str:
+    return f" [{'|'.join(targets)}]" if len(targets) > 1 else ""
+
+
+def inject(state: State, name: str, arguments: list[str]) -> None:
+    """Break something. Breaking it twice is once.
+
+    Raises:
+        ClusterError: there is no such fault or target.
+    """
+    fault, target = _find(name, arguments)
+    key = f"{name} {target}"
+    if key in state.faults:
+        return
+    fault.inject(state, target)
+    if fault.mend is not _nothing:
+        state.faults.append(key)
+        state.save()
+
+
+def mend(state: State, name: str, arguments: list[str]) -> None:
+    """Mend it; nothing happens when it is not broken."""
+    fault, target = _find(name, arguments)
+    key = f"{name} {target}"
+    if key not in state.faults:
+        return
+    fault.mend(state, target)
+    state.faults.remove(key)
+    state.save()
+
+
+def mend_all(state: State) -> None:
+    """Mend everything, the last fault first."""
+    for key in reversed(state.faults[:]):
+        name, target = key.split()
+        mend(state, name, [target])
+
+
+def _find(name: str, arguments: list[str]) -> tuple[Fault, str]:
+    if name not in FAULTS:
+        raise ClusterError(f"there is no fault '{name}'", listing())
+    fault = FAULTS[name]
+    target = arguments[0] if arguments else fault.targets[0]
+    if target not in fault.targets or len(arguments) > 1:
+        raise ClusterError(
+            f"'{' '.join(arguments)}' is no target of {name}", f"Choose from {', '.join(fault.targets)}."
+        )
+    return fault, target
+
+
+# --- Network ----------------------------------------------------------------------------------------------------------
+
+
+def _cable(change: Callable[[int, int, Host], None]) -> Action:
+    return lambda state, host: change(state.pid(SWITCH.name), state.pid(host), HOSTS[host])
+
+
+def _mend_cable(state: State, host: str) -> None:
+    if host in state.running():  # a host that was switched off meanwhile gets new cables
+        network.mend(state.pid(SWITCH.name), state.pid(host), HOSTS[host])
+
+
+# --- Hosts and daemons ------------------------------------------------------------------------------------------------
+
+
+def _switch_on(state: State, node: str) -> None:
+    life.start_host(state, node)
+    life.await_nodes(state, (node,))
+
+
+def _freeze(number: signal.Signals) -> Action:
+    def act(state: State, host: str) -> None:
+        first = state.pid(host)
+        for pid in processes_of(first):
+            if pid != first:
+                os.kill(pid, number)
+
+    return act
+
+
+def _stop_controller(number: signal.Signals) -> Action:
+    return lambda state, host: services.stop(state.pid(host), "slurmctld", number)
+
+
+def _start_controller(state: State, host: str) -> None:
+    services.start(state.pid(host), "slurmctld")
+    life.await_nodes(state, ())
+
+
+def _freeze_controller(number: signal.Signals) -> Action:
+    def act(state: State, host: str) -> None:
+        for pid in services.processes(state.pid(host), "slurmctld"):
+            os.kill(pid, number)
+
+    return act
+
+
+_LOGIN_SSH = ("sshd", "sshd-otp")
+
+
+def _stop_ssh(state: State, host: str) -> None:
+    for name in _LOGIN_SSH:
+        services.stop(state.pid(host), name)
+
+
+def _start_ssh(state: State, host: str) -> None:
+    for name in _LOGIN_SSH:
+        services.start(state.pid(host), name)
+
+
+def _restart_ssh(state: State, host: str) -> None:
+    _stop_ssh(state, host)
+    _start_ssh(state, host)
+
+
+def _nothing(state: State, target: str) -> None:
+    """The fault is over as soon as it happened."""
+
+
+# --- SSH configuration ------------------------------------------------------------------------------------------------
+
+
+def _reload_ssh(state: State) -> None:
+    for name in _LOGIN_SSH:
+        services.reload(state.pid(LOGIN.name), name)
+
+
+def _ssh_folder(state: State, host: str) -> Path:
+    return state.folder / "hosts" / host / "ssh"
+
+
+def _ssh_option(name: str, text: str) -> tuple[Action, Action]:
+    """Lines that sshd on the login node reads before its own; they hold for connections that are made from now on."""
+
+    def add(state: State, host: str) -> None:
+        (_ssh_folder(state, host) / f"sshd_config.d/{name}.conf").write_text(f"{text}\n")
+        _reload_ssh(state)
+
+    def remove(state: State, host: str) -> None:
+        (_ssh_folder(state, host) / f"sshd_config.d/{name}.conf").unlink()
+        _reload_ssh(state)
+
+    return add, remove
+
+
+_BANNER = """
+ *****************************************************************
+ *  Authorised use only. Maintenance on Tuesday, 8:00 to 12:00.   *
+ *****************************************************************
+"""
+
+
+def _add_banner(state: State, host: str) -> None:
+    (_ssh_folder(state, host) / "banner").write_text(_BANNER)
+    _ssh_option("banner", "Banner /etc/ssh/banner")[0](state, host)
+
+
+def _change_host_key(state: State, host: str) -> None:
+    ssh = _ssh_folder(state, host)
+    shutil.copytree(ssh, ssh.with_name("ssh-before"), ignore=shutil.ignore_patterns("users.oath*"))
+    files.make_host_keys(ssh)
+    _reload_ssh(state)
+
+
+def _restore_host_key(state: State, host: str) -> None:
+    ssh = _ssh_folder(state, host)
+    before = ssh.with_name("ssh-before")
+    for key in before.glob("ssh_host_*"):
+        shutil.copy(key, ssh)
+    shutil.rmtree(before)
+    _reload_ssh(state)
+
+
+def _node_account(line: str) -> Action:
+    """PAM reads its files at each login."""
+
+    def write(state: State, _: str) -> None:
+        pam = state.folder / "etc/pam.d/sshd-node"
+        pam.write_text(
+            pam.read_text().replace("account  required pam_unix.so\n", f"account  required pam_unix.so\n{line}\n")
+        )
+
+    return write
+
+
+def _open_nodes(state: State, _: str) -> None:
+    shutil.copy(files.TEMPLATES / "etc/pam.d/sshd-node", state.folder / "etc/pam.d/sshd-node")
+
+
+# --- What a user finds ------------------------------------------------------------------------------------------------
+
+
+def _resize_home(state: State, user: str, size: str) -> None:
+    run(entering(state.pid(SWITCH.name)), "mount", "-o", f"remount,size={size}", f"/home/{user}")
+
+
+def _fill_home(state: State, user: str) -> None:
+    """The file system shrinks to what is in it: full for everybody, and nothing need be written."""
+    used = os.statvfs(root_of(state.pid(SWITCH.name)) / "home" / user)
+    _resize_home(state, user, str((used.f_blocks - used.f_bfree) * used.f_frsize))
+
+
+def _empty_home(state: State, user: str) -> None:
+    _resize_home(state, user, HOME_SIZE)
+
+
+_NOISE = "echo 'Welcome! You have 3 new messages.'; echo 'conda: command not found' >&2\n"
+
+
+def _bashrc(state: State, user: str) -> Path:
+    return root_of(state.pid(SWITCH.name)) / "home" / user / ".bashrc"
+
+
+def _add_noise(state: State, user: str) -> None:
+    file = _bashrc(state, user)
+    file.write_text(_NOISE + file.read_text())
+
+
+def _remove_noise(state: State, user: str) -> None:
+    file = _bashrc(state, user)
+    file.write_text(file.read_text().replace(_NOISE, ""))
+
+
+def _rename_modules(names: tuple[str, ...], hide: bool) -> Action:
+    """All hosts see the same folder of modules, so it is enough to do this on one."""
+
+    def act(state: State, _: str) -> None:
+        folder = root_of(state.pid(SWITCH.name)) / "opt/site/modulefiles"
+        for name in names:
+            seen, hidden = folder / name, folder / f".{name}"
+            source, target = (seen, hidden) if hide else (hidden, seen)
+            if source.exists():
+                source.rename(target)
+
+    return act
+
+
+_PYTHONS = ("python", "python_ML", "tensorflow")
+# A folder of links to all programs but Python covers /usr/bin: "command not found", as where none is installed.
+_HIDE_PYTHON = """
+mkdir /run/programs /run/without-python
+mount --bind /usr/bin /run/programs
+cp -rs /run/programs/. /run/without-python
+rm /run/without-python/python*
+mount --bind /run/without-python /usr/bin
+"""
+# A host that was switched off meanwhile came back with its Python. Programs that run keep the folders busy: --lazy.
+_SHOW_PYTHON = """
+[ -d /run/programs ] || exit 0
+umount --lazy /usr/bin /run/programs
+rm -r /run/without-python
+rmdir /run/programs
+"""
+
+
+def _hide_python(state: State, target: str) -> None:
+    _rename_modules(_PYTHONS, True)(state, target)
+    for host in (LOGIN.name, *NODES):
+        run(entering(state.pid(host)), "sh", "-ec", _HIDE_PYTHON)
+
+
+def _show_python(state: State, target: str) -> None:
+    _rename_modules(_PYTHONS, False)(state, target)
+    for host in {LOGIN.name, *NODES} & set(state.running()):
+        run(entering(state.pid(host)), "sh", "-ec", _SHOW_PYTHON)
+
+
+_ANY_HOST = (LAPTOP.name, LOGIN.name, CONTROLLER.name, *NODES)
+_ON_LOGIN = (LOGIN.name,)
+_ON_CONTROLLER = (CONTROLLER.name,)
+_ANY_USER = (STUDENT.name, *(name for name in USERS if name != STUDENT.name))
+_SITE = ("site",)
+_CHACHA = "Ciphers chacha20-poly1305@openssh.com"
+
+FAULTS: Mapping[str, Fault] = {
+    "cut": Fault("a host's network goes silent", _ANY_HOST, _cable(network.cut), _mend_cable),
+    "unplug": Fault("a host's cables lose their carrier", _ANY_HOST, _cable(network.unplug), _mend_cable),
+    "freeze": Fault(
+        "all processes of a host are stopped, as in sleep", _ANY_HOST, _freeze(signal.SIGSTOP), _freeze(signal.SIGCONT)
+    ),
+    "node-kill": Fault("power off", NODES, life.kill_host, _switch_on),
+    "sshd-restart": Fault("all sessions of the login node end, sshd starts again", _ON_LOGIN, _restart_ssh, _nothing),
+    "sshd-down": Fault("no sshd on the login node, all sessions end", _ON_LOGIN, _stop_ssh, _start_ssh),
+    "controller-down": Fault(
+        "slurmctld is stopped, as for maintenance", _ON_CONTROLLER, _stop_controller(signal.SIGTERM), _start_controller
+    ),
+    "controller-crash": Fault(
+        "slurmctld is killed; it forgets its last seconds, new jobs with them",
+        _ON_CONTROLLER,
+        _stop_controller(signal.SIGKILL),
+        _start_controller,
+    ),
+    "controller-hangs": Fault(
+        "slurmctld accepts connections and does not answer",
+        _ON_CONTROLLER,
+        _freeze_controller(signal.SIGSTOP),
+        _freeze_controller(signal.SIGCONT),
+    ),
+    "host-key": Fault("the login node has other host keys", _ON_LOGIN, _change_host_key, _restore_host_key),
+    "banner": Fault("sshd sends a banner before the login", _ON_LOGIN, _add_banner, _ssh_option("banner", "")[1]),
+    "no-forwarding": Fault(
+        "sshd on the login node forwards nothing", _ON_LOGIN, *_ssh_option("no-forwarding", "AllowTcpForwarding no")
+    ),
+    "forward-ssh-only": Fault(
+        "sshd on the login node forwards to port 22 only", _ON_LOGIN, *_ssh_option("ssh-only", "PermitOpen *:22")
+    ),
+    "chacha-only": Fault("sshd speaks a cipher that few know", _ON_LOGIN, *_ssh_option("chacha-only", _CHACHA)),
+    "nodes-closed": Fault("no login to nodes", _SITE, _node_account("account  required pam_deny.so"), _open_nodes),
+    "nodes-need-job": Fault(
+        "login to a node only with a job there (pam_slurm)",
+        _SITE,
+        _node_account("account  required /usr/lib/security/pam_slurm.so"),
+        _open_nodes,
+    ),
+    "home-full": Fault("not a byte is left in the home folder", _ANY_USER, _fill_home, _empty_home),
+    "noise": Fault("the user's .bashrc prints, also when no person is there", _ANY_USER, _add_noise, _remove_noise),
+    "no-tensorflow": Fault(
+        "the modules with TensorFlow are gone",
+        _SITE,
+        _rename_modules(("python_ML", "tensorflow"), True),
+        _rename_modules(("python_ML", "tensorflow"), False),
+    ),
+    "no-python": Fault("no Python on login node and nodes, no module with one", _SITE, _hide_python, _show_python),
+}
+"""The first target is the default."""

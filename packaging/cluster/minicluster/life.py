@@ -1,0 +1,157 @@
+"""The cluster's life: up, down, one host off and on again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from minicluster import files, network, packages, services, software
+from minicluster.namespaces import boot, end, entering, missing_features, run
+from minicluster.plan import CONTROLLER, HOSTS, NODES, PROJECT, SWITCH, Host, Role
+from minicluster.problem import ClusterError
+from minicluster.state import State
+
+_READY_LIMIT_S = 60.0
+"""From the daemons' start to idle nodes; 1 s on a quiet computer."""
+_READY_POLL_S = 0.1
+_COVERED = ("/home", "/opt", "/run", "/usr", "/etc", "/proc", "/dev")
+"""Folders that hosts see otherwise than this computer does: the run folder would not be found there."""
+
+
+def lacking() -> list[str]:
+    """What this computer cannot provide, in words; packages that can be installed do not count."""
+    if os.name != "posix" or not Path("/proc/self/ns").is_dir():
+        return ["Linux with namespaces"]
+    if os.geteuid() != 0:
+        return ["the rights of root"]
+    lacks = [f"a namespace for {kind}" for kind in missing_features()]
+    missing = packages.missing_packages()
+    if missing and not packages.can_install():
+        lacks += [f"the package {name}" for name in missing]
+    return lacks
+
+
+def up(state: State) -> bool:
+    """Bring the cluster up; False when it already is. Installs missing packages.
+
+    Raises:
+        ClusterError: this computer cannot, or something did not start. Nothing is left running then.
+    """
+    if _is_up(state):
+        return False
+    if any(state.folder.is_relative_to(covered) for covered in _COVERED):
+        raise ClusterError(
+            f"CLEW_CLUSTER_DIR={state.folder} cannot lie in {' or '.join(_COVERED)}: hosts have their own"
+        )
+    if lacks := lacking():
+        raise ClusterError(
+            f"the mini cluster needs {', '.join(lacks)}", "Run it as root, in a virtual machine for example."
+        )
+    if missing := packages.missing_packages():
+        print(f"installing {', '.join(missing)}", file=sys.stderr)
+        packages.install(missing)
+    down(state)
+    state.folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        files.write_all(state.folder)
+        _start_all(state)
+    except BaseException:
+        _end_hosts(state)
+        raise
+    state.ready = True
+    return True
+
+
+def _is_up(state: State) -> bool:
+    """Whether every host is on that nobody switched off on purpose."""
+    off = {fault.split()[1] for fault in state.faults if fault.startswith("node-kill ")}
+    return state.ready and set(state.running()) >= set(HOSTS) - off
+
+
+def down(state: State) -> bool:
+    """End every process that ``up`` started and remove the run folder's content; False when nothing was up."""
+    was_up = _end_hosts(state)
+    for entry in state.folder.iterdir():
+        shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+    return was_up
+
+
+def _end_hosts(state: State) -> bool:
+    running = state.running()
+    end(list(running.values()))
+    for host in running:
+        state.forget(host)
+    return bool(running)
+
+
+def _start_all(state: State) -> None:
+    _boot(state, SWITCH)
+    network.make_switch(state.pid(SWITCH.name))
+    others = [host for host in HOSTS.values() if host != SWITCH]
+    for host in others:
+        _boot(state, host)
+        network.plug_in(state.pid(SWITCH.name), state.pid(host.name), host)
+    with ThreadPoolExecutor(len(others)) as pool:  # waits only; each host's daemons start side by side with the others'
+        list(pool.map(lambda host: _start_services(state, host), others))
+    await_nodes(state, NODES)
+
+
+def _boot(state: State, host: Host) -> None:
+    """Start a host's first process in its namespaces."""
+    software_packages = software.packages_folder()
+    arguments = [
+        str(state.folder / "init.sh"),
+        host.name,
+        host.role.value,
+        str(state.folder),
+        str(PROJECT),
+        str(software.python_folder()),
+        str(software_packages or "-"),
+    ]
+    log = state.folder / "hosts" / host.name / "log/init.log"
+    mounts_of = state.pid(SWITCH.name) if host.role is Role.MACHINE else None
+    state.remember(host.name, boot(arguments, log, mounts_of))
+
+
+def _start_services(state: State, host: Host) -> None:
+    for name in host.services:
+        services.start(state.pid(host.name), name)
+
+
+def start_host(state: State, name: str) -> None:
+    """Switch a host on again."""
+    host = HOSTS[name]
+    _boot(state, host)
+    network.plug_in(state.pid(SWITCH.name), state.pid(name), host)
+    _start_services(state, host)
+
+
+def kill_host(state: State, name: str) -> None:
+    """Power off: everything on the host ends at once."""
+    end([state.pid(name)])
+    state.forget(name)
+
+
+def await_nodes(state: State, names: tuple[str, ...]) -> None:
+    """Wait until Slurm answers and takes jobs on these nodes.
+
+    Raises:
+        ClusterError: it does not within a minute; with each node's state.
+    """
+    asking = entering(state.pid(CONTROLLER.name))
+    deadline = time.monotonic() + _READY_LIMIT_S
+    states: dict[str, str] = {}
+    while time.monotonic() < deadline:
+        try:
+            lines = run(asking, "sinfo", "--noheader", "--Node", "--format=%N %t").split("\n")
+        except ClusterError:  # the controller is not listening yet
+            lines = []
+        states = {words[0]: words[1] for words in map(str.split, lines) if words}
+        if states and all(states.get(name) in {"idle", "mix", "alloc"} for name in names):
+            return
+        time.sleep(_READY_POLL_S)
+    raise ClusterError(f"Slurm's nodes are not ready after {_READY_LIMIT_S:.0f} s: {states or 'no answer'}")

@@ -1,0 +1,163 @@
+"""Processes in namespaces: the first process of a host, commands on a host, what runs on a host."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import NoReturn
+
+from minicluster.problem import ClusterError
+from minicluster.state import start_of
+
+_MOUNT, _UTS, _IPC, _PID, _NET = 0x00020000, 0x04000000, 0x08000000, 0x20000000, 0x40000000
+"""CLONE_NEWNS and its fellows, from linux/sched.h. Python has os.unshare from 3.12 on only."""
+_KINDS = {"mount": _MOUNT, "host name (UTS)": _UTS, "IPC": _IPC, "process (PID)": _PID, "network": _NET}
+_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
+"""All that the cluster's own processes see of the environment of who calls."""
+_COMMAND_LIMIT_S = 60.0
+"""For a command that configures a host; on a busy computer munge or sshd may take seconds to start."""
+_END_LIMIT_S = 10.0
+"""From the signal to the end. A host's first process ends after all its others; slurmctld writes its state first."""
+
+
+def _call(name: str, *arguments: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if getattr(libc, name)(*arguments) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+
+
+def missing_features() -> list[str]:
+    """The kinds of namespaces that this process cannot make; each is tried in a child of its own."""
+    return [name for name, flag in _KINDS.items() if not _child_succeeds(flag)]
+
+
+def _child_succeeds(flag: int) -> bool:
+    child = os.fork()
+    if child == 0:
+        try:
+            _call("unshare", flag)
+        except OSError:
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def boot(command: list[str], log: Path, mounts_of: int | None) -> int:
+    """Start a host's first process in namespaces of its own; its id once it wrote "ready" to descriptor 3.
+
+    ``mounts_of``: a process whose mounts the host is to begin with; None for this computer's.
+
+    Raises:
+        ClusterError: a namespace cannot be made, or the command ends before it is ready.
+    """
+    reader, writer = os.pipe()
+    middle = os.fork()
+    if middle == 0:
+        os.close(reader)
+        _become_host(command, log, mounts_of, writer)
+    os.close(writer)
+    os.waitpid(middle, 0)
+    with os.fdopen(reader) as answers:
+        lines = answers.read().split("\n")
+    if "ready" not in lines:
+        raise ClusterError(f"a host did not start: {' '.join(lines).strip()} {log.read_text()[-800:]}".strip())
+    return int(lines[0])
+
+
+def _become_host(command: list[str], log: Path, mounts_of: int | None, writer: int) -> NoReturn:
+    """In the forked child: a session, namespaces, and a grandchild that becomes the command. Never returns."""
+    try:
+        os.setsid()
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        if mounts_of is not None:
+            mounts = os.open(f"/proc/{mounts_of}/ns/mnt", os.O_RDONLY)
+            _call("setns", mounts, _MOUNT)
+        _call("unshare", _MOUNT | _UTS | _IPC | _PID | _NET)
+        first = os.fork()  # the first process of the new PID namespace
+        if first != 0:
+            os.write(writer, f"{first}\n".encode())
+            os._exit(0)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.dup2(writer, 3)
+        os.set_inheritable(3, True)
+        os.closerange(4, 256)
+        os.execve("/bin/bash", ["bash", *command], _ENVIRONMENT)  # noqa: S606  # the command takes the place of this program
+    except OSError as error:
+        os.write(writer, f"{error}\n".encode())
+    os._exit(1)
+
+
+def entering(pid: int) -> list[str]:
+    """The beginning of a command line that runs the rest on the host whose first process this is."""
+    return ["nsenter", f"--target={pid}", "--mount", "--uts", "--ipc", "--net", "--pid"]
+
+
+def run(prefix: list[str], *command: str, text: str | None = None) -> str:
+    """Run a command and return what it printed.
+
+    Raises:
+        ClusterError: it failed; with what it said.
+    """
+    try:
+        done = subprocess.run(
+            [*prefix, *command],
+            env=_ENVIRONMENT,
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=_COMMAND_LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ClusterError(f"'{' '.join(command)}' did not end within {_COMMAND_LIMIT_S:.0f} s") from error
+    if done.returncode != 0:
+        raise ClusterError(f"'{' '.join(command)}' failed: {(done.stderr or done.stdout).strip()[-800:]}")
+    return done.stdout
+
+
+def root_of(pid: int) -> Path:
+    """A host's file system, seen from here."""
+    return Path(f"/proc/{pid}/root")
+
+
+def processes_of(pid: int) -> list[int]:
+    """Ids of all processes on a host, the first one included."""
+    wanted = Path(f"/proc/{pid}/ns/pid").readlink()
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and (entry / "ns/pid").readlink() == wanted:
+                found.append(int(entry.name))
+        except OSError:  # it ended meanwhile
+            continue
+    return found
+
+
+def name_of(pid: int) -> str:
+    """The name of a process' program, cut to 15 characters by the kernel; empty when it ended."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def end(pids: list[int], number: signal.Signals = signal.SIGKILL) -> None:
+    """End processes and wait for it (a zombie counts as ended: its parent may reap late)."""
+    starts = {pid: start_of(pid) for pid in pids}
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+    deadline = time.monotonic() + _END_LIMIT_S
+    while left := [pid for pid, start in starts.items() if start and start_of(pid) == start]:
+        if time.monotonic() > deadline:
+            raise ClusterError(f"processes {left} did not end within {_END_LIMIT_S:.0f} s of {number.name}")
+        time.sleep(0.005)

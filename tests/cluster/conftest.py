@@ -1,0 +1,20 @@
+"""The mini cluster is brought up once for all tests that ask for it, and taken down in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.mini import UP_LIMIT_S, MiniCluster
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniCluster]:
+    """A cluster that is up; a test that breaks something mends it."""
+    mini = MiniCluster(tmp_path_factory.mktemp("cluster") / "run")
+    mini("up", limit_s=UP_LIMIT_S)
+    try:
+        yield mini
+    finally:
+        mini("down")

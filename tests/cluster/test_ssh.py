@@ -1,0 +1,71 @@
+"""Every way into the cluster that a course asks for, with the system's own ssh."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.mini import MiniCluster
+
+pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
+NO_KEY = ("-o", "PubkeyAuthentication=no")
+
+
+def only(method: str) -> tuple[str, ...]:
+    return ("-o", f"PreferredAuthentications={method}")
+
+
+def password_of(cluster: MiniCluster, user: str = "student") -> str:
+    return str(cluster.info()["users"][user]["password"])
+
+
+def test_with_the_laptops_key(cluster: MiniCluster) -> None:
+    done = cluster.ssh("login", "id -un; hostname", options=only("publickey"))
+    assert done.stdout.split() == ["student", "login"]
+
+
+@pytest.mark.parametrize("method", ["password", "keyboard-interactive"])
+def test_with_a_password(cluster: MiniCluster, method: str) -> None:
+    done = cluster.ssh("classmate@login", "id -un", password=password_of(cluster, "classmate"), options=only(method))
+    assert done.stdout.strip() == "classmate"
+
+
+def test_a_wrong_password_is_refused(cluster: MiniCluster) -> None:
+    done = cluster.ssh("login", "true", password="wrong", options=only("password"))
+    assert "Permission denied" in done.stderr
+
+
+def test_password_and_code_once(cluster: MiniCluster) -> None:
+    password, code = password_of(cluster), cluster("code")
+    assert cluster.ssh("login-otp", "id -un", password=password, code=code, options=NO_KEY).stdout.strip() == "student"
+    again = cluster.ssh("login-otp", "id -un", password=password, code=code, options=NO_KEY)
+    assert "Permission denied" in again.stderr
+
+
+def test_key_password_and_code_in_one_login(cluster: MiniCluster) -> None:
+    done = cluster.ssh("-v", "login-otp", "id -un", password=password_of(cluster), code=cluster("code"))
+    assert done.stdout.strip() == "student"
+    assert 'Authenticated using "publickey" with partial success' in done.stderr
+
+
+def test_the_key_alone_does_not_open_the_door_with_codes(cluster: MiniCluster) -> None:
+    assert "Permission denied" in cluster.ssh("login-otp", "true").stderr
+
+
+def test_two_hops_to_a_node(cluster: MiniCluster) -> None:
+    assert cluster.ssh("node2", "hostname").stdout.strip() == "node2"
+    assert cluster.on("login", "ssh", "-o", "BatchMode=yes", "node3", "hostname") == "node3"
+
+
+def test_nodes_are_out_of_the_laptops_reach(cluster: MiniCluster) -> None:
+    address = cluster.info()["hosts"]["node1"]["lan"]
+    done = cluster.call("on", "laptop", "bash", "-c", f"exec 3<>/dev/tcp/{address}/22")
+    assert "Network is unreachable" in done.stderr
+
+
+def test_forwarding_reaches_a_port_on_a_node(cluster: MiniCluster) -> None:
+    """``-W`` joins standard input and output to node1's sshd, which greets first."""
+    assert cluster.ssh("-W", "node1:22", "login", options=only("publickey")).stdout.startswith("SSH-2.0-OpenSSH")
+
+
+def test_root_cannot_log_in(cluster: MiniCluster) -> None:
+    assert "Permission denied" in cluster.ssh("root@login", "true").stderr
