@@ -7,8 +7,10 @@ fails, unless it was for want of a GPU.
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -44,10 +46,22 @@ def _can_mount() -> bool:
         return _is_root() and subprocess.run(["sh", "-c", command], capture_output=True, check=False).returncode == 0
 
 
+@functools.cache
+def _can_have_cluster() -> bool:
+    """Whether the mini cluster can run here; packages that it can install are no hindrance."""
+    program = Path(__file__).resolve().parents[1] / "packaging/cluster/cluster"
+    return (
+        sys.platform == "linux" and subprocess.run([program, "check"], capture_output=True, check=False).returncode == 0
+    )
+
+
 NEEDS: Mapping[str, Need] = {
     "real-mnist": Need(_has_real_mnist, "point CLEW_DATA at a folder with mnist.npz, mnist.pkl.gz or IDX files"),
     "root": Need(_is_root, "run the tests as root, in a container for example"),
     "small-disk": Need(_can_mount, "run the tests as root where mount(8) is allowed"),
+    "cluster": Need(
+        _can_have_cluster, "run the tests as root on Debian 12; packaging/cluster/cluster check says what is missing"
+    ),
     "fork": Need(lambda: hasattr(os, "fork"), "run the tests on Linux"),
     GPU: Need(lambda: Path("/dev/nvidiactl").exists(), "run the tests on a machine with an NVIDIA GPU"),
 }
