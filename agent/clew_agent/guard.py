@@ -203,7 +203,7 @@ def seal(folder: RunFolder, attempt: int, ended: Ended, name: str = "guard") -> 
     if fold.sealed:
         return fold
     scratch.clear(folder)
-    with JournalWriter.open_to_seal(path) if path.exists() else _begin(folder, attempt) as writer:
+    with open_end(folder, attempt) as writer:
         for files in final_files(folder.path):
             _append(writer, files, fold, attempt)
         if not fold.done:
@@ -229,15 +229,31 @@ def _fold(path: Path, attempt: int) -> RunFold:
     return fold
 
 
-def _begin(folder: RunFolder, attempt: int) -> JournalWriter:
-    """The journal of a trainer that died before it could begin one; the earlier attempts count as if it had."""
+def open_end(folder: RunFolder, attempt: int) -> JournalWriter:
+    """The journal of a trainer that has ended, to append its end. Raises ``OSError``.
+
+    One that died before it wrote a byte gets its first frame here, as if it had.
+    """
+    path = folder.journal(attempt)
+    empty = not path.exists() or not path.stat().st_size
+    first = _first(folder, attempt) if empty else None
+    writer = JournalWriter.open_to_seal(path) if path.exists() else JournalWriter.create(path)
+    try:
+        if first is not None:
+            writer.append(first)
+    except BaseException:
+        writer.close()
+        raise
+    return writer
+
+
+def _first(folder: RunFolder, attempt: int) -> Attempt:
     start = find_start(folder, attempt)
     try:
         spec = read_spec(folder.spec)
     except ProblemError:  # that may be what the trainer died of
         spec = RunSpec(exercise="")
-    writer = JournalWriter.create(folder.journal(attempt))
-    first = Attempt(
+    return Attempt(
         time=time.time(),
         format=JOURNAL_FORMAT,
         run=spec.run or folder.path.name,
@@ -252,8 +268,6 @@ def _begin(folder: RunFolder, attempt: int) -> JournalWriter:
         earlier_size=start.earlier_size,
         earlier_sha256=start.earlier_sha256,
     )
-    writer.append(first)
-    return writer
 
 
 def _append(writer: JournalWriter, event: Event, fold: RunFold, attempt: int) -> None:

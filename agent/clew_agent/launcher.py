@@ -162,8 +162,9 @@ class Launcher:
         What the nursery was asked for ends when it has answered: it may be starting it just now.
         """
         warm = self._warm.get(tracked.run)
-        if warm is not None and not warm.pid:
+        if warm is not None and not warm.pid and self._nursery is not None:
             warm.unwanted = True
+            self._nursery.interrupt()
             return
         self._warm.pop(tracked.run, None)
         child = self._guards.pop(tracked.run, None)

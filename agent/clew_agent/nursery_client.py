@@ -68,6 +68,8 @@ class NurseryClient:
         self._channel: socket.socket | None = None
         self._asked: dict[str, float] = {}
         """Folders of runs that it has been asked for and has not answered, and since when."""
+        self._lost: list[str] = []
+        """Those of which a nursery that has gone had not told anything."""
         self._leaving: list[subprocess.Popen[bytes]] = []
         """Nurseries that were let go and have not ended yet."""
         self._failures = 0
@@ -143,6 +145,11 @@ class NurseryClient:
         self.ready = True
         _log.info("The nursery is warm after %.1f s.", told.seconds)
 
+    def interrupt(self) -> None:
+        """End one that is still importing and has begun nothing: whoever wants an end need not wait for that."""
+        if self._channel is not None and not self.ready:
+            self._drop(kill=True)
+
     def close(self, wait: float = 5.0) -> None:
         """Let it go for good. What it was asked for and has not begun is the caller's to start."""
         self._drop(kill=not self.ready)  # it would notice only when everything is imported
@@ -185,9 +192,7 @@ class NurseryClient:
             _log.warning("The nursery has not answered for %.0f s: it is ended.", _ANSWER_S)
             self._failed()
             self._drop(kill=True)
-        if self._channel is not None:
-            return []
-        lost, self._asked = self._asked, {}
+        lost, self._lost = self._lost, []
         return [Refused(folder=folder, reason="The nursery has gone.") for folder in lost]
 
     def _failed(self) -> None:
@@ -196,6 +201,8 @@ class NurseryClient:
 
     def _drop(self, kill: bool = False) -> None:
         self.ready = False
+        self._lost += self._asked
+        self._asked.clear()
         if self._channel is not None:
             self._unwatch(self._channel.fileno())
             self._channel.close()

@@ -174,8 +174,8 @@ class RunDesk:
         return tracked.status(self._queue.position(tracked.run), self._starting(tracked), devices)
 
     def _starting(self, tracked: TrackedRun) -> bool:
-        """Whether its processes come up and have not written anything yet."""
-        begun = tracked.attempt >= tracked.wanted or bool(tracked.problem_text)
+        """Whether its processes, or those that an earlier agent started, come up and have not written anything yet."""
+        begun = tracked.attempt >= self._queue.attempt(tracked.run) or bool(tracked.problem_text)
         return tracked.run in self._queue.running() and not begun
 
     def _at_work(self, tracked: TrackedRun) -> bool:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from clew_agent import posix
 from clew_agent.exits import FAILED, STOPPED
-from clew_agent.guard import Ended, seal
+from clew_agent.guard import Ended, open_end, seal
 from clew_agent.trainer_address import remove_address
 from clew_shared.events import State
-from clew_shared.journal import JournalWriter, Record, read_journal
+from clew_shared.journal import Record, read_journal
 from clew_shared.lifecycle import RunFold, RunState
 from clew_shared.problem import Problem
 from clew_shared.runfolder import RunFolder
@@ -46,7 +46,7 @@ def seal_lost(folder: RunFolder, attempt: int) -> None:
             fold.feed(attempt, item.event)
             boot = boot or getattr(item.event, "boot", "")
     if not fold.done:
-        with JournalWriter.open_to_seal(folder.journal(attempt)) as writer:
+        with open_end(folder, attempt) as writer:
             found = lost(boot)
             writer.append(_failed(found, fold.step))
     seal(folder, attempt, Ended(FAILED, out_of_memory=False), "supervisor")

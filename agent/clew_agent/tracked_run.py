@@ -146,7 +146,7 @@ class TrackedRun:
         state, reason = self.fold.state, self.fold.reason
         if position:
             state, reason = RunState.QUEUED, ""
-        elif starting:
+        elif starting or self.attempt > self.fold.attempt:  # its journal is there, and not yet the first frame
             state, reason = RunState.STARTING, ""
         elif self.problem_text:
             state, reason = RunState.FAILED, self.problem_text

@@ -21,6 +21,7 @@ from clew_agent.nursery_messages import Ended, Refused, Start, Started, pair, se
 from clew_agent.tracked_run import TrackedRun
 from clew_shared.lifecycle import RunState
 from clew_shared.spec import RunSpec
+from clew_shared.verify import verify_run
 from tests.guards import LogBook
 from tests.integration.agents import wait_for
 from tests.unit.runs import begin_run
@@ -229,6 +230,7 @@ def test_a_run_that_is_killed_before_the_nursery_answers_ends_with_its_answer(
     asked: tuple[Launcher, TrackedRun], tmp_path: Path
 ) -> None:
     launcher, tracked = asked
+    wait_for(lambda: launcher.reap() or launcher._nursery.ready, "the nursery is warm")  # type: ignore[union-attr]
     launcher.kill(tracked, 1)
     assert launcher.reap() == []
     assert launcher.has("run"), "nobody may seal what the nursery may be starting"
@@ -239,6 +241,19 @@ def test_a_run_that_is_killed_before_the_nursery_answers_ends_with_its_answer(
     assert not descendants("time.sleep(600)", besides="nursery_messages"), "its guard is gone"
     tracked.adopt()
     assert (tracked.fold.state, tracked.fold.sealed) == (RunState.STOPPED, True)
+
+
+def test_a_run_that_is_killed_while_the_nursery_imports_ends_at_once(
+    client: Callable[..., NurseryClient], tmp_path: Path
+) -> None:
+    folder = begin_run(tmp_path / "run")
+    nursery = client(HANGS)
+    launcher = Launcher(tmp_path, nursery=nursery)
+    launcher.start(folder.path, 1)
+    launcher.kill(TrackedRun(folder, RunSpec(exercise="toy")), 1)
+    nursery.tend(needed=True)  # the next one is there before the launcher hears of anything
+    assert wait_for(launcher.reap, "the sealer's end") == [("run", 0)]
+    assert verify_run(folder.path).findings == ()
 
 
 def test_the_end_of_an_earlier_attempts_guard_is_not_taken_for_this_ones(

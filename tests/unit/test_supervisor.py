@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,7 @@ import pytest
 
 from clew_agent import posix, run_registry
 from clew_agent.data_search import Search
+from clew_agent.guard import Ended, seal
 from clew_agent.run_registry import RunRegistry, is_run_id
 from clew_agent.sealer import seal_lost
 from clew_agent.spec_check import check_spec, combine
@@ -233,6 +235,21 @@ def test_a_fetch_brings_what_is_there_and_says_when_that_is_all(tmp_path: Path) 
     assert tracked.has_news(1, tracked.size)
     with pytest.raises(ProblemError, match="bytes; byte"):
         tracked.fetch(1, 10**6)
+
+
+@pytest.mark.parametrize("how", [seal_lost, lambda folder, attempt: seal(folder, attempt, Ended(130, False))])
+def test_a_journal_without_a_byte_gets_its_first_frame_with_its_last(
+    tmp_path: Path, how: Callable[[RunFolder, int], object]
+) -> None:
+    """Its trainer was killed right after it had made the file."""
+    folder = make_run(tmp_path)
+    folder.journal(1).write_bytes(b"")
+    tracked = seen_by(tmp_path, mine=folder.path.name).get(folder.path.name)
+    assert tracked.status(0, starting=False).state is RunState.STARTING
+    how(folder, 1)
+    assert verify_run(folder.path).findings == ()
+    tracked.refresh()
+    assert tracked.status(0, starting=False).state in (RunState.STOPPED, RunState.FAILED)
 
 
 def test_bytes_that_a_full_disk_may_have_the_writer_take_back_are_not_given_out(tmp_path: Path) -> None:
