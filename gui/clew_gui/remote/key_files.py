@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -98,6 +99,12 @@ def read_key_file(path: Path) -> bytes:
         raise problem(
             "ssh.key", text, "Check its name, or make a key with ssh-keygen -t ed25519.", str(path)
         ) from error
+
+
+def check_key(path: Path) -> None:
+    """Raise ``ProblemError`` for a file that is no private key for any SSH."""
+    with suppress(Incompatible):
+        describe_key(read_key_file(path), str(path))
 
 
 def public_part(path: Path, data: bytes) -> bytes:

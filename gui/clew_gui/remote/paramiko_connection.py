@@ -267,15 +267,13 @@ class ParamikoConnection:
                 try:
                     channel.invoke_subsystem("sftp")
                     client = paramiko.SFTPClient(channel)
-                except (paramiko.SSHException, EOFError, OSError) as error:
+                except (paramiko.SSHException, paramiko.SFTPError, EOFError, OSError) as error:
                     if not self._link.is_active():
                         raise lost(self._hop.title, self._link.goodbye) from error
                 else:
                     try:
                         return sftp(client)
-                    except (FileNotFoundError, PermissionError, paramiko.SFTPError) as error:
-                        raise shell_files.no_file(path, self._hop.title, [sftp_files.words_of(error)]) from error
-                    except OSError as error:
+                    except (OSError, paramiko.SFTPError) as error:
                         if channel.closed:
                             raise
                         raise shell_files.no_file(path, self._hop.title, [sftp_files.words_of(error)]) from error
@@ -298,7 +296,7 @@ class ParamikoConnection:
             with bound:
                 yield channel
             good = True
-        except (paramiko.SSHException, EOFError, OSError) as error:
+        except (paramiko.SSHException, paramiko.SFTPError, EOFError, OSError) as error:
             if bound.expired:
                 raise timed_out(self._hop.title, what, timeout) from error
             raise lost(self._hop.title, self._link.goodbye) from error

@@ -100,6 +100,7 @@ class Link(paramiko.Transport):
     def end(self) -> None:
         """Close at once, also on a dead network, and wait for the thread that read."""
         self.close()
+        self.packetizer.complete_handshake()  # or its timer lives on after a handshake that failed
         if self.is_alive() and threading.current_thread() is not self:
             self.join(_GRACE_S)
 

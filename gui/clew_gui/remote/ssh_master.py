@@ -11,17 +11,21 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from clew_gui.remote.askpass_bridge import AskpassBridge
 from clew_gui.remote.connection import Hop, SshFiles, timed_out
 from clew_gui.remote.host_keys import HostKeys
+from clew_gui.remote.key_files import check_key
 from clew_gui.remote.prompts import AskOnce, Kind
 from clew_gui.remote.ssh_words import explain
 from clew_shared.private import make_private
 
 _POLL_S = 0.02
 _END_S = 2.0
+_FAREWELL_S = 0.3
+"""So long it gets to say farewell; a signal can reach it just before it begins to wait, and is then not noticed."""
 _KEPT_LINES = 200
 _SOCKET_PATH_LIMIT = 80
 """A socket's path may have about a hundred bytes; ssh adds some while it makes one."""
@@ -60,6 +64,8 @@ class Master:
 
         Returns whether a one-time code was asked for. Raises ``ProblemError``.
         """
+        for key in self.hop.keys:  # ssh passes over a key that it cannot use, and asks for a password instead
+            check_key(Path(key))
         bridge = AskpassBridge(self.folder, self.hop, asker)
         try:
             if not self._try(bridge, timeout, []) and not (
@@ -99,6 +105,7 @@ class Master:
         hop, files = self.hop, self._files
         known = [files.known_hosts, *map(Path, hop.known_hosts), *files.also_known]
         make_private(files.known_hosts.parent)
+        files.known_hosts.touch(0o600)  # ssh would make it for everybody to read
         options = [*_OPTIONS, f"HostName={hop.host}", f"ConnectTimeout={max(1, round(timeout))}"]
         options.append("UserKnownHostsFile=" + " ".join(f'"{path}"' for path in known))
         options += [f"HostKeyAlias={hop.host_key_alias}"] if hop.host_key_alias else []
@@ -143,12 +150,18 @@ class Master:
         """Whether the process runs."""
         return self._process is not None and self._process.poll() is None
 
+    def has_ended(self, timeout: float) -> bool:
+        """Whether the process ends within ``timeout`` seconds."""
+        with suppress(subprocess.TimeoutExpired):
+            return self._process is None or self._process.wait(timeout) is not None
+        return False
+
     def close(self) -> None:
         """End the process and remove its folder."""
         if self._process is not None:
             self._process.terminate()
             try:
-                self._process.wait(_END_S)
+                self._process.wait(_FAREWELL_S)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()

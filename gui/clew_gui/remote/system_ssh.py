@@ -41,6 +41,8 @@ _POLL_S = 0.02
 _END_S = 2.0
 _REASON_S = 0.5
 """The master says why a channel was refused a moment after its client says that it was."""
+_CANNOT = 255
+"""What ``ssh`` exits with when it fails itself, and also when the command died of a signal."""
 _OPENED = b"master session id"
 
 
@@ -114,7 +116,7 @@ class SystemSsh:
                 raise timed_out(self._title, "a command", timeout) from error
             finally:
                 process.kill()
-        if process.returncode == 255:
+        if process.returncode == _CANNOT:
             self._check_started(out, err, mark)
         return unmarked(process.returncode, out, err, mark, self._title)
 
@@ -138,14 +140,21 @@ class SystemSsh:
         self._check()
         mark = new_mark()
         stream = self._stream(["clew", marked(command, mark)])
-        timer = threading.Timer(timeout, stream.close)
+        expired = threading.Event()
+
+        def expire() -> None:
+            expired.set()
+            stream.close()
+
+        timer = threading.Timer(timeout, expire)
+        timer.daemon = True
         timer.start()
         try:
             stream.begun = skip_noise(stream.recv, mark, self._title)
-        except ProblemError:
+        except ProblemError as error:
             stream.close()
             self._check()
-            raise
+            raise (timed_out(self._title, "a command", timeout) if expired.is_set() else error) from None
         finally:
             timer.cancel()
         return stream
@@ -247,6 +256,7 @@ class ProcessStream:
             )
         self._opened = threading.Event()
         self._failed = False
+        self._closed = False
         self._listener = threading.Thread(target=self._listen, name="ssh client", daemon=True)
         self._listener.start()
 
@@ -279,9 +289,17 @@ class ProcessStream:
             data = self._sock.recv(limit)
         except OSError:
             data = b""
-        if not data and not self._owner.alive:
+        if not data and self._was_lost():
             raise lost(self._owner.master.hop.title)
         return data
+
+    def _was_lost(self) -> bool:
+        """Whether this end is that of the link: the client notices a moment before the master has ended."""
+        if self._closed:
+            return False
+        with suppress(subprocess.TimeoutExpired):
+            return self._process.wait(_END_S) == _CANNOT and self._owner.master.has_ended(_END_S)
+        return False
 
     def send(self, data: bytes) -> None:
         """See ``Stream.send``."""
@@ -297,6 +315,7 @@ class ProcessStream:
 
     def close(self) -> None:
         """See ``Stream.close``."""
+        self._closed = True
         with suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
         self._sock.close()

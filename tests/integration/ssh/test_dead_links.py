@@ -1,0 +1,187 @@
+"""A network that freezes, a server that is gone: every call has its end, nothing is left, and dialling anew heals."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from clew_gui.remote.connection import Connection, SshFiles
+from clew_gui.remote.dialler import dial as dial_best
+from clew_gui.remote.prompts import AskOnce
+from clew_gui.remote.steady import SteadyConnection
+from clew_shared.problem import ProblemError
+from tests.integration.ssh.conftest import Dial, hop_to, trust
+from tests.integration.ssh.people import Network, Person
+from tests.integration.ssh.servers import School, SshServer
+from tests.integration.ssh.test_contract import refused
+
+pytestmark = pytest.mark.needs("sshd")
+
+BOUND_S = 0.5
+
+
+@pytest.fixture
+def cable(server: SshServer, files: SshFiles, network: Callable[[int], Network]) -> Network:
+    """A network before the usual server, under whose port the server's key is known."""
+    made = network(server.port)
+    files.known_hosts.write_text(server.known_line().replace(f":{server.port} ", f":{made.port} "))
+    return made
+
+
+@pytest.fixture
+def frozen(dial: Dial, server: SshServer, cable: Network) -> Iterator[Connection]:
+    """A login whose network froze afterwards."""
+    connection = dial(hop_to(server, "user", port=cable.port))
+    assert connection.run("echo up").stdout == b"up\n"
+    cable.freeze()
+    yield connection
+    connection.close()  # before the network goes
+
+
+CALLS: dict[str, Callable[[Connection], object]] = {
+    "run": lambda c: c.run("true", timeout=BOUND_S),
+    "run with much input": lambda c: c.run("cat", stdin=bytes(30_000_000), timeout=BOUND_S),
+    "open": lambda c: c.open("cat", timeout=BOUND_S),
+    "connect": lambda c: c.connect("127.0.0.1", 22, timeout=BOUND_S),
+    "read": lambda c: c.read("/etc/hosts", timeout=BOUND_S),
+    "write": lambda c: c.write("/tmp/clew-frozen", bytes(30_000_000), timeout=BOUND_S),
+    "stat": lambda c: c.stat("/etc/hosts", timeout=BOUND_S),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_no_call_hangs_on_a_frozen_network(frozen: Connection, name: str) -> None:
+    with pytest.raises(ProblemError) as caught:
+        CALLS[name](frozen)
+    assert caught.value.problems[0].code in ("ssh.timeout", "ssh.connect")
+
+
+def test_a_frozen_network_does_not_answer_and_closing_is_at_once(frozen: Connection) -> None:
+    assert not frozen.probe(BOUND_S)
+    assert not frozen.probe(BOUND_S)
+
+
+def test_a_link_that_was_only_asleep_goes_on(frozen: Connection, cable: Network) -> None:
+    assert not frozen.probe(BOUND_S)
+    cable.thaw()
+    assert frozen.probe()
+    assert frozen.run("echo awake").stdout == b"awake\n"
+
+
+def test_a_dial_into_a_frozen_network_ends(dial: Dial, server: SshServer, cable: Network) -> None:
+    cable.freeze()
+    with refused("ssh.timeout"):
+        dial(hop_to(server, "user", port=cable.port), timeout=BOUND_S)
+
+
+def test_a_stream_on_a_frozen_link_ends_with_the_link(dial: Dial, server: SshServer, cable: Network) -> None:
+    connection = dial(hop_to(server, "user", port=cable.port))
+    stream = connection.open("echo on; exec cat")
+    assert stream.recv(10) == b"on\n"
+    cable.freeze()
+    ends: list[str] = []
+
+    def use(what: Callable[[], object]) -> None:
+        try:
+            while what():
+                pass
+        except ProblemError as error:
+            ends.append(error.problems[0].code)
+        else:
+            ends.append("end")
+
+    def send() -> bool:
+        stream.send(bytes(1_000_000))
+        return True
+
+    threads = [
+        threading.Thread(target=use, args=(lambda: stream.recv(10),)),
+        threading.Thread(target=use, args=(send,)),
+    ]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.1)  # both are in the middle of it
+    stream.close()
+    connection.close()
+    for thread in threads:
+        thread.join(20.0)
+    assert not any(thread.is_alive() for thread in threads)
+    assert len(ends) == 2
+
+
+# --- One that dials anew --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def steady(server: SshServer, cable: Network, files: SshFiles) -> Iterator[SteadyConnection]:
+    """Probes often and has little patience."""
+    hops = [hop_to(server, "user", port=cable.port)]
+    asker = AskOnce(Person({}))
+    made = SteadyConnection(lambda: dial_best(hops, asker, files, 5.0), every=0.1, patience=0.5)
+    yield made
+    made.close()
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 30.0
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+
+def test_it_dials_when_it_is_needed(steady: SteadyConnection, cable: Network) -> None:
+    assert cable.accepted == 0
+    assert not steady.probe()
+    assert steady.run("echo a").stdout == b"a\n"
+    assert steady.run("echo b").stdout == b"b\n"
+    assert steady.dials == 1
+    assert "student@login (key " in steady.route
+
+
+def test_a_dead_link_is_found_and_dialled_anew(steady: SteadyConnection, cable: Network) -> None:
+    steady.run("true")
+    cable.freeze()
+    until(lambda: not steady.alive, "nobody noticed that the network froze")
+    cable.thaw()
+    assert steady.run("echo again").stdout == b"again\n"
+    assert steady.dials == 2
+
+
+def test_a_short_silence_is_borne(steady: SteadyConnection, cable: Network) -> None:
+    patient = SteadyConnection(steady.connected, every=0.1, patience=30.0)
+    patient.run("true")
+    steady._patience = 30.0
+    cable.freeze()
+    until(lambda: patient.silent_s > 0.5, "time stands still")
+    cable.thaw()
+    until(lambda: patient.silent_s < 0.3, "the link did not wake up")
+    assert patient.dials == 1
+    patient.close()
+
+
+def test_a_server_that_comes_back_is_dialled_anew(
+    start: Callable[..., SshServer], files: SshFiles, school: School
+) -> None:
+    server = start()
+    trust(files, server)
+    asker = AskOnce(Person({}))
+    steady = SteadyConnection(lambda: dial_best([hop_to(server, "user")], asker, files, 5.0), every=0.1)
+    steady.run("true")
+    server.stop()
+    until(lambda: not steady.alive, "nobody noticed that the server ended")
+    with refused("ssh.reach"):
+        steady.run("true")
+    server.start()
+    assert steady.run("echo back").stdout == b"back\n"
+    steady.close()
+
+
+def test_a_closed_one_dials_no_more(steady: SteadyConnection, cable: Network) -> None:
+    steady.run("true")
+    steady.close()
+    with refused("ssh.lost"):
+        steady.run("true")
+    assert cable.accepted == 1

@@ -1,0 +1,260 @@
+"""Who is let in, what is asked on the way, and what is said to who is not: both implementations, real servers."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from clew_gui.remote.connection import Hop, SshFiles
+from clew_gui.remote.prompts import AskOnce, Kind, NobodyToAsk
+from tests.integration.ssh.conftest import Dial, hop_to, trust
+from tests.integration.ssh.people import Agent, Person, current_code, well_informed
+from tests.integration.ssh.servers import PASSPHRASE, PASSWORD, USER, School, SshServer
+from tests.integration.ssh.test_contract import refused
+
+pytestmark = pytest.mark.needs("sshd")
+
+
+@pytest.fixture
+def known(server: SshServer, files: SshFiles) -> SshServer:
+    """The usual server, whose key is known."""
+    trust(files, server)
+    return server
+
+
+# --- Keys -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["user", "old"])
+def test_a_key_asks_nothing(dial: Dial, known: SshServer, key: str) -> None:
+    person = Person({})
+    connection = dial(hop_to(known, key), person)
+    assert connection.run("id -un").stdout == b"student\n"
+    assert connection.route.startswith("student@login (")
+    assert not person.asked
+
+
+def test_a_locked_key_asks_for_its_passphrase_once(dial: Dial, known: SshServer) -> None:
+    person = well_informed()
+    asker = AskOnce(person)
+    dial(hop_to(known, "locked"), asker)
+    dial(hop_to(known, "locked"), asker)
+    assert person.kinds == [Kind.PASSPHRASE]
+    assert person.asked[0].title == known.school.key("locked")
+
+
+def test_a_wrong_passphrase_is_asked_again(dial: Dial, known: SshServer) -> None:
+    answers = iter(["wrong", PASSPHRASE])
+    person = Person({Kind.PASSPHRASE: lambda: next(answers)})
+    dial(hop_to(known, "locked"), person)
+    assert person.kinds == [Kind.PASSPHRASE] * 2
+    assert person.asked[1].again
+
+
+def test_a_key_of_putty_is_answered_with_what_to_do(dial: Dial, known: SshServer, tmp_path: Path) -> None:
+    key = tmp_path / "key.ppk"
+    key.write_text("PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\n")
+    hop = Hop(host="127.0.0.1", port=known.port, user=USER, keys=(str(key),))
+    with refused("ssh.key.ppk") as words:
+        dial(hop)
+    assert "Export OpenSSH key" in words[0]
+
+
+def test_a_key_that_is_not_there_is_named(dial: Dial, known: SshServer) -> None:
+    with refused("ssh.key") as words:
+        dial(hop_to(known, "no-such-key"))
+    assert "no-such-key" in words[0]
+
+
+def test_a_key_that_the_server_does_not_know_is_refused(
+    dial: Dial, start: Callable[..., SshServer], files: SshFiles
+) -> None:
+    server = start("AuthenticationMethods publickey")
+    trust(files, server)
+    person = Person({})
+    with refused("ssh.auth") as words:
+        dial(hop_to(server, "second"), person)
+    assert "second" in words[0]
+    assert "publickey" in words[0]
+    assert not person.asked
+
+
+# --- The agent ------------------------------------------------------------------------------------------------------
+
+
+def test_the_agent_signs_for_a_locked_key(
+    dial: Dial, known: SshServer, agent: Callable[..., Agent], school: School
+) -> None:
+    plain = school.keys / "plain"
+    if not plain.exists():
+        shutil.copy(school.keys / "user", plain)
+        shutil.copy(school.keys / "user.pub", school.keys / "plain.pub")
+    agent(str(plain))
+    person = Person({})
+    dial(hop_to(known), person)
+    assert not person.asked
+
+
+AGENT_KEYS = tuple(f"agent{number}" for number in range(5))
+
+
+@pytest.fixture
+def strict(start: Callable[..., SshServer], files: SshFiles, agent: Callable[..., Agent], school: School) -> SshServer:
+    """A server that hangs up after two wrong keys, and an agent with five of them."""
+    agent(*map(school.key, AGENT_KEYS))
+    server = start("MaxAuthTries 2")
+    trust(files, server)
+    return server
+
+
+def test_the_key_asked_for_comes_before_those_of_the_agent(dial: Dial, strict: SshServer) -> None:
+    dial(hop_to(strict, "user"), Person({}))
+    assert not strict.said("Failed publickey")
+
+
+def test_a_full_agent_does_not_close_the_door_for_a_password(dial: Dial, strict: SshServer) -> None:
+    person = well_informed()
+    dial(hop_to(strict), person)
+    assert person.kinds == [Kind.PASSWORD]
+
+
+@pytest.mark.parametrize("way", ["paramiko"])  # OpenSSH itself waits for its agent; the login's own bound ends it
+def test_an_agent_that_never_answers_is_passed_over(
+    dial: Dial, known: SshServer, files: SshFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew_gui.remote.paramiko_login._AGENT_S", 0.2)
+    address = files.runtime / "agent"
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(address))
+        silent.listen(1)
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(address))
+        dial(hop_to(known, "user"), Person({}))
+
+
+# --- Passwords and codes --------------------------------------------------------------------------------------------
+
+
+def test_a_password_is_asked_once_per_session(dial: Dial, known: SshServer) -> None:
+    person = well_informed()
+    asker = AskOnce(person)
+    dial(hop_to(known), asker)
+    dial(hop_to(known), asker)
+    assert person.kinds == [Kind.PASSWORD]
+    assert person.asked[0].title == "student@login"
+    assert not person.asked[0].echo
+
+
+def test_a_server_that_takes_only_the_password_method(
+    dial: Dial, start: Callable[..., SshServer], files: SshFiles
+) -> None:
+    server = start("AuthenticationMethods password")
+    trust(files, server)
+    person = well_informed()
+    dial(hop_to(server), person)
+    assert person.kinds == [Kind.PASSWORD]
+
+
+def test_a_wrong_password_is_asked_again_and_the_right_one_kept(dial: Dial, known: SshServer) -> None:
+    answers = iter(["wrong", PASSWORD])
+    person = Person({Kind.PASSWORD: lambda: next(answers)})
+    asker = AskOnce(person)
+    dial(hop_to(known), asker)
+    dial(hop_to(known), asker)
+    assert person.kinds == [Kind.PASSWORD] * 2
+    assert [bool(prompt.again) for prompt in person.asked] == [False, True]
+
+
+def test_a_password_that_stays_wrong_is_refused(dial: Dial, known: SshServer) -> None:
+    person = Person({Kind.PASSWORD: "wrong"})
+    with refused("ssh.password") as words:
+        dial(hop_to(known), person)
+    assert "student@login" in words[0]
+    assert len(person.asked) <= 3  # the same answer once more is not tried for ever
+
+
+def test_key_password_and_code_in_one_login(dial: Dial, start: Callable[..., SshServer], files: SshFiles) -> None:
+    server = start("AuthenticationMethods publickey,keyboard-interactive:pam", otp=True)
+    trust(files, server)
+    person = well_informed()
+    connection = dial(hop_to(server, "user"), person)
+    assert person.kinds == [Kind.PASSWORD, Kind.CODE]
+    assert "One-time password" in person.asked[1].text
+    assert person.asked[0].text.strip(": ") == "Password"
+    assert not any(prompt.again for prompt in person.asked)
+    assert connection.asks_codes
+    assert connection.run("echo in").stdout == b"in\n"
+
+
+def test_a_wrong_code_is_refused_as_a_code(dial: Dial, start: Callable[..., SshServer], files: SshFiles) -> None:
+    server = start("AuthenticationMethods keyboard-interactive:pam", otp=True)
+    trust(files, server)
+    person = Person({Kind.PASSWORD: PASSWORD, Kind.CODE: "000000"})
+    with refused("ssh.code") as words:
+        dial(hop_to(server), person)
+    assert "code" in words[0]
+
+
+def test_a_code_that_was_used_is_asked_again(dial: Dial, start: Callable[..., SshServer], files: SshFiles) -> None:
+    server = start("AuthenticationMethods keyboard-interactive:pam", otp=True)
+    trust(files, server)
+    answers = iter(["000000"])
+    person = Person({Kind.PASSWORD: PASSWORD, Kind.CODE: lambda: next(answers, None) or current_code()})
+    dial(hop_to(server), person)
+    assert person.kinds.count(Kind.CODE) == 2
+
+
+# --- Nobody, and nobody willing -------------------------------------------------------------------------------------
+
+
+def test_cancelling_ends_the_login(dial: Dial, known: SshServer) -> None:
+    with refused("ssh.cancelled"):
+        dial(hop_to(known), Person({Kind.PASSWORD: None}))
+
+
+def test_nobody_to_ask_says_what_to_do(dial: Dial, known: SshServer) -> None:
+    with refused("ssh.noprompt") as words:
+        dial(hop_to(known), NobodyToAsk())
+    assert "a password" in words[0]
+    assert "SSH_ASKPASS" in words[0]
+
+
+def test_a_port_where_no_server_listens(dial: Dial, server: SshServer) -> None:
+    with refused("ssh.reach") as words:
+        dial(hop_to(server, "user", port=1))
+    assert "no SSH server listens" in words[0]
+
+
+def test_a_name_that_does_not_exist(dial: Dial) -> None:
+    with refused("ssh.name"):
+        dial(Hop(host="no-such-host.invalid", user=USER))
+
+
+def test_a_server_that_takes_no_newcomers(dial: Dial, start: Callable[..., SshServer], files: SshFiles) -> None:
+    server = start("MaxStartups 1:100:1", "LoginGraceTime 60")
+    trust(files, server)
+    with ExitStack() as stack:
+        greeting = b""
+        while not greeting.startswith(b"SSH-"):  # the look whether it listens counts as well for a moment
+            first = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            greeting = first.recv(100)
+        with refused("ssh.busy") as words:
+            dial(hop_to(server, "user"))
+    assert "too many logins" in words[0]
+
+
+def test_the_hop_behind_has_the_same_password_asked_once_each(
+    dial: Dial, known: SshServer, start: Callable[..., SshServer], files: SshFiles
+) -> None:
+    inner = start()
+    trust(files, inner)
+    person = well_informed()
+    asker = AskOnce(person)
+    outer = dial(hop_to(known), asker)
+    outer.hop(hop_to(inner, name="node1")).close()
+    outer.hop(hop_to(inner, name="node1")).close()
+    assert [prompt.title for prompt in person.asked] == ["student@login", "student@node1"]
