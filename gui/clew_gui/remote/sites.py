@@ -30,8 +30,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     one first. ``fingerprints`` are those of the host's keys, as the site publishes them: shown beside the question
     whether to trust a host, never trusted by themselves.
 
-    ``gres`` is what the scheduler calls GPUs (Slurm ``gpu`` or ``gpu:tesla``; PBS ``gpus``), ``select`` the request form
-    of OpenPBS, ``launch`` the program that reaches the compute node from a job script, ``extra`` further directives.
+    ``gres`` is what the scheduler calls GPUs (Slurm ``gpu`` or ``gpu:tesla``; PBS ``gpus``), ``select`` the request
+    form of OpenPBS, ``launch`` the program that reaches the compute node from a job script, ``extra`` further directives.
     ``modules`` are loaded and ``prologue`` is run in each job before the agent. ``python`` is the interpreter on the
     nodes, ``venv`` a virtual environment there, ``data`` the course's data folder, ``scratch`` where runs are kept.
     ``ports`` bounds the ports that the agent may choose from, first and last. ``note`` is for whoever uses the site.

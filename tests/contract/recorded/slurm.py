@@ -1,0 +1,48 @@
+"""Slurm 22.05.8 (Debian), run with TZ=UTC0; accounting was off but for ``SACCT``, whose form is that of sacct(1)."""
+
+from __future__ import annotations
+
+SUBMITTED = "25\n"
+SUBMITTED_WORDS = "Submitted batch job 2\n"
+SQUEUE = """\
+7|CANCELLED|None|node3|2026-11-21T20:33:52|2026-11-21T20:33:55|10:00|1|wrap
+4|FAILED|NonZeroExitCode|node3|2026-11-21T20:33:51|2026-11-21T20:33:51|10:00|1|wrap
+3|PENDING|PartitionNodeLimit||N/A|N/A|10:00|4|wrap
+6|PENDING|DependencyNeverSatisfied||N/A|N/A|10:00|1|wrap
+5|PENDING|JobHeldUser||N/A|N/A|10:00|1|wrap
+1|RUNNING|None|node3|2026-11-21T20:33:51|2026-11-21T20:38:51|5:00|1|clew-a
+2|PENDING|PartitionTimeLimit||N/A|N/A|10:00|1|clew-b
+"""
+SQUEUE_REQUEUED = "20|PENDING|BeginTime||2026-11-21T20:36:58|2026-11-21T20:46:58|10:00|1|wrap\n"
+SQUEUE_REFUSED = "18|FAILED|BadConstraints||2026-11-21T20:34:54|2026-11-21T20:34:54|10:00|1|clew-r\n"
+UNKNOWN = "slurm_load_jobs error: Invalid job id specified\n"
+DOWN = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n"
+DOWN_SBATCH = "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n"
+NO_ACCOUNTS = "Slurm accounting storage is disabled\n"
+SINFO = """\
+1:00:00|1-infinite|3|debug*
+2:00|1-infinite|2|short
+1:00:00|1-infinite|1|gpu
+"""
+SACCT = """\
+31|CANCELLED by 20001|0:15|2026-11-21T20:33:52|2026-11-21T20:33:55|node3|10|clew-x
+32|OUT_OF_MEMORY|0:125|2026-11-21T20:33:52|2026-11-21T20:33:55|node3|10|clew-y
+33|TIMEOUT|0:0|2026-11-21T20:33:52|2026-11-21T20:43:55|node[1-3]|10|clew-z
+34|NODE_FAIL|0:0|2026-11-21T20:33:52|2026-11-21T20:43:55|node2|10|clew-n
+35|FAILED|3:0|2026-11-21T20:33:52|2026-11-21T20:43:55|node2|10|clew-f
+36|CANCELLED by 0|0:0|None|2026-11-21T20:43:55|None assigned|UNLIMITED|clew-q
+"""
+REFUSALS = {
+    "partition": "sbatch: error: invalid partition specified: nosuch\n"
+    "sbatch: error: Batch job submission failed: Invalid partition name specified\n",
+    "nodes": "sbatch: error: Batch job submission failed: Requested node configuration is not available\n",
+    "reservation": "sbatch: error: Batch job submission failed: Requested reservation is invalid\n",
+    "features": "sbatch: error: Batch job submission failed: Invalid feature specification\n",
+    "gpus": "sbatch: error: Invalid generic resource (gres) specification\n",
+    "directive": "sbatch: unrecognized option '--bad'\nTry \"sbatch --help\" for more information\n",
+    "account": "sbatch: error: Batch job submission failed: "
+    "Invalid account or account/partition combination specified\n",
+    "qos": "sbatch: error: Batch job submission failed: Invalid qos specification\n",
+    "silent": DOWN_SBATCH,
+}
+"""By the last part of the problem's code."""
