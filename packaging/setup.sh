@@ -137,10 +137,34 @@ install_qt_libraries() {
     say "(elsewhere, packages of like names). Everything without a window works as it is."
 }
 
+# --- An SSH server for the tests --------------------------------------------------------------------------------------
+
+has_test_sshd() {
+    PATH="$PATH:/usr/sbin" command -v sshd >/dev/null && compgen -G '/usr/lib/*/security/pam_oath.so' >/dev/null
+}
+
+# The tests start servers of their own on loopback. On a machine with systemd the package would run one for everybody at
+# the next start, so there it is the administrator's choice; elsewhere none is started.
+install_test_sshd() {
+    if [ "$(uname -s)" != Linux ] || has_test_sshd; then return; fi
+    if ! can_use_apt || [ -d /run/systemd/system ]; then
+        say "the tests of SSH are left out: they need the packages openssh-server and libpam-oath."
+        return
+    fi
+    local policy=/usr/sbin/policy-rc.d ours=
+    if [ ! -e "$policy" ]; then
+        printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod 755 "$policy" && ours=yes
+    fi
+    apt_install openssh-server openssh-client libpam-oath openssl \
+        || say "openssh-server could not be installed; the tests of SSH are left out."
+    if [ -n "$ours" ]; then rm -f "$policy"; fi
+}
+
 main() {
     make_venv
     install_packages
     case ",$EXTRAS," in *,gui,*) install_qt_libraries ;; esac
+    install_test_sshd
 }
 
 main "$@"

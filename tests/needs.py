@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -47,6 +48,13 @@ def _can_mount() -> bool:
 
 
 @functools.cache
+def _has_sshd() -> bool:
+    """OpenSSH's server with one-time codes, in a mount namespace of its own (tests/integration/ssh/servers.py)."""
+    oath = any(any(path.glob("*/security/pam_oath.so")) for path in (Path("/lib"), Path("/usr/lib")))
+    return _can_mount() and all(map(shutil.which, ("sshd", "ssh-agent", "unshare", "openssl"))) and oath
+
+
+@functools.cache
 def _can_have_cluster() -> bool:
     """Whether the mini cluster can run here; packages that it can install are no hindrance."""
     program = Path(__file__).resolve().parents[1] / "packaging/cluster/cluster"
@@ -59,6 +67,7 @@ NEEDS: Mapping[str, Need] = {
     "real-mnist": Need(_has_real_mnist, "point CLEW_DATA at a folder with mnist.npz, mnist.pkl.gz or IDX files"),
     "root": Need(_is_root, "run the tests as root, in a container for example"),
     "small-disk": Need(_can_mount, "run the tests as root where mount(8) is allowed"),
+    "sshd": Need(_has_sshd, "run the tests as root where mount(8) is allowed, with openssh-server and libpam-oath"),
     "cluster": Need(
         _can_have_cluster, "run the tests as root on Debian 12; packaging/cluster/cluster check says what is missing"
     ),
