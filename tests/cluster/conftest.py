@@ -12,7 +12,10 @@ from tests.cluster.mini import UP_LIMIT_S, MiniCluster
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniCluster]:
     """A cluster that is up; a test that breaks something mends it."""
-    mini = MiniCluster(tmp_path_factory.mktemp("cluster") / "run")
+    folder = tmp_path_factory.mktemp("cluster")
+    (folder / "data").mkdir()
+    (folder / "data/digits.csv").write_text("3,1,4\n")
+    mini = MiniCluster(folder / "run", CLEW_DATA=str(folder / "data"))
     mini("up", limit_s=UP_LIMIT_S)
     try:
         yield mini

@@ -19,9 +19,9 @@ UP_LIMIT_S = 280.0
 class MiniCluster:
     """One cluster, in a run folder of its own: a developer's stays untouched."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **environment: str) -> None:
         self.folder = folder
-        self.environment = {**os.environ, "CLEW_CLUSTER_DIR": str(folder)}
+        self.environment = {**os.environ, "CLEW_CLUSTER_DIR": str(folder), **environment}
         self.environment.pop("SSH_AUTH_SOCK", None)
 
     def call(self, *words: str, limit_s: float = LIMIT_S, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -83,4 +83,4 @@ class MiniCluster:
 
     def job_state(self, job: str) -> str:
         """Slurm's word for a job's state."""
-        return self.on("login", "squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T")
+        return self.on("ctl", "squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T")

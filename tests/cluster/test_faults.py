@@ -84,7 +84,7 @@ def test_a_node_loses_its_power_and_its_job(cluster: MiniCluster) -> None:
         assert "already" in cluster("up")
         assert cluster.on("node2", "hostname") == "node2"
         # Slurm would see it by itself after half a minute.
-        cluster.on("root@ctl", "scontrol", "update", "nodename=node3", "state=down", "reason=power")
+        cluster.on("ctl", "scontrol", "update", "nodename=node3", "state=down", "reason=power")
         wait_for(lambda: cluster.job_state(job) == "NODE_FAIL", "Slurm's verdict")
     assert cluster.on("login", "srun", "--nodelist=node3", "hostname") == "node3"
 

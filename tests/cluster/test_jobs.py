@@ -67,22 +67,22 @@ def test_partitions_have_limits_of_their_own(cluster: MiniCluster) -> None:
 
 
 def reason(cluster: MiniCluster, job: str) -> str:
-    return cluster.on("login", "squeue", "--noheader", f"--jobs={job}", "--format=%r")
+    return cluster.on("ctl", "squeue", "--noheader", f"--jobs={job}", "--format=%r")
 
 
 def test_a_job_is_held_and_released_by_the_administrator(cluster: MiniCluster) -> None:
     job = cluster.submit("echo ran", "--hold", "--output=held")
     wait_for(lambda: reason(cluster, job) == "JobHeldUser", "the reason")
-    cluster.on("root@ctl", "scontrol", "release", job)
+    cluster.on("ctl", "scontrol", "release", job)
     assert output_of(cluster, job, "held") == ["ran"]
 
 
 def test_a_job_is_cancelled_and_requeued_from_outside(cluster: MiniCluster) -> None:
     job = cluster.submit("echo start $SLURM_RESTART_COUNT; sleep 100", "--output=again")
     wait_for(lambda: cluster.job_state(job) == "RUNNING", "the job")
-    cluster.on("root@ctl", "scontrol", "requeue", job)
+    cluster.on("ctl", "scontrol", "requeue", job)
     wait_for(lambda: cluster.job_state(job) == "PENDING", "the requeue")
-    cluster.on("root@ctl", "scancel", job)
+    cluster.on("ctl", "scancel", job)
     wait_for(lambda: cluster.job_state(job) == "CANCELLED", "the end")
 
 
@@ -95,11 +95,11 @@ def test_who_takes_more_memory_than_asked_for_is_ended(cluster: MiniCluster) -> 
 
 def test_a_reservation_can_be_made_and_used(cluster: MiniCluster) -> None:
     what = ["reservationname=lab", "starttime=now", "duration=10", "users=student", "nodes=node1"]
-    cluster.on("root@ctl", "scontrol", "create", "reservation", *what)
+    cluster.on("ctl", "scontrol", "create", "reservation", *what)
     try:
         assert cluster.on("login", "srun", "--reservation=lab", "hostname") == "node1"
     finally:
-        cluster.on("root@ctl", "scontrol", "delete", "reservationname=lab")
+        cluster.on("ctl", "scontrol", "delete", "reservationname=lab")
 
 
 # --- Torque and Blue Waters -------------------------------------------------------------------------------------------

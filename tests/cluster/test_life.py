@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import psutil
@@ -10,7 +11,7 @@ from minicluster import codes, plan
 from minicluster.namespaces import processes_of
 from minicluster.state import State, start_of
 
-from tests.cluster.mini import UP_LIMIT_S, MiniCluster
+from tests.cluster.mini import FOLDER, UP_LIMIT_S, MiniCluster
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]  # the first test may have to install packages
 NAMES = ("laptop", "login", "ctl", "node1", "node2", "node3")
@@ -24,8 +25,8 @@ def cluster_processes(mini: MiniCluster) -> list[int]:
 def test_every_host_has_its_own_name_and_addresses(cluster: MiniCluster) -> None:
     addresses = cluster.info()["hosts"]
     for name in NAMES:
-        assert cluster.on(name, "hostname") == name
-        shown = cluster.on(name, "ip", "-4", "-brief", "address", "show")
+        shown = cluster.on(name, "hostname; ip -4 -brief address show")
+        assert shown.startswith(f"{name}\n")
         for address in addresses[name].values():
             assert f" {address}/24" in shown
 
@@ -103,6 +104,28 @@ def test_without_a_cluster_commands_say_how_to_have_one(tmp_path: Path) -> None:
         done = mini.call(*words)
         assert (done.returncode, "make cluster-up" in done.stderr) == (1, True)
     assert not mini.folder.exists()
+
+
+def test_what_a_computer_forbids_is_named() -> None:
+    """As in a container without rights to make namespaces."""
+    command = ["setpriv", "--bounding-set=-sys_admin", str(FOLDER / "cluster")]
+    check = subprocess.run([*command, "check"], capture_output=True, text=True, timeout=60, check=False)
+    assert (check.returncode, check.stdout.split(", ")[0]) == (1, "lacking: a namespace for mounts")
+
+
+def test_who_kills_on_ends_the_command(cluster: MiniCluster) -> None:
+    command = [
+        str(FOLDER / "on"),
+        "laptop",
+        "sh",
+        "-c",
+        "trap 'echo ended; exit' TERM; echo began; while :; do sleep 0.1; done",
+    ]
+    with subprocess.Popen(command, env=cluster.environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "began\n"
+        process.kill()
+        assert process.stdout.read() == "ended\n"
 
 
 def test_codes_are_those_of_the_standard() -> None:

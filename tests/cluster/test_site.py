@@ -27,6 +27,11 @@ def test_the_cluster_does_not_see_the_project(cluster: MiniCluster) -> None:
     assert cluster.on("laptop", "ls", str(FOLDER))
 
 
+def test_course_data_are_on_every_host(cluster: MiniCluster) -> None:
+    for host in ("login", "node3"):
+        assert cluster.on(host, "cat", "/opt/data/digits.csv") == "3,1,4"
+
+
 def test_another_student_reads_nothing_and_ends_nothing(cluster: MiniCluster) -> None:
     cluster.on("login", "echo secret > private; chmod 644 private")
     assert "Permission denied" in cluster.call("on", "classmate@node1", "cat", "/home/student/private").stderr

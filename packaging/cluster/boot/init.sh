@@ -51,9 +51,12 @@ machine() {
     bind "$own/tmp" /tmp
 }
 
-# The laptop is this computer with another network, /etc and home of its own.
+# The laptop is this computer with another network and home, and with names and users of its own.
 laptop() {
-    bind "$run/laptop/etc" /etc
+    local file
+    for file in passwd group hosts nsswitch.conf resolv.conf hostname; do
+        if [ -e "/etc/$file" ]; then bind "$run/laptop/etc/$file" "/etc/$file"; fi
+    done
 }
 
 mount --make-rprivate /

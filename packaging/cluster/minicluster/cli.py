@@ -1,21 +1,17 @@
-"""``cluster``: the commands.
-
-``on`` is called again and again, so what only the other commands need is imported by them.
-"""
+"""``cluster``: the commands."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from minicluster.namespaces import entering
-from minicluster.plan import HOSTS, OTP_PORT, SSH_PORT, STUDENT, USERS, Role, run_folder
+from minicluster import faults, life, packages, services
+from minicluster.codes import fresh_code
+from minicluster.on import become
+from minicluster.plan import HOSTS, OTP_PORT, SSH_PORT, STUDENT, USERS, run_folder
 from minicluster.problem import ClusterError
 from minicluster.state import State, locked
 
@@ -27,10 +23,7 @@ def main() -> int:
     try:
         return command(options) or 0
     except ClusterError as problem:
-        print(f"cluster: {problem}", file=sys.stderr)
-        if problem.hint:
-            print(f"    {problem.hint}", file=sys.stderr)
-        return 1
+        return problem.tell()
     except KeyboardInterrupt:
         return 130
 
@@ -49,7 +42,8 @@ def _parser() -> argparse.ArgumentParser:
     add("status", _status, "which hosts are on, which faults are active")
     add("check", _check, "whether it can run on this computer")
     add("info", _info, "addresses, users and passwords as JSON")
-    on = add("on", _on, "run a command on a host: on [USER@]HOST COMMAND…; without a command, a shell")
+    on_text = "run a command on a host: on [USER@]HOST COMMAND…; without a command, a shell"
+    on = add("on", lambda options: become(options.host, options.words), on_text)
     on.add_argument("host", help="laptop, login, node1 to node3, ctl; users are student, classmate and root")
     on.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="one word is a line for the shell")
     add("code", _code, "print a fresh one-time code").add_argument(
@@ -67,8 +61,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _up(_: argparse.Namespace) -> None:
-    from minicluster import life
-
     started = time.monotonic()
     with locked(run_folder()) as state:
         fresh = life.up(state)
@@ -77,8 +69,6 @@ def _up(_: argparse.Namespace) -> None:
 
 
 def _down(_: argparse.Namespace) -> None:
-    from minicluster import life
-
     folder = run_folder()
     was_up = False
     if folder.exists():
@@ -102,8 +92,6 @@ def _status(_: argparse.Namespace) -> int:
 
 
 def _check(_: argparse.Namespace) -> int:
-    from minicluster import life, packages
-
     lacks = life.lacking()
     missing = packages.missing_packages()
     print(f"lacking: {', '.join(lacks)}" if lacks else "the mini cluster can run here")
@@ -126,58 +114,14 @@ def _info(_: argparse.Namespace) -> None:
 
 
 def _code(options: argparse.Namespace) -> None:
-    from minicluster.codes import fresh_code
-
     with _the_cluster() as state:
         print(fresh_code(state, USERS[options.user]))
 
 
 def _log(options: argparse.Namespace) -> None:
-    from minicluster import services
-
     for file in services.log_files(State(run_folder()).pid(options.host)):
         print(f"--- {file.name}")
         print(file.read_text(errors="replace"))
-
-
-# --- on ---------------------------------------------------------------------------------------------------------------
-
-
-def _on(options: argparse.Namespace) -> NoReturn:
-    """Become the command: its exit status is this program's. When this program is killed the command gets TERM."""
-    user, _, name = options.host.rpartition("@")
-    state = State(run_folder())
-    pid = state.pid(name)
-    role = HOSTS[name].role
-    if role is Role.LAPTOP:
-        os.environ["HOME"] = str(state.folder / "laptop/home")
-    command = _laptop_command(user, options.words) if role is Role.LAPTOP else _login_command(name, user, options.words)
-    place = [f"--wdns={Path.cwd()}"] if role is Role.LAPTOP else ["--wdns=/"]
-    os.execvp("nsenter", [*entering(pid), *place, "--", "setpriv", "--pdeathsig=TERM", *command])  # noqa: S606  # the command takes the place of this program
-
-
-def _laptop_command(user: str, words: list[str]) -> list[str]:
-    """As called, with the caller's environment and folder; ``neighbour@laptop`` is somebody else."""
-    identity = _identity(user) if user else []
-    if len(words) == 1:
-        words = ["sh", "-c", words[0]]
-    return [*identity, *(words or ["bash"])]
-
-
-def _login_command(host: str, user: str, words: list[str]) -> list[str]:
-    """In a login shell, as the student where nobody else is named (root on the controller)."""
-    default = "root" if host in {"ctl", "switch"} else STUDENT.name
-    if not words:
-        shell = ["bash", "-lc", "cd && exec bash -l"]
-    elif len(words) == 1:
-        shell = ["bash", "-lc", f"cd\n{words[0]}"]
-    else:
-        shell = ["bash", "-lc", 'cd\n"$@"', "bash", *words]
-    return [*_identity(user or default), *shell]
-
-
-def _identity(user: str) -> list[str]:
-    return [f"--reuid={user}", f"--regid={user}", "--init-groups", "--reset-env"]
 
 
 # --- Faults -----------------------------------------------------------------------------------------------------------
@@ -191,8 +135,6 @@ def _the_cluster() -> Any:
 
 
 def _fault(options: argparse.Namespace) -> None:
-    from minicluster import faults
-
     if options.name is None:
         print(faults.listing())
         return
@@ -207,8 +149,6 @@ def _fault(options: argparse.Namespace) -> None:
 
 
 def _heal(options: argparse.Namespace) -> None:
-    from minicluster import faults
-
     with _the_cluster() as state:
         if options.name is None:
             faults.mend_all(state)

@@ -13,9 +13,9 @@ from minicluster.problem import ClusterError
 from minicluster.state import State
 
 STEP_S = 30
-AHEAD = 18
-"""How many steps ahead of the clock a code may be. pam_oath's window is 20 (templates/etc/pam.d/sshd-otp); two are kept
-for the time between making a code and typing it."""
+AHEAD = 90
+"""How many steps ahead of the clock a code may be. pam_oath's window is 100 (templates/etc/pam.d/sshd-otp); the others
+are for the time between making a code and typing it."""
 
 
 def code(secret: str, step: int) -> str:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from minicluster import files, life, network, services
-from minicluster.namespaces import entering, processes_of, root_of, run
+from minicluster.namespaces import processes_of, root_of, run
+from minicluster.on import entering
 from minicluster.plan import CONTROLLER, HOME_SIZE, HOSTS, LAPTOP, LOGIN, NODES, STUDENT, SWITCH, USERS, Host
 from minicluster.problem import ClusterError
 from minicluster.state import State

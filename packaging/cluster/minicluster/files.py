@@ -18,8 +18,7 @@ TEMPLATES = SOURCES / "templates"
 
 def write_all(folder: Path) -> None:
     """Fill the run folder, before any host starts."""
-    shutil.copytree("/etc", folder / "etc", symlinks=True, ignore=_unreadable)
-    shutil.copytree(folder / "etc", folder / "laptop/etc", symlinks=True)
+    shutil.copytree("/etc", folder / "etc", symlinks=True, ignore=_left_out)
     _write_cluster_etc(folder / "etc")
     for host in HOSTS.values():
         _write_host(folder / "hosts" / host.name, host)
@@ -31,9 +30,13 @@ def write_all(folder: Path) -> None:
     shutil.copy(SOURCES / "boot/init.sh", folder / "init.sh")
 
 
-def _unreadable(directory: str, names: list[str]) -> list[str]:
+_NOT_WANTED = {"X11", "apt", "certs", "fonts", "systemd"}
+"""Folders of /etc with many files that no machine of the cluster reads."""
+
+
+def _left_out(directory: str, names: list[str]) -> list[str]:
     """Sockets and pipes cannot be copied."""
-    return [name for name in names if _is_special(Path(directory, name))]
+    return [name for name in names if name in _NOT_WANTED or _is_special(Path(directory, name))]
 
 
 def _is_special(path: Path) -> bool:
@@ -162,10 +165,12 @@ def _write_homes(folder: Path) -> None:
 
 
 def _write_laptop(laptop: Path) -> None:
-    """The laptop's user is this computer's root with another home, so that the user's own files stay untouched."""
+    """Files that cover this computer's. Its root is the laptop's user, with another home: what is root's own stays
+    untouched."""
     etc, home = laptop / "etc", laptop / "home"
-    passwd = (etc / "passwd").read_text()
+    passwd = Path("/etc/passwd").read_text()
     _replace(etc / "passwd", re.sub(r"^(root:[^:]*:0:0:[^:]*):[^:]*:", rf"\1:{home}:", passwd, flags=re.MULTILINE))
+    _replace(etc / "group", Path("/etc/group").read_text())
     _append(etc / "passwd", f"neighbour:x:{NEIGHBOUR_UID}:{NEIGHBOUR_UID}::/:/bin/bash")
     _append(etc / "group", f"neighbour:x:{NEIGHBOUR_UID}:")
     _replace(etc / "hosts", _hosts_file(["wan"]))

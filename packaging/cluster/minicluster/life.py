@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from minicluster import files, network, packages, services, software
-from minicluster.namespaces import boot, end, entering, missing_features, run
+from minicluster.namespaces import boot, end, missing_features, run
+from minicluster.on import entering
 from minicluster.plan import CONTROLLER, HOSTS, NODES, PROJECT, SWITCH, Host, Role
 from minicluster.problem import ClusterError
 from minicluster.state import State
@@ -26,12 +27,9 @@ def lacking() -> list[str]:
     """What this computer cannot provide, in words; packages that can be installed do not count."""
     if os.name != "posix" or not Path("/proc/self/ns").is_dir():
         return ["Linux with namespaces"]
-    if os.geteuid() != 0:
-        return ["the rights of root"]
-    lacks = [f"a namespace for {kind}" for kind in missing_features()]
-    missing = packages.missing_packages()
-    if missing and not packages.can_install():
-        lacks += [f"the package {name}" for name in missing]
+    lacks = missing_features() if os.geteuid() == 0 else ["the rights of root"]
+    if not packages.can_install():
+        lacks += [f"the package {name}" for name in packages.missing_packages()]
     return lacks
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -15,7 +16,7 @@ from minicluster.state import start_of
 
 _MOUNT, _UTS, _IPC, _PID, _NET = 0x00020000, 0x04000000, 0x08000000, 0x20000000, 0x40000000
 """CLONE_NEWNS and its fellows, from linux/sched.h. Python has os.unshare from 3.12 on only."""
-_KINDS = {"mount": _MOUNT, "host name (UTS)": _UTS, "IPC": _IPC, "process (PID)": _PID, "network": _NET}
+_KINDS = {"mounts": _MOUNT, "host names": _UTS, "IPC": _IPC, "processes": _PID, "networks": _NET}
 _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 """All that the cluster's own processes see of the environment of who calls."""
 _COMMAND_LIMIT_S = 60.0
@@ -31,9 +32,26 @@ def _call(name: str, *arguments: int) -> None:
         raise OSError(number, f"{name}: {os.strerror(number)}")
 
 
+_TRIALS = {
+    "mounts in a namespace": ["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/tmp"],  # noqa: S108  # nothing is put there
+    "a /proc of a namespace": ["unshare", "--pid", "--fork", "--mount-proc", "true"],
+    "network bridges (module bridge)": ["unshare", "--net", "ip", "link", "add", "trial", "type", "bridge"],
+    "virtual cables (module veth)": ["unshare", "--net", "ip", "link", "add", "trial", "type", "veth"],
+}
+"""What must work in namespaces, tried in some that end with the command."""
+
+
 def missing_features() -> list[str]:
-    """The kinds of namespaces that this process cannot make; each is tried in a child of its own."""
-    return [name for name, flag in _KINDS.items() if not _child_succeeds(flag)]
+    """What the kernel, or the container around this process, does not have or forbids."""
+    lacks = [f"a namespace for {name}" for name, flag in _KINDS.items() if not _child_succeeds(flag)]
+    return lacks or [name for name, command in _TRIALS.items() if not _works(command)]
+
+
+def _works(command: list[str]) -> bool:
+    """Whether a command succeeds; one whose program is not installed is not to blame."""
+    if shutil.which(command[0]) is None or (command[2] == "ip" and shutil.which("ip") is None):
+        return True
+    return subprocess.run(command, env=_ENVIRONMENT, capture_output=True, check=False).returncode == 0
 
 
 def _child_succeeds(flag: int) -> bool:
@@ -92,11 +110,6 @@ def _become_host(command: list[str], log: Path, mounts_of: int | None, writer: i
     except OSError as error:
         os.write(writer, f"{error}\n".encode())
     os._exit(1)
-
-
-def entering(pid: int) -> list[str]:
-    """The beginning of a command line that runs the rest on the host whose first process this is."""
-    return ["nsenter", f"--target={pid}", "--mount", "--uts", "--ipc", "--net", "--pid"]
 
 
 def run(prefix: list[str], *command: str, text: str | None = None) -> str:

@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from minicluster.namespaces import end, entering, name_of, processes_of, root_of, run
+from minicluster.namespaces import end, name_of, processes_of, root_of, run
+from minicluster.on import entering
 from minicluster.problem import ClusterError
 
 _START_LIMIT_S = 30.0
