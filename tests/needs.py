@@ -67,6 +67,7 @@ NEEDS: Mapping[str, Need] = {
     "real-mnist": Need(_has_real_mnist, "point CLEW_DATA at a folder with mnist.npz, mnist.pkl.gz or IDX files"),
     "root": Need(_is_root, "run the tests as root, in a container for example"),
     "small-disk": Need(_can_mount, "run the tests as root where mount(8) is allowed"),
+    "ssh": Need(lambda: shutil.which("ssh") is not None, "install openssh-client"),
     "sshd": Need(_has_sshd, "run the tests as root where mount(8) is allowed, with openssh-server and libpam-oath"),
     "cluster": Need(
         _can_have_cluster, "run the tests as root on Debian 12; packaging/cluster/cluster check says what is missing"

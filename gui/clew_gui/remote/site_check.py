@@ -34,7 +34,7 @@ _LISTS = {
 # --- Secrets ----------------------------------------------------------------------------------------------------------
 
 SECRET_FIELD = re.compile(
-    r"passw|passphrase|secret|token|credential|otp|api_?key|private_?key|one_?time", re.IGNORECASE
+    r"pass?w|passphrase|secret|token|credential|otp|api_?key|private_?key|one_?time", re.IGNORECASE
 )
 _ASSIGNED = re.compile(
     r"(?i)\b[A-Z0-9_]*(password|passwd|passphrase|secret|api_?key|access_?key|token|credential)s?[A-Z0-9_]*"

@@ -50,6 +50,10 @@ class Line(msgspec.Struct, frozen=True):
     text: str
 
 
+_BEGIN, _END = Line("<begin>", (), ""), Line("<end>", (), "")
+"""Stand around the lines of an included file: a Host in it means nothing behind it."""
+
+
 # --- Reading ----------------------------------------------------------------------------------------------------------
 
 
@@ -91,7 +95,9 @@ def read_lines(path: Path, depth: int = 0) -> Iterator[Line]:
             continue
         for pattern in line.arguments:
             for found in _included(pattern, path):
+                yield _BEGIN
                 yield from read_lines(found, depth + 1)
+                yield _END
 
 
 def _included(pattern: str, path: Path) -> list[Path]:
@@ -117,9 +123,15 @@ def offered_hosts(path: Path) -> tuple[str, ...]:
 def look_up(name: str, path: Path) -> SshHost:
     """What the file says of ``name``, by the small reader: the first value counts, keys add up."""
     values: dict[str, list[Line]] = {}
-    applies = True
+    applies, outside = True, [True]
     for line in read_lines(path):
-        if line.keyword == "host":
+        if line is _BEGIN:
+            outside.append(applies)
+        elif line is _END:
+            applies = outside.pop()
+        elif not outside[-1]:
+            continue
+        elif line.keyword == "host":
             applies = _matches(name, line.arguments)
         elif line.keyword == "match":
             applies = [word.lower() for word in line.arguments] == ["all"]
