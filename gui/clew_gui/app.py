@@ -7,6 +7,7 @@ the plots; each is put in its place when it is there, in an event of its own, so
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import logging
 import os
@@ -294,6 +295,7 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue | None = None) 
     _size(program.window, options.size)
     _show_problems_of(program.window)
     program.window.painted.connect(lambda: _log_from_now(places, program.window))
+    program.ready.connect(gc.freeze)  # what is there now stays: the collector need not go through it again
     program.window.show()
     code = app.exec()
     program.close()

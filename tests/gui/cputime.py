@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,11 +50,18 @@ class MeasuredApplication(QApplication):
 
 @contextmanager
 def measured() -> Iterator[Spent]:
-    """Measure every event that is delivered meanwhile."""
+    """Measure every event that is delivered meanwhile.
+
+    The garbage collector looks at what comes from now on, as in a program that has settled: what earlier tests and
+    their libraries left in this process is not the window's.
+    """
     app = QCoreApplication.instance()
     assert isinstance(app, MeasuredApplication)
+    gc.collect()
+    gc.freeze()
     app.spent = spent = Spent()
     try:
         yield spent
     finally:
         app.spent = None
+        gc.unfreeze()
