@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from minicluster.namespaces import network_of
+from minicluster.state import State
+
 FOLDER = Path(__file__).resolve().parents[2] / "packaging/cluster"
 LIMIT_S = 60.0
 """Bound on one command; bringing the cluster up may install packages and has its own."""
@@ -76,6 +79,12 @@ class MiniCluster:
             yield
         finally:
             self("heal", *fault)
+
+    @contextmanager
+    def network(self, host: str) -> Iterator[None]:
+        """The test itself uses a host's network: what it connects to, and the threads that it starts meanwhile."""
+        with network_of(State(self.folder).pid(host)):
+            yield
 
     def submit(self, script: str, *options: str) -> str:
         """Hand a batch script to Slurm as the student; the job's number."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from tests.cluster.mini import MiniCluster
@@ -60,6 +62,15 @@ def test_nodes_are_out_of_the_laptops_reach(cluster: MiniCluster) -> None:
     address = cluster.info()["hosts"]["node1"]["lan"]
     done = cluster.call("on", "laptop", "bash", "-c", f"exec 3<>/dev/tcp/{address}/22")
     assert "Network is unreachable" in done.stderr
+
+
+def test_a_test_itself_can_use_the_laptops_network(cluster: MiniCluster) -> None:
+    address = cluster.info()["hosts"]["login"]["wan"]
+    with cluster.network("laptop"), socket.create_connection((address, 22), timeout=5) as connection:
+        assert connection.recv(20).startswith(b"SSH-2.0")
+        assert connection.getsockname()[0] == cluster.info()["hosts"]["laptop"]["wan"]
+    with pytest.raises(OSError), cluster.network("node1"):
+        socket.create_connection((address, 22), timeout=5)
 
 
 def test_forwarding_reaches_a_port_on_a_node(cluster: MiniCluster) -> None:

@@ -8,6 +8,8 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -110,6 +112,21 @@ def _become_host(command: list[str], log: Path, mounts_of: int | None, writer: i
     except OSError as error:
         os.write(writer, f"{error}\n".encode())
     os._exit(1)
+
+
+@contextmanager
+def network_of(pid: int) -> Iterator[None]:
+    """The calling thread uses a host's network meanwhile; threads that it starts do so to their end. Sockets stay in
+    the network in which they were made. Names are still this computer's: use addresses."""
+    own = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    other = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+    try:
+        _call("setns", other, _NET)
+        yield
+    finally:
+        _call("setns", own, _NET)
+        os.close(own)
+        os.close(other)
 
 
 def run(prefix: list[str], *command: str, text: str | None = None) -> str:
