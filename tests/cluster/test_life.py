@@ -98,6 +98,11 @@ def test_what_does_not_exist_is_refused_with_what_does(cluster: MiniCluster, wor
     assert {"on": "node3", "fault": "home-full", "heal": "laptop"}[words[0]] in done.stderr
 
 
+def test_the_logs_of_a_hosts_daemons_can_be_read(cluster: MiniCluster) -> None:
+    assert "slurmctld version" in cluster("log", "ctl")
+    assert "--- slurmd.log" in cluster("log", "node1")
+
+
 def test_without_a_cluster_commands_say_how_to_have_one(tmp_path: Path) -> None:
     mini = MiniCluster(tmp_path / "run")
     for words in (("on", "login", "true"), ("fault", "banner"), ("code",)):
