@@ -165,6 +165,29 @@ def test_an_agent_that_ignores_requests_is_killed(lab: JobLab) -> None:
     assert lab.record().code == 137
 
 
+SLOW = """python
+import signal, sys, time
+asked = []
+def note(number, frame):
+    asked.append(number)
+signal.signal(signal.SIGTERM, note)
+open("started", "w").write("x\\n")
+while not asked:
+    time.sleep(0.02)
+time.sleep(1.5)
+open("asked", "w").write(f"{len(asked)}\\n")
+"""
+
+
+def test_an_agent_is_asked_once_and_may_take_its_time(lab: JobLab) -> None:
+    lab.program("clew-agent", SLOW)
+    job = lab.start(lab.script(grace=20))
+    lab.wait_for("started")
+    send(job, signal.SIGTERM)
+    assert job.wait(BOUND_S) == 143
+    assert (lab.wait_for("asked"), lab.record().code) == (["1"], 0)
+
+
 def test_processes_of_others_are_left_alone(lab: JobLab) -> None:
     other = psutil.Popen(["sleep", "600"], env={"CLEW_JOB": "11111111-2222-4333-8444-555555555555"})
     try:

@@ -75,6 +75,16 @@ def test_a_file_names_only_what_is_special() -> None:
     assert table == {"format": 1, "host": "login", "allocation": {"gpus": 1}}
 
 
+def test_the_example_of_the_documentation_is_a_site() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sites.md").read_text(encoding="utf-8")
+    site = from_toml(page.partition("```toml\n")[2].partition("```")[0])
+    assert (site.jump, site.allocation.reservation) == (("gate.example.org",), "monday")
+    fields = {field.name for field in msgspec.structs.fields(Site)} - {"format", "title", "allocation"}
+    assert [name for name in fields if f"`{name}`" not in page] == []
+    assert [field.name for field in FIELDS if f"`{field.name}`" not in page] == []
+    assert [name for name in PRESETS if f"`{name}`" not in page] == []
+
+
 def test_a_file_from_windows_is_the_same_site() -> None:
     assert from_toml("\r\n".join(to_toml(FULL).split("\n"))) == FULL
 

@@ -85,7 +85,7 @@ clew_kill() {
 }
 
 clew_end_processes() {
-    clew_heard=' '
+    clew_heard=" $clew_agent " # it has been asked already
     clew_seconds=0
     while clew_ask && [ "$clew_left" -gt 0 ] && [ "$clew_seconds" -lt "$clew_grace" ]; do
         sleep 1
