@@ -78,7 +78,11 @@ class SteadyConnection:
                 if self._connection is not None:
                     self._connection.close()
                 self._connection = None
-                self._connection = self._dial()
+                made = self._dial()
+                if self._ended.is_set():  # closed while a person was asked
+                    made.close()
+                    raise problem("ssh.lost", "The connection was closed here.")
+                self._connection = made
                 self.dials += 1
                 self._heard = time.monotonic()
                 self._watch()
@@ -154,14 +158,11 @@ class SteadyConnection:
         return False
 
     def close(self) -> None:
-        """End the link and the probing."""
+        """End the link and the probing. A dial that is under way goes on in its own thread and closes what it made."""
         self._ended.set()
         self._wake.set()
         connection = self._connection
         if connection is not None:
             connection.close()
-        with self._dialling:  # a dial that was under way has ended now, and may have left a link
-            if self._connection is not None:
-                self._connection.close()
         if self._thread is not None:
             self._thread.join(_JOIN_S)

@@ -10,12 +10,12 @@ import pytest
 
 from clew_gui.remote.connection import Connection, SshFiles
 from clew_gui.remote.dialler import dial as dial_best
-from clew_gui.remote.prompts import AskOnce
+from clew_gui.remote.prompts import AskOnce, Prompt
 from clew_gui.remote.steady import SteadyConnection
 from clew_shared.problem import ProblemError
 from tests.integration.ssh.conftest import Dial, hop_to, trust
 from tests.integration.ssh.people import Network, Person
-from tests.integration.ssh.servers import School, SshServer
+from tests.integration.ssh.servers import PASSWORD, School, SshServer
 from tests.integration.ssh.test_contract import refused
 
 pytestmark = pytest.mark.needs("sshd")
@@ -185,3 +185,31 @@ def test_a_closed_one_dials_no_more(steady: SteadyConnection, cable: Network) ->
     with refused("ssh.lost"):
         steady.run("true")
     assert cable.accepted == 1
+
+
+def test_closing_does_not_wait_for_a_person(server: SshServer, cable: Network, files: SshFiles) -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    class Slow:
+        def ask(self, prompt: Prompt) -> str | None:
+            asked.set()
+            answered.wait(30.0)
+            return PASSWORD
+
+    steady = SteadyConnection(lambda: dial_best([hop_to(server, port=cable.port)], AskOnce(Slow()), files, 5.0))
+    codes: list[str] = []
+
+    def use() -> None:
+        try:
+            steady.run("true")
+        except ProblemError as error:
+            codes.append(error.problems[0].code)
+
+    user = threading.Thread(target=use)
+    user.start()
+    assert asked.wait(30.0)
+    steady.close()
+    assert not codes
+    answered.set()
+    user.join()
+    assert codes == ["ssh.lost"]
