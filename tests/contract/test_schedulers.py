@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import time
 import uuid
@@ -298,6 +299,9 @@ def wait_until(true: Callable[[], bool]) -> bool:
 
 # --- Scripts ----------------------------------------------------------------------------------------------------------
 
+NASTY = st.sampled_from(
+    ["--mem=1\n#SBATCH --wrap=x", "a;b", "$(x)", "--mem=8G", "-l mem=1gb", "cuda/11", "a = b", "gpu:k80"]
+)
 GOLDEN = Path(__file__).parent / "golden"
 FULL = Allocation(
     partition="gpu",
@@ -345,6 +349,23 @@ def test_nothing_in_an_allocation_makes_a_line_of_its_own(name: SchedulerName, f
     new = [line for line in lines if line not in usual]
     assert all(line.startswith(("#SBATCH ", "#PBS ", "# @ ", "clew_begin ")) for line in new)
     assert len(new) <= 3
+
+
+@pytest.mark.parametrize("name", ["slurm", "pbs", "mnsubmit"])
+@given(field=st.sampled_from(["modules", "extra", "gres", "launch"]), text=st.text(max_size=30) | NASTY)
+@settings(max_examples=40)
+def test_nothing_of_a_site_makes_more_than_one_line(name: SchedulerName, field: str, text: str) -> None:
+    usual = scheduler_of(name).script(a_job(allocation=FULL))
+    value = text if field == "gres" else (text,)
+    try:
+        script = scheduler_of(name).script(msgspec.structs.replace(a_job(allocation=FULL), **{field: value}))
+    except ProblemError:
+        return
+    if field == "launch":  # any word is allowed there, quoted
+        assert shlex.join([text]) in script
+        return
+    assert len(script.split("\n")) - len(usual.split("\n")) <= {"extra": 1, "modules": 4, "gres": 0}[field]
+    assert not set(text) & set("\n\r'\"`$;<>\\")
 
 
 @pytest.mark.parametrize(

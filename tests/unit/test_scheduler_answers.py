@@ -6,7 +6,7 @@ import pytest
 
 from clew_gui.remote.schedulers.job import JobRef
 from clew_gui.remote.schedulers.registry import scheduler_of
-from clew_gui.remote.schedulers.state import JobState, Output, Phase
+from clew_gui.remote.schedulers.state import JobState, Output, PartitionLimits, Phase
 from tests.contract.joblab import JOB, a_job
 from tests.contract.recorded import mnsubmit, pbs, slurm
 
@@ -52,7 +52,8 @@ def test_a_refused_job_of_that_name_is_not_found() -> None:
 
 def test_slurms_limits() -> None:
     limits = scheduler_of("slurm").limits(Output(0, slurm.SINFO))
-    assert (limits.time, limits.nodes) == (3600, 1)
+    assert (limits.time, limits.nodes) == (3600, 3)
+    assert scheduler_of("slurm").limits(Output(0, "infinite|1-2|9|big\n")) == PartitionLimits(nodes=2)
     state = JobState(id="2", phase=Phase.PENDING, reason="PartitionTimeLimit", limit=600)
     short = scheduler_of("slurm").limits(Output(0, "2:00|1-infinite|2|short\n"))
     text = "It will not start: the partition's limit is 2 minutes, and it asks for 10 minutes."

@@ -21,7 +21,7 @@ from clew_gui.remote.site_presets import PRESETS, about_presets
 from clew_gui.remote.site_store import NamedSite, SiteStore, site_store
 from clew_gui.remote.sites import Site, address, is_local, job_of
 from clew_gui.remote.ssh_config import offered_hosts, user_config
-from clew_shared.problem import ProblemError, problem, raise_all
+from clew_shared.problem import Problem, ProblemError, problem, raise_all
 
 _EXAMPLE_JOB = "00000000-0000-4000-8000-000000000000"
 _EXAMPLE_FOLDER = "/home/you/.clew/jobs/example"
@@ -133,9 +133,11 @@ def _made(options: argparse.Namespace, base: Site) -> Site:
         given["jump"] = tuple(part.strip() for part in options.jump.split(",") if part.strip())
     found = check_name(options.name)
     if options.port is not None:
-        if not (options.port.isascii() and options.port.isdecimal() and 0 < int(options.port[:6]) < 65536):
-            raise problem("site.port", f"A port is a number from 1 to 65535, got {options.port!r}.", where="port")
-        given["port"] = int(options.port)
+        if options.port.isascii() and options.port.isdecimal() and 0 < int(options.port[:6]) < 65536:
+            given["port"] = int(options.port)
+        else:
+            text = f"A port is a number from 1 to 65535, got {options.port[:20]!r}."
+            found.append(Problem("site.port", text, where="port"))
     try:
         given["allocation"] = build_allocation(base.allocation, given_allocation(options))
     except ProblemError as error:

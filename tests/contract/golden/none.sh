@@ -30,6 +30,7 @@ clew_number() { # the first word that is a whole number, else 0
 
 # Every process that descends from the agent carries CLEW_JOB in its environment: that is how the agent names them.
 clew_marked() {
+    # shellcheck disable=SC2013  # names of files in /proc have no blanks
     for clew_path in $(grep -lszxF "CLEW_JOB=$clew_job" /proc/[0-9]*/environ 2>/dev/null); do
         clew_path=${clew_path#/proc/}
         printf '%s ' "${clew_path%/environ}"

@@ -146,7 +146,7 @@ class Slurm:
         return slurm_reason(state.reason, limits, state.limit)
 
     def ask_limits(self, partition: str) -> Command | None:
-        """One line for each partition and each limit that differs between its nodes."""
+        """One line for each partition."""
         only = (f"--partition={partition}",) if partition else ()
         return ("sinfo", "--noheader", *only, "--format=%l|%s|%D|%P")
 
@@ -156,8 +156,9 @@ class Slurm:
         if output.code or output.late or not rows:
             return PartitionLimits()
         row = next((row for row in rows if row[3].endswith("*")), rows[0])
-        sizes = [int(number) for number in re.findall(r"[0-9]{1,9}", row[1])]
-        return PartitionLimits(time=read_time(row[0]), nodes=max(sizes, default=None))
+        sizes = [row[1].rpartition("-")[2], row[2]]  # 1-64 or 1-infinite, and how many nodes there are
+        numbers = [int(size) for size in sizes if re.fullmatch(r"[0-9]{1,9}", size)]
+        return PartitionLimits(time=read_time(row[0]), nodes=min(numbers, default=None))
 
 
 def _options(job: JobSpec) -> list[str]:
