@@ -52,7 +52,8 @@ def describe_key(data: bytes, path: str) -> KeyFile:
         raise problem("ssh.key.ppk", text, hint, path)
     if head.startswith((b"ssh-", b"ecdsa-", b"sk-", b"---- BEGIN SSH2 PUBLIC")):
         text = f"{path} is a public key; logging in needs the private one."
-        raise problem("ssh.key", text, "It mostly has the same name without .pub.", path)
+        hint = "It mostly has the same name without .pub; or load it into ssh-agent, which then signs."
+        raise problem("ssh.key", text, hint, path)
     if b"BEGIN OPENSSH PRIVATE KEY" in head:
         return _describe_openssh(data, path)
     for name, key_type in _PEM_TYPES.items():
@@ -102,21 +103,35 @@ def read_key_file(path: Path) -> bytes:
 
 
 def check_key(path: Path) -> None:
-    """Raise ``ProblemError`` for a file that is no private key for any SSH."""
-    with suppress(Incompatible):
-        describe_key(read_key_file(path), str(path))
+    """Raise ``ProblemError`` for a file that no SSH can use. A public key stands for a private one in the agent."""
+    data = read_key_file(path)
+    if not _public_line(data):
+        with suppress(Incompatible):
+            describe_key(data, str(path))
+
+
+def _public_line(data: bytes) -> bytes:
+    """The bytes of the key in a ``.pub`` file; empty when it is none."""
+    try:
+        name, blob = data.split()[:2]
+        key = base64.b64decode(blob, validate=True)
+    except (ValueError, binascii.Error):
+        return b""
+    return key if key.startswith(struct.pack(">I", len(name)) + name) else b""
 
 
 def public_part(path: Path, data: bytes) -> bytes:
     """The public key's bytes, from the file itself or the ``.pub`` beside it; empty when neither has them."""
+    if public := _public_line(data):
+        return public
     try:
         if public := describe_key(data, str(path)).public:
             return public
     except (ProblemError, Incompatible):
         pass
     try:
-        return base64.b64decode(path.expanduser().with_name(f"{path.name}.pub").read_bytes().split()[1])
-    except (OSError, IndexError, binascii.Error):
+        return _public_line(path.expanduser().with_name(f"{path.name}.pub").read_bytes())
+    except OSError:
         return b""
 
 

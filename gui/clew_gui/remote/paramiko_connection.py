@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import paramiko
 from paramiko.ssh_exception import IncompatiblePeer
 
-from clew_gui.remote import sftp_files, shell_files
+from clew_gui.remote import sftp_files, shell_files, troubles
 from clew_gui.remote.channel_streams import ChannelStream, Reader, Sender, read_all
 from clew_gui.remote.connection import (
     Command,
@@ -39,8 +39,6 @@ T = TypeVar("T")
 
 _DIALS = 4
 """So often a hop is dialled when the server hangs up in the middle of the login."""
-_BUSY_PAUSES_S = (0.5, 1.0, 2.0)
-"""A server with too many logins under way drops new ones at random (MaxStartups)."""
 
 
 def dial_paramiko(
@@ -96,7 +94,7 @@ def _log_in(
 def _shake_hands(hop: Hop, files: SshFiles, asker: AskOnce, timeout: float, dial: Callable[[], Any]) -> Link:
     """A link whose server has shown a key that is known; nothing of the person's was sent yet."""
     keys = HostKeys(hop, files)
-    for pause in (*_BUSY_PAUSES_S, None):
+    for pause in (*troubles.BUSY_PAUSES_S, None):
         link = Link(dial(), hop.title)
         _prefer(link, keys.known_types())
         link.banner_timeout = link.handshake_timeout = timeout

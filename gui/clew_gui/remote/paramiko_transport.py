@@ -97,6 +97,13 @@ class Link(paramiko.Transport):
         for line in msg if isinstance(msg, list) else [msg]:
             _log.debug(line, *args)
 
+    def get_exception(self) -> Exception | None:
+        """What ended it. Rubbish from the other end makes paramiko stumble in any way; to callers it is one kind."""
+        error = super().get_exception()
+        if error is None or isinstance(error, (paramiko.SSHException, EOFError, OSError)):
+            return error
+        return paramiko.SSHException(f"the server's bytes make no sense ({type(error).__name__})")
+
     def end(self) -> None:
         """Close at once, also on a dead network, and wait for the thread that read."""
         self.close()

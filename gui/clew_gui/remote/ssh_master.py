@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from clew_gui.remote import troubles
 from clew_gui.remote.askpass_bridge import AskpassBridge
 from clew_gui.remote.connection import Hop, SshFiles, timed_out
 from clew_gui.remote.host_keys import HostKeys
@@ -31,6 +32,8 @@ _SOCKET_PATH_LIMIT = 80
 """A socket's path may have about a hundred bytes; ssh adds some while it makes one."""
 _TOO_MANY = "Too many authentication failures"
 _OPTIONS = (
+    "BatchMode=no",
+    "NumberOfPasswordPrompts=3",
     "ControlPersist=no",
     "StrictHostKeyChecking=ask",
     "HashKnownHosts=no",
@@ -58,6 +61,8 @@ class Master:
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: threading.Thread | None = None
         self.said: list[str] = []
+        self.heard = 0
+        """How many lines it has said in all; the last ones are kept."""
 
     def log_in(self, asker: AskOnce, timeout: float) -> bool:
         """Start the master and wait for its socket. Too many keys in the agent: once more without it.
@@ -68,7 +73,7 @@ class Master:
             check_key(Path(key))
         bridge = AskpassBridge(self.folder, self.hop, asker)
         try:
-            if not self._try(bridge, timeout, []) and not (
+            if not self._patiently(bridge, timeout) and not (
                 _TOO_MANY in self.words()
                 and not self.hop.keys
                 and self._try(bridge, timeout, ["-o", "IdentityAgent=none"])
@@ -78,6 +83,16 @@ class Master:
             return any(prompt.kind is Kind.CODE for prompt in bridge.asked)
         finally:
             bridge.close()
+
+    def _patiently(self, bridge: AskpassBridge, timeout: float) -> bool:
+        """Try again after a pause when the server hangs up before it says its name."""
+        for pause in (*troubles.BUSY_PAUSES_S, None):
+            if self._try(bridge, timeout, []):
+                return True
+            if pause is None or "kex_exchange_identification" not in self.words():
+                break
+            time.sleep(pause)
+        return False
 
     def _try(self, bridge: AskpassBridge, timeout: float, more: Sequence[str]) -> bool:
         self.said.clear()
@@ -139,7 +154,12 @@ class Master:
         with stream:
             for line in stream:
                 self.said.append(line.decode(errors="replace").rstrip())
+                self.heard += 1
                 del self.said[:-_KEPT_LINES]
+
+    def since(self, heard: int) -> list[str]:
+        """What it has said since it had said ``heard`` lines."""
+        return self.said[max(0, len(self.said) - (self.heard - heard)) :]
 
     def words(self) -> str:
         """What it said, for a person's eyes or for ``explain``."""

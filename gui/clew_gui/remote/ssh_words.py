@@ -46,6 +46,9 @@ def explain_words(hop: Hop, words: str, asked: Sequence[Prompt], known: Sequence
         return problem("ssh.incompatible", text, hint, hop.title)
     if "Could not resolve hostname" in words:
         return no_such_name(hop)
+    if "UNPROTECTED PRIVATE KEY FILE" in words and not asked:
+        text = f"ssh does not use the key {', '.join(hop.keys) or 'that it has'}: others may read its file."
+        return problem("ssh.key", text, "Make it yours alone: chmod 600 KEY.", hop.title)
     if "Permission denied" in words or "Too many authentication failures" in words:
         return _refused(hop, words, asked)
     if "kex_exchange_identification" in words:

@@ -173,7 +173,7 @@ class SystemSsh:
     def connect(self, host: str, port: int, timeout: float = 10.0) -> ProcessStream:
         """See ``Connection.connect``."""
         self._check()
-        heard = len(self.master.said)
+        heard = self.master.heard
         stream = self._stream(["-v", "-W", f"[{host}]:{port}", "clew"])
         if stream.opened(timeout):
             return stream
@@ -189,7 +189,7 @@ class SystemSsh:
         """What the master said about a channel that was not opened."""
         deadline = time.monotonic() + _REASON_S
         while time.monotonic() < deadline:
-            for line in self.master.said[heard:]:
+            for line in self.master.since(heard):
                 if found := re.search(r"open failed: (.*)", line):
                     return re.sub(r": open failed$", "", found[1])
             time.sleep(_POLL_S)

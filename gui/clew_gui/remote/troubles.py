@@ -7,6 +7,8 @@ import errno
 from clew_gui.remote.connection import Hop
 from clew_shared.problem import ProblemError, problem
 
+BUSY_PAUSES_S = (0.5, 1.0, 2.0)
+"""Between two dials of a server that has too many logins under way: it drops new ones at random (MaxStartups)."""
 PROHIBITED = 1
 """SSH's reason code for a channel that the administrator does not allow (RFC 4254, section 5.1)."""
 

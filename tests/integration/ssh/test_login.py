@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import shutil
 import socket
-from collections.abc import Callable
-from contextlib import ExitStack
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
 from clew_gui.remote.connection import Hop, SshFiles
+from clew_gui.remote.key_files import Incompatible
 from clew_gui.remote.prompts import AskOnce, Kind, NobodyToAsk
+from clew_shared.problem import ProblemError
 from tests.integration.ssh.conftest import Dial, hop_to, trust
 from tests.integration.ssh.people import Agent, Person, current_code, well_informed
 from tests.integration.ssh.servers import PASSPHRASE, PASSWORD, USER, School, SshServer
@@ -87,17 +92,33 @@ def test_a_key_that_the_server_does_not_know_is_refused(
 # --- The agent ------------------------------------------------------------------------------------------------------
 
 
-def test_the_agent_signs_for_a_locked_key(
-    dial: Dial, known: SshServer, agent: Callable[..., Agent], school: School
-) -> None:
-    plain = school.keys / "plain"
-    if not plain.exists():
-        shutil.copy(school.keys / "user", plain)
-        shutil.copy(school.keys / "user.pub", school.keys / "plain.pub")
-    agent(str(plain))
+def test_a_key_of_the_agent_needs_no_file(dial: Dial, known: SshServer, agent: Callable[..., Agent]) -> None:
+    agent(known.school.key("user"))
     person = Person({})
     dial(hop_to(known), person)
     assert not person.asked
+
+
+def test_the_agent_signs_for_a_locked_key(
+    dial: Dial, known: SshServer, agent: Callable[..., Agent], school: School, tmp_path: Path
+) -> None:
+    opened = tmp_path / "opened"
+    shutil.copy(school.keys / "locked", opened)
+    change = ["ssh-keygen", "-q", "-p", "-P", PASSPHRASE, "-N", "", "-f", str(opened)]
+    subprocess.run(change, check=True, capture_output=True)
+    agent(str(opened))
+    person = Person({})
+    dial(hop_to(known, "locked"), person)
+    assert not person.asked
+
+
+def test_a_public_key_stands_for_the_one_in_the_agent(
+    dial: Dial, known: SshServer, agent: Callable[..., Agent], school: School
+) -> None:
+    agent(*map(school.key, AGENT_KEYS), school.key("user"))
+    before = known.said("Failed publickey")
+    dial(hop_to(known, "user.pub"), Person({}))
+    assert known.said("Failed publickey") == before
 
 
 AGENT_KEYS = tuple(f"agent{number}" for number in range(5))
@@ -208,6 +229,30 @@ def test_a_code_that_was_used_is_asked_again(dial: Dial, start: Callable[..., Ss
     assert person.kinds.count(Kind.CODE) == 2
 
 
+@pytest.mark.parametrize(
+    "rubbish", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-x\r\n" + bytes(range(256)) * 40, b""]
+)
+def test_something_that_is_no_ssh_server(dial: Dial, rubbish: bytes, impatient: None) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                sock, _ = listener.accept()
+                with sock:
+                    sock.sendall(rubbish)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    hop = Hop(host="127.0.0.1", port=int(listener.getsockname()[1]), user=USER, name="login")
+    with pytest.raises((ProblemError, Incompatible)) as caught:
+        dial(hop, Person({}), timeout=10.0)
+    assert "login" in str(caught.value) or "127.0.0.1" in str(caught.value)
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    thread.join()
+
+
 # --- Nobody, and nobody willing -------------------------------------------------------------------------------------
 
 
@@ -234,17 +279,46 @@ def test_a_name_that_does_not_exist(dial: Dial) -> None:
         dial(Hop(host="no-such-host.invalid", user=USER))
 
 
-def test_a_server_that_takes_no_newcomers(dial: Dial, start: Callable[..., SshServer], files: SshFiles) -> None:
+@pytest.fixture
+def crowded(start: Callable[..., SshServer], files: SshFiles) -> Iterator[tuple[SshServer, socket.socket]]:
+    """A server that lets one log in at a time, and somebody who takes for ever."""
     server = start("MaxStartups 1:100:1", "LoginGraceTime 60")
     trust(files, server)
     with ExitStack() as stack:
-        greeting = b""
-        while not greeting.startswith(b"SSH-"):  # the look whether it listens counts as well for a moment
-            first = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
-            greeting = first.recv(100)
-        with refused("ssh.busy") as words:
-            dial(hop_to(server, "user"))
+        greeting, slow = b"", None
+        while slow is None or not greeting.startswith(b"SSH-"):  # the look whether it listens counts as well at first
+            slow = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            greeting = slow.recv(100)
+        yield server, slow
+
+
+def test_a_server_that_takes_no_newcomers(
+    dial: Dial, crowded: tuple[SshServer, socket.socket], impatient: None
+) -> None:
+    with refused("ssh.busy") as words:
+        dial(hop_to(crowded[0], "user"))
     assert "too many logins" in words[0]
+
+
+def test_a_crowd_at_the_door_is_waited_for(dial: Dial, crowded: tuple[SshServer, socket.socket]) -> None:
+    server, slow = crowded
+    before = server.said("drop connection")
+
+    def make_room() -> None:
+        while server.said("drop connection") == before:
+            time.sleep(0.01)
+        slow.close()
+
+    helper = threading.Thread(target=make_room)
+    helper.start()
+    assert dial(hop_to(server, "user")).run("echo in").stdout == b"in\n"
+    helper.join()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Busy servers are dialled again at once."""
+    monkeypatch.setattr("clew_gui.remote.troubles.BUSY_PAUSES_S", (0.01, 0.01))
 
 
 def test_the_hop_behind_has_the_same_password_asked_once_each(

@@ -12,7 +12,7 @@ from clew_gui.remote.connection import SshFiles
 from clew_gui.remote.prompts import Kind, NobodyToAsk
 from tests.integration.ssh.conftest import Dial, hop_to, trust
 from tests.integration.ssh.people import Person
-from tests.integration.ssh.servers import SshServer
+from tests.integration.ssh.servers import School, SshServer
 from tests.integration.ssh.test_contract import refused
 
 pytestmark = pytest.mark.needs("sshd")
@@ -68,10 +68,9 @@ def test_another_key_than_before_is_refused_and_nothing_sent(dial: Dial, server:
 
 
 def test_a_server_with_two_keys_is_asked_for_the_one_that_is_known(
-    dial: Dial, start: Callable[..., SshServer], files: SshFiles
+    dial: Dial, start: Callable[..., SshServer], files: SshFiles, school: School
 ) -> None:
-    second = start
-    server = second(f"HostKey {files.runtime / 'none'}", "HostKeyAlgorithms +rsa-sha2-512", host_key="host_rsa")
+    server = start(f"HostKey {school.key('host_ed25519')}", host_key="host_rsa")
     trust(files, server)
     dial(hop_to(server, "user"), Person({}))
 
