@@ -255,6 +255,7 @@ def test_every_state_has_a_sentence(phase: Phase, name: str) -> None:
     ("word", "text"),
     [
         ("PartitionTimeLimit", "the partition's limit is 2 minutes, and it asks for 10 minutes."),
+        ("PartitionConfig", "the partition's limit is 2 minutes, and it asks for 10 minutes."),
         ("AssocGrpCPUMinutesLimit", "your account has used up its minutes of CPU cores, or has too few left."),
         ("QOSMaxWallDurationPerJobLimit", "it asks for more time than its QOS allows a job."),
         ("QOSMaxGRESPerJob", "it asks for more GPUs than its QOS allows a job."),

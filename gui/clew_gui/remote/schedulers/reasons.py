@@ -91,7 +91,9 @@ _WHAT = {
 def slurm_reason(word: str, limits: PartitionLimits | None = None, asked: int | None = None) -> Reason:
     """Slurm's reason as a sentence; with the partition's limits and the seconds asked for the sentence has numbers."""
     name = word.strip("() ")
-    if name == "PartitionTimeLimit" and limits is not None and limits.time:
+    # Slurm gives either word for the same request, one at its submission, the other when it is looked at again.
+    too_long = name == "PartitionTimeLimit" or (name == "PartitionConfig" and _exceeds(asked, limits))
+    if too_long and limits is not None and limits.time:
         wanted = f", and it asks for {in_words(asked)}" if asked else ""
         return Reason(f"It will not start: the partition's limit is {in_words(limits.time)}{wanted}.", True)
     if name == "PartitionNodeLimit" and limits is not None and limits.nodes:
@@ -101,6 +103,10 @@ def slurm_reason(word: str, limits: PartitionLimits | None = None, asked: int | 
         known = _SLURM["ReqNodeNotAvail"]
         return Reason(f"{known.text[:-1]} ({nodes[1]}).", True) if nodes else known
     return _SLURM.get(name) or _SLURM.get(name.replace(" ", "_")) or _limit(name)
+
+
+def _exceeds(asked: int | None, limits: PartitionLimits | None) -> bool:
+    return limits is not None and limits.time is not None and asked is not None and asked > limits.time
 
 
 def _nodes(number: int) -> str:
