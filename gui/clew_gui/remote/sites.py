@@ -31,7 +31,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     whether to trust a host, never trusted by themselves.
 
     ``gres`` is what the scheduler calls GPUs (Slurm ``gpu`` or ``gpu:tesla``; PBS ``gpus``), ``select`` the request
-    form of OpenPBS, ``launch`` the program that reaches the compute node from a job script, ``extra`` further directives.
+    form of OpenPBS, ``launch`` the program that reaches the compute node from a script, ``extra`` further directives.
     ``modules`` are loaded and ``prologue`` is run in each job before the agent. ``python`` is the interpreter on the
     nodes, ``venv`` a virtual environment there, ``data`` the course's data folder, ``scratch`` where runs are kept.
     ``ports`` bounds the ports that the agent may choose from, first and last. ``note`` is for whoever uses the site.
