@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -31,7 +31,7 @@ def usual_server(whole_school: School) -> Iterator[SshServer]:
         yield server
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def school(whole_school: School) -> School:
     """The school as on the first day."""
     whole_school.reset()
@@ -51,10 +51,12 @@ def start(school: School) -> Iterator[Callable[..., SshServer]]:
         yield lambda *options, **more: stack.enter_context(SshServer(school, *options, **more))
 
 
-@pytest.fixture(autouse=True)
-def no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def no_agent() -> Iterator[None]:
     """The developer's own agent stays out of it."""
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("SSH_AUTH_SOCK", raising=False)
+        yield
 
 
 @pytest.fixture
@@ -86,13 +88,20 @@ def network() -> Iterator[Callable[[int], Network]]:
         one.close()
 
 
-@pytest.fixture
-def files() -> Iterator[SshFiles]:
+@contextmanager
+def new_files() -> Iterator[SshFiles]:
     """An empty known_hosts; short paths, as sockets need them."""
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
         base.chmod(0o700)
         yield SshFiles(known_hosts=base / "known_hosts", runtime=base, ssh_config="none")
+
+
+@pytest.fixture
+def files() -> Iterator[SshFiles]:
+    """No server is known."""
+    with new_files() as made:
+        yield made
 
 
 def trust(files: SshFiles, *servers: SshServer) -> None:
@@ -115,27 +124,33 @@ class Dial(Protocol):
     ) -> Connection: ...
 
 
-@pytest.fixture(params=["paramiko", "system"])
+@pytest.fixture(params=["paramiko", "system"], scope="module")
 def way(request: pytest.FixtureRequest) -> str:
-    """Which way of speaking SSH."""
+    """Which way of speaking SSH: what holds for one holds for both."""
     return str(request.param)
+
+
+def dial_by(
+    way: str, hop: Hop, files: SshFiles, asker: AskOnce, timeout: float = 30.0, through: Connection | None = None
+) -> Connection:
+    """Connect in this way."""
+    if way == "paramiko":
+        assert through is None or isinstance(through, ParamikoConnection)
+        return dial_paramiko(hop, files, asker, timeout, through)
+    assert through is None or isinstance(through, SystemSsh)
+    return dial_system(hop, files, asker, timeout, through)
 
 
 @pytest.fixture
 def dial(way: str, files: SshFiles) -> Iterator[Dial]:
-    """Both ways of dialling, one after the other: what holds for one holds for both."""
+    """Dials as often as a test likes, and closes everything behind it."""
     made: list[Connection] = []
 
     def make(
         hop: Hop, person: Prompter | None = None, through: Connection | None = None, timeout: float = 30.0
     ) -> Connection:
         asker = person if isinstance(person, AskOnce) else AskOnce(person or well_informed())
-        if way == "paramiko":
-            assert through is None or isinstance(through, ParamikoConnection)
-            made.append(dial_paramiko(hop, files, asker, timeout, through))
-        else:
-            assert through is None or isinstance(through, SystemSsh)
-            made.append(dial_system(hop, files, asker, timeout, through))
+        made.append(dial_by(way, hop, files, asker, timeout, through))
         return made[-1]
 
     yield make
@@ -143,8 +158,11 @@ def dial(way: str, files: SshFiles) -> Iterator[Dial]:
         connection.close()
 
 
-@pytest.fixture
-def connection(dial: Dial, server: SshServer, files: SshFiles) -> Connection:
-    """A login with a key at the usual server."""
-    trust(files, server)
-    return dial(hop_to(server, "user"))
+@pytest.fixture(scope="module")
+def connection(way: str, usual_server: SshServer) -> Iterator[Connection]:
+    """A login with a key at the usual server. Many tests share it: none may end it."""
+    with new_files() as files:
+        trust(files, usual_server)
+        made = dial_by(way, hop_to(usual_server, "user"), files, AskOnce(well_informed()))
+        yield made
+        made.close()

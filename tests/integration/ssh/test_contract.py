@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from clew_gui.remote.connection import Connection, SshFiles, Stream
+from clew_gui.remote.prompts import AskOnce
 from clew_shared.problem import ProblemError
-from tests.integration.ssh.conftest import Dial, hop_to, trust
+from tests.integration.ssh.conftest import Dial, dial_by, hop_to, new_files, trust
+from tests.integration.ssh.people import well_informed
 from tests.integration.ssh.servers import School, SshServer
 
 pytestmark = pytest.mark.needs("sshd")
@@ -206,17 +208,28 @@ def test_a_server_that_allows_no_further_command(start: Callable[..., SshServer]
 # --- Files ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["sftp", "no sftp", "noisy shell"])
-def with_files(
-    request: pytest.FixtureRequest, start: Callable[..., SshServer], server: SshServer, files: SshFiles, dial: Dial
-) -> Connection:
+FILE_SERVERS = {
+    "sftp": [],
+    "no sftp": ["Subsystem sftp /bin/false"],
+    "talkative shell": ["Subsystem sftp /usr/lib/openssh/sftp-server"],
+}
+
+
+@pytest.fixture(scope="module", params=FILE_SERVERS)
+def at_file_server(request: pytest.FixtureRequest, way: str, whole_school: School) -> Iterator[Connection]:
     """Servers with SFTP, without it, and with one that a talkative login shell spoils."""
-    programs = {"no sftp": "Subsystem sftp /bin/false", "noisy shell": "Subsystem sftp /usr/lib/openssh/sftp-server"}
-    if request.param == "noisy shell":
-        (server.school.home / ".bashrc").write_text("echo Welcome\n")
-    used = start(programs[request.param]) if request.param in programs else server
-    trust(files, used)
-    return dial(hop_to(used, "user"))
+    with SshServer(whole_school, *FILE_SERVERS[request.param]) as server, new_files() as files:
+        trust(files, server)
+        made = dial_by(way, hop_to(server, "user"), files, AskOnce(well_informed()))
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def with_files(at_file_server: Connection, school: School) -> Connection:
+    """The login shell is talkative everywhere; it spoils SFTP only where it is started for it."""
+    (school.home / ".bashrc").write_text("echo Welcome\n")
+    return at_file_server
 
 
 def test_files_are_written_and_read(with_files: Connection, school: School) -> None:

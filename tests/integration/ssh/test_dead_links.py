@@ -120,7 +120,7 @@ def steady(server: SshServer, cable: Network, files: SshFiles) -> Iterator[Stead
     """Probes often and has little patience."""
     hops = [hop_to(server, "user", port=cable.port)]
     asker = AskOnce(Person({}))
-    made = SteadyConnection(lambda: dial_best(hops, asker, files, 5.0), every=0.1, patience=0.5)
+    made = SteadyConnection(lambda: dial_best(hops, asker, files, 5.0), every=0.1, patience=2.0)
     yield made
     made.close()
 

@@ -12,8 +12,9 @@ from contextlib import contextmanager, suppress
 import pytest
 import zmq
 
-from clew_gui.remote.connection import Connection
+from clew_gui.remote.connection import Connection, SshFiles
 from clew_gui.remote.tunnel import Tunnel
+from tests.integration.ssh.conftest import Dial, hop_to, trust
 from tests.integration.ssh.servers import SshServer
 from tests.integration.ssh.test_contract import echo
 from tests.integration.ssh.test_dead_links import until
@@ -135,7 +136,9 @@ def test_closing_it_ends_every_stream(connection: Connection, echo: int) -> None
     assert connection.run("echo fine").stdout == b"fine\n"
 
 
-def test_a_link_that_dies_ends_the_streams(connection: Connection, echo: int, server: SshServer) -> None:
+def test_a_link_that_dies_ends_the_streams(dial: Dial, echo: int, server: SshServer, files: SshFiles) -> None:
+    trust(files, server)
+    connection = dial(hop_to(server, "user"))
     with tunnel_to(connection, echo) as tunnel:
         with socket.create_connection(("127.0.0.1", tunnel.port)) as sock:
             sock.sendall(b"x")
