@@ -51,7 +51,7 @@ def _can_mount() -> bool:
 def _has_sshd() -> bool:
     """OpenSSH's server with one-time codes, in a mount namespace of its own (tests/integration/ssh/servers.py)."""
     oath = any(any(path.glob("*/security/pam_oath.so")) for path in (Path("/lib"), Path("/usr/lib")))
-    return _can_mount() and all(map(shutil.which, ("sshd", "ssh-agent", "unshare", "openssl"))) and oath
+    return _can_mount() and all(map(shutil.which, ("sshd", "ssh-agent", "setpriv", "unshare", "openssl"))) and oath
 
 
 @functools.cache

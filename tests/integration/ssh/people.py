@@ -111,6 +111,8 @@ class Network:
             selector.register(near, selectors.EVENT_READ)
             selector.register(far, selectors.EVENT_READ)
             return
+        if sock not in self._others:  # its other end was found closed in the same turn
+            return
         data = b""
         with suppress(OSError):
             data = sock.recv(65536)

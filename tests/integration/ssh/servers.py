@@ -161,7 +161,7 @@ class SshServer:
         arguments = ["sh", "-c", _BIND, "sh", str(self.school.folder), str(program), str(config)]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                ["unshare", "--mount", "--propagation", "private", *arguments],
+                ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
