@@ -66,3 +66,14 @@ def test_a_gap_in_the_journal_is_a_gap_in_the_curve_but_evaluations_are_joined()
     assert " " * 10 in plot(whole, lost, 50, 1, 100).lines[0].strip()
     evaluated = np.array([0.0, 50.0, 99.0])
     assert " " not in plot(evaluated, evaluated * 0 + 1, 50, 1, 100).lines[0].strip()
+
+
+def test_a_noisy_curve_is_a_line_between_its_bounds_and_no_block() -> None:
+    steps = np.arange(6000, dtype=np.float64)
+    noise = np.where(steps % 2 == 0, 1.0, -1.0)
+    noise[3000] = 9.0
+    picture = plot(steps, noise, width=30, height=8, last_step=6000)
+    assert picture.top == 9.0
+    assert sum(letter != " " for letter in picture.lines[0]) == 1, "one spike, and it is seen"
+    full = sum(letter == "\u28ff" for line in picture.lines for letter in line)
+    assert full == 0

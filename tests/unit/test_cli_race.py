@@ -45,7 +45,8 @@ def test_mistakes_are_told_and_nothing_starts(
 
 
 class Trainer:
-    """Stands in for the agent: the loss of each lane falls with its rate; a rate above 1 is stopped by hand."""
+    """Stands in for the agent: the loss of each lane falls with its rate; a rate above 1 is stopped by hand,
+    one above 10 was to be stopped and had just finished."""
 
     def __init__(self) -> None:
         self.specs: list[RunSpec] = []
@@ -70,10 +71,10 @@ class Trainer:
             Attempt(format=1, run=spec.run, attempt=1, exercise=card.id, spec_sha256="", steps=5),
             Schema(id=1, metrics=card.metrics[:1]),
             Points(schema=1, first=0, count=5, seconds=1.0, clock=1.0, values=(losses.astype("<f8").tobytes(),)),
-            State(state=RunState.STOPPED if rate > 1 else RunState.FINISHED, step=5),
+            State(state=RunState.STOPPED if 1 < rate <= 10 else RunState.FINISHED, step=5),
         ):
             history.feed(1, event)
-        return Outcome(history, 0, "")
+        return Outcome(history, 0, "", asked=rate > 10)
 
 
 @pytest.fixture
@@ -115,6 +116,15 @@ def test_a_stopped_lane_ends_the_race(trainer: Trainer, capsys: pytest.CaptureFi
     assert status == 130
     assert [spec.params["optimizer"] for spec in trainer.specs] == ["sgd", "momentum"]
     assert [lane["state"] for lane in json.loads(lines[0])["lanes"]] == ["STOPPED", "FINISHED"]
+
+
+@pytest.mark.usefixtures("home")
+def test_a_request_that_comes_too_late_for_its_lane_ends_the_race_all_the_same(
+    trainer: Trainer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, lines = run(capsys, ["linear-regression", "--rate", "momentum=20", "--json"])
+    assert status == 130
+    assert [lane["state"] for lane in json.loads(lines[0])["lanes"]] == ["FINISHED", "FINISHED"]
 
 
 @pytest.mark.usefixtures("home")

@@ -14,6 +14,11 @@ _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 """Bits of the dots of a braille character from the top down: left column, right column (Unicode block U+2800)."""
 
 
+_DENSE = 8
+"""With more values in a column its mean is drawn, and its least and greatest as single dots: a filled noisy curve would
+be a solid block."""
+
+
 class Picture(NamedTuple):
     """Lines of text from the top down, and the values at the upper and lower edge."""
 
@@ -64,11 +69,15 @@ def _dots(
     for column in np.unique(columns):
         here = columns == column
         inside, numbers = rows[here], pieces[here]
-        top, bottom = int(inside.min()), int(inside.max())
+        top, bottom, middle = int(inside.min()), int(inside.max()), round(float(inside.mean()))
+        dense = len(inside) > _DENSE
         if before is not None and numbers[0] == piece:
-            _join(dots, before, (int(column), int(inside[0])))
-        dots[top : bottom + 1, column] = True
-        before, piece = (int(column), int(inside[-1])), int(numbers[-1])
+            _join(dots, before, (int(column), middle if dense else int(inside[0])))
+        if dense:
+            dots[[top, middle, bottom], column] = True
+        else:
+            dots[top : bottom + 1, column] = True
+        before, piece = (int(column), middle if dense else int(inside[-1])), int(numbers[-1])
     return dots
 
 

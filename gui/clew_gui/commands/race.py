@@ -148,14 +148,16 @@ def _run_all(shell: Shell, study: StudySpec, card: ExerciseCard, as_json: bool, 
         typed = _typed(spec, card, folder.name)
         outcome = run_outcome(shell, typed, card, folder, heading, as_json, exercises)
         finishes.append(_finish(shell.note if as_json else shell.say, study, lane, typed, card, folder, outcome))
-        if finishes[-1].outcome.history.fold.state is RunState.STOPPED:
+        if outcome.asked or outcome.history.fold.state is RunState.STOPPED:
             break
     say = shell.note if as_json else shell.say
     for line in _table(study, card, finishes):
         say(line)
     if as_json:
         shell.say_json(_summary(study, card, finishes))
-    statuses = {_status(finish.outcome) for finish in finishes}
+    statuses = {_status(finish.outcome) for finish in finishes} | (
+        {INTERRUPTED} if len(finishes) < len(specs) else set()
+    )
     return INTERRUPTED if INTERRUPTED in statuses else FAILED if statuses - {OK} else OK
 
 

@@ -39,6 +39,8 @@ class Outcome(NamedTuple):
     history: History
     exit_code: int
     output: str
+    asked: bool = False
+    """Whether a person asked for its end, be it too late for this run."""
 
 
 def run(shell: Shell, argv: Sequence[str]) -> int:
@@ -133,7 +135,7 @@ def follow(
                     _pass_on(agent, asked)
                 display.show(follower.history, _STOP_NOTES[min(asked, 3)], last=code is not None)
             refused = code == BAD_INPUT
-            return Outcome(follower.history, code, agent.output())
+            return Outcome(follower.history, code, agent.output(), stops() > 0)
     finally:
         display.close(discard=refused)
 
