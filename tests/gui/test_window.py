@@ -417,6 +417,18 @@ def test_a_note_covers_a_problem_only_for_a_while(softmax: Program) -> None:
     assert not bar.isVisible()
 
 
+def test_a_note_stays_while_somebody_points_at_it(busy: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    bar = busy.window.messages
+    pointed = True
+    monkeypatch.setattr(bar, "underMouse", lambda: pointed)
+    bar.show_note("Taken out.", undo=lambda: None)
+    bar._timer.timeout.emit()
+    assert bar.isVisible()
+    pointed = False
+    bar._timer.timeout.emit()
+    assert not bar.isVisible()
+
+
 def test_data_that_are_not_here_are_marked_and_others_chosen(softmax: Program) -> None:
     session, form = session_of(softmax), softmax.window.next_run
     assert form.spec().data == "mnist"

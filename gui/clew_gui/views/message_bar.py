@@ -12,7 +12,8 @@ from clew_gui.views.parts import Button, Glyph, IconButton, Look, column, label,
 from clew_gui.views.parts import set_role as set_property
 from clew_shared.problem import Problem
 
-NOTE_MS = 10_000
+NOTE_MS = 20_000
+_POINTED_MS = 2_000
 _MOST = 50
 
 
@@ -132,6 +133,10 @@ class MessageBar(QWidget):
             self.hide()
 
     def _note_is_over(self) -> None:
-        """The problem that stood there before the note comes back."""
+        """The problem that stood there before the note comes back. Not while somebody points at it: what is below would
+        move under the pointer, and the click would hit something else."""
+        if self.underMouse():
+            self._timer.start(_POINTED_MS)
+            return
         self.lapse()
         self._show()
