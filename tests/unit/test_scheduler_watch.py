@@ -166,6 +166,7 @@ def a_record(state: str, why: str, **fields: object) -> ExitRecord:
 ENDS: list[tuple[str, JobState, JobState | None, ExitRecord | None, Phase, str]] = [
     ("finished, no accounts", a_state(Phase.GONE), None, a_record("ended", "finished", code=0), Phase.COMPLETED, ""),
     ("cancelled", a_state(Phase.CANCELLED), None, a_record("ended", "terminated"), Phase.CANCELLED, ""),
+    ("asked to end, and did", a_state(Phase.CANCELLED), None, a_record("ended", "finished"), Phase.CANCELLED, ""),
     ("its own time-out", a_state(Phase.FAILED, exit_code=124), None, a_record("ended", "time"), Phase.TIMED_OUT, ""),
     ("killed in its last words", a_state(Phase.GONE), None, a_record("ending", "terminated"), Phase.CANCELLED, ""),
     ("out of memory", a_state(Phase.OUT_OF_MEMORY), None, a_record("ended", "terminated"), Phase.OUT_OF_MEMORY, ""),

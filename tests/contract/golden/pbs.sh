@@ -159,7 +159,11 @@ clew_serve_until_end() {
         clew_code=$?
         clew_agent=
         case $clew_code in
-            0) clew_finish finished 0 ;;
+            0)
+                # Who cancels a job asks all its processes at once. If that is why the agent ended, it is known by now.
+                sleep 1
+                clew_finish finished 0
+                ;;
             126 | 127) clew_finish absent "$clew_code" ;;
         esac
         if [ $(($(date +%s) - clew_since)) -ge "$clew_healthy" ]; then

@@ -59,8 +59,8 @@ def _best(queue: JobState, accounts: JobState | None) -> JobState:
 def _joined(kept: JobState, told: JobState) -> JobState:
     """The keeper's word, with what only the scheduler knows."""
     phase = kept.phase
-    if told.phase is Phase.FAILED and phase is Phase.COMPLETED:
-        phase = Phase.FAILED
+    if told.phase in (Phase.FAILED, Phase.CANCELLED) and phase is Phase.COMPLETED:
+        phase = told.phase  # an agent that was asked to end did so in good order
     return msgspec.structs.replace(
         kept,
         phase=phase,
