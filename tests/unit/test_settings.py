@@ -108,4 +108,4 @@ def test_no_part_of_a_file_is_left_behind(tmp_path: Path) -> None:
 def test_the_local_agent_has_a_file_of_its_own(tmp_path: Path) -> None:
     places = Places(home=tmp_path, private=tmp_path)
     local_settings(places).save(LocalSettings(interpreter="/usr/bin/python3"))
-    assert (tmp_path / "config" / "local.toml").read_text() == 'interpreter = "/usr/bin/python3"\n'
+    assert (tmp_path / "config" / "local.toml").read_text() == 'interpreter = "/usr/bin/python3"\nexercises = ""\n'
