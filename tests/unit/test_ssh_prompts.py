@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -126,9 +127,9 @@ class Terminal:
         asking = threading.Thread(target=lambda: got.append(TerminalPrompter(self.name).ask(prompt)))
         asking.start()
         while not self.shown.rstrip().endswith((b":", b")")):
-            pass
+            time.sleep(0.001)
         os.write(self.person, typed)
-        asking.join()
+        asking.join(20)
         return got[0]
 
     def close(self) -> None:

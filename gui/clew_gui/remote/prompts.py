@@ -123,8 +123,8 @@ class TerminalPrompter:
 
 
 def _ask_on(tty: IO[bytes], prompt: Prompt) -> str | None:
-    tty.write(f"{spoken(prompt)} ".encode())
     with _echo_off(tty.fileno(), prompt.echo or prompt.kind is Kind.CONFIRM) as quiet:
+        tty.write(f"{spoken(prompt)} ".encode())  # not sooner: what is typed before the switch is thrown away
         answer = _typed_line(tty)
     if quiet:
         tty.write(b"\n")
