@@ -1,0 +1,115 @@
+"""A site as commands and files: the way to its login node, its scheduler's language, and where things lie there.
+
+Everything here waits for the network and is called from worker threads only.
+"""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from pathlib import Path
+
+from clew_gui.remote.connection import Connection, ssh_files
+from clew_gui.remote.consent import consents, words_of
+from clew_gui.remote.dialler import dial
+from clew_gui.remote.hops import way_to
+from clew_gui.remote.layout import Layout
+from clew_gui.remote.prompts import AskOnce
+from clew_gui.remote.schedulers.registry import scheduler_of
+from clew_gui.remote.schedulers.scheduler import Command, environment
+from clew_gui.remote.schedulers.state import Output
+from clew_gui.remote.schedulers.watcher import CALL_LIMIT_S
+from clew_gui.remote.sites import Site
+from clew_gui.remote.ssh_config import resolve
+from clew_gui.remote.steady import SteadyConnection
+from clew_shared.places import Places
+from clew_shared.problem import ProblemError, problem
+
+_HOME = 'printf "%s\\n%s\\n" "$HOME" "${XDG_DATA_HOME:-}"'
+
+
+class SiteLine:
+    """One per site and program. ``connection`` dials when it is first needed, and anew when the link died."""
+
+    def __init__(self, name: str, site: Site, connection: SteadyConnection) -> None:
+        self.name = name
+        self.site = site
+        self.scheduler = scheduler_of(site.scheduler)
+        self.connection = connection
+        self._layout: Layout | None = None
+        self._asking = threading.Lock()
+
+    @property
+    def title(self) -> str:
+        """The site in words."""
+        return self.site.title or self.name
+
+    def run(self, command: Command, *, stdin: bytes = b"", timeout: float = CALL_LIMIT_S) -> Output:
+        """Run a command on the login node, in one language and one clock. A late one gives ``Output.late``.
+
+        Raises ``ProblemError`` when the site cannot be reached.
+        """
+        words = ("env", *(f"{name}={value}" for name, value in environment().items()), *command)
+        try:
+            done = self.connection.run(words, stdin=stdin, timeout=timeout)
+        except ProblemError as error:
+            if error.problems[0].code == "ssh.timeout":
+                return Output(code=-1, late=True)
+            raise
+        return Output(done.exit_status, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+
+    def layout(self) -> Layout:
+        """Where things lie, asked for once. Raises ``ProblemError`` when the site has no home for this user."""
+        with self._asking:
+            if self._layout is None:
+                self._layout = Layout(self._find_home())
+            return self._layout
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder of one's own with all above it. Raises ``ProblemError`` with what the site says."""
+        done = self.run(("sh", "-c", 'umask 077 && mkdir -p -- "$1"', "sh", path))
+        if done.late or done.code:
+            said = done.err.strip().splitlines()[-1:] or ["it did not answer"]
+            text = f"The folder {path} cannot be made on {self.title}: {said[0]}."
+            raise problem("site.folder", text, "Is the home folder full? See the site's quota.", self.name)
+
+    def close(self) -> None:
+        """Hang up; jobs go on."""
+        self.connection.close()
+
+    def _find_home(self) -> str:
+        done = self.run(("sh", "-c", _HOME))
+        home, _, data = done.out.partition("\n")
+        data = data.strip()
+        if self.site.scratch:
+            base = self.site.scratch.replace("~", home, 1) if self.site.scratch.startswith("~/") else self.site.scratch
+        else:
+            base = data if data.startswith("/") else f"{home}/.local/share"
+        if done.late or done.code or not base.startswith("/"):
+            said = f" It said: {done.said.strip()[:300]}" if done.said.strip() else ""
+            text = f"{self.title} does not tell where the home folder is.{said}"
+            raise problem("site.home", text, "Give scratch, an absolute path, in the site.", self.name)
+        return f"{base.rstrip('/')}/clew"
+
+
+def open_line(name: str, site: Site, places: Places, asker: AskOnce) -> SiteLine:
+    """The line to ``site``; nothing is dialled yet. Raises ``ProblemError`` when something of it lacks consent."""
+    files = ssh_files(places)
+    hops = way_to(site, resolve)
+    needed = tuple(words for hop in hops for words in words_of(site, hop.proxy_command))
+    missing = consents(places).missing(needed)
+    if missing:
+        shown = "\n".join(f"  {words.kind}: {words.text}" for words in dict.fromkeys(missing))
+        text = f"{site.title or name} runs words of its own that nobody has agreed to yet:\n{shown}"
+        hint = f"Read them, then: clew site show {shlex.quote(name)} --consent"
+        raise problem("site.consent", text, hint, name)
+
+    def connect() -> Connection:
+        return dial(hops, asker, files)
+
+    return SiteLine(name, site, SteadyConnection(connect))
+
+
+def local_path(text: str) -> Path:
+    """A path of this computer as a person wrote it."""
+    return Path(text).expanduser().absolute()
