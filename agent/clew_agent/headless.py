@@ -24,9 +24,9 @@ from clew_agent.resuming import check_resumable
 from clew_agent.spec_check import misfits
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import find_card, load_builtin
-from clew_shared.history import read_run, summary
 from clew_shared.places import find_places
 from clew_shared.problem import Problem, ProblemError, problem, raise_all
+from clew_shared.reading import read_run, summary
 from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec, read_spec, to_toml
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,9 +28,8 @@ from clew_shared.events import (
     Seal,
     Series,
 )
-from clew_shared.journal import Damage, Record, attempts, journal_path, read_journal
-from clew_shared.lifecycle import RunFold, RunState
-from clew_shared.problem import problem
+from clew_shared.journal import Damage
+from clew_shared.lifecycle import RunFold
 from clew_shared.relations import Measured, Relation
 from clew_shared.sayings import Sayings, divergence
 
@@ -391,84 +388,3 @@ class History:
     def seconds(self) -> float:
         """From the start of the latest attempt to its end, or to its latest record."""
         return (self.fold.ended or self.fold.updated) - self.fold.started if self.fold.started else 0.0
-
-
-# --- A run folder -----------------------------------------------------------------------------------------------------
-
-
-def read_run(folder: Path) -> History:
-    """The history in a run folder or mirror. Raises ``ProblemError`` when it has no journal that can be read.
-
-    A frame that is cut at the end of a journal that may still grow is not counted as damage.
-    """
-    numbers = attempts(folder)
-    if not numbers:
-        text = f"{folder} is no run folder: it holds no journal.0001."
-        raise problem("run.folder", text, "Name the folder of a run.", str(folder))
-    history = History()
-    try:
-        cuts = _cuts(folder, numbers)
-        for attempt in numbers:
-            _read_attempt(history, folder, attempt, cuts.get(attempt))
-    except OSError as error:
-        raise problem("run.read", f"Cannot read {error.filename}: {error.strerror}.", where=str(folder)) from None
-    return history
-
-
-def _cuts(folder: Path, numbers: tuple[int, ...]) -> dict[int, int]:
-    """The length up to which each attempt counts, where a later one says so."""
-    cuts: dict[int, int] = {}
-    for attempt in numbers:
-        first = next(read_journal(journal_path(folder, attempt)), None)
-        event = first.event if isinstance(first, Record) else None
-        if isinstance(event, Attempt) and 0 < event.resumes < attempt and event.earlier_size:
-            cuts[event.resumes] = min(event.earlier_size, cuts.get(event.resumes, event.earlier_size))
-    return cuts
-
-
-def _read_attempt(history: History, folder: Path, attempt: int, cut: int | None) -> None:
-    for item in read_journal(journal_path(folder, attempt)):
-        if cut is not None and item.offset >= cut:
-            return
-        if isinstance(item, Record):
-            history.feed(attempt, item.event, item.offset)
-        elif not item.tail or history.fold.done:
-            history.note(attempt, item)
-
-
-# --- For programs -----------------------------------------------------------------------------------------------------
-
-
-def summary(history: History, run_dir: Path) -> dict[str, object]:
-    """A run as one flat table for ``--json``: values that are missing or not finite become None.
-
-    ``metrics`` has each metric's last value, ``best`` those that have a best, ``diverged`` the step from which on one
-    is no finite number; times are seconds.
-    """
-    fold = history.fold
-    best = {name: found for name in history.recorded() if (found := history.best(name)) is not None}
-    numbers = attempts(run_dir)
-    result: dict[str, object] = {
-        "run": fold.run,
-        "exercise": fold.exercise,
-        "state": fold.state.value,
-        "steps": fold.step,
-        "metrics": {name: _finite(history.last(name)) for name in history.recorded()},
-        "best": {name: {"step": found.step, "value": found.value} for name, found in best.items()},
-        "steps_per_second": _finite(history.steps_per_second()),
-        "first_point_seconds": _finite(history.first_point_seconds),
-        "seconds": _finite(history.seconds),
-        "run_dir": str(run_dir),
-        "journal": str(journal_path(run_dir, numbers[-1])) if numbers else "",
-    }
-    if fold.reason:
-        result["reason"] = fold.reason
-    if history.first_nonfinite:
-        result["diverged"] = dict(history.first_nonfinite)
-    if fold.problem is not None and fold.state is not RunState.FINISHED:
-        result["problem"] = msgspec.to_builtins(fold.problem)
-    return result
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None

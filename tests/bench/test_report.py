@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from clew_shared.events import Attempt, Log, Points
-from clew_shared.history import read_run
 from clew_shared.journal import JournalWriter
+from clew_shared.reading import read_run
 from clew_shared.verify import verify_run
 from tests.bench.__main__ import names, updated
 from tests.bench.bench_first import rows as stage_rows

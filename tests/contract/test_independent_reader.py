@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew_shared.events import AnyEvent, Attempt, Evaluation, Event, Live, Points, Schema, Seal, State
-from clew_shared.history import read_run
 from clew_shared.journal import JournalWriter, Record, attempts, encode_frame, journal_path, read_journal
 from clew_shared.lifecycle import RunState
+from clew_shared.reading import read_run
 from tests.contract import independent_reader
 from tests.unit.anything import any_of
 from tests.unit.runs import METRICS, begin_run, describe, points, small_run

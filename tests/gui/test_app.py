@@ -21,11 +21,12 @@ from clew_gui.views.recorded import RecordedSession, choose_run, read_heads
 from clew_gui.views.theme import DARK
 from clew_gui.views.window_state import NoMemory, WindowState
 from clew_shared.events import Attempt, Evaluation, Points, Schema, State
-from clew_shared.history import History, read_run
+from clew_shared.history import History
 from clew_shared.journal import JournalWriter
 from clew_shared.lifecycle import RunState
 from clew_shared.places import Places
 from clew_shared.problem import ProblemError
+from clew_shared.reading import read_run
 from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec, to_toml
 from tests.guards import LogBook

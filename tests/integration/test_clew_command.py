@@ -19,9 +19,9 @@ from typing import NamedTuple
 import psutil
 import pytest
 
-from clew_shared.history import read_run, summary
 from clew_shared.journal import MAGIC
 from clew_shared.lifecycle import RunState
+from clew_shared.reading import read_run, summary
 from tests.integration.agent_runs import LIMIT_S, json_line, listing, trained, wait_for
 
 BLOCKER = """

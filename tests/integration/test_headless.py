@@ -21,7 +21,6 @@ import zmq
 from clew_agent.trainer_address import address_file, allow_folder
 from clew_shared.channel import Channel, KeyPair, allow
 from clew_shared.events import Checkpoint, Diverged, Evaluation, Files, Live, Log, Points, Schema, Seal, Series, State
-from clew_shared.history import read_run
 from clew_shared.lifecycle import RunState
 from clew_shared.messages import (
     AgentAddress,
@@ -37,6 +36,7 @@ from clew_shared.messages import (
     Welcome,
 )
 from clew_shared.places import find_places
+from clew_shared.reading import read_run
 from clew_shared.verify import verify_run
 from tests.integration.agent_runs import (
     LIMIT_S,

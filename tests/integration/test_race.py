@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clew_shared.history import read_run
 from clew_shared.lifecycle import RunState
+from clew_shared.reading import read_run
 from clew_shared.runfolder import RunFolder
 from clew_shared.spec import read_spec
 from clew_shared.study import read_study

@@ -16,10 +16,10 @@ import pytest
 
 from clew_agent.guard import Ended, seal
 from clew_shared.events import Attempt, Checkpoint, Live, Points
-from clew_shared.history import read_run
 from clew_shared.journal import Record, read_journal
 from clew_shared.lifecycle import RunState
 from clew_shared.messages import Pause, SetLive
+from clew_shared.reading import read_run
 from clew_shared.runfolder import RunFolder
 from clew_shared.verify import verify_run
 from tests.integration.agent_runs import (

@@ -18,8 +18,9 @@ from clew_shared.cards import MetricSpec
 from clew_shared.events import Attempt, Points, Schema
 from clew_shared.exporters import export_csv, export_jsonl, export_parquet, export_tensorboard
 from clew_shared.exporters.rows import CHUNK_ROWS
-from clew_shared.history import History, read_run
+from clew_shared.history import History
 from clew_shared.problem import ProblemError
+from clew_shared.reading import read_run
 from tests.unit.runs import RUN, small_run
 
 Export = Callable[[History | Path, Path], Path]

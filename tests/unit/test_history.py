@@ -27,10 +27,11 @@ from clew_shared.events import (
     Series,
     State,
 )
-from clew_shared.history import Best, Changed, History, read_run, summary
+from clew_shared.history import Best, Changed, History
 from clew_shared.journal import JournalWriter, Record, attempts, journal_path, read_journal
 from clew_shared.lifecycle import RunState
 from clew_shared.problem import Problem, ProblemError
+from clew_shared.reading import read_run, summary
 
 LOSS = MetricSpec(name="loss", label="loss", better="lower")
 WEIGHT = MetricSpec(name="W", label="W", dtype="float64")

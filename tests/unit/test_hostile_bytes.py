@@ -41,10 +41,10 @@ from clew_shared import catalogue, spec, study
 from clew_shared.events import Attempt, Evaluation, Log, Points
 from clew_shared.exporters.tables import export_csv, export_jsonl
 from clew_shared.exporters.tensorboard import export_tensorboard
-from clew_shared.history import read_run
 from clew_shared.journal import FrameReader, JournalWriter, encode_frame
 from clew_shared.messages import AgentAddress, Hello, Status, decode_reply, decode_request, encode
 from clew_shared.problem import Problem, ProblemError
+from clew_shared.reading import read_run
 from clew_shared.verify import verify_run
 from tests.unit.runs import small_run
 

@@ -13,9 +13,9 @@ import pytest
 import clew_shared
 from clew_shared import events, messages
 from clew_shared.events import AnyEvent
-from clew_shared.history import read_run
 from clew_shared.journal import JOURNAL_FORMAT, MAGIC, MAX_FRAME, FrameReader, Record, encode_frame
 from clew_shared.lifecycle import TERMINAL, RunState
+from clew_shared.reading import read_run
 from tests.unit.runs import small_run
 
 TEXT = (Path(clew_shared.__file__).parent / "PROTOCOL.md").read_text(encoding="utf-8")

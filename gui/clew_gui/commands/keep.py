@@ -9,8 +9,9 @@ from typing import NamedTuple
 from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.commands.shell import FAILED, OK, Parser, Shell
 from clew_shared.exporters import export_csv, export_jsonl, export_parquet, export_tensorboard
-from clew_shared.history import History, read_run
+from clew_shared.history import History
 from clew_shared.problem import Problem, ProblemError, raise_all
+from clew_shared.reading import read_run
 from clew_shared.verify import Finding, verify_run
 
 

@@ -18,10 +18,11 @@ from clew_gui.commands.result import ending, goal_lines, why
 from clew_gui.commands.shell import OK, Parser, Shell
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.goals import check_goal
-from clew_shared.history import History, read_run, summary
+from clew_shared.history import History
 from clew_shared.journal import attempts
 from clew_shared.params import format_value
 from clew_shared.problem import ProblemError
+from clew_shared.reading import read_run, summary
 from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec, read_spec
 

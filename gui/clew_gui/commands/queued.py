@@ -15,10 +15,11 @@ from clew_gui.commands.shell import FAILED, Shell
 from clew_gui.remote.target import Target
 from clew_gui.session.agent_line import AgentLine
 from clew_shared.cards import ExerciseCard
-from clew_shared.history import History, summary
+from clew_shared.history import History
 from clew_shared.lifecycle import TERMINAL
 from clew_shared.messages import RunStatus, StartRun, Stop
 from clew_shared.problem import ProblemError, problem
+from clew_shared.reading import summary
 from clew_shared.spec import RunSpec
 from clew_shared.words import queue_place
 

@@ -18,8 +18,9 @@ from clew_gui.commands.result import exit_status, result_lines
 from clew_gui.commands.shell import BAD_INPUT, FAILED, Parser, Shell
 from clew_gui.remote.target import LocalTarget
 from clew_shared.cards import ExerciseCard
-from clew_shared.history import History, summary
+from clew_shared.history import History
 from clew_shared.problem import problem
+from clew_shared.reading import summary
 from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec, read_spec, to_toml
 

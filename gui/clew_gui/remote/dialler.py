@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from clew_gui.remote.connection import Connection, Hop, SshFiles
 from clew_gui.remote.key_files import Incompatible
@@ -32,25 +33,28 @@ def dial(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float = 
 
 
 def _through_paramiko(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float) -> ParamikoConnection:
-    connection: ParamikoConnection | None = None
-    for hop in hops:
-        try:
-            connection = dial_paramiko(hop, files, asker, timeout, connection)
-        except BaseException:
-            if connection is not None:
-                connection.close_all()
-            raise
-    if connection is None:
-        raise ValueError("there is no hop to dial")
-    connection.owns_below = True
-    return connection
+    def onto(below: ParamikoConnection | None, hop: Hop) -> ParamikoConnection:
+        return dial_paramiko(hop, files, asker, timeout, below)
+
+    return _chain(hops, onto)
 
 
 def _through_system(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float, because: str) -> SystemSsh:
-    connection: SystemSsh | None = None
+    def onto(below: SystemSsh | None, hop: Hop) -> SystemSsh:
+        return dial_system(hop, files, asker, timeout, below, because if below is None else "")
+
+    return _chain(hops, onto)
+
+
+_Chained = TypeVar("_Chained", ParamikoConnection, SystemSsh)
+
+
+def _chain(hops: Sequence[Hop], onto: Callable[[_Chained | None, Hop], _Chained]) -> _Chained:
+    """Dial hop by hop, each through the one before; when one fails those before are closed."""
+    connection: _Chained | None = None
     for hop in hops:
         try:
-            connection = dial_system(hop, files, asker, timeout, connection, because if connection is None else "")
+            connection = onto(connection, hop)
         except BaseException:
             if connection is not None:
                 connection.close_all()

@@ -12,10 +12,11 @@ from clew_gui.session.job_record import JobRecord
 from clew_gui.views.ports import RunLike
 from clew_shared.cards import Catalogue
 from clew_shared.events import Attempt
-from clew_shared.history import History, read_run
+from clew_shared.history import History
 from clew_shared.journal import FrameReader, Record, attempts, journal_path
 from clew_shared.lifecycle import RunState
 from clew_shared.problem import Problem, ProblemError, problem
+from clew_shared.reading import read_run
 from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec, read_spec
 

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew_shared.curves import Floats
-from clew_shared.history import History, read_run
+from clew_shared.history import History
 from clew_shared.problem import problem
+from clew_shared.reading import read_run
 
 CHUNK_ROWS = 50_000
 _LOOK = 64 * 1024

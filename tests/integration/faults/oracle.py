@@ -19,8 +19,9 @@ import numpy as np
 from clew_agent.guard_mark import mark_path
 from clew_agent.host import Lock
 from clew_agent.rendezvous import agent_id, lock_path
-from clew_shared.history import History, read_run
+from clew_shared.history import History
 from clew_shared.lifecycle import RunState
+from clew_shared.reading import read_run
 from clew_shared.runfolder import RunFolder
 from clew_shared.verify import verify_run
 from tests.integration.faults.lab import Lab, processes_of
