@@ -33,7 +33,7 @@ from clew_shared.lifecycle import RunFold
 from clew_shared.relations import Measured, Relation
 from clew_shared.sayings import Sayings, divergence
 
-__all__ = ["Best", "Changed", "Column", "History", "Measured", "Note", "read_run", "summary"]
+__all__ = ["Best", "Changed", "Column", "History", "Measured", "Note"]
 
 
 Figure = Image | Histogram | Matrix
