@@ -1,4 +1,4 @@
-"""Where runs go. A target finds, starts and admits to an agent; today there is one: this computer."""
+"""Where runs go. A target finds, starts and admits to an agent: this computer's here, a job's in ``job_target``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,23 @@ from typing import Protocol
 
 from clew_gui.session.local_agent import agent_command, find_agent, is_alive, last_lines, start_agent
 from clew_shared.channel import allow
-from clew_shared.messages import AgentAddress
+from clew_shared.messages import AgentAddress, Fetched
 from clew_shared.places import Places
 from clew_shared.problem import ProblemError, problem
 from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec, read_spec
+
+
+class JournalFiles(Protocol):
+    """A run's files where no agent serves any more, or none can be reached. Each call is one bounded read that may wait
+    for the network. Both raise ``ProblemError`` when the machine cannot be reached."""
+
+    def fetch(self, run: str, attempt: int, offset: int) -> Fetched | None:
+        """Bytes of a journal from ``offset`` on, as an agent would give them; ``sealed`` when the file will not grow any
+        more. None when there is no such journal."""
+
+    def spec(self, run: str) -> RunSpec | None:
+        """The run's spec; None when there is none."""
 
 
 class Target(Protocol):
@@ -39,6 +51,13 @@ class Target(Protocol):
 
     def read_spec(self, run: str) -> RunSpec | None:
         """The spec of a run that somebody else started there."""
+
+    def absent(self) -> str:
+        """Why nobody serves and starting one would be in vain, as a sentence ("Waits in the queue: …"); empty when
+        ``start`` is to be called. Asked after ``find`` found none."""
+
+    def files(self) -> JournalFiles | None:
+        """A way to journals without an agent; None when there is none, or not yet."""
 
     def close(self) -> None:
         """Let go; agent and runs stay."""
@@ -89,6 +108,14 @@ class LocalTarget:
             return read_spec(RunFolder(self._places.runs / run).spec)
         except ProblemError:
             return None
+
+    def absent(self) -> str:
+        """Never: an agent can be started here at any time."""
+        return ""
+
+    def files(self) -> JournalFiles | None:
+        """None: the agent that is started finds all runs."""
+        return None
 
     def close(self) -> None:
         """Leave the agent to itself."""
