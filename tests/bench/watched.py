@@ -47,6 +47,13 @@ class NoAgent:
     def read_spec(self, run: str) -> RunSpec | None:
         """Unknown."""
 
+    def absent(self) -> str:
+        """It is to be started."""
+        return ""
+
+    def files(self) -> None:
+        """None."""
+
     def close(self) -> None:
         """Nothing to let go."""
 

@@ -21,7 +21,7 @@ class JournalFiles(Protocol):
     for the network. Both raise ``ProblemError`` when the machine cannot be reached."""
 
     def fetch(self, run: str, attempt: int, offset: int) -> Fetched | None:
-        """Bytes of a journal from ``offset`` on, as an agent would give them; ``sealed`` when the file will not grow any
+        """Bytes of a journal from ``offset`` on, as an agent would give them; ``sealed`` when the file will grow no
         more. None when there is no such journal."""
 
     def spec(self, run: str) -> RunSpec | None:
