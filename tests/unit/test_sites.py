@@ -25,10 +25,11 @@ from clew_gui.remote.schedulers.registry import scheduler_of
 from clew_gui.remote.site_check import check_name, check_site
 from clew_gui.remote.site_file import from_table, from_toml, read_site, to_toml
 from clew_gui.remote.site_presets import PRESETS
-from clew_gui.remote.site_store import SiteStore
+from clew_gui.remote.site_store import SiteStore, site_store
 from clew_gui.remote.sites import LOCAL, Site, address, job_of, launcher
 from clew_gui.remote.times import as_clock, in_words, read_clock, read_time
 from clew_gui.remote.tokens import is_fingerprint, is_host, is_module, is_remote_path, split_jump
+from clew_shared.places import Places
 from clew_shared.problem import ProblemError
 
 JOB = "0f3d6c52-8f0e-4c1b-9a70-3b6a4b1f2c11"
@@ -403,3 +404,25 @@ def test_hosts_hops_and_the_rest() -> None:
     assert not any(is_remote_path(text) for text in ["", "a", "/a/../b", "/a\nb", "~other/x"])
     assert is_fingerprint("SHA256:" + "a" * 43)
     assert not is_fingerprint("SHA256:short")
+
+
+def test_sites_for_all_users_of_a_computer_are_read_and_never_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    common = tmp_path / "xdg/clew/sites"
+    SiteStore(common).save("course", Site(host="login.example.org"))
+    SiteStore(common).save("other", Site(host="other.example.org"))
+    before = (common / "course.toml").read_bytes()
+    monkeypatch.setenv("XDG_CONFIG_DIRS", str(tmp_path / "xdg"))
+    store = site_store(Places(home=tmp_path / "mine", private=tmp_path / "run"))
+    assert store.names() == ("local", "course", "other")
+    assert store.load("course").host == "login.example.org"
+    with pytest.raises(ProblemError, match="cannot be removed from here"):
+        store.remove("course")
+    with pytest.raises(ProblemError, match="already"):
+        store.save("course", Site(host="mine.example.org"))
+    store.save("course", Site(host="mine.example.org"), replace=True)
+    assert (store.load("course").host, store.names()) == ("mine.example.org", ("local", "course", "other"))
+    store.remove("course")
+    assert store.load("course").host == "login.example.org"
+    assert (common / "course.toml").read_bytes() == before

@@ -1,10 +1,16 @@
-"""The user's sites: one TOML file each, below the settings' folder."""
+"""The user's sites: one TOML file each, below the settings' folder.
+
+Whoever looks after a computer can have sites known to all its users; a user's own site of the same name goes first.
+"""
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+import platformdirs
 
 from clew_gui.remote.site_check import check_name, check_site
 from clew_gui.remote.site_file import read_site, to_toml
@@ -24,23 +30,33 @@ class NamedSite(msgspec.Struct, frozen=True):
 
 
 class SiteStore:
-    """The files in ``folder``. This computer is always among the sites and has no file."""
+    """The files in ``folder``, then those in ``common``, which are only read. This computer is always among the sites
+    and has no file."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, common: tuple[Path, ...] = ()) -> None:
         self.folder = folder
+        self.common = common
 
     def path(self, name: str) -> Path:
-        """The file of the site ``name``. Raises ``ProblemError`` for what cannot be a site's name."""
+        """The file of the site ``name``; where it would be kept when there is none.
+
+        Raises ``ProblemError`` for what cannot be a site's name.
+        """
+        own = self._own(name)
+        there = (folder / own.name for folder in self.common)
+        return own if own.exists() else next((path for path in there if path.exists()), own)
+
+    def _own(self, name: str) -> Path:
         raise_all(check_name(name))
         return self.folder / f"{name}.toml"
 
     def names(self) -> tuple[str, ...]:
         """All sites, this computer first; files whose name cannot be a site's are passed over."""
-        try:
-            stems = sorted(path.stem for path in self.folder.glob("*.toml"))
-        except OSError:
-            stems = []
-        return (LOCAL, *(stem for stem in stems if not check_name(stem)))
+        stems: set[str] = set()
+        for folder in (self.folder, *self.common):
+            with suppress(OSError):
+                stems.update(path.stem for path in folder.glob("*.toml"))
+        return (LOCAL, *(stem for stem in sorted(stems) if not check_name(stem)))
 
     def all(self) -> tuple[NamedSite, ...]:
         """All sites; one that cannot be read hides no other."""
@@ -65,8 +81,8 @@ class SiteStore:
     def save(self, name: str, site: Site, replace: bool = False) -> Path:
         """Keep the site. Raises ``ProblemError`` for anything wrong with it, and when the name is taken."""
         raise_all([*check_name(name), *check_site(site)])
-        path = self.path(name)
-        if path.exists() and not replace:
+        path = self._own(name)
+        if self.path(name).exists() and not replace:
             hint = "Choose another name, or say --replace."
             raise problem("site.taken", f"There is a site {name!r} already.", hint, name)
         try:
@@ -81,10 +97,13 @@ class SiteStore:
         """Remove the site's file; nothing on the site itself changes. Raises ``ProblemError`` when there is none."""
         if name == LOCAL:
             raise problem("site.name", "This computer cannot be removed.", where=name)
-        path = self.path(name)
+        path = self._own(name)
         try:
             path.unlink()
         except FileNotFoundError:
+            if (shared := self.path(name)) != path and shared.exists():
+                text = f"The site {name!r} is for all users of this computer and cannot be removed from here."
+                raise problem("site.common", text, f"Its file is {shared}.", name) from None
             raise problem("site.absent", f"There is no site {name!r}.", "See: clew site list", name) from None
         except OSError as error:
             raise problem("site.write", f"{path} cannot be removed: {error.strerror}.", where=str(path)) from None
@@ -92,5 +111,6 @@ class SiteStore:
 
 
 def site_store(places: Places) -> SiteStore:
-    """The sites of this user."""
-    return SiteStore(places.config / "sites")
+    """The sites of this user, and those in ``clew/sites`` below the folders for all users (``XDG_CONFIG_DIRS``)."""
+    named = platformdirs.site_config_dir("clew", appauthor=False, multipath=True)
+    return SiteStore(places.config / "sites", tuple(Path(one) / "sites" for one in named.split(os.pathsep) if one))

@@ -14,6 +14,8 @@ from minicluster.namespaces import run
 from minicluster.plan import HOME_SIZE, HOSTS, LAPTOP, LOGIN, NEIGHBOUR_UID, NODES, SOURCES, USERS, Host, Role
 
 TEMPLATES = SOURCES / "templates"
+KNOWN_SITES = "xdg/clew/sites"
+"""Where the laptop has Clew's sites for all its users, below its folder: ``on laptop`` names the first part to programs."""
 
 
 def write_all(folder: Path) -> None:
@@ -25,6 +27,7 @@ def write_all(folder: Path) -> None:
     _write_host_keys(folder)
     _write_homes(folder)
     _write_laptop(folder / "laptop")
+    _write_sites(folder / "laptop" / KNOWN_SITES)
     _share_known_hosts(folder)
     software.write(folder)
     shutil.copy(SOURCES / "boot/init.sh", folder / "init.sh")
@@ -178,3 +181,12 @@ def _write_laptop(laptop: Path) -> None:
         _replace(etc / name, (TEMPLATES / "etc" / name).read_text())
     _replace(home / ".ssh/config", (TEMPLATES / "laptop/ssh_config").read_text(), 0o600)
     _replace(etc / "hostname", f"{LAPTOP.name}\n")
+
+
+def _write_sites(target: Path) -> None:
+    """The cluster as Clew's sites. Without ``CLEW_DATA`` the cluster's hosts have no folder of data to name."""
+    target.mkdir(parents=True)
+    for source in sorted((SOURCES / "sites").glob("*.toml")):
+        lines = source.read_text().splitlines(keepends=True)
+        kept = [line for line in lines if os.environ.get("CLEW_DATA") or not line.startswith("data =")]
+        (target / source.name).write_text("".join(kept))

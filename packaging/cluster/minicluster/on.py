@@ -26,6 +26,8 @@ def become(place: str, words: list[str]) -> NoReturn:
     pid = state.pid(host)
     if HOSTS[host].role is Role.LAPTOP:
         os.environ["HOME"] = str(state.folder / "laptop/home")
+        others = os.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
+        os.environ["XDG_CONFIG_DIRS"] = f"{state.folder / 'laptop/xdg'}:{others}"
         folder, command = str(Path.cwd()), laptop_command(user, words)
     else:
         folder, command = "/", machine_command(host, user, words)
