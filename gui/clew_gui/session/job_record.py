@@ -5,18 +5,15 @@ Windows and commands append to the same file. Whoever reads it from its beginnin
 
 from __future__ import annotations
 
-import errno
 import itertools
-import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
+from clew_gui.session.line_file import LineFile
 from clew_shared.places import Places
-from clew_shared.private import make_private
-from clew_shared.problem import ProblemError
 
 
 class JobLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -36,29 +33,16 @@ class JobRecord:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._file = LineFile(path)
         self.numbers: dict[str, int] = {}
         self.forgotten: set[str] = set()
         self.refused: dict[str, str] = {}
         self._taken: set[int] = set()
-        self._read = 0
-        self._torn = False
         self.refresh()
 
     def refresh(self) -> None:
         """Take in what others appended since."""
-        try:
-            with self._path.open("rb") as file:
-                if file.seek(0, os.SEEK_END) < self._read:  # somebody removed it
-                    self._read = 0
-                file.seek(self._read)
-                data = file.read()
-        except (FileNotFoundError, NotADirectoryError):
-            data, self._read = b"", 0
-        whole = data.rfind(b"\n") + 1
-        self._read += whole
-        self._torn = whole < len(data)
-        for line in data[:whole].splitlines():
+        for line in self._file.new_lines():
             try:
                 self._take(msgspec.json.decode(line, type=JobLine))
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -113,28 +97,13 @@ class JobRecord:
 
     def settle(self) -> None:
         """Wait until what was appended survives a power cut. Raises ``OSError`` if the disk refuses."""
-        handle = os.open(self._path, os.O_WRONLY | os.O_APPEND)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        self._file.settle()
 
     def _append(self, line: JobLine, lasting: bool = True) -> None:
         try:
-            make_private(self._path.parent)
-        except ProblemError as error:
-            raise OSError(str(error)) from error
-        data = (b"\n" if self._torn else b"") + msgspec.json.encode(line) + b"\n"
-        handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            written = os.write(handle, data)
-            if lasting:
-                os.fsync(handle)
+            self._file.append(msgspec.json.encode(line), lasting)
         finally:
-            os.close(handle)
-        self.refresh()
-        if written < len(data):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
+            self.refresh()
 
 
 def job_record(places: Places) -> JobRecord:

@@ -1,0 +1,219 @@
+"""The laptop's own list of jobs on sites: what was asked for, under which id it runs, what became of it.
+
+One line of JSON for each thing that became known, only appended. A job stands here before anything of it is sent, so
+that it is found again whatever happens to the laptop. Windows and commands append to the same file.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from clew_gui.remote.jobs import JobNews, Order, Stage
+from clew_gui.session.line_file import LineFile
+from clew_shared.places import Places
+
+_UNSENT = frozenset({Stage.DRAFT, Stage.CONNECTING, Stage.PREPARING, Stage.SUBMITTING})
+_CLOCK_S = 5.0
+"""Two readings of when a process began may differ by so much after the clock was set."""
+
+
+class Wish(StrEnum):
+    """What the person wanted of a job after it was sent: it tells why it ended."""
+
+    CANCEL = "cancel"
+    LET_GO = "let_go"
+
+
+class Sender(msgspec.Struct, frozen=True):
+    """The program that sends a job: its process id and when that process began, in seconds since 1970."""
+
+    pid: int
+    began: float
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs on this computer."""
+        try:
+            return abs(psutil.Process(self.pid).create_time() - self.began) < _CLOCK_S
+        except psutil.Error:
+            return False
+
+    @property
+    def is_me(self) -> bool:
+        """Whether it is this program."""
+        return self.pid == os.getpid()
+
+
+class BookLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became known of a job at ``time``, in seconds since 1970. ``title`` is the site's, as it was called then."""
+
+    job: str
+    time: float = 0.0
+    order: Order | None = None
+    title: str = ""
+    sender: Sender | None = None
+    news: JobNews | None = None
+    runs: tuple[str, ...] = ()
+    wish: Wish | None = None
+    forgotten: bool = False
+
+
+class _Entry:
+    def __init__(self, line: BookLine, order: Order) -> None:
+        self.order = order
+        self.title = line.title
+        self.sender = line.sender
+        self.time = line.time
+        self.news = JobNews(job=line.job, stage=Stage.DRAFT)
+        self.runs = [spec.run for spec in order.runs]
+        self.wish: Wish | None = None
+        self.forgotten = False
+
+
+class JobBook:
+    """Lines of JSON in ``path``. A line that is torn or damaged is passed over. May be used from any thread.
+
+    What writes raises ``OSError`` if the disk refuses. A job that is not in the book is a ``KeyError``.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = LineFile(path)
+        self._entries: dict[str, _Entry] = {}
+        self._lock = threading.RLock()
+        self.refresh()
+
+    # --- Reading ------------------------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Take in what others appended since."""
+        with self._lock:
+            for line in self._file.new_lines():
+                try:
+                    self._take(msgspec.json.decode(line, type=BookLine))
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                    continue
+
+    def jobs(self) -> tuple[str, ...]:
+        """All jobs that were not forgotten, in the order in which they were asked for."""
+        with self._lock:
+            return tuple(job for job, entry in self._entries.items() if not entry.forgotten)
+
+    def open_jobs(self) -> tuple[str, ...]:
+        """Those of which more may be heard."""
+        with self._lock:
+            return tuple(job for job in self.jobs() if not self._entries[job].news.over)
+
+    def order(self, job: str) -> Order:
+        """What was asked for."""
+        return self._entry(job).order
+
+    def title(self, job: str) -> str:
+        """What the job's site was called, also when it is known no more."""
+        entry = self._entry(job)
+        return entry.title or entry.order.site
+
+    def news(self, job: str) -> JobNews:
+        """What was last known of it."""
+        return self._entry(job).news
+
+    def wish(self, job: str) -> Wish | None:
+        """What the person wanted of it since."""
+        return self._entry(job).wish
+
+    def sender(self, job: str) -> Sender | None:
+        """Who sends it, or did."""
+        return self._entry(job).sender
+
+    def asked_at(self, job: str) -> float:
+        """When it was asked for, in seconds since 1970."""
+        return self._entry(job).time
+
+    def runs(self, job: str) -> tuple[str, ...]:
+        """The runs that were given to it, also later ones."""
+        with self._lock:
+            return tuple(self._entry(job).runs)
+
+    def job_of(self, run: str) -> str:
+        """The latest job that the run was given to; empty when it never was given to one."""
+        with self._lock:
+            return next((job for job in reversed(self._entries) if run in self._entries[job].runs), "")
+
+    # --- Writing ------------------------------------------------------------------------------------------------------
+
+    def note_order(self, order: Order, title: str = "") -> None:
+        """A new job, of which nothing was sent yet; one that is known already stays as it is."""
+        with self._lock:
+            if order.job not in self._entries:
+                me = Sender(os.getpid(), psutil.Process().create_time())
+                self._append(BookLine(job=order.job, order=order, title=title, sender=me))
+
+    def note_news(self, news: JobNews) -> None:
+        """What became of the job, if it matters: sentences alone and the forecast of its begin are not written."""
+        with self._lock:
+            if _matters(news) != _matters(self._entry(news.job).news):
+                self._append(BookLine(job=news.job, news=news))
+            self._entry(news.job).news = news
+
+    def note_runs(self, job: str, *runs: str) -> None:
+        """The job got further runs."""
+        with self._lock:
+            new = tuple(run for run in runs if run not in self._entry(job).runs)
+            if new:
+                self._append(BookLine(job=job, runs=new))
+
+    def note_wish(self, job: str, wish: Wish) -> None:
+        """The person wants it to end."""
+        with self._lock:
+            if self._entry(job).wish is not wish:
+                self._append(BookLine(job=job, wish=wish))
+
+    def forget(self, job: str) -> None:
+        """It is not shown any more."""
+        with self._lock:
+            if not self._entry(job).forgotten:
+                self._append(BookLine(job=job, forgotten=True))
+
+    def _entry(self, job: str) -> _Entry:
+        with self._lock:
+            return self._entries[job]
+
+    def _take(self, line: BookLine) -> None:
+        if line.order is not None and line.job not in self._entries and line.order.job == line.job:
+            self._entries[line.job] = _Entry(line, line.order)
+        entry = self._entries.get(line.job)
+        if entry is None:
+            return
+        if line.news is not None and line.news.job == line.job and not _goes_back(entry.news, line.news):
+            entry.news = line.news
+        entry.runs += [run for run in line.runs if run not in entry.runs]
+        entry.wish = line.wish or entry.wish
+        entry.forgotten = entry.forgotten or line.forgotten
+
+    def _append(self, line: BookLine) -> None:
+        data = msgspec.json.encode(msgspec.structs.replace(line, time=time.time()))
+        try:
+            self._file.append(data)
+        finally:
+            self.refresh()
+
+
+def _matters(news: JobNews) -> tuple[object, ...]:
+    code = news.problem.code if news.problem is not None and news.over else ""
+    return news.stage, news.id, news.nodes, news.until, news.phase, news.blocked, code
+
+
+def _goes_back(before: JobNews, now: JobNews) -> bool:
+    """Whether ``now`` was written by a program that knew less: that a job was sent, and that it is over, stays true."""
+    return (before.over and not now.over) or (bool(before.id) and now.stage in _UNSENT)
+
+
+def job_book(places: Places) -> JobBook:
+    """The book of this computer's viewers."""
+    return JobBook(places.home / "jobs.jsonl")
