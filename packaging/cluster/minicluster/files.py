@@ -15,7 +15,7 @@ from minicluster.plan import HOME_SIZE, HOSTS, LAPTOP, LOGIN, NEIGHBOUR_UID, NOD
 
 TEMPLATES = SOURCES / "templates"
 KNOWN_SITES = "xdg/clew/sites"
-"""Where the laptop has Clew's sites for all its users, below its own folder; ``on laptop`` names ``xdg`` to programs."""
+"""Where the laptop has Clew's sites for all its users, below its own folder; ``on laptop`` names ``xdg``."""
 
 
 def write_all(folder: Path) -> None:
