@@ -2,28 +2,141 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
+from clew_gui.remote.bootstrap.bundle import digests, name_of, own_files, packed
+from clew_gui.remote.bootstrap.needed import SMALL, TENSORFLOW, Need
+from clew_gui.remote.bootstrap.packages import from_here, from_wheels
+from clew_gui.remote.bootstrap.probe import Probe, probe, unfit
+from clew_gui.remote.bootstrap.sizes import shown
+from clew_gui.remote.bootstrap.there import LIMIT_S, ask_there
 from clew_gui.remote.site_line import SiteLine
-from clew_shared.problem import problem
+from clew_shared.problem import ProblemError, problem, raise_all
+
+_SLOWEST = 20_000
+"""Bytes per second of the slowest line that is waited for."""
+_PIP_S = 300.0
+
+Tell = Callable[[str], None]
 
 
 class Installed(msgspec.Struct, frozen=True, kw_only=True):
     """An agent that can be started on a site.
 
-    ``command`` begins its command line: ``(".../python", "-m", "clew_agent")``; what it is to do follows.
+    ``command`` begins its command line: ``(".../python", "-P", "-m", "clew_agent")``; what it is to do follows.
     ``environment`` must be set for it, after the site's modules and prologue. ``python`` and ``tensorflow`` are
-    versions, "?" where the site does not tell.
+    versions, "?" where the site does not tell. ``sent`` is how many bytes had to be brought.
     """
 
     command: tuple[str, ...]
     environment: Mapping[str, str]
     python: str
     tensorflow: str
+    sent: int = 0
 
 
-def ensure_agent(line: SiteLine, tell: Callable[[str], None]) -> Installed:
-    """The agent of this very version on the site, brought there if need be. Raises ``ProblemError``."""
-    raise problem("bootstrap.missing", "Installing the agent is not built yet.")
+def ensure_agent(line: SiteLine, tell: Tell) -> Installed:
+    """The agent of this very version on the site, brought there if need be: one round trip when nothing is missing.
+
+    Raises ``ProblemError``: no Python or TensorFlow that will do, a module that is not there, no room, no connection.
+    """
+    own = own_files()
+    agent = name_of("agent", own)
+    found = probe(line, agent)
+    raise_all(unfit(line, found))
+    sent = 0
+    if found.states.get(agent) != "intact":
+        sent += _send(line, found, agent, own, (), tell, "the agent")
+    if found.packages and found.states.get(found.packages) != "intact":
+        sent += _bring_packages(line, found, tell)
+    return _installed(line, found, agent, sent)
+
+
+def _installed(line: SiteLine, found: Probe, agent: str, sent: int) -> Installed:
+    software = line.layout().software
+    names = [agent, *([found.packages] if found.packages else [])]
+    # Ours come first: one of the site's may be too old. The site's own path stays behind them, for its TensorFlow.
+    path = [*(f"{software}/{name}" for name in names), *(part for part in found.path.split(":") if part)]
+    return Installed(
+        command=(found.executable, "-P", "-m", "clew_agent"),
+        environment={"PYTHONPATH": ":".join(path)},
+        python=found.python,
+        tensorflow=found.have.get(TENSORFLOW, "?"),
+        sent=sent,
+    )
+
+
+def _bring_packages(line: SiteLine, found: Probe, tell: Tell) -> int:
+    """What the site lacks: out of this computer's own packages, else wheels, else the site's pip with its index."""
+    missing = [need for need in SMALL if need.name in found.missing]
+    files: dict[str, bytes] = {}
+    left: list[Need] = []
+    for need in missing:
+        here = from_here(need, found)
+        files |= here
+        left += [] if here else [need]
+    if left and (wheels := from_wheels(left, found, tell)):
+        files |= wheels
+        left = []
+    if left and not found.pip:
+        raise _nowhere(line, found, left, "its Python has no pip")
+    return _send(line, found, found.packages, files, left, tell, ", ".join(need.name for need in missing))
+
+
+def _send(
+    line: SiteLine,
+    found: Probe,
+    name: str,
+    files: Mapping[str, bytes],
+    fetch: Sequence[Need],
+    tell: Tell,
+    what: str,
+) -> int:
+    """Install one folder of software; how many bytes that took."""
+    archive = packed(files) if files else b""
+    again = "again, since it was damaged" if found.states.get(name) == "damaged" else ""
+    tell(f"Bringing {what} to {line.title} ({shown(len(archive))}){f' {again}' if again else ''}…")
+    if fetch:
+        tell(f"The Python of {line.title} fetches {', '.join(need.name for need in fetch)} by itself…")
+    question: dict[str, Any] = {
+        "software": line.layout().software,
+        "name": name,
+        "files": digests(files),
+        "fetch": [need.requirement for need in fetch],
+        "replace": bool(again),
+        "kept": sorted(found.states),
+    }
+    limit = LIMIT_S + len(archive) / _SLOWEST + (_PIP_S if fetch else 0)
+    answer = ask_there(line, "install_there.py", question, archive, limit)
+    if "refused" in answer:
+        raise _refused(line, found, answer, fetch, sum(map(len, files.values())))
+    return len(archive)
+
+
+def _refused(
+    line: SiteLine, found: Probe, answer: Mapping[str, Any], fetch: Sequence[Need], needed: int
+) -> ProblemError:
+    why, free = str(answer.get("why", ""))[:300], answer.get("free")
+    software = line.layout().software
+    if answer["refused"] == "pip":
+        return _nowhere(line, found, fetch, f"its own pip says: {why}")
+    if answer["refused"] == "full":
+        room = f" {shown(free)} are free there," if isinstance(free, int) else ""
+        text = f"The agent does not fit into {software} on {line.title}: {why}.{room} {shown(needed)} are needed."
+        return problem("bootstrap.full", text, "Remove files there, or name another folder as scratch.", line.name)
+    text = f"The agent could not be installed in {software} on {line.title}: {why}."
+    return problem("bootstrap.install", text, "Check that this folder can be written there.", line.name)
+
+
+def _nowhere(line: SiteLine, found: Probe, left: Sequence[Need], why: str) -> ProblemError:
+    names = ", ".join(need.name for need in left)
+    text = (
+        f"The Python of {line.title} ({found.python}, {found.machine}) lacks {names}. This computer's own do not fit, "
+        f"no wheels could be fetched here, and {why}."
+    )
+    words = " ".join(f"'{need.requirement}'" for need in left)
+    hint = f"Connect this computer to the internet once, or run there: {found.executable} -m pip install --user {words}"
+    return problem("bootstrap.packages", text, hint, line.name)

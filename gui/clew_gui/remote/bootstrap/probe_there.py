@@ -1,0 +1,150 @@
+"""Runs on the site, in its own Python: tells what that Python has, without importing any of it.
+
+It comes over standard input: a line of JSON with the question follows it. Whatever Python answers, so this is written
+for 3.6 and later and uses the standard library alone. The answer is a line of JSON behind the question's mark.
+"""
+# ruff: noqa: I002, UP036
+
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from importlib.util import find_spec
+
+try:
+    from importlib.metadata import PackageNotFoundError, version
+except ImportError:  # before 3.8
+    PackageNotFoundError = ModuleNotFoundError  # type: ignore[assignment,misc]
+
+    def version(distribution_name: str) -> str:
+        """Nobody knows."""
+        raise PackageNotFoundError(distribution_name)
+
+
+def numbers(text: str) -> "tuple[int, ...]":
+    """The leading numbers of a version: (2, 16, 1)."""
+    return tuple(int(part) for part in re.findall(r"\d+", re.split(r"[^\d.]", text)[0]))
+
+
+def version_of(module: str, names: "list[str]") -> str:
+    """A package's version, "?" when it is there and does not tell, empty when it is not there."""
+    try:
+        if find_spec(module) is None:
+            return ""
+    except (ImportError, ValueError):
+        return ""
+    for name in names:
+        try:
+            return version(name) or "?"
+        except PackageNotFoundError:
+            continue
+    return "?"
+
+
+def intact(folder: str) -> bool:
+    """Whether every file of an installed folder is as it was sent."""
+    try:
+        with open(os.path.join(folder, "clew-files.json"), "rb") as file:
+            wanted = json.loads(file.read().decode("utf-8"))
+        for path, digest in wanted.items():
+            with open(os.path.join(folder, path), "rb") as file:
+                if hashlib.sha256(file.read()).hexdigest() != digest:
+                    return False
+        os.utime(folder, None)  # used today: nobody prunes it
+    except OSError as error:
+        return error.errno in (28, 30, 122)  # read well, but a full or read-only disk cannot be touched
+    except (ValueError, AttributeError):
+        return False
+    return True
+
+
+def state_of(folder: str) -> str:
+    """``intact``, ``damaged`` or ``absent``."""
+    if not os.path.isdir(folder):
+        return "absent"
+    return "intact" if intact(folder) else "damaged"
+
+
+def free_bytes(path: str) -> int:
+    """The room where ``path`` is or will be."""
+    while not os.path.isdir(path) and path != os.path.dirname(path):
+        path = os.path.dirname(path)
+    try:
+        return shutil.disk_usage(path).free
+    except OSError:
+        return -1
+
+
+def quota() -> str:
+    """What ``quota`` says, if there is such a program and it answers."""
+    try:
+        done = subprocess.run(  # noqa: S603, UP022
+            ["quota", "-w"],  # noqa: S607
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=5,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode("utf-8", "replace")[:2000].strip()
+
+
+def reaches(index: str) -> bool:
+    """Whether a package index answers."""
+    url = os.environ.get("PIP_INDEX_URL") or index
+    try:
+        urllib.request.urlopen(url, timeout=5).close()  # noqa: S310  # the site's own setting, or PyPI
+    except urllib.error.HTTPError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def main() -> None:
+    """Answer the question."""
+    sys.path[:] = [path for path in sys.path if path]  # nothing of the current folder
+    question = json.loads(sys.stdin.buffer.readline().decode("utf-8"))
+    python = "{}.{}".format(*sys.version_info[:2])
+    have = {name: version_of(module, [name, *others]) for name, module, _, others in question["needed"]}
+    missing = [
+        name
+        for name, _, least, _ in question["needed"]
+        if not have[name] or (have[name] != "?" and numbers(have[name]) < numbers(least))
+    ]
+    small = ["{}>={}".format(name, least) for name, _, least, _ in question["needed"] if name in missing]  # noqa: UP032
+    small = [line for line in small if line.split(">=")[0] not in question["never"]]
+    libc = list(numbers(platform.libc_ver()[1])) if platform.libc_ver()[0] == "glibc" else []
+    words = [*small, python, sys.implementation.name, platform.system(), platform.machine()]
+    key = hashlib.sha256("\n".join(words).encode("utf-8")).hexdigest()[:16]
+    software = question["software"]
+    answer = {
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "implementation": sys.implementation.name,
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "libc": libc,
+        "path": os.environ.get("PYTHONPATH", ""),
+        "have": have,
+        "missing": missing,
+        "packages": "packages-" + key if small else "",
+        "states": {name: state_of(os.path.join(software, name)) for name in [question["agent"], "packages-" + key]},
+        "pip": version_of("pip", ["pip"]),
+        "free": free_bytes(software),
+    }
+    if question["thorough"]:
+        answer.update(home_free=free_bytes(os.path.expanduser("~")), quota=quota(), index=reaches(question["index"]))
+    print("\n" + question["mark"] + json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()
