@@ -17,6 +17,8 @@ _COMMANDS = {
     "serve": ("clew_agent.supervisor", "main", "wait for a window and train what it asks for"),
     "guard": ("clew_agent.guard", "main", "watch over the trainer of a run folder (used by serve)"),
     "trainer": ("clew_agent.trainer", "main", "train an attempt of a run folder (used by guard)"),
+    "service": ("clew_agent.service_process", "main", "open Jupyter or TensorBoard behind a token (used by serve)"),
+    "tensorboard": ("clew_agent.tensorboard_server", "main", "serve TensorBoard on a socket (used by service)"),
     "examine": ("clew_agent.examine", "main", "import exercise files and print their cards (used by catalogue)"),
 }
 

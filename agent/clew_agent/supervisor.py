@@ -38,6 +38,7 @@ from clew_agent.rendezvous import (
 )
 from clew_agent.run_desk import RunDesk
 from clew_agent.security import GuardedRouter
+from clew_agent.services import Services
 from clew_agent.waiting import Caller, LongPolls, Waiting
 from clew_shared import __version__
 from clew_shared.cards import Catalogue
@@ -55,6 +56,7 @@ from clew_shared.messages import (
     GetStatus,
     Hello,
     MoveRun,
+    OpenService,
     Pause,
     Refused,
     Reply,
@@ -94,6 +96,7 @@ class Supervisor:
         control: ControlClient,
         catalogue: CatalogueSource,
         nursery: NurseryClient | None = None,
+        services: Services | None = None,
     ) -> None:
         self.agent = ""
         self.rejected = 0
@@ -103,6 +106,7 @@ class Supervisor:
         self._control = control
         self._catalogue = catalogue
         self._nursery = nursery
+        self._services = services
         self._fetches = LongPolls()
         self._statuses = LongPolls()
         self._early: list[tuple[Caller, AnyRequest]] = []
@@ -142,7 +146,7 @@ class Supervisor:
             self._receive(Caller(identity, request_id), payload)
         for caller, reply in self._control.receive():
             self._answer(caller, reply)
-        for caller, reply in self._work():
+        for caller, reply in [*self._work(), *(self._services.turn() if self._services else ())]:
             self._answer(caller, reply)
         if self._early and self._catalogue.ready():
             early, self._early = self._early, []
@@ -231,7 +235,7 @@ class Supervisor:
                 return self._command(caller, request)
 
     def _command(
-        self, caller: Caller, request: ContinueRun | MoveRun | Pause | Unpause | SetLive | Stop
+        self, caller: Caller, request: ContinueRun | MoveRun | Pause | Unpause | SetLive | Stop | OpenService
     ) -> Reply | None:
         match request:
             case ContinueRun():
@@ -240,6 +244,8 @@ class Supervisor:
                 return self._desk.move(request)
             case Stop():
                 return self._desk.stop(request, caller)
+            case OpenService():
+                return self._services.open(request.kind, caller) if self._services else None
             case _:
                 return self._desk.steer(request.run, request, caller)
 
@@ -358,7 +364,8 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     nursery = _nursery(places, options, devices, router)
     launcher = Launcher(places.home, options.guard, options.exercises, nursery)
     desk = RunDesk(places.runs, record, launcher, control, devices, find_search(places))
-    supervisor = Supervisor(router, desk, control, catalogue, nursery)
+    services = Services(places, agent, router.address, router.watch, router.unwatch)
+    supervisor = Supervisor(router, desk, control, catalogue, nursery, services)
     supervisor.agent = agent
     address = publish(places, _address(agent, router))
     _log.info("Agent %s serves %s on port %d.", agent, places.home, router.port)
@@ -368,6 +375,7 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     finally:
         withdraw(places, address)
         supervisor.close()
+        services.close()
         launcher.close(wait=10.0)
         catalogue.close()
         control.close()

@@ -15,7 +15,7 @@ from clew_shared.lifecycle import RunState
 from clew_shared.problem import Problem
 from clew_shared.spec import RunSpec
 
-PROTOCOL_VERSION = (1, 1)
+PROTOCOL_VERSION = (1, 2)
 MAX_REQUEST_BYTES = 64 * 1024
 MAX_FETCH_BYTES = 256 * 1024
 MAX_FETCH_WAIT = 5.0
@@ -117,6 +117,12 @@ class SetLive(Request, frozen=True, kw_only=True, tag="live"):
     value: float
 
 
+class OpenService(Request, frozen=True, kw_only=True, tag="open"):
+    """Asks for a program beside the runs: ``jupyter`` or ``tensorboard``. Started when there is none yet."""
+
+    kind: str
+
+
 class Shutdown(Request, frozen=True, kw_only=True, tag="shutdown"):
     """Ends the supervisor; runs go on."""
 
@@ -197,6 +203,23 @@ class Done(Reply, frozen=True, kw_only=True, tag="done"):
     run: str = ""
 
 
+class Service(Reply, frozen=True, kw_only=True, tag="service"):
+    """Answer to ``OpenService``: where it listens, beside the agent. HTTP, and nothing without the token.
+
+    ``page`` is the path at which a person begins, ``name`` the program in words.
+    """
+
+    kind: str
+    address: str
+    port: int
+    token: str
+    page: str = "/"
+    name: str = ""
+
+    def __repr__(self) -> str:
+        return f"Service(kind={self.kind!r}, address={self.address!r}, port={self.port!r})"
+
+
 class Refused(Reply, frozen=True, kw_only=True, tag="refused"):
     """The request was not carried out, and why."""
 
@@ -215,9 +238,10 @@ AnyRequest = (
     | Unpause
     | Stop
     | SetLive
+    | OpenService
     | Shutdown
 )
-AnyReply = Welcome | Status | Fetched | CatalogueReply | Done | Refused
+AnyReply = Welcome | Status | Fetched | CatalogueReply | Service | Done | Refused
 
 
 def encode(message: Request | Reply) -> bytes:

@@ -30,20 +30,27 @@ def export_tensorboard(source: History | Path, out: Path) -> Path:
     fold = history.fold
     path = out / base_name(history) / f"events.out.tfevents.{int(fold.first_started):010d}.clew"
     with replacing(path, fold.run) as part, part.open("wb") as file:
-        file.write(_first_record(fold.first_started, fold.run))
+        file.write(first_record(fold.first_started, fold.run))
         for rows in rows_of(history):
-            file.writelines(_records(rows))
+            file.writelines(records(rows))
     return path
 
 
-def _first_record(time: float, run: str) -> bytes:
-    """The event that every file begins with: wall_time = 1, file_version = 3, source_metadata = 10 {writer = 1}."""
+def first_record(time: float, run: str) -> bytes:
+    """The event that every file begins with: wall_time = 1 (``time``, in seconds since 1970), file_version = 3,
+    source_metadata = 10 {writer = 1}."""
     version, writer = b"brain.Event:2", _field(0x0A, f"clew run {run}".encode())
     event = b"\x09" + struct.pack("<d", time) + _field(0x1A, version) + _field(0x52, writer)
     return _framed(np.frombuffer(event, np.uint8)[np.newaxis, :]).tobytes()
 
 
-def _records(rows: Rows) -> Iterator[bytes]:
+def restart_record(time: float, step: int) -> bytes:
+    """Tells TensorBoard to forget what it has from ``step`` on: step = 2, session_log = 7 {status = 1: START}."""
+    event = b"\x09" + struct.pack("<d", time) + b"\x10" + _varint(step) + _field(0x3A, b"\x08\x01")
+    return _framed(np.frombuffer(event, np.uint8)[np.newaxis, :]).tobytes()
+
+
+def records(rows: Rows) -> Iterator[bytes]:
     """The records of some points, in groups whose steps take equally many bytes as a varint."""
     start = 0
     while start < len(rows.steps):

@@ -1,0 +1,189 @@
+"""The door of a service: lets in whoever knows the token, and passes everybody else by.
+
+What stands behind it (Jupyter, TensorBoard) listens on a socket in an owner-only folder, so that this is the only way
+to it. Each request is looked at by itself: a connection carries one request and ends, unless it becomes a WebSocket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from enum import Enum
+from typing import NamedTuple
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+MAX_HEAD = 32 * 1024
+HEAD_WITHIN_S = 10.0
+"""A connection that has not told what it wants by then is closed."""
+MOST_CONNECTIONS = 256
+_CHUNK = 65536
+_BACKLOG = 64
+_PAGE = """<!doctype html><title>Clew</title><p>This page belongs to somebody's Clew session and opens with its token
+only. Open it from the window, or with <code>clew open</code>.
+"""
+
+Open = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+"""Connects to what stands behind the door; raises ``OSError``."""
+
+
+class Answer(Enum):
+    """What becomes of a request."""
+
+    PASS = "pass"  # noqa: S105  # the word, not one
+    WELCOME = "welcome"
+    """It brought the token: it gets a cookie, and comes again."""
+    REFUSE = "refuse"
+
+
+class Verdict(NamedTuple):
+    """``head`` is what is passed on, ``target`` where a welcomed browser is sent."""
+
+    answer: Answer
+    head: bytes = b""
+    target: str = ""
+
+
+class Door:
+    """One token's door. ``strip``: the token is taken out of the address, because what is behind has no use for it."""
+
+    def __init__(self, token: str, strip: bool) -> None:
+        self._token = token.encode()
+        self._strip = strip
+        self.cookie = hashlib.sha256(b"clew cookie " + self._token).hexdigest()
+        self.cookie_name = f"clew-{hashlib.sha256(b'clew name ' + self._token).hexdigest()[:12]}"
+        """Browsers keep the cookies of all ports of a host together."""
+
+    def look(self, head: bytes) -> Verdict:
+        """What becomes of the request that begins with ``head`` (up to and with its empty line)."""
+        lines = head.decode("latin-1").split("\r\n")[:-2]
+        words = lines[0].split(" ") if lines else []
+        if len(words) != 3 or not words[1].startswith("/") or any(":" not in line for line in lines[1:]):
+            return Verdict(Answer.REFUSE)
+        headers = [(name.strip().lower(), value.strip()) for name, _, value in (ln.partition(":") for ln in lines[1:])]
+        if self._has_cookie(headers):
+            return Verdict(Answer.PASS, _passed_on(lines, headers))
+        if not self._has_token(words[1], headers):
+            return Verdict(Answer.REFUSE)
+        wants_page = words[0] == "GET" and any(name == "accept" and "text/html" in value for name, value in headers)
+        if wants_page:
+            return Verdict(Answer.WELCOME, target=_without_token(words[1]) if self._strip else words[1])
+        return Verdict(Answer.PASS, _passed_on(lines, headers))
+
+    def _has_cookie(self, headers: list[tuple[str, str]]) -> bool:
+        wanted = f"{self.cookie_name}={self.cookie}".encode()
+        given = (part.strip() for name, value in headers if name == "cookie" for part in value.split(";"))
+        return any(hmac.compare_digest(one.encode("latin-1"), wanted) for one in given)
+
+    def _has_token(self, target: str, headers: list[tuple[str, str]]) -> bool:
+        given = [value for name, value in parse_qsl(urlsplit(target).query) if name == "token"]
+        for name, value in headers:
+            scheme, _, rest = value.partition(" ")
+            if name == "authorization" and scheme.lower() in ("token", "bearer"):
+                given.append(rest.strip())
+        return any(hmac.compare_digest(one.encode(), self._token) for one in given)
+
+    def welcome(self, target: str) -> bytes:
+        """The answer that hands out the cookie and sends the browser to ``target``."""
+        cookie = f"{self.cookie_name}={self.cookie}; Path=/; HttpOnly; SameSite=Lax"
+        return _response("303 See Other", b"", f"Location: {target}", f"Set-Cookie: {cookie}")
+
+
+def _passed_on(lines: list[str], headers: list[tuple[str, str]]) -> bytes:
+    """The head with which the one request of this connection is made; a WebSocket's stays as it is."""
+    if any(name == "upgrade" for name, _ in headers):
+        kept = lines
+    else:
+        kept = [line for line in lines if not line.lower().startswith(("connection:", "keep-alive:"))]
+        kept.append("Connection: close")
+    return ("\r\n".join(kept) + "\r\n\r\n").encode("latin-1")
+
+
+def _without_token(target: str) -> str:
+    """The address without the token; its path begins with one slash, or it would name another host."""
+    parts = urlsplit(target)
+    query = urlencode([pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != "token"])
+    return urlunsplit(("", "", "/" + parts.path.lstrip("/"), query, ""))
+
+
+def _response(status: str, body: bytes, *headers: str) -> bytes:
+    common = (f"Content-Length: {len(body)}", "Cache-Control: no-store", "Connection: close")
+    return "\r\n".join([f"HTTP/1.1 {status}", *headers, *common, "", ""]).encode("latin-1") + body
+
+
+REFUSAL = _response("403 Forbidden", _PAGE.encode(), "Content-Type: text/html; charset=utf-8")
+ABSENT = _response("502 Bad Gateway", b"", "Retry-After: 1")
+
+
+class Front:
+    """Listens on ``address``, on a port that the system chooses. Belongs to one event loop."""
+
+    def __init__(self, door: Door, open_behind: Open) -> None:
+        self._door = door
+        self._open = open_behind
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def listen(self, address: str) -> int:
+        """Begin; returns the port. Raises ``OSError``."""
+        self._server = await asyncio.start_server(self._arrive, address, 0, limit=MAX_HEAD, backlog=_BACKLOG)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def close(self) -> None:
+        """Stop listening and end all connections."""
+        if self._server is not None:
+            self._server.close()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _arrive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  # asyncio made one for this connection
+        if len(self._tasks) >= MOST_CONNECTIONS:
+            writer.transport.abort()
+            return
+        self._tasks.add(task)
+        try:
+            await self._serve(reader, writer)
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
+            writer.transport.abort()
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_WITHIN_S)
+        verdict = self._door.look(head)
+        if verdict.answer is not Answer.PASS:
+            welcome = verdict.answer is Answer.WELCOME
+            writer.write(self._door.welcome(verdict.target) if welcome else REFUSAL)
+            await writer.drain()
+            return
+        try:
+            behind_reader, behind_writer = await self._open()
+        except OSError:
+            writer.write(ABSENT)
+            await writer.drain()
+            return
+        try:
+            behind_writer.write(verdict.head)
+            upwards = asyncio.ensure_future(_copy(reader, behind_writer))
+            try:
+                await _copy(behind_reader, writer)  # the answer's end is the end of all
+            finally:
+                upwards.cancel()
+                with suppress(asyncio.CancelledError, OSError):
+                    await upwards
+        finally:
+            behind_writer.close()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(_CHUNK):
+        writer.write(data)
+        await writer.drain()
+    with suppress(OSError, RuntimeError):
+        writer.write_eof()

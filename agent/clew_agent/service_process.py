@@ -1,0 +1,141 @@
+"""``clew-agent service KIND ADDRESS AGENT``: one service with its door, a child of the agent.
+
+It tells on standard output where it listens, and ends when its standard input does, so that it never outlives the
+agent; in a job the keeper finds it, and what it started, by the environment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from clew_agent import posix
+from clew_agent.exits import BAD_INPUT, FAILED
+from clew_agent.service_front import Door, Front
+from clew_agent.service_programs import SOCKET, Program, new_token, prepare
+from clew_shared.messages import Refused, Service
+from clew_shared.places import Places, find_places
+from clew_shared.private import make_private
+from clew_shared.problem import Problem, ProblemError
+
+START_LIMIT_S = 120.0
+"""Jupyter on a busy shared file system may read its files for a minute."""
+_POLL_S = 0.05
+_END_S = 5.0
+_LONGEST_FOLDER = 60
+"""Jupyter's kernels make sockets with names of fifty letters in it."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serve until standard input ends or a signal comes; the exit code is 0 then."""
+    parser = argparse.ArgumentParser(prog="clew-agent service")
+    parser.add_argument("kind")
+    parser.add_argument("address")
+    words = parser.parse_args(argv)
+    os.umask(0o077)
+    places = find_places()
+    folder = _own_folder(places)
+    try:
+        token = new_token()
+        try:
+            program = prepare(words.kind, folder, token, places)
+        except ProblemError as error:
+            _tell(Refused(problem=error.problems[0]))
+            return BAD_INPUT
+        return asyncio.run(_serve(words.kind, words.address, program, token, folder))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _own_folder(places: Places) -> Path:
+    short = len(str(places.private)) < _LONGEST_FOLDER
+    return Path(tempfile.mkdtemp(prefix="v-", dir=make_private(places.private) if short else None))  # mode 0700
+
+
+def _tell(reply: Service | Refused) -> None:
+    sys.stdout.write(msgspec.json.encode(reply).decode() + "\n")
+    sys.stdout.flush()
+
+
+async def _serve(kind: str, address: str, program: Program, token: str, folder: Path) -> int:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in posix.stop_signals():
+        loop.add_signal_handler(number, ended.set)
+    loop.add_reader(sys.stdin.fileno(), _read_end, loop, ended)
+    child = subprocess.Popen(  # from this thread: it ends when this thread does
+        program.command,
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr.fileno(),
+        env={**os.environ, **program.environment},
+        start_new_session=True,
+        preexec_fn=posix.die_with_parent,
+    )
+    door = Door(token, program.strip)
+    front = Front(door, lambda: asyncio.open_unix_connection(str(folder / SOCKET)))
+    try:
+        if not await _is_up(child, folder / SOCKET, ended):
+            if not ended.is_set():
+                _tell(Refused(problem=_no_start(program, child.poll())))
+            return FAILED
+        port = await front.listen(address)
+        _tell(Service(kind=kind, address=address, port=port, token=token, page=program.page, name=program.name))
+        while not ended.is_set() and child.poll() is None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(ended.wait(), 0.5)
+        return 0 if ended.is_set() else FAILED
+    except OSError as error:
+        text = f"No port of {address} can be had for {program.name}: {error.strerror or error}."
+        _tell(Refused(problem=Problem("service.port", text)))
+        return FAILED
+    finally:
+        await front.close()
+        _end(child)
+
+
+def _read_end(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+    """The agent never says anything: what can be read is the end."""
+    if not os.read(sys.stdin.fileno(), 4096):
+        loop.remove_reader(sys.stdin.fileno())
+        ended.set()
+
+
+async def _is_up(child: subprocess.Popen[bytes], sock: Path, ended: asyncio.Event) -> bool:
+    """Whether somebody takes connections on ``sock`` before the time is up, the child ends, or nobody waits."""
+    deadline = asyncio.get_running_loop().time() + START_LIMIT_S
+    while asyncio.get_running_loop().time() < deadline and child.poll() is None and not ended.is_set():
+        try:
+            _, writer = await asyncio.open_unix_connection(str(sock))
+        except OSError:
+            await asyncio.sleep(_POLL_S)
+            continue
+        writer.close()
+        return True
+    return False
+
+
+def _no_start(program: Program, code: int | None) -> Problem:
+    how = f"ended with exit code {code}" if code is not None else f"did not listen within {START_LIMIT_S:g} s"
+    return Problem("service.start", f"{program.name} {how}.", "Its last words are in the log of the agent's services.")
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Ask it to end, then end its group; Jupyter ends its kernels itself."""
+    with suppress(ProcessLookupError):
+        child.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        child.wait(_END_S)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()

@@ -1,0 +1,189 @@
+"""Jupyter and TensorBoard for whoever may command this agent: each at most once, ended with the agent.
+
+Every service is a process of its own (``service_process``); this one only starts it, and hands on where it listens.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from clew_agent import posix
+from clew_agent.service_programs import KINDS
+from clew_agent.waiting import MAX_WAITING, Caller
+from clew_shared.messages import Refused, Reply, Service
+from clew_shared.places import Places
+from clew_shared.private import make_private
+from clew_shared.problem import Problem, problem
+
+_log = logging.getLogger(__name__)
+
+COMMAND = (sys.executable, "-m", "clew_agent", "service")
+_END_S = 8.0
+"""More than the service gives its program before it kills it."""
+_LAST_LINES = 5
+_LINE_LIMIT = 64 * 1024
+
+
+class Services:
+    """What the supervisor keeps of them. ``address`` is where the agent itself listens; ``command`` is another one in
+    tests. Belongs to the supervisor's thread."""
+
+    def __init__(
+        self,
+        places: Places,
+        agent: str,
+        address: str,
+        watch: Callable[[int], None],
+        unwatch: Callable[[int], None],
+        command: Sequence[str] = COMMAND,
+    ) -> None:
+        self._places = places
+        self._agent = agent
+        self._address = address
+        self._watch = watch
+        self._unwatch = unwatch
+        self._command = tuple(command)
+        self._running: dict[str, _Running] = {}
+
+    def open(self, kind: str, caller: Caller) -> Reply | None:
+        """The service of that kind, started when there is none; None when the answer comes from ``turn``.
+
+        Raises ``ProblemError`` for an unknown kind, and where no service can be had.
+        """
+        if kind not in KINDS:
+            raise problem("service.kind", f"There is no service {kind[:40]!r}.", f"There are: {', '.join(KINDS)}.")
+        if not posix.POSIX:
+            raise problem("service.system", "An agent on Windows opens no services.", "Start the program by hand.")
+        running = self._running.get(kind)
+        if running is None:
+            running = self._running[kind] = self._start(kind)
+        if running.service is not None:
+            return running.service
+        if len(running.waiting) < MAX_WAITING:
+            running.waiting.append(caller)
+        return None
+
+    def turn(self) -> list[tuple[Caller, Reply]]:
+        """Answers for those who wait; what has ended is forgotten, and starts anew at the next request."""
+        answers: list[tuple[Caller, Reply]] = []
+        for kind, running in tuple(self._running.items()):
+            reply = running.read()
+            if reply is None and running.ended:
+                reply = Refused(problem=running.died(kind))
+            if reply is not None:
+                answers += [(caller, reply) for caller in running.waiting]
+                running.waiting.clear()
+            if running.ended:
+                self._forget(kind, running)
+        return answers
+
+    def close(self) -> None:
+        """End them all."""
+        for running in self._running.values():
+            running.hang_up()
+        for kind, running in tuple(self._running.items()):
+            self._forget(kind, running)
+
+    def _start(self, kind: str) -> _Running:
+        log = make_private(self._places.agents) / f"{self._agent}.{kind}.log"
+        try:
+            running = _Running([*self._command, kind, self._address], log, self._places)
+        except OSError as error:
+            text = f"The service {kind} cannot be started: {error.strerror or error}."
+            raise problem("service.start", text, "The node may be short of memory or processes.") from None
+        self._watch(running.descriptor)
+        _log.info("The service %s starts as process %d.", kind, running.pid)
+        return running
+
+    def _forget(self, kind: str, running: _Running) -> None:
+        self._unwatch(running.descriptor)
+        running.close()
+        del self._running[kind]
+        _log.info("The service %s has ended.", kind)
+
+
+class _Running:
+    """One service's process: it lives as long as its standard input is open."""
+
+    def __init__(self, command: Sequence[str], log: Path, places: Places) -> None:
+        self.waiting: list[Caller] = []
+        self.service: Service | None = None
+        self.ended = False
+        self._log = log
+        self._said = b""
+        environment = {**os.environ, "CLEW_HOME": str(places.home.absolute())}
+        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                env=environment,
+                **posix.own_session(),
+            )
+        assert self._process.stdin is not None  # noqa: S101  # a pipe
+        assert self._process.stdout is not None  # noqa: S101  # a pipe
+        self._rope, self._out = self._process.stdin, self._process.stdout
+        self.pid = self._process.pid
+        self.descriptor = self._out.fileno()
+        os.set_blocking(self.descriptor, False)
+
+    def read(self) -> Reply | None:
+        """What it says of itself, when it says it."""
+        try:
+            while data := os.read(self.descriptor, _LINE_LIMIT):
+                self._said = (self._said + data)[-_LINE_LIMIT:]
+            self.ended = True
+        except BlockingIOError:
+            pass
+        line, found, self._said = self._said.partition(b"\n")
+        if not found:
+            self._said = line
+            return None
+        try:
+            reply = msgspec.json.decode(line, type=Service | Refused)
+        except msgspec.DecodeError:
+            return None
+        self.service = reply if isinstance(reply, Service) else None
+        return self._with_log(reply.problem) if isinstance(reply, Refused) else reply
+
+    def _with_log(self, found: Problem) -> Refused:
+        """A program that ended by itself has said why in the log."""
+        if found.code != "service.start":
+            return Refused(problem=found)
+        words = self._last_words()
+        return Refused(problem=msgspec.structs.replace(found, text=f"{found.text}{words}", hint=f"See {self._log}."))
+
+    def died(self, kind: str) -> Problem:
+        """It ended before it said anything."""
+        text = f"The service {kind} ended before it was ready.{self._last_words()}"
+        return Problem("service.start", text, f"See {self._log}.", kind)
+
+    def _last_words(self) -> str:
+        with suppress(OSError):
+            lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-_LAST_LINES:]
+            return " It said:\n" + "\n".join(line[:300] for line in lines) if lines else ""
+        return ""
+
+    def hang_up(self) -> None:
+        """Let it know that nobody needs it."""
+        with suppress(OSError):
+            self._rope.close()
+
+    def close(self) -> None:
+        """Wait for its end, which is bounded."""
+        self.hang_up()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._out.close()
