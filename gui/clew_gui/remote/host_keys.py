@@ -189,10 +189,10 @@ def question(hop: Hop, key_type: str, fingerprint: str) -> Prompt:
     ]
     if hop.fingerprints:
         published = fingerprint in hop.fingerprints
-        details.append(
-            "This is one of the fingerprints in the site's settings."
+        details += (
+            ["This is one of the fingerprints in the site's settings."]
             if published
-            else "It is NOT among those in the site's settings!"
+            else ["It is NOT among those in the site's settings:", *hop.fingerprints]
         )
     text = "Compare it with the one that the site publishes. Is it the same?"
     return Prompt(kind=Kind.CONFIRM, title=hop.title, text=text, echo=True, details=tuple(details))

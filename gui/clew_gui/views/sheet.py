@@ -120,6 +120,10 @@ QPlainTextEdit, QTextEdit, QTextBrowser {{ background: {t.surface}; color: {t.te
 QPlainTextEdit[role="code"], QTextBrowser[role="code"] {{ background: {t.sunken}; color: {t.text2};
     border-radius: 8px; padding: 8px; }}
 QPlainTextEdit[role="code"]:focus {{ border: 2px solid {t.accent}; padding: 6px; }}
+QPlainTextEdit[role="lines"] {{ background: {t.surface}; color: {t.text}; border: 1px solid {t.border};
+    border-radius: 6px; padding: 2px 4px; }}
+QPlainTextEdit[role="lines"]:focus {{ border: 2px solid {t.accent}; padding: 1px 3px; }}
+QPlainTextEdit[state="bad"] {{ border: 1px solid {t.bad}; }}
 QCheckBox, QRadioButton {{ spacing: 8px; color: {t.text}; background: transparent; }}
 QCheckBox:disabled {{ color: {t.disabled}; }}
 QCheckBox::indicator {{ width: 14px; height: 14px; border: 1px solid {t.border}; border-radius: 4px;

@@ -1,0 +1,187 @@
+"""The doctor in the window: each step of the way to a site as it is found, with the sentence that mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QScrollArea, QWidget
+
+from clew_gui.views.dialogs import Dialog
+from clew_gui.views.parts import Button, Glyph, Look, column, frame, label, panel, row, set_role
+from clew_gui.views.sites.elsewhere import Work
+from clew_shared.problem import Problem
+
+State = Literal["right", "note", "wrong", "open"]
+_LOOKS: dict[State, tuple[str, str]] = {
+    "right": ("s_done", "ok"),
+    "note": ("warn", "warn"),
+    "wrong": ("s_failed", "bad"),
+    "open": ("s_todo", "text3"),
+}
+_SIGNS: dict[State, str] = {"right": "+", "note": "!", "wrong": "x", "open": "-"}
+_NAMES = 128
+
+
+@dataclass(frozen=True)
+class Step:
+    """One finding: what was looked at, how it is, in words; ``mend`` is what to do now. ``open``: not looked at."""
+
+    title: str
+    state: State
+    text: str = ""
+    mend: str = ""
+    problem: Problem | None = None
+
+
+Examine = Callable[[], Iterator[Step]]
+
+
+class StepRow(QWidget):
+    """One finding, with the mending sentence below it."""
+
+    def __init__(self, look: Look, step: Step) -> None:
+        super().__init__()
+        self.step = step
+        glyph, tone = _LOOKS[step.state]
+        name = label(step.title, "strong", "bad" if step.state == "wrong" else "")
+        name.setFixedWidth(_NAMES)
+        name.setWordWrap(True)
+        text = label(step.text, "body", "3" if step.state == "open" else "2", wrap=True)
+        text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        top = Qt.AlignmentFlag.AlignTop
+        sign = column(Glyph(look, glyph, tone, 16), None, margins=(0, 1, 0, 0))
+        line = row(sign, name, text, gap=12)
+        line.setAlignment(name, top)
+        line.setStretch(2, 1)
+        box = column(line, gap=6, margins=(0, 5, 0, 5), parent=self)
+        if step.mend:
+            words = label(step.mend, "body", wrap=True)
+            words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            role = "badNote" if step.state == "wrong" else "warnNote"
+            box.addLayout(row(28, _stretched(frame(role, column(words, margins=(14, 9, 14, 9)))), gap=0))
+        self.setAccessibleName(f"{step.title}: {step.text} {step.mend}".strip())
+
+
+def _stretched(widget: QWidget) -> QWidget:
+    policy = widget.sizePolicy()
+    policy.setHorizontalPolicy(policy.Policy.Expanding)
+    widget.setSizePolicy(policy)
+    return widget
+
+
+class DoctorDialog(Dialog):
+    """Runs ``examine`` in a thread and shows what it finds, one by one. Can be stopped, copied and run again."""
+
+    ended = Signal()
+    """The examination is over, or was stopped."""
+    key_changed = Signal(Problem)
+
+    def __init__(self, parent: QWidget, look: Look, title: str, examine: Examine) -> None:
+        super().__init__(parent, f"Checking {title}")
+        self._look, self._title, self._examine = look, title, examine
+        self._work: Work[Step] | None = None
+        self.steps: list[Step] = []
+        self.count = label("", "body", "2")
+        self.add(self.count)
+        self._list = panel()
+        self._rows = column(None, gap=0, margins=(0, 0, 10, 0), parent=self._list)
+        self._area = QScrollArea()
+        self._area.setWidgetResizable(True)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._area.setWidget(self._list)
+        self.add(self._area, 1)
+        self.copy_button = Button(look, "Copy the report", "quiet", "copy", "All findings as text")
+        self.copy_button.clicked.connect(self.copy)
+        self.again = Button(look, "Stop", "", "stop", "Look no further")
+        self.again.clicked.connect(self._stop_or_again)
+        self.close_button = Button(look, "Close", "primarySmall")
+        self.close_button.setDefault(True)
+        self.close_button.clicked.connect(self.accept)
+        self.finish(self.copy_button, None, self.again, self.close_button)
+        self.finished.connect(lambda _code: self.stop())
+        self.resize(600, 560)
+        self.begin()
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is still looking."""
+        return self._work is not None
+
+    def begin(self) -> None:
+        """Look at everything anew."""
+        self.stop()
+        self.steps.clear()
+        while (item := self._rows.takeAt(0)) is not None:
+            widget = item.widget()
+            if widget is not None:
+                widget.deleteLater()
+        self._rows.addStretch(1)
+        self._work = Work(self, f"doctor {self._title}", self._examine, self._found, self._failed, self._over)
+        self._tell()
+
+    def stop(self) -> None:
+        """Look no further; what was found stays."""
+        work, self._work = self._work, None
+        if work is not None:
+            work.stop()
+            self._tell()
+            self.ended.emit()
+
+    def _stop_or_again(self) -> None:
+        if self.busy:
+            self.stop()
+        else:
+            self.begin()
+
+    def _found(self, step: Step) -> None:
+        self.steps.append(step)
+        self._rows.insertWidget(self._rows.count() - 1, StepRow(self._look, step))
+        self._tell()
+        if step.problem is not None:
+            self.key_changed.emit(step.problem)
+
+    def _failed(self, problems: tuple[Problem, ...]) -> None:
+        for found in problems:
+            self._found(Step("The check itself", "wrong", found.text, found.hint, found))
+
+    def _over(self) -> None:
+        self._work = None
+        self._tell()
+        self.ended.emit()
+
+    def _tell(self) -> None:
+        self.count.setText(told(self.steps, self.busy))
+        wrong = any(step.state == "wrong" for step in self.steps)
+        set_role(self.count, "2" if self.busy or not self.steps else "bad" if wrong else "ok", "tone")
+        self.again.set_words(*(("Stop", "Look no further") if self.busy else ("Check again", "Look at all of it anew")))
+        self.again.set_glyph("stop" if self.busy else "reset")
+        self.copy_button.allow(bool(self.steps), "Nothing was found yet")
+
+    def copy(self) -> None:
+        """All findings as text."""
+        QGuiApplication.clipboard().setText(self.report())
+
+    def report(self) -> str:
+        """All findings as text."""
+        lines = [f"Checking {self._title}: {told(self.steps, self.busy)}"]
+        for step in self.steps:
+            lines.append(f"[{_SIGNS[step.state]}] {step.title}: {step.text}")
+            lines += [f"      {step.mend}"] if step.mend else []
+        return "\n".join(lines)
+
+
+def told(steps: list[Step], busy: bool) -> str:
+    """The sum of it: "6 right, 1 to mend, looking further"."""
+    counts = {state: sum(step.state == state for step in steps) for state in _LOOKS}
+    parts = [f"{counts['right']} right"] if counts["right"] else []
+    parts += [f"{counts['note']} to know"] if counts["note"] else []
+    parts += [f"{counts['wrong']} to mend"] if counts["wrong"] else []
+    parts += [f"{counts['open']} not looked at"] if counts["open"] else []
+    if busy:
+        return ", ".join([*parts, "looking further …"]) if parts else "Looking …"
+    return ", ".join(parts) if parts else "Stopped before anything was found"

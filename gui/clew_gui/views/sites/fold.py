@@ -1,0 +1,58 @@
+"""A heading that folds what is below it; folded it may say in a few words what is there."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import QToolButton, QWidget
+
+from clew_gui.views.parts import Elided, Look, column, row
+from clew_gui.views.theme import font
+
+
+class Fold(QWidget):
+    """``content`` below a button that shows and hides it."""
+
+    toggled = Signal(bool)
+
+    def __init__(self, look: Look, title: str, content: QWidget, inset: int = 0) -> None:
+        super().__init__()
+        self._look, self._title = look, title
+        self.content = content
+        self.button = QToolButton()
+        self.button.setProperty("role", "row")
+        self.button.setFont(font("section"))
+        self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.button.setIconSize(QSize(12, 12))
+        self.button.setText(title)
+        self.button.setCheckable(True)
+        self.button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.button.toggled.connect(self._show)
+        self.said = Elided("", "caption", "3")
+        head = row(self.button, self.said, gap=4, margins=(inset, 0, 12, 0))
+        head.setStretch(1, 1)
+        column(head, content, gap=2, parent=self)
+        content.hide()
+        self._name()
+        self.retheme()
+
+    def say(self, text: str) -> None:
+        """What is inside, in a few words; shown while it is folded."""
+        self.said.set_text(text)
+
+    def unfold(self, on: bool = True) -> None:
+        """Show or hide what is inside."""
+        self.button.setChecked(on)
+
+    def _show(self, on: bool) -> None:
+        self.content.setVisible(on)
+        self.said.setVisible(not on)
+        self._name()
+        self.retheme()
+        self.toggled.emit(on)
+
+    def _name(self) -> None:
+        self.button.setAccessibleName(f"{'Hide' if self.button.isChecked() else 'Show'} {self._title.lower()}")
+
+    def retheme(self) -> None:
+        """Tint the arrow."""
+        self.button.setIcon(self._look.icon("down" if self.button.isChecked() else "right"))

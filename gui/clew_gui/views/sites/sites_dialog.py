@@ -1,0 +1,379 @@
+"""The sites: a list at the left, the chosen one's fields at the right; add, import, test, export, remove."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QMenu,
+    QScrollArea,
+    QWidget,
+)
+
+from clew_gui.remote.site_check import check_name
+from clew_gui.remote.site_file import read_site, to_toml
+from clew_gui.remote.site_presets import PRESETS
+from clew_gui.remote.site_store import SiteStore
+from clew_gui.remote.sites import LOCAL, Site, address, is_local
+from clew_gui.views.dialogs import Dialog
+from clew_gui.views.parts import Button, Elided, Look, column, frame, label, row, set_role
+from clew_gui.views.sites.prompt_dialogs import Snug
+from clew_gui.views.sites.site_fields import NAME, free_name
+from clew_gui.views.sites.site_form import LABELS, SiteForm
+from clew_gui.views.theme import font
+from clew_shared.problem import Problem, ProblemError
+
+_NAME = Qt.ItemDataRole.UserRole
+_LIST = 232
+
+
+class Draft:
+    """A site that is being edited: what was typed, and how it is kept now (None: not yet)."""
+
+    def __init__(self, name: str, site: Site, kept: Site | None, own: bool = True) -> None:
+        self.name, self.site, self.kept, self.own = name, site, kept, own
+        self.texts: dict[str, str] = {}
+        self.problems: tuple[Problem, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is something to save."""
+        return self.kept is None or self.site != self.kept or bool(self.problems)
+
+
+class SitesDialog(Dialog):
+    """``changed`` tells that a site was kept or removed; ``test_asked`` wants the doctor for a site that was kept."""
+
+    changed = Signal()
+    test_asked = Signal(str)
+
+    def __init__(self, parent: QWidget, look: Look, store: SiteStore, hosts: Sequence[str]) -> None:
+        super().__init__(parent, "Sites", "Machines that runs can go to. A site holds no password: it can be handed on.")
+        self._look, self._store, self._hosts = look, store, tuple(hosts)
+        self._drafts: dict[str, Draft] = {}
+        self._name = ""
+        self._leaving = False
+        self._make_list()
+        self._make_form()
+        left = column(self.list, row(self.add_button, self._remove, None, gap=6), gap=8)
+        side = QWidget()
+        side.setLayout(left)
+        side.setFixedWidth(_LIST)
+        whole = row(side, frame("vline"), self._right, gap=14)
+        whole.setStretch(2, 1)
+        self.add(whole, 1)
+        self.close_button = Button(look, "Close")
+        self.close_button.setAutoDefault(False)
+        self.close_button.clicked.connect(self.reject)
+        self.finish(self.said, None, self._export, self.test, self.save, self.close_button)
+        self.resize(860, 640)
+        self._fill(LOCAL)
+
+    def _make_list(self) -> None:
+        self.list = QListWidget()
+        self.list.setFont(font())
+        self.list.setAccessibleName("Sites")
+        self.list.setTextElideMode(Qt.TextElideMode.ElideRight)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.list.currentItemChanged.connect(lambda now, _before: self._chosen(now))
+        self.add_button = Button(self._look, "Add", "", "plus", "From a preset, from ~/.ssh/config, from a file")
+        self.add_button.setMenu(self._add_menu())
+        self.add_button.setAutoDefault(False)
+        self._remove = Button(self._look, "Remove", "quiet", "trash", "Forget this site; nothing there changes", "bad")
+        self._remove.setAutoDefault(False)
+        self._remove.clicked.connect(self.remove)
+
+    def _add_menu(self) -> QMenu:
+        menu = QMenu(self)
+        menu.setFont(font())
+        if self._hosts:
+            known = menu.addMenu("From ~/.ssh/config")
+            for host in self._hosts:
+                known.addAction(host).triggered.connect(lambda _on=False, h=host: self.begin(h, Site(host=h)))
+        presets = menu.addMenu("From a preset")
+        for key, site in PRESETS.items():
+            if not is_local(site) or key != LOCAL:
+                presets.addAction(site.title).triggered.connect(lambda _on=False, k=key, s=site: self.begin(k, s))
+        menu.addAction("From a file…").triggered.connect(lambda _on=False: self._ask_file())
+        menu.addAction("From nothing").triggered.connect(lambda _on=False: self.begin("site", Site()))
+        return menu
+
+    def _make_form(self) -> None:
+        look = self._look
+        self.title = label("", "subtitle")
+        self.where = Elided("", "body", "2")
+        self.name = QLineEdit()
+        self.name.setFont(font())
+        self.name.setAccessibleName("Name of the site")
+        self.name.setToolTip("Its name in commands and of its file: small letters, digits, - and _")
+        self.name.textChanged.connect(lambda _text: self._edited())
+        self._name_line = QWidget()
+        words = label("Name")
+        words.setFixedWidth(LABELS)
+        words.setBuddy(self.name)
+        line = row(words, self.name, gap=10, margins=(2, 0, 14, 0), parent=self._name_line)
+        line.setStretch(1, 1)
+        self.name_error = label("", "caption", "bad", wrap=True)
+        self.name_error.hide()
+        self.note = label("", "body", wrap=True)
+        self._note_box = frame("note", column(self.note, margins=(12, 8, 12, 8)))
+        self.form = SiteForm(look)
+        self.form.changed.connect(self._edited)
+        self._area = QScrollArea()
+        self._area.setWidgetResizable(True)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._area.setWidget(self.form)
+        self._right = QWidget()
+        items = (self.title, self.where, self._note_box, self._name_line, self.name_error, self._area)
+        box = column(*items, gap=6, parent=self._right)
+        box.setStretchFactor(self._area, 1)
+        self._empty = label("Runs train here, without a scheduler. There is nothing to set.", "body", "2", wrap=True)
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
+        box.addWidget(self._empty, 1)
+        self.said = Elided("", "caption", "2")
+        self._export = Button(look, "Export…", "quiet", "export", "As a file that can be handed on")
+        self.test = Button(look, "Test", "", "check", "Check every step of the way there")
+        self.save = Button(look, "Save", "primarySmall", "", "Keep this site")
+        for button, deed in ((self._export, self._ask_export), (self.test, self._test), (self.save, self.keep)):
+            button.setAutoDefault(False)
+            button.clicked.connect(deed)
+
+    # --- The list -----------------------------------------------------------------------------------------------------
+
+    def _fill(self, chosen: str) -> None:
+        """All kept sites and those that are being made; what was typed stays."""
+        for one in self._store.all():
+            if one.name not in self._drafts:
+                site = one.site or Site()
+                draft = Draft(one.name, site, site if one.site is not None else None, self._is_own(one.name))
+                draft.problems = one.problems
+                self._drafts[one.name] = draft
+        self.list.blockSignals(True)
+        self.list.clear()
+        for name, draft in self._drafts.items():
+            item = QListWidgetItem()
+            item.setData(_NAME, name)
+            item.setSizeHint(QSize(_LIST - 24, 46))
+            self.list.addItem(item)
+            self._dress(item, draft)
+        self.list.blockSignals(False)
+        self.choose(chosen if chosen in self._drafts else LOCAL)
+
+    def _is_own(self, name: str) -> bool:
+        return name != LOCAL and self._store.path(name).parent == self._store.folder
+
+    def _dress(self, item: QListWidgetItem, draft: Draft) -> None:
+        mark = " •" if draft.changed and draft.name != LOCAL else ""
+        where = "cannot be read" if draft.kept is None and draft.problems and not draft.texts else address(draft.site)
+        second = "runs train here" if draft.name == LOCAL else where
+        title = draft.site.title or draft.name
+        item.setText(f"{title}{mark}\n{second}")
+        item.setToolTip(f"{draft.name}: {where}" + (", not saved yet" if mark else ""))
+
+    def names(self) -> list[str]:
+        """The sites in the list."""
+        return list(self._drafts)
+
+    def choose(self, name: str) -> None:
+        """Show this site's fields."""
+        self.list.setCurrentRow(self.names().index(name))
+        self._show(name)
+
+    def _chosen(self, item: QListWidgetItem | None) -> None:
+        if item is not None and item.data(_NAME) != self._name:
+            self._show(str(item.data(_NAME)))
+
+    def draft(self) -> Draft:
+        """What is being shown."""
+        return self._drafts[self._name]
+
+    def _show(self, name: str) -> None:
+        self._name = name
+        draft = self.draft()
+        here = name == LOCAL
+        self.name.blockSignals(True)
+        self.name.setText(draft.name)
+        self.name.blockSignals(False)
+        self._name_line.setVisible(draft.kept is None and not here)
+        for widget in (self._area, self._export, self.save):
+            widget.setVisible(not here)
+        self._empty.setVisible(here)
+        self._note_box.setVisible(bool(draft.site.note) and not here)
+        self.note.setText(draft.site.note)
+        if draft.texts:
+            self.form.show_texts(draft.texts)
+        else:
+            self.form.show_site(draft.site)
+        if draft.kept is None and draft.problems and not draft.texts:
+            self.said.set_text(" ".join(str(one) for one in draft.problems[:2]))
+        else:
+            self.said.set_text("" if draft.own or here else "For all users of this computer; saving makes your own.")
+        self._remove.allow(draft.own and not here, "This site is not yours to remove")
+        self._tell(self.form.problems)
+
+    # --- Editing ------------------------------------------------------------------------------------------------------
+
+    def begin(self, wish: str, site: Site) -> None:
+        """A new site that begins like this one."""
+        name = free_name(wish, frozenset(self._drafts))
+        self._drafts[name] = Draft(name, site, None)
+        self._fill(name)
+        self.form.focus("host" if not site.host else "user")
+
+    def _edited(self) -> None:
+        draft = self.draft()
+        draft.site, draft.texts = self.form.site, dict(self.form.texts())
+        draft.problems = self.form.problems
+        self.said.set_text("")
+        self._tell(draft.problems)
+        item = self.list.currentItem()
+        if item is not None:
+            self._dress(item, draft)
+
+    def _wrong_name(self) -> list[Problem]:
+        draft = self.draft()
+        name = self.name.text().strip()
+        if draft.kept is not None:
+            return []
+        taken = name != draft.name and name in self._drafts
+        return [Problem("site.taken", f"There is a site {name!r} already.", where=NAME)] if taken else check_name(name)
+
+    def _tell(self, problems: Sequence[Problem]) -> None:
+        """Title, address, and what the buttons may do."""
+        draft = self.draft()
+        here = draft.name == LOCAL
+        site = draft.site
+        self.title.setText(site.title or draft.name)
+        self.where.set_text("" if here else f"{draft.name}: {address(site)}" if site.host else f"{draft.name}: no host yet")
+        name_wrong = [] if here else self._wrong_name()
+        self.name_error.setText("\n".join(str(one) for one in name_wrong))
+        self.name_error.setVisible(bool(name_wrong))
+        set_role(self.name, "bad" if name_wrong else "", "state")
+        wrong = [*name_wrong, *problems]
+        reason = str(wrong[0]) if wrong else "" if site.host else "Name the host first"
+        self.save.allow(not here and not reason and draft.changed, reason or "It is kept as it stands")
+        self.test.allow(here or not reason, reason)
+
+    # --- Keeping ------------------------------------------------------------------------------------------------------
+
+    def keep(self) -> bool:
+        """Save the shown site; whether it is kept now."""
+        draft = self.draft()
+        if draft.name == LOCAL or (draft.kept is not None and not draft.changed):
+            return True
+        name = draft.name if draft.kept is not None else self.name.text().strip()
+        try:
+            self._store.save(name, draft.site, replace=draft.kept is not None)
+        except ProblemError as error:
+            self.form.show_problems(error.problems)
+            self.said.set_text(str(error.problems[0]))
+            return False
+        kept = Draft(name, draft.site, draft.site)
+        self._drafts = {name if key == draft.name else key: value for key, value in self._drafts.items()}
+        self._drafts[name] = kept
+        self._fill(name)
+        self.said.set_text("Saved.")
+        self.changed.emit()
+        return True
+
+    def _test(self) -> None:
+        if self.keep():
+            self.test_asked.emit(self._name)
+
+    def remove(self) -> None:
+        """Forget the shown site, after a question if it is kept."""
+        draft = self.draft()
+        if draft.kept is None and not self._store.path(draft.name).exists():
+            self._forget(draft)
+            return
+        words = "Its file is removed here. Nothing on the site itself changes; jobs there go on."
+        question = Snug(self, f"Forget {draft.site.title or draft.name}?", words)
+        no = Button(self._look, "Keep it")
+        no.clicked.connect(question.reject)
+        yes = Button(self._look, "Forget it", "danger")
+        yes.setDefault(True)
+        yes.clicked.connect(question.accept)
+        question.finish(None, no, yes)
+        question.accepted.connect(lambda: self._forget(draft))
+        question.open()
+
+    def _forget(self, draft: Draft) -> None:
+        try:
+            if self._store.path(draft.name).exists():
+                self._store.remove(draft.name)
+        except ProblemError as error:
+            self.said.set_text(str(error.problems[0]))
+            return
+        del self._drafts[draft.name]
+        self._fill(LOCAL)
+        self.changed.emit()
+
+    # --- Files --------------------------------------------------------------------------------------------------------
+
+    def _ask_file(self) -> None:
+        dialog = QFileDialog(self, "A site's file, such as one from your teacher", "", "Sites (*.toml);;All files (*)")
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(lambda path: self.import_file(Path(path)))
+        dialog.open()
+
+    def import_file(self, path: Path) -> None:
+        """Begin a site with what stands in a file; what is wrong with it is said."""
+        try:
+            site = read_site(path)
+        except ProblemError as error:
+            self.said.set_text(" ".join(str(one) for one in error.problems[:3]))
+            return
+        self.begin(path.stem, site)
+
+    def _ask_export(self) -> None:
+        dialog = QFileDialog(self, "Export the site", "", "Sites (*.toml)")
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix("toml")
+        dialog.selectFile(f"{self._name}.toml")
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(lambda path: self.export_file(Path(path)))
+        dialog.open()
+
+    def export_file(self, path: Path) -> None:
+        """Write the shown site as a file that can be handed on."""
+        try:
+            path.write_text(to_toml(self.draft().site), encoding="utf-8")
+        except OSError as error:
+            self.said.set_text(f"{path} could not be written: {error.strerror or error}.")
+        else:
+            self.said.set_text(f"Written: {path}")
+
+    # --- Closing ------------------------------------------------------------------------------------------------------
+
+    def unsaved(self) -> list[str]:
+        """Sites with changes that are not kept."""
+        return [name for name, draft in self._drafts.items() if name != LOCAL and draft.texts and draft.changed]
+
+    def reject(self) -> None:
+        """Close; changes that are not kept are asked about first."""
+        if self._leaving or not self.unsaved():
+            super().reject()
+            return
+        names = ", ".join(self._drafts[name].site.title or name for name in self.unsaved())
+        question = Snug(self, "Leave without saving?", f"Not saved yet: {names}.")
+        stay = Button(self._look, "Stay")
+        stay.setDefault(True)
+        stay.clicked.connect(question.reject)
+        leave = Button(self._look, "Leave without saving", "danger")
+        leave.setAutoDefault(False)
+        leave.clicked.connect(question.accept)
+        question.finish(None, leave, stay)
+        question.accepted.connect(self._leave)
+        question.open()
+
+    def _leave(self) -> None:
+        self._leaving = True
+        self.reject()
