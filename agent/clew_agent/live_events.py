@@ -1,8 +1,8 @@
 """TensorBoard's event files beside journals that still grow: what is new in a journal is added to the run's file.
 
 Of a long run every step is written up to 131,072, then every second, from twice that every fourth, and so on:
-TensorBoard itself draws a thousand points of a curve. Event files are only appended. Where an attempt begins again at an earlier step, TensorBoard is told to forget what lay
-behind it, as TensorFlow does after a restart.
+TensorBoard itself draws a thousand points of a curve. Event files are only appended. Where an attempt begins again at
+an earlier step, TensorBoard is told to forget what lay behind it, as TensorFlow does after a restart.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -58,19 +59,17 @@ def _server(sock: str, events: Path) -> Any:
     """TensorBoard's application in a server on ``sock``. Raises ``ProblemError`` when it is not installed."""
     sys.modules.setdefault(_WITHOUT_TENSORFLOW, ModuleType(_WITHOUT_TENSORFLOW))
     try:
-        from tensorboard import default, program
-        from werkzeug.serving import make_server
+        program, default = import_module("tensorboard.program"), import_module("tensorboard.default")
+        serving = import_module("werkzeug.serving")
     except ImportError as error:
         raise problem("service.missing", f"TensorBoard cannot be imported: {error}.") from None
     made: list[Any] = []
 
-    class OnSocket(program.TensorBoardServer):  # type: ignore[misc]
-        """What TensorBoard makes its server with."""
+    def on_socket(application: Any, _flags: Any) -> Any:
+        made.append(serving.make_server(f"unix://{sock}", 0, application, threaded=True))
+        return made[0]
 
-        def __init__(self, application: Any, _flags: Any) -> None:
-            made.append(make_server(f"unix://{sock}", 0, application, threaded=True))
-
-    board = program.TensorBoard(default.get_plugins(), server_class=OnSocket)
+    board = program.TensorBoard(default.get_plugins(), server_class=on_socket)
     flags = ["--logdir", str(events), "--load_fast", "false", "--reload_interval", str(_RELOAD_S)]
     board.configure(argv=["tensorboard", *flags])
     board._make_server()

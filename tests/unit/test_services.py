@@ -1,0 +1,279 @@
+"""The door of Jupyter and TensorBoard, what they are started with, and event files that follow journals."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew_agent.live_events import EventFolder
+from clew_agent.service_front import MAX_HEAD, Answer, Door, Front
+from clew_agent.service_programs import prepare
+from clew_shared.events import Evaluation, Schema
+from clew_shared.journal import JournalWriter
+from clew_shared.places import Places
+from clew_shared.problem import ProblemError
+from tests.unit.runs import METRICS, RUN, begin_run, describe, points
+
+TOKEN = "the-token"
+T = TypeVar("T")
+
+
+def head(target: str = "/", *headers: str, method: str = "GET") -> bytes:
+    return "\r\n".join([f"{method} {target} HTTP/1.1", "Host: 127.0.0.1:4444", *headers, "", ""]).encode()
+
+
+def door(strip: bool = False) -> Door:
+    return Door(TOKEN, strip)
+
+
+HTML = "Accept: text/html,*/*"
+
+
+# --- Who gets in ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "request_head",
+    [
+        head(),
+        head("/?token="),
+        head("/?token=the-tokem"),
+        head("/?tok=the-token", HTML),
+        head("/", "Cookie: clew=the-token"),
+        head("/", f"Cookie: {door().cookie_name}=the-token"),
+        head("/", "Authorization: Basic the-token"),
+        head("/", "Authorization: token "),
+        b"GET /?token=the-token\r\n\r\n",
+        b"GET http://elsewhere/?token=the-token HTTP/1.1\r\n\r\n",
+        b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\nno header\r\n\r\n",
+    ],
+)
+def test_without_the_token_nobody_gets_in(request_head: bytes) -> None:
+    assert door().look(request_head).answer is Answer.REFUSE
+
+
+def test_a_program_brings_the_token_each_time() -> None:
+    assert door().look(head("/api/status?token=the-token")).answer is Answer.PASS
+    assert door().look(head("/api", "Authorization: token the-token", method="POST")).answer is Answer.PASS
+
+
+def test_a_browser_brings_it_once_and_then_a_cookie() -> None:
+    one = door(strip=True)
+    verdict = one.look(head("/lab?token=the-token&a=1", HTML))
+    assert (verdict.answer, verdict.target) == (Answer.WELCOME, "/lab?a=1")
+    answer = one.welcome(verdict.target).decode()
+    assert answer.startswith("HTTP/1.1 303 ")
+    cookie = next(line for line in answer.split("\r\n") if line.startswith("Set-Cookie: "))
+    assert "HttpOnly" in cookie
+    assert TOKEN not in answer
+    pair = cookie.removeprefix("Set-Cookie: ").split(";")[0]
+    assert one.look(head("/lab", f"Cookie: other=1; {pair}")).answer is Answer.PASS
+    assert Door("another", True).look(head("/lab", f"Cookie: {pair}")).answer is Answer.REFUSE
+
+
+def test_what_wants_the_token_itself_keeps_it() -> None:
+    assert door().look(head("/lab?token=the-token", HTML)).target == "/lab?token=the-token"
+
+
+def test_nobody_is_sent_to_another_host() -> None:
+    assert door(strip=True).look(head("//elsewhere/?token=the-token", HTML)).target == "/"
+    assert door(strip=True).look(head("///elsewhere?token=the-token", HTML)).target.startswith("/elsewhere")
+
+
+def test_a_connection_carries_one_request_unless_it_is_a_websocket() -> None:
+    passed = door().look(head("/?token=the-token", "Connection: keep-alive", "Keep-Alive: 9"))
+    assert passed.head == head("/?token=the-token", "Connection: close")
+    socket = head("/?token=the-token", "Connection: Upgrade", "Upgrade: websocket")
+    assert door().look(socket).head == socket
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_open_or_break_the_door(data: bytes) -> None:
+    assert door().look(data + b"\r\n\r\n").answer is Answer.REFUSE
+
+
+# --- What passes through it -------------------------------------------------------------------------------------------
+
+
+def behind_a_door(use: Callable[[int, list[bytes]], Awaitable[T]]) -> T:
+    """What ``use`` makes of the door's port; the list is what was heard behind it. There, all is echoed."""
+
+    async def play() -> T:
+        heard: list[bytes] = []
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            heard.append(await reader.readuntil(b"\r\n\r\n"))
+            while data := await reader.read(1000):
+                writer.write(data)
+                await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        front = Front(door(), lambda: asyncio.open_connection("127.0.0.1", port))
+        try:
+            return await use(await front.listen("127.0.0.1"), heard)
+        finally:
+            await front.close()
+            server.close()
+            await server.wait_closed()
+
+    return asyncio.run(play())
+
+
+async def say(port: int, data: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(data)
+    writer.write_eof()
+    try:
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+def test_bodies_pass_both_ways() -> None:
+    async def use(port: int, heard: list[bytes]) -> bytes:
+        return await say(port, head("/?token=the-token", method="POST") + b"x" * 300_000)
+
+    assert behind_a_door(use) == b"x" * 300_000
+
+
+def test_strangers_are_told_nothing_and_not_heard_behind() -> None:
+    async def use(port: int, heard: list[bytes]) -> tuple[bytes, list[bytes]]:
+        assert await say(port, b"x" * (MAX_HEAD + 100)) == b""
+        return await say(port, head()), heard
+
+    answer, heard = behind_a_door(use)
+    assert answer.startswith(b"HTTP/1.1 403 ")
+    assert not heard
+
+
+def test_a_program_that_has_ended_is_a_bad_gateway() -> None:
+    async def play() -> bytes:
+        async def nobody() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+            raise ConnectionRefusedError
+
+        front = Front(door(), nobody)
+        try:
+            return await say(await front.listen("127.0.0.1"), head("/?token=the-token"))
+        finally:
+            await front.close()
+
+    assert asyncio.run(play()).startswith(b"HTTP/1.1 502 ")
+
+
+# --- How they are started ---------------------------------------------------------------------------------------------
+
+
+def places(tmp_path: Path) -> Places:
+    return Places(home=tmp_path, private=tmp_path / "private")
+
+
+@pytest.mark.parametrize("kind", ["jupyter", "tensorboard"])
+def test_the_token_stands_in_no_argument_and_no_environment(kind: str, tmp_path: Path) -> None:
+    folder = tmp_path / "service"
+    folder.mkdir()
+    made = prepare(kind, folder, TOKEN, places(tmp_path), lambda _: True)
+    assert TOKEN not in str(made.command) + str(made.environment)
+    for path in folder.iterdir():
+        assert path.stat().st_mode & 0o077 == 0
+
+
+def test_jupyter_knows_the_token_and_listens_on_no_port(tmp_path: Path) -> None:
+    made = prepare("jupyter", tmp_path, TOKEN, places(tmp_path), lambda name: name == "notebook")
+    assert made.page == "/tree"
+    config = json.loads((tmp_path / "jupyter.json").read_text())
+    assert config["IdentityProvider"]["token"] == TOKEN
+    assert config["ServerApp"]["sock"] == str(tmp_path / "s")
+    assert config["ConnectionFileMixin"]["transport"] == "ipc"
+
+
+def test_a_jupyter_of_another_python_is_taken_where_ours_has_none(tmp_path: Path) -> None:
+    path = "/opt/jupyter/bin/jupyter-lab"
+    made = prepare(
+        "jupyter",
+        tmp_path,
+        TOKEN,
+        places(tmp_path),
+        lambda _: False,
+        lambda name: path if name == "jupyter-lab" else None,
+    )
+    assert made.command[0] == path
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "words"),
+    [
+        ("jupyter", "service.missing", "pip install --user jupyterlab"),
+        ("tensorboard", "service.missing", "pip install --user tensorboard"),
+        ("shell", "service.kind", "jupyter, tensorboard"),
+    ],
+)
+def test_what_is_not_there_is_said_with_what_to_do(kind: str, code: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(ProblemError) as caught:
+        prepare(kind, tmp_path, TOKEN, places(tmp_path), lambda _: False, lambda _: None)
+    found = caught.value.problems[0]
+    assert found.code == code
+    assert words in found.hint
+
+
+# --- Event files that follow journals ---------------------------------------------------------------------------------
+
+
+def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
+    """What TensorBoard itself reads."""
+    reader: Any = importlib.import_module("tensorboard.backend.event_processing.event_accumulator")
+    accumulator = reader.EventAccumulator(str(folder), size_guidance={"scalars": 0})
+    accumulator.Reload()
+    return {tag: [(e.step, e.value) for e in accumulator.Scalars(tag)] for tag in accumulator.Tags()["scalars"]}
+
+
+def test_event_files_follow_a_journal_and_its_next_attempt(tmp_path: Path, expect_logs: Callable[..., None]) -> None:
+    expect_logs("Purging expired events")  # TensorBoard's own words
+    run = begin_run(tmp_path / "runs" / RUN)
+    folder = EventFolder(tmp_path / "runs", tmp_path / "events")
+    folder.update()
+    with JournalWriter.create(run.journal(1)) as writer:
+        writer.append(describe(run))
+        writer.append(Schema(id=1, metrics=METRICS))
+        writer.append(points(0, [4, 3]))
+        folder.update()
+        seen = tmp_path / "events/softmax-5f2b8c1e"
+        assert scalars(seen)["loss"] == [(0, 4.0), (1, 3.0)]
+        writer.append(points(2, [2, 1]))
+        writer.append(Evaluation(step=4, values={"test_accuracy": 0.5}))
+    folder.update()
+    folder.update()
+    assert scalars(seen) == {
+        "loss": [(0, 4.0), (1, 3.0), (2, 2.0), (3, 1.0)],
+        "W": [(step, 10.0 * step) for step in range(4)],
+        "test_accuracy": [(4, 0.5)],
+    }
+    with JournalWriter.create(run.journal(2)) as writer:
+        writer.append(describe(run, 2, resumes=1, start_step=2))
+        writer.append(Schema(id=1, metrics=METRICS))
+        writer.append(points(2, [7]))
+    folder.update()
+    assert scalars(seen)["loss"] == [(0, 4.0), (1, 3.0), (2, 7.0)]
+
+
+def test_of_a_long_run_points_are_left_out_evenly(tmp_path: Path) -> None:
+    run = begin_run(tmp_path / "runs" / RUN)
+    with JournalWriter.create(run.journal(1)) as writer:
+        writer.append(describe(run))
+        writer.append(Schema(id=1, metrics=METRICS))
+        writer.append(points(131_068, [1, 2, 3, 4]))
+        writer.append(points(131_073, [5, 6, 7]))
+        writer.append(points(262_143, [8, 9, 10, 11, 12]))
+    EventFolder(tmp_path / "runs", tmp_path / "events").update()
+    steps = [step for step, _ in scalars(tmp_path / "events/softmax-5f2b8c1e")["loss"]]
+    assert steps == [131_068, 131_069, 131_070, 131_071, 131_074, 262_144]
