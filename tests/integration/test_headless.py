@@ -159,6 +159,7 @@ class Runs:
         ("junk.npz", b"PK\x03\x04 this is no archive", "no readable npz file"),
         ("mnist.pkl.gz", gzip.compress(pickle.dumps((Runs(),) * 3)), "which could run code; it was not run"),
     ],
+    ids=["junk", "code"],
 )
 def test_unsound_data_are_refused_and_leave_nothing(tmp_path: Path, name: str, content: bytes, words: str) -> None:
     (tmp_path / name).write_bytes(content)

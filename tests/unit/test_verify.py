@@ -122,7 +122,7 @@ def link(name: str) -> Callable[[RunFolder], None]:
         (write("artifacts/new.txt", b""), ["artifacts/new.txt: is not recorded in the run's journal"]),
         (write("peers/worker.txt", b"hello"), ["peers/worker.txt: is not recorded in the run's journal"]),
     ],
-    ids=str,
+    ids=["longer", "longer from nothing", "gone", "spec gone", "part gone", "link", "new", "new below"],
 )
 def test_lengthened_missing_replaced_and_added_files(
     tmp_path: Path, act: Callable[[RunFolder], None], expected: list[str]
