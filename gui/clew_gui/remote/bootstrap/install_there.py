@@ -5,6 +5,7 @@ the same at once do no harm: the folder's name stands for its content. The answe
 """
 # ruff: noqa: I002
 
+import contextlib
 import hashlib
 import io
 import json
@@ -15,46 +16,41 @@ import sys
 import tarfile
 import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 KEPT = 3
 DAY_S = 86400
 YOUNG_S = 14 * DAY_S
 LIST = "clew-files.json"
+FULL = (28, 122)  # no space left on the device, or none of one's quota
 
 
-def digests(folder: str) -> "dict[str, str]":
+def digests(folder: Path) -> "dict[str, str]":
     """SHA-256 of each file below ``folder``, by its path."""
-    found = {}
-    for base, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name != "__pycache__"]
-        for name in names:
-            path = os.path.join(base, name)
-            with open(path, "rb") as file:
-                found[os.path.relpath(path, folder)] = hashlib.sha256(file.read()).hexdigest()
-    return found
+    files = [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def unpack(data: bytes, folder: str) -> None:
+def unpack(data: bytes, folder: Path) -> None:
     """Only plain files, only below ``folder``."""
     if not data:
         return
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
         for member in archive:
-            parts = member.name.split("/")
-            if not member.isfile() or member.name.startswith("/") or ".." in parts:
+            content = archive.extractfile(member)
+            if content is None or not member.isfile() or member.name[:1] == "/" or ".." in member.name.split("/"):
                 raise ValueError("the archive holds " + member.name)
-            path = os.path.join(folder, *parts)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "wb") as file:
-                shutil.copyfileobj(archive.extractfile(member), file)
+            path = folder / member.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.read())
 
 
-def fetch(requirements: "list[str]", folder: str) -> str:
+def fetch(requirements: "list[str]", folder: Path) -> str:
     """Let this Python's own pip bring packages. Returns its last words when it could not."""
     if not requirements:
         return ""
-    words = [sys.executable, "-m", "pip", "install", "--no-deps", "--only-binary=:all:", "--target", folder]
+    words = [sys.executable, "-m", "pip", "install", "--no-deps", "--only-binary=:all:", "--target", str(folder)]
     words += ["--disable-pip-version-check", "--no-input", "--retries", "1", "--timeout", "15", "--upgrade", "--quiet"]
     done = subprocess.run(
         words + requirements,
@@ -68,59 +64,62 @@ def fetch(requirements: "list[str]", folder: str) -> str:
     return (said or ["pip failed"])[-1] if done.returncode else ""
 
 
-def put(new: str, target: str, replace: bool) -> None:
+def put(new: Path, target: Path, replace: bool) -> None:
     """Give the folder its name; what is damaged there goes, what another has just made stays."""
-    if replace and os.path.isdir(target):
-        aside = tempfile.mkdtemp(prefix=".old-", dir=os.path.dirname(target))
-        try:
-            os.rename(target, os.path.join(aside, "it"))
-        except FileNotFoundError:  # somebody else was faster
-            pass
-        shutil.rmtree(aside, ignore_errors=True)
+    if replace:
+        aside = Path(tempfile.mkdtemp(prefix=".old-", dir=str(target.parent)))
+        with contextlib.suppress(FileNotFoundError):  # somebody else was faster
+            target.rename(aside / "it")
+        shutil.rmtree(str(aside), ignore_errors=True)
     try:
-        os.rename(new, target)
+        new.rename(target)
     except OSError:
-        if not os.path.isdir(target):
+        if not target.is_dir():
             raise
-        shutil.rmtree(new, ignore_errors=True)
 
 
-def prune(software: str, kept: "list[str]") -> None:
+def prune(software: Path, kept: "list[str]") -> None:
     """Remove versions that nobody used for two weeks, but never the last three, and what a cut left behind."""
     ages = {}
-    for name in os.listdir(software):
-        try:
-            ages[name] = time.time() - os.stat(os.path.join(software, name)).st_mtime
-        except OSError:
-            continue
+    for path in software.iterdir():
+        with contextlib.suppress(OSError):
+            ages[path.name] = time.time() - path.stat().st_mtime
     gone = [name for name, age in ages.items() if name.startswith((".new-", ".old-")) and age > DAY_S]
     for prefix in ("agent-", "packages-"):
         ours = sorted((name for name in ages if name.startswith(prefix)), key=lambda name: ages[name])
         gone += [name for name in ours[KEPT:] if ages[name] > YOUNG_S and name not in kept]
     for name in gone:
-        shutil.rmtree(os.path.join(software, name), ignore_errors=True)
+        shutil.rmtree(str(software / name), ignore_errors=True)
 
 
 def install(question: "dict[str, Any]", data: bytes) -> "dict[str, Any]":
     """Returns why it could not be done, empty when it was."""
-    software = question["software"]
-    os.makedirs(software, mode=0o700, exist_ok=True)
+    software = Path(question["software"])
+    software.mkdir(mode=0o700, parents=True, exist_ok=True)
     prune(software, question["kept"])
-    new = tempfile.mkdtemp(prefix=".new-", dir=software)
+    new = Path(tempfile.mkdtemp(prefix=".new-", dir=str(software)))
     try:
         unpack(data, new)
-        if any(digests(new).get(path) != digest for path, digest in question["files"].items()):
+        if digests(new) != question["files"]:
             return {"refused": "damaged", "why": "what arrived is not what was sent"}
         said = fetch(question["fetch"], new)
         if said:
             return {"refused": "pip", "why": said}
-        files = digests(new)
-        with open(os.path.join(new, LIST), "w") as file:
-            json.dump(files, file)
-        put(new, os.path.join(software, question["name"]), question["replace"])
+        (new / LIST).write_text(json.dumps(digests(new)))
+        put(new, software / question["name"], question["replace"])
     finally:
-        shutil.rmtree(new, ignore_errors=True)
+        shutil.rmtree(str(new), ignore_errors=True)
     return {}
+
+
+def refusal(error: Exception) -> "dict[str, Any]":
+    """What the system said, and how much room there is."""
+    answer = {"refused": "error", "why": str(error)}  # type: dict[str, Any]
+    if isinstance(error, OSError):
+        answer = {"refused": "full" if error.errno in FULL else "error", "why": error.strerror or str(error)}
+        with contextlib.suppress(OSError):
+            answer["free"] = shutil.disk_usage(str(Path.home())).free
+    return answer
 
 
 def main() -> None:
@@ -132,15 +131,7 @@ def main() -> None:
     try:
         answer = install(question, data)
     except (OSError, ValueError, EOFError, tarfile.TarError, subprocess.SubprocessError) as error:
-        number = getattr(error, "errno", None)
-        answer = {
-            "refused": "full" if number in (28, 122) else "error",
-            "why": getattr(error, "strerror", 0) or str(error),
-        }
-        try:
-            answer["free"] = shutil.disk_usage(os.path.expanduser("~")).free
-        except OSError:
-            pass
+        answer = refusal(error)
     print("\n" + question["mark"] + json.dumps(answer))
 
 

@@ -3,7 +3,7 @@
 It comes over standard input: a line of JSON with the question follows it. Whatever Python answers, so this is written
 for 3.6 and later and uses the standard library alone. The answer is a line of JSON behind the question's mark.
 """
-# ruff: noqa: I002, UP036
+# ruff: noqa: I002
 
 import hashlib
 import json
@@ -13,9 +13,8 @@ import re
 import shutil
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from importlib.util import find_spec
+from pathlib import Path
 
 try:
     from importlib.metadata import PackageNotFoundError, version
@@ -47,16 +46,13 @@ def version_of(module: str, names: "list[str]") -> str:
     return "?"
 
 
-def intact(folder: str) -> bool:
+def intact(folder: Path) -> bool:
     """Whether every file of an installed folder is as it was sent."""
     try:
-        with open(os.path.join(folder, "clew-files.json"), "rb") as file:
-            wanted = json.loads(file.read().decode("utf-8"))
-        for path, digest in wanted.items():
-            with open(os.path.join(folder, path), "rb") as file:
-                if hashlib.sha256(file.read()).hexdigest() != digest:
-                    return False
-        os.utime(folder, None)  # used today: nobody prunes it
+        wanted = json.loads((folder / "clew-files.json").read_text())
+        if any(hashlib.sha256((folder / path).read_bytes()).hexdigest() != digest for path, digest in wanted.items()):
+            return False
+        os.utime(str(folder), None)  # used today: nobody prunes it
     except OSError as error:
         return error.errno in (28, 30, 122)  # read well, but a full or read-only disk cannot be touched
     except (ValueError, AttributeError):
@@ -64,19 +60,19 @@ def intact(folder: str) -> bool:
     return True
 
 
-def state_of(folder: str) -> str:
+def state_of(folder: Path) -> str:
     """``intact``, ``damaged`` or ``absent``."""
-    if not os.path.isdir(folder):
+    if not folder.is_dir():
         return "absent"
     return "intact" if intact(folder) else "damaged"
 
 
-def free_bytes(path: str) -> int:
+def free_bytes(path: Path) -> int:
     """The room where ``path`` is or will be."""
-    while not os.path.isdir(path) and path != os.path.dirname(path):
-        path = os.path.dirname(path)
+    while not path.is_dir() and path != path.parent:
+        path = path.parent
     try:
-        return shutil.disk_usage(path).free
+        return shutil.disk_usage(str(path)).free
     except OSError:
         return -1
 
@@ -84,8 +80,8 @@ def free_bytes(path: str) -> int:
 def quota() -> str:
     """What ``quota`` says, if there is such a program and it answers."""
     try:
-        done = subprocess.run(  # noqa: S603, UP022
-            ["quota", "-w"],  # noqa: S607
+        done = subprocess.run(
+            ["quota", "-w"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -99,6 +95,9 @@ def quota() -> str:
 
 def reaches(index: str) -> bool:
     """Whether a package index answers."""
+    import urllib.error  # it takes longer than all the rest, and is seldom needed
+    import urllib.request
+
     url = os.environ.get("PIP_INDEX_URL") or index
     try:
         urllib.request.urlopen(url, timeout=5).close()  # noqa: S310  # the site's own setting, or PyPI
@@ -125,7 +124,7 @@ def main() -> None:
     libc = list(numbers(platform.libc_ver()[1])) if platform.libc_ver()[0] == "glibc" else []
     words = [*small, python, sys.implementation.name, platform.system(), platform.machine()]
     key = hashlib.sha256("\n".join(words).encode("utf-8")).hexdigest()[:16]
-    software = question["software"]
+    software = Path(question["software"])
     answer = {
         "python": platform.python_version(),
         "executable": sys.executable,
@@ -137,12 +136,12 @@ def main() -> None:
         "have": have,
         "missing": missing,
         "packages": "packages-" + key if small else "",
-        "states": {name: state_of(os.path.join(software, name)) for name in [question["agent"], "packages-" + key]},
+        "states": {name: state_of(software / name) for name in [question["agent"], "packages-" + key]},
         "pip": version_of("pip", ["pip"]),
         "free": free_bytes(software),
     }
     if question["thorough"]:
-        answer.update(home_free=free_bytes(os.path.expanduser("~")), quota=quota(), index=reaches(question["index"]))
+        answer.update(home_free=free_bytes(Path.home()), quota=quota(), index=reaches(question["index"]))
     print("\n" + question["mark"] + json.dumps(answer))
 
 

@@ -1,0 +1,98 @@
+"""A site that is this computer: real shells and files in a home of its own, without SSH, with cuts on request."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from clew_gui.remote.connection import Command, Finished, RemoteFile, lost, marked, new_mark, unmarked
+from clew_gui.remote.shell_files import no_file
+from clew_gui.remote.site_line import SiteLine
+from clew_gui.remote.sites import Site
+
+
+class LocalConnection:
+    """What bootstrap and staging use of a ``SteadyConnection``.
+
+    ``commands`` counts what was run. ``cut_after`` bytes of further uploads the link dies once; ``spoil`` bytes of a
+    command's input are lost at its end.
+    """
+
+    def __init__(self, home: Path, **environment: str) -> None:
+        self.home = home
+        self.environment = {"HOME": str(home), "PATH": os.environ["PATH"], **environment}
+        self.commands = 0
+        self.sent = 0
+        self.cut_after: int | None = None
+        self.spoil = 0
+
+    def run(self, command: Command, *, stdin: bytes = b"", timeout: float = 30.0) -> Finished:
+        self.commands += 1
+        mark = new_mark()
+        done = subprocess.run(
+            ["/bin/sh", "-c", marked(command, mark)],
+            input=stdin[: len(stdin) - self.spoil],
+            capture_output=True,
+            env=self.environment,
+            cwd=self.home,
+            timeout=timeout,
+            check=False,
+        )
+        self.sent += len(stdin)
+        return unmarked(done.returncode, done.stdout, done.stderr, mark, "here")
+
+    def write(self, path: str, data: bytes, *, mode: int = 0o600, offset: int = 0, timeout: float = 600.0) -> None:
+        cut = self.cut_after is not None and len(data) > self.cut_after
+        try:
+            with Path(path).open("r+b" if offset else "wb") as file:
+                file.truncate(offset)
+                file.seek(offset)
+                file.write(data[: self.cut_after] if cut else data)
+        except OSError as error:
+            raise no_file(path, "here", [str(error)]) from None
+        self.sent += len(data)
+        if cut:
+            self.cut_after = None
+            raise lost("here")
+
+    def stat(self, path: str, timeout: float = 30.0) -> RemoteFile | None:
+        if not Path(path).exists():
+            return None
+        return RemoteFile(Path(path).stat().st_size, 0.0, 0o600)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def local_line(home: Path, site: Site, **environment: str) -> tuple[SiteLine, LocalConnection]:
+    """A line to this computer, whose user has the home ``home``."""
+    home.mkdir(exist_ok=True)
+    connection = LocalConnection(home, **environment)
+    anything: Any = connection
+    return SiteLine("here", site, anything), connection
+
+
+def course(folder: Path, **versions: str) -> str:
+    """A prologue that gives Python these packages, as far as anybody can tell without importing them."""
+    for name, version in versions.items():
+        package, about = folder / name, folder / f"{name}-{version}.dist-info"
+        package.mkdir(parents=True)
+        about.mkdir()
+        (package / "__init__.py").write_text("raise SystemExit('nobody may import this')\n")
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    return f"export PYTHONPATH='{folder}'"
+
+
+def damage(path: Path) -> None:
+    """Change one byte."""
+    data = bytearray(path.read_bytes())
+    data[0] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def remove(folder: Path) -> None:
+    """All of it."""
+    shutil.rmtree(folder)
