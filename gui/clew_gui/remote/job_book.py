@@ -172,6 +172,7 @@ class JobBook:
         """The person wants it to end."""
         with self._lock:
             if self._entry(job).wish is not wish:
+                self._entry(job).wish = wish  # it holds here also if the disk refuses
                 self._append(BookLine(job=job, wish=wish))
 
     def forget(self, job: str) -> None:

@@ -2,28 +2,129 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from clew_gui.remote.connection import Stream
+from clew_gui.remote.job_news import TRANSIENT
+from clew_gui.remote.jobs import JobNews, Stage
+from clew_gui.remote.journal_files import SiteJournals
+from clew_gui.remote.routes import RouteFinder, Way
+from clew_gui.remote.schedulers.job import JobRef
+from clew_gui.remote.site_line import SiteLine
 from clew_gui.remote.target import JournalFiles
+from clew_gui.remote.tunnel import Tunnel
+from clew_shared.channel import KEY_SUFFIX
 from clew_shared.messages import AgentAddress
+from clew_shared.problem import Problem, ProblemError, problem
 from clew_shared.spec import RunSpec
+
+_log = logging.getLogger(__name__)
+
+HERE = "127.0.0.1"
+_CALL_S = 10.0
+_ADMIT_S = 2.0
+_SPEC_S = 2.0
+_STEADY_S = 10.0
+_WITHOUT_WAY_S = 1.0
+_PACES = ((20.0, 0.3), (120.0, 2.0))
+"""The address is looked for every 0.3 s for 20 s, every 2 s for two minutes, and then every"""
+_SLOW_S = 10.0
+_NEVER_S = 3600.0
+_PAUSES_S = (0.3, 0.5, 1.0, 2.0, 3.0)
+_ROUTE_PAUSES_S = (1.0, 2.0, 5.0, 15.0, 30.0)
+_ADDRESS_BYTES = 65536
+_SLEPT_S = 10.0
+_JOIN_S = 3.0
+
+
+class Owner(Protocol):
+    """The desk that a target belongs to."""
+
+    title: str
+
+    def line(self) -> SiteLine:
+        """The way to the site; may wait, raises ``ProblemError``."""
+
+    def finder(self) -> RouteFinder:
+        """Looks for ways to its nodes; as ``line``."""
+
+    def news(self, job: str) -> JobNews:
+        """What is known of the job."""
+
+    def spec_of(self, run: str) -> RunSpec | None:
+        """A spec that was given to a job of this site."""
+
+    def heard(self, job: str) -> None:
+        """Its agent speaks."""
+
+    def serves(self, job: str) -> None:
+        """Its agent's address was found."""
+
+    def wake(self) -> None:
+        """The laptop has slept."""
 
 
 class JobTarget:
-    """A ``Target``; made by ``SiteDesk.target``. No call waits for the network, but those of ``files()`` do.
+    """A ``Target``; made by ``SiteDesk.target``. No call waits for the network, but those of ``files()`` do."""
 
-    ``name`` is such as "node1 of minicluster". ``route`` is the way that is used, in words for the status line; empty
-    while there is none.
-    """
+    def __init__(self, owner: Owner, job: str) -> None:
+        self._owner = owner
+        self._job = job
+        self._bell = threading.Event()
+        self._closed = threading.Event()
+        self._changed = threading.Condition()
+        self._address: AgentAddress | None = None
+        self._looked = 0.0
+        self._key: tuple[str, str] | None = None
+        self._admitted: tuple[int, tuple[str, str]] | None = None
+        self._way: Way | None = None
+        self._broken = False
+        self._tunnel: Tunnel | None = None
+        self._trouble: Problem | None = None
+        self._no_way: Problem | None = None
+        self._failures = 0
+        self._heard = 0.0
+        self._stage = Stage.DRAFT
+        self._stage_since = time.monotonic()
+        self._specs: dict[str, RunSpec | None] = {}
+        self._wanted: list[str] = []
+        self._journals = SiteJournals(owner.line, lambda: owner.news(job).over)
+        self._thread = threading.Thread(target=self._work, name="clew-target", daemon=True)
+        self._thread.start()
 
-    name: str
-    route: str
+    # --- For the link's thread ----------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """In words: ``node1 of Mini cluster``."""
+        nodes = self._owner.news(self._job).nodes
+        return f"{nodes} of {self._owner.title}" if nodes else self._owner.title
+
+    @property
+    def route(self) -> str:
+        """The way that is used, in words for the status line; empty while there is none."""
+        way = self._way
+        return way.text if way is not None else "its journal as a file" if self.files() is not None else ""
 
     def introduce(self, name: str, public_key: str) -> None:
         """The viewer's key, as early as it is known, so that it lies on the node before ``admit`` is called."""
-        raise NotImplementedError
+        self._key = (name, public_key)
+        self._bell.set()
 
     def find(self) -> AgentAddress | None:
         """The agent with the tunnel's end on this computer as its address; None while it cannot be reached."""
-        raise NotImplementedError
+        address, tunnel = self._address, self._tunnel
+        if address is None or tunnel is None or self._way is None or self._owner.news(self._job).over:
+            return None
+        if self._key is not None and not self._is_admitted(address):
+            return None
+        return msgspec.structs.replace(address, address=HERE, port=tunnel.port)
 
     def start(self) -> None:
         """Nothing: the job's own keeper starts it."""
@@ -33,25 +134,244 @@ class JobTarget:
 
     def is_alive(self, address: AgentAddress) -> bool:
         """Whether that agent still serves, as far as is known: the job is not over, and no other took its place."""
-        raise NotImplementedError
+        if self._owner.news(self._job).over:
+            return False
+        known = self._address
+        return known is None or (known.agent, known.generation) == (address.agent, address.generation)
 
     def admit(self, address: AgentAddress, name: str, public_key: str) -> None:
-        """The key is on its way to the allow-list, or there. Raises ``ProblemError`` (``link.key_pending``) while it is
-        on its way."""
-        raise NotImplementedError
+        """See that the key is on the allow-list. Raises ``ProblemError`` (``link.key_pending``) while it is on its way
+        for more than two seconds."""
+        self.introduce(name, public_key)
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._is_admitted(address), _ADMIT_S):
+                raise problem("link.key_pending", f"The key for the agent on {address.host} is on its way there.")
 
     def read_spec(self, run: str) -> RunSpec | None:
-        """The spec of a run, from what was asked for here or fetched before."""
-        raise NotImplementedError
+        """The spec of a run: what was asked for here, else it is fetched, for which two seconds are waited."""
+        known = self._owner.spec_of(run)
+        if known is not None:
+            return known
+        with self._changed:
+            if run not in self._specs:
+                self._wanted.append(run)
+                self._bell.set()
+                self._changed.wait_for(lambda: run in self._specs, _SPEC_S)
+            return self._specs.get(run)
 
     def absent(self) -> str:
         """Why nobody serves: what the job waits for, that it is over, that there is no network."""
-        raise NotImplementedError
+        news, trouble = self._owner.news(self._job), self._trouble or self._no_way
+        if news.stage is Stage.RUNNING and news.problem is None:
+            return trouble.text if trouble is not None else "The job runs; its agent is coming up."
+        return news.text or "The job has not been sent yet."
 
     def files(self) -> JournalFiles | None:
         """Journals by files: when the job is over, or no way leads to its agent."""
-        raise NotImplementedError
+        return self._journals if self._no_way is not None or self._owner.news(self._job).over else None
 
     def close(self) -> None:
         """Let go; agent and runs stay."""
-        raise NotImplementedError
+        self._closed.set()
+        self._bell.set()
+        if self._thread is not threading.current_thread():
+            self._thread.join(_JOIN_S)
+        if self._tunnel is not None:
+            self._tunnel.close()
+        self._leave()
+
+    # --- For the desk -------------------------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was let go."""
+        return self._closed.is_set()
+
+    def kick(self) -> None:
+        """Something is new: look now."""
+        self._failures = 0
+        self._bell.set()
+
+    # --- The thread ---------------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        drift = time.time() - time.monotonic()
+        while not self._closed.is_set():
+            self._bell.clear()
+            try:
+                pause = self._turn()
+                self._trouble = None
+            except ProblemError as error:
+                self._trouble = error.problems[0]
+                pause = self._again(_PAUSES_S if self._trouble.code in TRANSIENT else _ROUTE_PAUSES_S)
+            except Exception as error:  # noqa: BLE001  # the thread's border: it goes on with what comes next
+                _log.exception("The way to a job's agent failed.")
+                self._trouble = Problem("link.internal", f"The way to the agent failed: {error}.", "It is tried again.")
+                pause = self._again(_ROUTE_PAUSES_S)
+            self._bell.wait(pause)
+            before, drift = drift, time.time() - time.monotonic()
+            if drift - before > _SLEPT_S:  # the monotonic clock stands still while a computer sleeps
+                self._owner.wake()
+
+    def _again(self, pauses: tuple[float, ...]) -> float:
+        pause = pauses[min(self._failures, len(pauses) - 1)]
+        self._failures += 1
+        return pause
+
+    def _turn(self) -> float:
+        """Do what can be done; how long the next look may wait, in seconds."""
+        news = self._owner.news(self._job)
+        if news.stage is not self._stage:
+            self._stage, self._stage_since = news.stage, time.monotonic()
+        self._fetch_specs()
+        if news.over or not news.id:
+            self._leave()
+            self._address = None
+            return _NEVER_S
+        line = self._owner.line()
+        if self._address is None or self._broken or time.monotonic() - self._looked >= _WITHOUT_WAY_S:
+            self._look(line)
+        address = self._address
+        if address is None:
+            return self._pace()
+        self._let_in(line, address)
+        if self._broken:
+            self._broken = False
+            self._leave()
+        if self._way is None:
+            found = self._owner.finder().find(JobRef(news.id, self._job), address, self._closed.is_set)
+            self._way, self._no_way = found.way, found.problem
+            if found.way is None:
+                return self._again(_ROUTE_PAUSES_S)
+            _log.info("The agent on %s is reached %s.", address.host, found.way.text)
+            if self._tunnel is None:
+                self._tunnel = Tunnel(self._open)
+            self._let_in(line, address)
+        self._failures = 0
+        return _STEADY_S
+
+    def _pace(self) -> float:
+        since = time.monotonic() - self._stage_since
+        return next((pause for until, pause in _PACES if since < until), _SLOW_S)
+
+    def _look(self, line: SiteLine) -> None:
+        """Read the address. Another agent or generation has another key and allow-list: all begins anew."""
+        found = read_address(line, self._job)
+        self._looked = time.monotonic()
+        before = self._address
+        if found == before:
+            return
+        if before is not None:
+            self._leave()
+        self._address, self._no_way = found, None
+        if found is not None:
+            self._owner.serves(self._job)
+
+    def _let_in(self, line: SiteLine, address: AgentAddress) -> None:
+        key = self._key
+        if key is None or self._admitted == (address.generation, key):
+            return
+        part, path = f"{address.allow_list}/{key[0]}.part", f"{address.allow_list}/{key[0]}{KEY_SUFFIX}"
+        line.connection.write(part, key[1].encode("ascii"), timeout=_CALL_S)
+        done = line.run(("mv", "-f", "--", part, path), timeout=_CALL_S)
+        if done.late or done.code:
+            raise problem("link.key", f"The key for the agent cannot be written on {line.title}: {done.err.strip()}.")
+        with self._changed:
+            self._admitted = (address.generation, key)
+            self._changed.notify_all()
+
+    def _is_admitted(self, address: AgentAddress) -> bool:
+        return self._key is not None and self._admitted == (address.generation, self._key)
+
+    def _fetch_specs(self) -> None:
+        while self._wanted:
+            run = self._wanted.pop()
+            try:
+                spec = self._journals.spec(run)
+            except ProblemError:
+                continue
+            with self._changed:
+                self._specs[run] = spec
+                self._changed.notify_all()
+
+    def _leave(self) -> None:
+        way, self._way = self._way, None
+        if way is not None:
+            way.close()
+
+    # --- For the tunnel's threads -------------------------------------------------------------------------------------
+
+    def _open(self) -> Stream:
+        way = self._way
+        if way is None:
+            raise problem("route.none", "There is no way to the agent now; it is looked for.")
+        try:
+            return _Heard(way.open(), self._hear, self._ended)
+        except ProblemError:
+            self._ended()
+            raise
+
+    def _hear(self) -> None:
+        if time.monotonic() - self._heard > 1.0:
+            self._heard = time.monotonic()
+            self._owner.heard(self._job)
+
+    def _ended(self) -> None:
+        """A connection ended or could not be made: another agent may have taken the place of this one."""
+        self._broken = True
+        self._bell.set()
+
+
+class _Heard:
+    """A stream whose every byte shows that the agent lives."""
+
+    def __init__(self, stream: Stream, hear: Callable[[], None], ended: Callable[[], None]) -> None:
+        self._stream = stream
+        self._hear = hear
+        self._ended = ended
+        self._closed = False
+        self.send = stream.send
+
+    def recv(self, limit: int) -> bytes:
+        """See ``Stream.recv``."""
+        try:
+            data = self._stream.recv(limit)
+        except ProblemError:
+            self._finish()
+            raise
+        if data:
+            self._hear()
+        else:
+            self._finish()
+        return data
+
+    def end(self) -> None:
+        """See ``Stream.end``."""
+        self._closed = True  # this end wanted it
+        self._stream.end()
+
+    def close(self) -> None:
+        """See ``Stream.close``."""
+        self._closed = True
+        self._stream.close()
+
+    def _finish(self) -> None:
+        if not self._closed:
+            self._ended()
+
+
+def read_address(line: SiteLine, job: str) -> AgentAddress | None:
+    """Where the job's agent listens; None while it does not. Raises ``ProblemError`` when the site does not answer."""
+    path = line.layout().address(job)
+    if line.connection.stat(path, timeout=_CALL_S) is None:
+        return None
+    try:
+        data = line.connection.read(path, 0, _ADDRESS_BYTES, timeout=_CALL_S)
+        found = msgspec.json.decode(data, type=AgentAddress)
+    except (ValueError, RecursionError):  # ValueError: msgspec's own, and broken text
+        return None
+    except ProblemError as error:
+        if error.problems[0].code == "ssh.file":  # it was withdrawn meanwhile
+            return None
+        raise
+    return found if found.agent == job else None

@@ -37,6 +37,8 @@ from clew_shared.problem import ProblemError, problem
 
 T = TypeVar("T")
 
+_KNOCK_S = 4.0
+"""So long a server may take to accept a connection before it is asked anew."""
 _DIALS = 4
 """So often a hop is dialled when the server hangs up in the middle of the login."""
 
@@ -56,12 +58,18 @@ def dial_paramiko(
 
 
 def _dial(hop: Hop, timeout: float) -> socket.socket:
-    try:
-        sock = socket.create_connection((hop.host, hop.port), timeout)
-    except socket.gaierror as error:
-        raise no_such_name(hop) from error
-    except OSError as error:
-        raise not_reached(hop, error) from error
+    begun = time.monotonic()
+    while True:
+        left = timeout - (time.monotonic() - begun)
+        try:
+            # The system itself would pause ever longer between its attempts, and miss a network that is back.
+            sock = socket.create_connection((hop.host, hop.port), max(min(left, _KNOCK_S), 0.1))
+            break
+        except socket.gaierror as error:
+            raise no_such_name(hop) from error
+        except OSError as error:
+            if not isinstance(error, TimeoutError) or left <= _KNOCK_S:
+                raise not_reached(hop, error) from error
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
 

@@ -1,10 +1,34 @@
-"""Ways from here to an agent's port on a compute node, tried in order until one really leads there."""
+"""Ways from here to a port on a compute node, tried in order until one really leads there.
+
+A way counts only when the agent at its end speaks: a firewall may accept a connection and swallow what is sent, and a
+relay is there before the agent is. All of it waits for the network.
+"""
 
 from __future__ import annotations
 
+import shlex
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
+from functools import partial
 
 import msgspec
+
+from clew_gui.remote.bootstrap import Installed
+from clew_gui.remote.connection import Connection, Hop, Stream
+from clew_gui.remote.schedulers.job import JobRef
+from clew_gui.remote.site_line import SiteLine
+from clew_shared.messages import AgentAddress
+from clew_shared.problem import Problem, ProblemError, problem
+
+_OPEN_S = 8.0
+_HOP_S = 20.0
+_RELAY_S = 30.0
+_SPEAKS_S = 4.0
+"""A greeting comes in one round trip; a relay's program has to start before."""
+_GREETING = b"\xff"
+"""Every ZMTP peer begins so at once, without being asked (https://rfc.zeromq.org/spec/23, section "Framing")."""
+_HOME = "127.0.0.1"
 
 
 class Kind(Enum):
@@ -15,8 +39,172 @@ class Kind(Enum):
     RELAY = "relay"
 
 
-class Way(msgspec.Struct, frozen=True):
-    """A way that was found to work. ``text`` is for the status line: "through login, jumping into node1"."""
+class Way:
+    """A way that led to the agent when it was found. ``text`` is for the status line: "through login, jumping into
+    node1". ``open`` makes one more stream through it and raises ``ProblemError`` when it leads there no more."""
 
-    kind: Kind
-    text: str
+    def __init__(self, kind: Kind, text: str, open_stream: Callable[[], Stream], further: Connection | None = None):
+        self.kind = kind
+        self.text = text
+        self.open = open_stream
+        self._further = further
+
+    def close(self) -> None:
+        """Give back what it needs beside the connection to the login node."""
+        if self._further is not None:
+            self._further.close()
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The way, or why there is none."""
+
+    way: Way | None
+    problem: Problem | None = None
+
+
+class RouteFinder:
+    """Looks for ways at one site. ``installed`` tells what starts a program of ours there, for the relay.
+
+    The kind that worked last comes first the next time; after a failure all are tried.
+    """
+
+    def __init__(self, line: SiteLine, installed: Callable[[], Installed]) -> None:
+        self._line = line
+        self._installed = installed
+        self._last: Kind | None = None
+
+    def find(self, job: JobRef, address: AgentAddress, ended: Callable[[], bool] = lambda: False) -> Found:
+        """The first way that works. Raises ``ProblemError`` when the login node itself cannot be reached."""
+        self._line.connection.connected()
+        why: list[str] = []
+        for kind in sorted(Kind, key=lambda kind: kind is not self._last):
+            for way in self._ways(kind, job, address, why):
+                if ended():
+                    way.close()
+                    return Found(None)
+                try:
+                    _check(way, _RELAY_S if kind is Kind.RELAY else _SPEAKS_S)
+                except ProblemError as error:
+                    way.close()
+                    if error.problems[0].code == "ssh.lost":
+                        raise
+                    why.append(f"{way.text}: {error.problems[0].text}")
+                    continue
+                self._last = kind
+                return Found(way)
+        text = f"No way leads to the agent on {address.host}. " + " ".join(dict.fromkeys(why))
+        hint = "The journal comes as a file meanwhile. Ask the site how a port of a compute node is reached."
+        return Found(None, Problem("route.none", text, hint, self._line.name))
+
+    # --- Kinds of ways ------------------------------------------------------------------------------------------------
+
+    def _ways(self, kind: Kind, job: JobRef, address: AgentAddress, why: list[str]) -> Iterator[Way]:
+        try:
+            if kind is Kind.LOGIN:
+                yield from self._through_login(address)
+            elif kind is Kind.HOP:
+                yield from self._into_the_node(address)
+            else:
+                yield from self._relayed(job, address)
+        except ProblemError as error:
+            if error.problems[0].code in ("ssh.lost", "ssh.cancelled"):
+                raise
+            why.append(f"{_TRIED[kind].format(node=address.host)}: {error.problems[0].text}")
+
+    def _through_login(self, address: AgentAddress) -> Iterator[Way]:
+        through = self._line.connection
+        text = f"through {self._login}"
+        for host in dict.fromkeys((address.address, address.host)):
+            yield Way(Kind.LOGIN, text, partial(through.connect, host, address.port, _OPEN_S))
+
+    def _into_the_node(self, address: AgentAddress) -> Iterator[Way]:
+        if not self._line.hops or self._line.site.scheduler == "none":
+            return
+        node = self._line.connection.hop(node_hop(self._line.hops[-1], address.host), _HOP_S)
+
+        def connect() -> Stream:
+            try:
+                return node.connect(address.address, address.port, _OPEN_S)
+            except ProblemError as error:
+                if error.problems[0].code == "ssh.lost":
+                    raise
+                return node.connect(_HOME, address.port, _OPEN_S)
+
+        yield Way(Kind.HOP, f"through {self._login}, jumping into {address.host}", connect, node)
+
+    def _relayed(self, job: JobRef, address: AgentAddress) -> Iterator[Way]:
+        if self._line.scheduler.relay(job, ("true",)) is None:
+            return
+        relay = relay_command(self._installed(), self._line.site.modules, self._line.site.prologue, address)
+        command = self._line.scheduler.relay(job, relay)
+        if command is None:
+            return
+        connection = self._line.connection
+        text = f"through {self._login}, as a step of the job"
+        yield Way(Kind.RELAY, text, lambda: connection.open(command, _RELAY_S))
+
+    @property
+    def _login(self) -> str:
+        return self._line.site.host or self._line.title
+
+
+_TRIED = {
+    Kind.LOGIN: "through the login node",
+    Kind.HOP: "jumping into {node}",
+    Kind.RELAY: "as a step of the job",
+}
+
+
+def node_hop(login: Hop, node: str) -> Hop:
+    """The compute node as a further hop: the same person with the same keys as on the login node."""
+    return msgspec.structs.replace(
+        login, host=node, name=node, port=22, host_key_alias="", fingerprints=(), proxy_command=""
+    )
+
+
+def relay_command(
+    installed: Installed, modules: Sequence[str], prologue: str, address: AgentAddress
+) -> tuple[str, ...]:
+    """What joins its standard input and output to the agent's port, on a node, after what the site's jobs load.
+
+    Their words must not get between the bytes, so standard output is put aside until the relay itself begins.
+    """
+    words = [f"{name}={value}" for name, value in sorted(installed.environment.items())]
+    relay = shlex.join(["env", *words, *installed.command, "relay", address.address, str(address.port)])
+    lines = ["exec 3>&1 1>&2", *(f"module load {shlex.quote(name)}" for name in modules)]
+    lines += [prologue] if prologue.strip() else []
+    return ("bash", "-l", "-c", "\n".join([*lines, f"exec {relay} 1>&3 3>&-"]))
+
+
+# --- Whether somebody speaks ------------------------------------------------------------------------------------------
+
+
+def _check(way: Way, seconds: float) -> None:
+    stream = way.open()
+    try:
+        first = first_bytes(stream, seconds)
+    finally:
+        stream.close()
+    if first is None:
+        raise problem("route.silent", f"the connection is accepted, but nothing comes back within {seconds:g} s.")
+    if first and not first.startswith(_GREETING):
+        raise problem("route.stranger", "something answers there that is no agent.")
+    if not first:
+        raise problem("route.closed", "the connection is accepted and closed at once.")
+
+
+def first_bytes(stream: Stream, seconds: float) -> bytes | None:
+    """What comes first through ``stream``; empty when it ends, None when nothing comes in time."""
+    found: list[bytes] = []
+    come = threading.Event()
+
+    def read() -> None:
+        try:
+            found.append(stream.recv(64))
+        except (ProblemError, OSError):
+            found.append(b"")
+        come.set()
+
+    threading.Thread(target=read, name="first bytes", daemon=True).start()
+    come.wait(seconds)
+    return found[0] if found else None

@@ -2,58 +2,377 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+import time
 from collections.abc import Callable
+from typing import TypeVar
 
-from clew_gui.remote.job_book import JobBook
+from msgspec.structs import replace
+
+from clew_gui.remote import job_news
+from clew_gui.remote.bootstrap import Installed
+from clew_gui.remote.errands import Errands, pauses
+from clew_gui.remote.job_book import JobBook, Wish
+from clew_gui.remote.job_sender import Bringer, Say, Sender, job_spec
 from clew_gui.remote.job_target import JobTarget
-from clew_gui.remote.jobs import JobNews, Order
+from clew_gui.remote.job_watch import JobWatch
+from clew_gui.remote.jobs import JobNews, Order, Stage
+from clew_gui.remote.news_board import NewsBoard
+from clew_gui.remote.routes import RouteFinder
+from clew_gui.remote.schedulers.job import LOG, JobRef, JobSpec
+from clew_gui.remote.schedulers.state import ON_NODE, JobState, PartitionLimits
+from clew_gui.remote.schedulers.watcher import Watcher
+from clew_gui.remote.schedulers.words import describe
 from clew_gui.remote.site_line import SiteLine
+from clew_shared.problem import Problem, ProblemError, problem
+from clew_shared.spec import RunSpec
 
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 Tell = Callable[[JobNews], None]
+
+_SENDERS = 2
+"""Jobs that are sent at the same time: more would only share the same line."""
+_BOOK_S = 1.0
+_CLOSE_S = 3.0
+_END = "end "
+_NO_AGENT = Installed(command=("?",), environment={}, python="", tensorflow="")
 
 
 class SiteDesk:
     """One per site and program. ``open_site`` makes the line when it is first needed, in a thread of the desk; what it
-    raises becomes news. ``tell`` is called from threads of the desk with all that is new of a job.
+    raises becomes news. ``tell`` is called from threads of the desk with all that is new of a job; it must not wait.
 
-    Everything but ``preview`` and ``close`` returns at once.
+    Everything but ``line``, ``finder``, ``installed``, ``preview`` and ``close`` returns at once.
     """
 
-    def __init__(self, name: str, open_site: Callable[[], SiteLine], book: JobBook, tell: Tell) -> None:
-        raise NotImplementedError
+    def __init__(
+        self,
+        name: str,
+        open_site: Callable[[], SiteLine],
+        book: JobBook,
+        tell: Tell,
+        bringer: Bringer | None = None,
+        watcher: Watcher | None = None,
+    ) -> None:
+        self.name = name
+        self.title = name
+        self._open_site = open_site
+        self._book = book
+        self._bringer = bringer if bringer is not None else Bringer()
+        self._lock = threading.Lock()
+        self._opening = threading.Lock()
+        self._installing = threading.Lock()
+        self._places = threading.Semaphore(_SENDERS)
+        self._line: SiteLine | None = None
+        self._finder: RouteFinder | None = None
+        self._installed: Installed | None = None
+        self._confirmed: set[str] = set()
+        self._targets: dict[str, JobTarget] = {}
+        self._board = NewsBoard(book, tell, self._kick)
+        self._errands = Errands(self._failed)
+        self._watch = JobWatch(self.line, self, watcher)
+
+    # --- What can be asked for ----------------------------------------------------------------------------------------
 
     def take(self, order: Order, title: str = "") -> None:
         """Send the job; it is written into the book first. Raises ``ProblemError`` if that cannot be done."""
-        raise NotImplementedError
+        try:
+            self._book.note_order(order, title)
+        except OSError as error:
+            text = f"The job cannot be noted on this computer, so it is not sent: {error}."
+            raise problem("book.write", text, "Make room on the disk.") from None
+        self.title = title or self.title
+        self._errands.start(order.job, lambda: self._send(order))
 
     def follow(self, job: str) -> None:
         """Watch a job of the book that is not over, after this program was started anew."""
-        raise NotImplementedError
+        news = self._book.news(job)
+        self.title = self._book.title(job)
+        if news.over or self._errands.is_busy(job):
+            return
+        self._take_over(job, news)
+        if not news.id:
+            self._errands.start(job, lambda: self._resume(job))
+        elif self._book.wish(job) is not None:
+            self._errands.start(_END + job, lambda: self._end_it(job))
 
     def cancel(self, job: str) -> None:
         """End the job, or take it out of the queue."""
-        raise NotImplementedError
+        self._wish(job, Wish.CANCEL)
 
     def let_go(self, job: str) -> None:
         """End an allocation that was held."""
-        raise NotImplementedError
+        self._wish(job, Wish.LET_GO)
 
     def target(self, job: str) -> JobTarget:
         """The way to the job's agent; the same one each time, until it is closed."""
-        raise NotImplementedError
-
-    def preview(self, order: Order) -> str:
-        """The job script exactly as it would be sent. May dial and wait. Raises ``ProblemError``."""
-        raise NotImplementedError
+        with self._lock:
+            known = self._targets.get(job)
+            if known is None or known.closed:
+                known = self._targets[job] = JobTarget(self, job)
+            return known
 
     def news(self, job: str) -> JobNews:
         """What is known of a job now. Raises ``KeyError`` for one that is not in the book."""
-        raise NotImplementedError
+        return self._board.news(job)
+
+    def preview(self, order: Order) -> str:
+        """The job script exactly as it would be sent. Dials, installs the agent and stages exercises if that was not
+        done before, since the script names where they lie. Raises ``ProblemError``."""
+        line = self.line()
+        sender = Sender(line, self._bringer, _log.info, self._errands.pause)
+        return line.scheduler.script(job_spec(line, order, self.installed(), sender.exercises(order)))
 
     def wake(self) -> None:
         """The laptop woke up, or the network changed: look at once."""
-        raise NotImplementedError
+        if self._line is not None:
+            self._line.connection.wake()
+        self._watch.hurry()
+        self._errands.wake()
+        for target in self._all_targets():
+            target.kick()
 
     def close(self) -> None:
         """End threads and connection; jobs go on. Waits a few seconds at most."""
-        raise NotImplementedError
+        self._errands.close()
+        if self._line is not None:
+            self._line.close()
+        for target in self._all_targets():
+            target.close()
+        self._watch.close()
+        self._errands.join(_CLOSE_S)
+
+    # --- For targets and services: may wait ---------------------------------------------------------------------------
+
+    def line(self) -> SiteLine:
+        """The site's line, made when it is first needed. Raises ``ProblemError``, as when consent is lacking."""
+        with self._opening:
+            if self._errands.closing:
+                raise problem("ssh.lost", "The connection was closed here.")
+            if self._line is None:
+                self._line = self._open_site()
+                self._finder = RouteFinder(self._line, self.installed)
+                self.title = self._line.title
+            return self._line
+
+    def finder(self) -> RouteFinder:
+        """Looks for ways to the site's nodes; as ``line``."""
+        self.line()
+        if self._finder is None:
+            raise RuntimeError("a line has a finder")
+        return self._finder
+
+    def installed(self, say: Say = _log.info) -> Installed:
+        """The agent there, brought at the first call. Raises ``ProblemError``."""
+        line = self.line()
+        with self._installing:
+            if self._installed is None:
+                self._installed = self._bringer.ensure_agent(line, say)
+            return self._installed
+
+    def spec_of(self, run: str) -> RunSpec | None:
+        """A spec that was given to a job."""
+        job = self._book.job_of(run)
+        return next((spec for spec in self._book.order(job).runs if spec.run == run), None) if job else None
+
+    def heard(self, job: str) -> None:
+        """The job's agent speaks: nobody needs to ask the scheduler, once it has said where the job runs."""
+        news = self.news(job)
+        with self._lock:
+            known = job in self._confirmed
+        if known:
+            self._watch.heard(news.id)
+        if news.problem is not None:
+            self._board.publish(job, lambda news: replace(news, text="The job runs.", problem=None))
+
+    def serves(self, job: str) -> None:
+        """Its agent's address was found, so it runs, whatever the scheduler said last."""
+        self._board.publish(job, lambda news: _begun(news) if news.stage is Stage.QUEUED else news)
+        self._watch.hurry()
+
+    # --- For the watch ------------------------------------------------------------------------------------------------
+
+    def at(self, job: str, state: JobState, limits: PartitionLimits | None) -> None:
+        """The job waits or runs."""
+        with self._lock:
+            (self._confirmed.add if state.phase in ON_NODE else self._confirmed.discard)(job)
+        reason = describe(state, self.line().scheduler, limits)
+        wish = self._book.wish(job)
+
+        def change(news: JobNews) -> JobNews:
+            now = job_news.of_state(news, state, reason, time.time())
+            return now if wish is None else replace(now, text=_ending(wish))
+
+        self._board.publish(job, change)
+
+    def ended(self, job: str, state: JobState) -> None:
+        """The job is over."""
+        line, wish = self.line(), self._book.wish(job)
+        log = f"{line.layout().job(job)}/{LOG} on {self.title}"
+        reason = describe(state, line.scheduler)
+        self._board.publish(job, lambda news: job_news.of_end(news, state, reason, wish, log))
+
+    def unanswered(self, jobs: tuple[str, ...], problem: Problem) -> None:
+        """Nobody could be asked: told as such, and nothing is over."""
+        for job in jobs:
+            self._unreached(job, problem)
+
+    # --- Sending ------------------------------------------------------------------------------------------------------
+
+    def _send(self, order: Order) -> None:
+        job = order.job
+        self._at(job, Stage.DRAFT, "Waits until other jobs are sent.")
+        with self._places:
+            line = self._connect(job)
+            spec = self._patiently(job, lambda: self._prepare(line, order), self._given_up)
+            if self._given_up(job):
+                raise _not_sent()
+            self._at(job, Stage.SUBMITTING, f"Goes to {line.scheduler.label} on {self.title}.")
+            say = self._say(job, Stage.SUBMITTING)
+            job_id = Sender(line, self._bringer, say, self._errands.pause).submit(spec)
+        self._sent(job, job_id)
+
+    def _connect(self, job: str) -> SiteLine:
+        """The first connection is not tried twice: whoever has just asked for the job learns at once what is wrong."""
+        self._at(job, Stage.CONNECTING, f"Connects to {self.title}.")
+        line = self.line()
+        line.connection.connected()
+        return line
+
+    def _prepare(self, line: SiteLine, order: Order) -> JobSpec:
+        say = self._say(order.job, Stage.PREPARING)
+        say(f"Prepares {self.title}.")
+        installed = self.installed(say)
+        return Sender(line, self._bringer, say, self._errands.pause).prepare(order, installed)
+
+    def _sent(self, job: str, job_id: str) -> None:
+        sent = {"stage": Stage.QUEUED, "id": job_id, "text": "It was sent.", "problem": None}
+        self._board.publish(job, lambda news: replace(news, **sent))
+        self._watch_it(job, job_id)
+        self._kick(job)
+        if self._book.wish(job) is not None:
+            self._end_it(job)
+
+    def _watch_it(self, job: str, job_id: str) -> None:
+        self._watch.add(JobRef(job_id, job), self._book.order(job).allocation.partition)
+
+    def _patiently(self, job: str, work: Callable[[], T], given_up: Callable[[str], bool]) -> T:
+        """Do ``work``, again and again while the network is away: nothing is lost by that."""
+        pause = pauses()
+        while True:
+            try:
+                return work()
+            except ProblemError as error:
+                if error.problems[0].code not in job_news.TRANSIENT or given_up(job):
+                    raise
+                self._unreached(job, error.problems[0])
+            if not self._errands.pause(pause()) or given_up(job):
+                raise _not_sent()
+
+    def _given_up(self, job: str) -> bool:
+        return self._book.wish(job) is not None or self._errands.closing
+
+    # --- Found again --------------------------------------------------------------------------------------------------
+
+    def _take_over(self, job: str, news: JobNews) -> None:
+        """What stands in the book."""
+        self._board.publish(job, lambda _: news)
+        if news.id and not news.over:
+            self._watch_it(job, news.id)
+
+    def _resume(self, job: str) -> None:
+        """A job of the book of which nobody knows whether it was sent."""
+        while (sender := self._book.sender(job)) is not None and sender.alive and not sender.is_me:
+            self._book.refresh()
+            news = self._book.news(job)
+            self._take_over(job, news)
+            if news.over or news.id or not self._errands.pause(_BOOK_S):
+                return
+        if self._book.news(job).stage is not Stage.SUBMITTING:
+            text = "The job was never sent: the program that was about to send it has ended."
+            raise problem("job.unsent", text, "Send it again.")
+        line = self._patiently(job, self._known_line, lambda _: self._errands.closing)
+        say = self._say(job, Stage.SUBMITTING)
+        say("Nobody knows whether it was sent; it is looked for.")
+        spec = job_spec(line, self._book.order(job), _NO_AGENT)  # it is looked for by its name
+        found = Sender(line, self._bringer, say, self._errands.pause).find(spec)
+        if not found:
+            raise problem("job.unsent", "The scheduler did not get the job.", "Send it again.")
+        self._sent(job, found)
+
+    def _known_line(self) -> SiteLine:
+        line = self.line()
+        line.layout()
+        return line
+
+    # --- Ending -------------------------------------------------------------------------------------------------------
+
+    def _wish(self, job: str, wish: Wish) -> None:
+        if self.news(job).over:
+            return
+        try:
+            self._book.note_wish(job, wish)
+        except OSError as error:
+            _log.warning("The wish to end a job cannot be noted: %s", error)
+        self._board.publish(job, lambda news: replace(news, text=_ending(wish)))
+        self._errands.wake()
+        self._errands.start(_END + job, lambda: self._end_it(job))
+
+    def _end_it(self, job: str) -> None:
+        """Ask the scheduler to end it, until it was asked; whoever sends it just now does that behind."""
+        news, pause = self.news(job), pauses()
+        while news.id and not self.news(job).over:
+            try:
+                line = self.line()
+                done = line.run(line.scheduler.cancel(JobRef(news.id, job)))
+            except ProblemError as error:
+                self._unreached(job, error.problems[0])
+            else:
+                if not done.late:
+                    self._watch.hurry()
+                    return
+            if not self._errands.pause(pause()):
+                return
+
+    def _failed(self, key: str, found: Problem) -> None:
+        """A job's refusal becomes its news; of one that was sent the watch knows more."""
+        if self._errands.closing or key.startswith(_END):
+            _log.info("%s: %s", key, found)
+        else:
+            self._board.publish(key, lambda news: news if news.id else job_news.refused(news, found))
+
+    # --- Helpers ------------------------------------------------------------------------------------------------------
+
+    def _say(self, job: str, stage: Stage) -> Say:
+        return lambda text: self._at(job, stage, text)
+
+    def _at(self, job: str, stage: Stage, text: str) -> None:
+        self._board.publish(job, lambda news: replace(news, stage=stage, text=text, problem=None))
+
+    def _unreached(self, job: str, found: Problem) -> None:
+        self._board.publish(job, lambda news: job_news.unreached(news, found, self.title))
+
+    def _kick(self, job: str) -> None:
+        with self._lock:
+            target = self._targets.get(job)
+        if target is not None:
+            target.kick()
+
+    def _all_targets(self) -> list[JobTarget]:
+        with self._lock:
+            return list(self._targets.values())
+
+
+def _not_sent() -> ProblemError:
+    return problem("job.cancelled", "You cancelled the job; nothing was sent.")
+
+
+def _begun(news: JobNews) -> JobNews:
+    return replace(news, stage=Stage.RUNNING, text="The job runs.", blocked=False, problem=None)
+
+
+def _ending(wish: Wish) -> str:
+    return "The job is being cancelled." if wish is Wish.CANCEL else "The allocation is let go."

@@ -9,7 +9,7 @@ import shlex
 import threading
 from pathlib import Path
 
-from clew_gui.remote.connection import Connection, ssh_files
+from clew_gui.remote.connection import Connection, Hop, ssh_files
 from clew_gui.remote.consent import consents, words_of
 from clew_gui.remote.dialler import dial
 from clew_gui.remote.hops import way_to
@@ -29,11 +29,15 @@ _HOME = 'printf "%s\\n%s\\n" "$HOME" "${XDG_DATA_HOME:-}"'
 
 
 class SiteLine:
-    """One per site and program. ``connection`` dials when it is first needed, and anew when the link died."""
+    """One per site and program. ``connection`` dials when it is first needed, and anew when the link died.
 
-    def __init__(self, name: str, site: Site, connection: SteadyConnection) -> None:
+    ``hops`` is the way to the login node, that one last.
+    """
+
+    def __init__(self, name: str, site: Site, connection: SteadyConnection, hops: tuple[Hop, ...] = ()) -> None:
         self.name = name
         self.site = site
+        self.hops = hops
         self.scheduler = scheduler_of(site.scheduler)
         self.connection = connection
         self._layout: Layout | None = None
@@ -107,7 +111,7 @@ def open_line(name: str, site: Site, places: Places, asker: AskOnce) -> SiteLine
     def connect() -> Connection:
         return dial(hops, asker, files)
 
-    return SiteLine(name, site, SteadyConnection(connect))
+    return SiteLine(name, site, SteadyConnection(connect), hops)
 
 
 def local_path(text: str) -> Path:

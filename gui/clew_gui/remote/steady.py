@@ -63,7 +63,8 @@ class SteadyConnection:
         return time.monotonic() - self._heard
 
     def wake(self) -> None:
-        """Probe now: the laptop woke up, or the network changed."""
+        """Probe now: the laptop woke up, or the network changed. A link that does not answer then is given up at once,
+        unless dialling anew would ask for a code."""
         self._wake.set()
 
     def connected(self) -> Connection:
@@ -95,14 +96,14 @@ class SteadyConnection:
 
     def _probe_on(self) -> None:
         while not self._ended.is_set():
-            self._wake.wait(self._every)
+            woken = self._wake.wait(self._every)
             self._wake.clear()
             connection = self._connection
             if self._ended.is_set() or connection is None or not connection.alive:
                 continue
             if connection.probe(self._every):
                 self._heard = time.monotonic()
-            elif self.silent_s > self._patience_for(connection):
+            elif self.silent_s > self._patience_for(connection) or (woken and not connection.asks_codes):
                 _log.info("%s is silent for %.0f s and given up", connection.route, self.silent_s)
                 connection.close()
 

@@ -99,6 +99,10 @@ class MnSubmit:
         kind = ("-k",) if "k80" in job.allocation.features.lower() else ()
         return ("mnsh", *kind, *(("-g",) if job.allocation.gpus else ()))
 
+    def relay(self, job: JobRef, command: Command) -> Command | None:
+        """The courses' pages know no way to do that."""
+        return None
+
     def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
         """The reasons are Slurm's."""
         return slurm_reason(state.reason, limits, state.limit)

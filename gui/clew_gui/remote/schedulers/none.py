@@ -82,6 +82,10 @@ class NoScheduler:
         """A login shell."""
         return ("bash", "-l")
 
+    def relay(self, job: JobRef, command: Command) -> Command | None:
+        """The host is the node."""
+        return None
+
     def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
         """It does not wait."""
         return Reason("It starts at once.")

@@ -121,6 +121,10 @@ class Pbs:
         words = [word for option in [*_options(job), *job.extra] for word in option.split(" ", 1)]
         return ("qsub", "-I", *words)
 
+    def relay(self, job: JobRef, command: Command) -> Command | None:
+        """Nothing of PBS passes standard input on to a node."""
+        return None
+
     def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
         """PBS' comment as a sentence."""
         return pbs_reason(state.reason)

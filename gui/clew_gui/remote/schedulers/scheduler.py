@@ -56,6 +56,10 @@ class Scheduler(Protocol):
     def hold(self, job: JobSpec) -> Command:
         """Get an interactive shell on an allocation like the job's. It wants a terminal, and ends with it."""
 
+    def relay(self, job: JobRef, command: Command) -> Command | None:
+        """Run ``command`` on the job's first node with this end's standard input and output; None where that is not to
+        be had."""
+
     def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
         """Why the job waits, as a sentence; with the partition's ``limits`` it has numbers."""
 

@@ -141,6 +141,10 @@ class Slurm:
         check_job(job, self.name)
         return ("salloc", *_options(job), *job.extra, "srun", "--pty", "bash", "-l")
 
+    def relay(self, job: JobRef, command: Command) -> Command | None:
+        """A further step beside those that run; without ``--overlap`` it would wait for free cores for ever."""
+        return ("srun", f"--jobid={job.id}", "--overlap", "--nodes=1", "--ntasks=1", "--quiet", *command)
+
     def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
         """Slurm's reason as a sentence."""
         return slurm_reason(state.reason, limits, state.limit)

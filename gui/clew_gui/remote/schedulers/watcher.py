@@ -54,6 +54,12 @@ class Watcher:
         if job in self._jobs:
             self._jobs[job].heard = now
 
+    def hurry(self, now: float) -> None:
+        """Something has happened, such as an agent that fell silent or a network that is back: ask at once, about all,
+        and often again for a while."""
+        for watched in self._jobs.values():
+            watched.heard, watched.next, watched.pause = float("-inf"), now, FIRST_S
+
     def state(self, job: str) -> JobState | None:
         """What was last known of it; a scheduler's silence changes nothing."""
         watched = self._jobs.get(job)

@@ -1,0 +1,106 @@
+"""What a scheduler says of a job, as news for people. Pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from clew_gui.remote.job_book import Wish
+from clew_gui.remote.jobs import JobNews, Stage
+from clew_gui.remote.schedulers.reasons import Reason
+from clew_gui.remote.schedulers.state import ENDED, ON_NODE, WAITING, JobState, Phase
+from clew_shared.problem import Problem
+
+TRANSIENT = frozenset({"ssh.name", "ssh.reach", "ssh.busy", "ssh.lost", "ssh.timeout", "scheduler.silent"})
+"""Troubles that pass: nothing is over because of them, and it is tried again."""
+
+_CODES: Mapping[Phase, tuple[str, str]] = {
+    Phase.FAILED: ("job.failed", ""),
+    Phase.OUT_OF_MEMORY: ("job.memory", "Ask for more memory, or use a smaller batch or model."),
+    Phase.NODE_FAILED: ("job.node", "Continue goes on from the last checkpoint, on another node."),
+    Phase.TIMED_OUT: ("job.time", "Continue goes on from the last checkpoint."),
+    Phase.CANCELLED: ("job.cancelled", "Continue goes on from the last checkpoint."),
+    Phase.GONE: ("job.lost", "What it wrote is still there."),
+}
+_DAY_S = 12 * 3600
+
+
+def of_state(before: JobNews, state: JobState, reason: Reason, now: float) -> JobNews:
+    """The news while the job waits or runs. ``now`` in seconds since 1970."""
+    if state.phase in WAITING:
+        begin = f" It is expected to begin {moment(state.start, now)}." if _is_ahead(state.start, now) else ""
+        return replace(
+            before,
+            stage=Stage.QUEUED,
+            text=reason.text + begin,
+            starts=state.start,
+            until=None,
+            nodes="",
+            problem=None,
+            blocked=reason.blocked,
+        )
+    if state.phase in ON_NODE:
+        return replace(
+            before,
+            stage=Stage.RUNNING,
+            text=reason.text,
+            starts=state.start if state.start is not None else before.starts,
+            until=state.end if state.end is not None else before.until,
+            nodes=state.nodes or before.nodes,
+            problem=None,
+            blocked=False,
+        )
+    return before
+
+
+def of_end(before: JobNews, state: JobState, reason: Reason, wish: Wish | None, log: str = "") -> JobNews:
+    """The last news of a job. ``wish`` is what the person wanted of it, ``log`` where its own words lie."""
+    text, wanted = reason.text, wish is not None and state.phase in (Phase.CANCELLED, Phase.COMPLETED, Phase.GONE)
+    if wanted:
+        text = "You cancelled the job." if wish is Wish.CANCEL else "You let the allocation go."
+    stage = Stage.LOST if state.phase is Phase.GONE and not wanted else Stage.ENDED
+    found = None
+    if state.phase is not Phase.COMPLETED and not wanted and (state.phase in ENDED or stage is Stage.LOST):
+        code, hint = _CODES[state.phase]
+        said = f"Its own words are in {log}." if log and state.phase in (Phase.FAILED, Phase.GONE) else ""
+        found = Problem(code, text, " ".join(part for part in (hint, said) if part), before.job)
+    return replace(
+        before,
+        stage=stage,
+        text=text,
+        phase=state.phase,
+        problem=found,
+        blocked=False,
+        starts=state.start if state.start is not None else before.starts,
+        until=state.end if state.end is not None else before.until,
+        nodes=state.nodes or before.nodes,
+    )
+
+
+def unreached(before: JobNews, problem: Problem, title: str) -> JobNews:
+    """Nobody can be asked now. The job goes on, and so does what is known of it."""
+    if problem.code == "scheduler.silent":
+        return replace(before, text=problem.text, problem=problem)
+    goes_on = {Stage.QUEUED: " The job waits on.", Stage.RUNNING: " The job goes on."}.get(before.stage, "")
+    return replace(before, text=f"{title} cannot be asked now.{goes_on}", problem=problem)
+
+
+def refused(before: JobNews, problem: Problem) -> JobNews:
+    """Nothing runs: it was never sent, or not taken."""
+    return replace(before, stage=Stage.ENDED, text=problem.text, problem=problem, blocked=False)
+
+
+def moment(at: float | None, now: float) -> str:
+    """A time for people, by this computer's clock: ``at 14:05``, ``on Tue 24 Nov at 09:30``."""
+    if at is None:
+        return ""
+    local = time.localtime(at)
+    if at - now < _DAY_S:
+        return time.strftime("at %H:%M", local)
+    return time.strftime("on %a %d %b at %H:%M", local)
+
+
+def _is_ahead(at: float | None, now: float) -> bool:
+    return at is not None and at > now

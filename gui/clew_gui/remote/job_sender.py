@@ -1,0 +1,158 @@
+"""What is done to send a job to a site: the agent, data and exercises are brought there, the script is put there and
+handed to the scheduler. Everything here waits for the network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from clew_gui.remote import bootstrap
+from clew_gui.remote.bootstrap import Installed
+from clew_gui.remote.job_news import TRANSIENT
+from clew_gui.remote.jobs import Order
+from clew_gui.remote.schedulers.job import SCRIPT, JobSpec
+from clew_gui.remote.schedulers.record import ExitRecord, parse_record
+from clew_gui.remote.site_line import SiteLine
+from clew_gui.remote.sites import job_of
+from clew_shared.problem import ProblemError, problem
+from clew_shared.spec import RunSpec, to_toml
+
+Say = Callable[[str], None]
+"""Takes progress in sentences."""
+Pause = Callable[[float], bool]
+"""Waits so many seconds; false when nobody wants the rest any more."""
+
+_LOOK_AGAIN_S = 5.0
+"""A submission that was given up may still be on its way into the scheduler's books."""
+_SENDS = 3
+_MOST_RECORDS = 200
+
+
+class Bringer(msgspec.Struct, frozen=True):
+    """What brings things to a site; replaced in tests."""
+
+    ensure_agent: Callable[[SiteLine, Say], Installed] = bootstrap.ensure_agent
+    stage: Callable[[SiteLine, str, Say], str] = bootstrap.stage
+    stage_exercises: Callable[[SiteLine, Path, Say], str] = bootstrap.stage_exercises
+
+
+def job_spec(line: SiteLine, order: Order, installed: Installed, exercises: str = "") -> JobSpec:
+    """The scheduler's job for an order. ``exercises`` is the folder of own exercises on the site."""
+    idle = ("--idle", "inf") if order.hold else ()
+    ports = ("--ports", "-".join(map(str, line.site.ports))) if line.site.ports else ()
+    own = ("--exercises", exercises) if exercises else ()
+    agent = (*installed.command, "serve", "--job", *idle, *ports, *own)
+    home = {"CLEW_HOME": line.layout().home}
+    folder = line.layout().job(order.job)
+    return job_of(line.site, order.job, folder, agent, order.allocation, {**installed.environment, **home})
+
+
+def there(spec: RunSpec, order: Order, staged: str) -> RunSpec:
+    """The spec as the site reads it: the laptop's data are where they were brought, the site's own are a path there."""
+    if order.data and spec.data == order.data:
+        return msgspec.structs.replace(spec, data=staged)
+    if spec.data.startswith("site:"):
+        return msgspec.structs.replace(spec, data=spec.data.removeprefix("site:"))
+    return spec
+
+
+class Sender:
+    """Sends one job after the other. ``say`` gets progress, ``pause`` waits between two attempts."""
+
+    def __init__(self, line: SiteLine, bringer: Bringer, say: Say, pause: Pause) -> None:
+        self._line = line
+        self._bringer = bringer
+        self._say = say
+        self._pause = pause
+
+    def prepare(self, order: Order, installed: Installed) -> JobSpec:
+        """Bring what the job needs and put its script and specs into its folder. Raises ``ProblemError``."""
+        staged = self._bringer.stage(self._line, order.data, self._say) if order.data else ""
+        job = job_spec(self._line, order, installed, self.exercises(order))
+        script = self._line.scheduler.script(job)
+        layout, connection = self._line.layout(), self._line.connection
+        self._line.make_folder(layout.job_runs(order.job))
+        for spec in order.runs:
+            text = to_toml(there(spec, order, staged))
+            connection.write(f"{layout.job_runs(order.job)}/{spec.run}.toml", text.encode())
+        connection.write(f"{job.folder}/{SCRIPT}", script.encode(), mode=0o700)
+        return job
+
+    def exercises(self, order: Order) -> str:
+        """The order's own exercises on the site, brought there; empty without any. Raises ``ProblemError``."""
+        if not order.exercises:
+            return ""
+        return self._bringer.stage_exercises(self._line, Path(order.exercises).expanduser(), self._say)
+
+    def submit(self, job: JobSpec) -> str:
+        """Hand it to the scheduler, once; the scheduler's id.
+
+        When the answer is lost the job is looked for by its name before it is sent again. Raises ``ProblemError`` when
+        it is refused, or when nobody wants it any more.
+        """
+        for _ in range(_SENDS):
+            try:
+                answer = self._line.scheduler.submitted(self._line.run(self._line.scheduler.submit(job)))
+            except ProblemError as error:
+                if error.problems[0].code not in TRANSIENT:
+                    raise
+                self._say("The connection was lost while the job was sent; it is looked for.")
+            else:
+                if answer.id:
+                    return answer.id
+                if answer.problem is not None and not answer.lost:
+                    raise ProblemError(answer.problem)
+                self._say("The scheduler did not answer in time; the job is looked for before it is sent again.")
+            found = self.find(job)
+            if found:
+                return found
+        raise problem("scheduler.silent", "The scheduler took the job several times and lost it.", "Try again later.")
+
+    def find(self, job: JobSpec) -> str:
+        """The id of a job that may have been taken; empty when it was not, which is looked at twice.
+
+        Waits until the scheduler answers. Raises ``ProblemError`` when nobody wants to know any more.
+        """
+        for look in range(2):
+            found = self._look(job)
+            if found:
+                return found
+            if look == 0:
+                self._rest(_LOOK_AGAIN_S)
+        return ""
+
+    def _look(self, job: JobSpec) -> str:
+        seconds = 1.0
+        while True:
+            try:
+                found = self._line.scheduler.found(job, self._line.run(self._line.scheduler.find(job)))
+                if not found:
+                    record = read_record(self._line, job.job)
+                    found = record.id if record is not None else ""
+                return found
+            except ProblemError as error:
+                if error.problems[0].code not in TRANSIENT:
+                    raise
+                self._say(error.problems[0].text)
+            self._rest(seconds)
+            seconds = min(seconds * 2, 30.0)
+
+    def _rest(self, seconds: float) -> None:
+        if not self._pause(seconds):
+            raise problem("job.ended", "It is not waited for any more.")
+
+
+def read_record(line: SiteLine, job: str) -> ExitRecord | None:
+    """What the job's keeper has left, by its latest start; None when there is nothing.
+
+    Raises ``ProblemError`` when the site cannot be reached.
+    """
+    folder, latest = line.layout().job(job), None
+    for number in range(_MOST_RECORDS):
+        path = f"{folder}/record.{number}"
+        if line.connection.stat(path) is None:
+            break
+        latest = parse_record(line.connection.read(path, 0, 65536).decode(errors="replace"), job) or latest
+    return latest

@@ -1,0 +1,188 @@
+"""One thread that asks a site's scheduler about all its jobs, politely, and finds out how those ended that have."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from clew_gui.remote.job_sender import read_record
+from clew_gui.remote.schedulers.job import JobRef
+from clew_gui.remote.schedulers.record import ExitRecord
+from clew_gui.remote.schedulers.state import ENDED, JobState, PartitionLimits, Phase
+from clew_gui.remote.schedulers.verdict import conclude
+from clew_gui.remote.schedulers.watcher import Watcher
+from clew_gui.remote.schedulers.words import describe
+from clew_gui.remote.site_line import SiteLine
+from clew_shared.problem import Problem, ProblemError
+
+_log = logging.getLogger(__name__)
+
+_SURE_S = 5.0
+"""A scheduler that does not know a job is asked once more after so long: it may just have started anew."""
+_AGAIN_S = 5.0
+_JOIN_S = 3.0
+
+
+class Hearer(Protocol):
+    """Who is told; called from the watch's thread. Jobs are named by their UUIDs."""
+
+    def at(self, job: str, state: JobState, limits: PartitionLimits | None) -> None:
+        """The job waits or runs."""
+
+    def ended(self, job: str, state: JobState) -> None:
+        """The job is over, and how; GONE when nobody knows."""
+
+    def unanswered(self, jobs: tuple[str, ...], problem: Problem) -> None:
+        """Nobody could be asked."""
+
+
+class JobWatch:
+    """Watches from the first ``add`` until ``close``. ``line`` may wait and raises ``ProblemError``."""
+
+    def __init__(self, line: Callable[[], SiteLine], hearer: Hearer, watcher: Watcher | None = None) -> None:
+        self._line = line
+        self._hearer = hearer
+        self._watcher = watcher if watcher is not None else Watcher()
+        self._refs: dict[str, JobRef] = {}
+        self._partitions: dict[str, str] = {}
+        self._over: dict[str, JobState] = {}
+        self._gone: dict[str, float] = {}
+        self._limits: dict[str, PartitionLimits] = {}
+        self._bell = threading.Condition()
+        self._ended = False
+        self._thread = threading.Thread(target=self._work, name="clew-watch", daemon=True)
+
+    def add(self, ref: JobRef, partition: str = "") -> None:
+        """Watch a job that was sent."""
+        with self._bell:
+            if ref.id in self._refs or self._ended:
+                return
+            self._refs[ref.id] = ref
+            self._partitions[ref.id] = partition
+            self._watcher.add(ref.id, time.monotonic())
+            if self._thread.ident is None:
+                self._thread.start()
+            self._bell.notify()
+
+    def heard(self, job_id: str) -> None:
+        """The job's agent speaks for it."""
+        with self._bell:
+            self._watcher.heard(job_id, time.monotonic())
+
+    def hurry(self) -> None:
+        """Something has happened: ask now."""
+        with self._bell:
+            self._watcher.hurry(time.monotonic())
+            self._bell.notify()
+
+    def close(self) -> None:
+        """End the thread; a call that is under way ends with the connection."""
+        with self._bell:
+            self._ended = True
+            self._bell.notify()
+        if self._thread.ident is not None:
+            self._thread.join(_JOIN_S)
+
+    # --- The thread ---------------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while True:
+            with self._bell:
+                if self._ended:
+                    return
+                due = self._watcher.due(time.monotonic())
+                if not due and not self._over:
+                    self._bell.wait(self._watcher.wait(time.monotonic()))
+                    continue
+                if due:
+                    self._watcher.asked(due, time.monotonic())
+                    refs = tuple(self._refs[job_id] for job_id in due)
+            try:
+                if due:
+                    self._ask(refs)
+                self._conclude_all()
+            except Exception:  # noqa: BLE001  # the thread's border: one strange answer must not end the watching
+                _log.exception("A scheduler's answer could not be used.")
+                self._answer({})
+            if self._over:
+                with self._bell:
+                    self._bell.wait(_AGAIN_S)
+
+    def _ask(self, refs: tuple[JobRef, ...]) -> None:
+        try:
+            line = self._line()
+            states = line.scheduler.states(refs, line.run(line.scheduler.status(refs)))
+        except ProblemError as error:
+            self._answer({})
+            self._hearer.unanswered(tuple(ref.job for ref in refs), error.problems[0])
+            return
+        self._answer(states)
+        for ref in refs:
+            state = self._watcher.state(ref.id) or states[ref.id]
+            now = states[ref.id]
+            if now.phase is Phase.SILENT:
+                self._hearer.unanswered((ref.job,), Problem("scheduler.silent", describe(now, line.scheduler).text))
+            elif now.phase in ENDED or now.phase is Phase.GONE:
+                self._over[ref.id] = now
+            else:
+                self._gone.pop(ref.id, None)
+                self._hearer.at(ref.job, state, self._limits_for(line, ref, state))
+
+    def _answer(self, states: Mapping[str, JobState]) -> None:
+        with self._bell:
+            self._watcher.answered(states, time.monotonic())
+
+    def _limits_for(self, line: SiteLine, ref: JobRef, state: JobState) -> PartitionLimits | None:
+        """What its partition allows, asked once, for jobs whose reason could be said with a number."""
+        if state.phase is not Phase.PENDING or "Partition" not in state.reason:
+            return None
+        partition = self._partitions[ref.id]
+        if partition not in self._limits:
+            command = line.scheduler.ask_limits(partition)
+            if command is None:
+                return None
+            try:
+                self._limits[partition] = line.scheduler.limits(line.run(command))
+            except ProblemError:
+                return None
+        return self._limits[partition]
+
+    # --- How it ended -------------------------------------------------------------------------------------------------
+
+    def _conclude_all(self) -> None:
+        for job_id, state in list(self._over.items()):
+            ref = self._refs[job_id]
+            try:
+                line = self._line()
+                record = read_record(line, ref.job)
+            except ProblemError as error:
+                self._hearer.unanswered((ref.job,), error.problems[0])
+                continue
+            del self._over[job_id]
+            if state.phase is Phase.GONE and not _has_ended(record) and not self._surely_gone(job_id):
+                continue
+            verdict = conclude(state, self._accounts(line, ref), record)
+            with self._bell:
+                self._watcher.remove(job_id)
+                del self._refs[job_id]
+            self._hearer.ended(ref.job, verdict)
+
+    def _surely_gone(self, job_id: str) -> bool:
+        """Whether the scheduler has said so before; the watcher asks again by itself."""
+        return time.monotonic() - self._gone.setdefault(job_id, time.monotonic()) >= _SURE_S
+
+    def _accounts(self, line: SiteLine, ref: JobRef) -> JobState | None:
+        command = line.scheduler.history((ref,))
+        if command is None:
+            return None
+        try:
+            return line.scheduler.ended((ref,), line.run(command)).get(ref.id)
+        except ProblemError:
+            return None
+
+
+def _has_ended(record: ExitRecord | None) -> bool:
+    return record is not None and record.state != "running"

@@ -1,0 +1,64 @@
+"""Journals of runs as files on a site: where no agent serves any more, or none can be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from clew_gui.remote.site_line import SiteLine
+from clew_shared.messages import MAX_FETCH_BYTES, Fetched
+from clew_shared.problem import ProblemError
+from clew_shared.spec import RunSpec, from_toml
+
+_READ_S = 30.0
+_SPEC_BYTES = 1 << 20
+_MOST_ATTEMPTS = 9999
+
+
+class SiteJournals:
+    """A ``JournalFiles`` over SFTP. ``over`` says whether the job has ended: then no file grows any more."""
+
+    def __init__(self, line: Callable[[], SiteLine], over: Callable[[], bool]) -> None:
+        self._line = line
+        self._over = over
+        self._attempts: dict[str, int] = {}
+
+    def fetch(self, run: str, attempt: int, offset: int) -> Fetched | None:
+        """See ``JournalFiles.fetch``: at most 256 KiB of one journal."""
+        line = self._line()
+        over = self._over()  # before the file is looked at: what is written meanwhile is not the end
+        path = line.layout().journal(run, attempt)
+        state = line.connection.stat(path, timeout=_READ_S)
+        if state is None or state.folder:
+            return None
+        left = min(MAX_FETCH_BYTES, state.size - offset)
+        data = line.connection.read(path, offset, left, timeout=_READ_S) if left > 0 else b""
+        attempts = self._count(line, run, attempt)
+        return Fetched(
+            run=run,
+            attempt=attempt,
+            offset=offset,
+            data=data,
+            size=state.size,
+            attempts=attempts,
+            sealed=over or attempt < attempts,
+        )
+
+    def spec(self, run: str) -> RunSpec | None:
+        """See ``JournalFiles.spec``."""
+        line = self._line()
+        path = f"{line.layout().run(run)}/spec.toml"
+        if line.connection.stat(path, timeout=_READ_S) is None:
+            return None
+        text = line.connection.read(path, 0, _SPEC_BYTES, timeout=_READ_S).decode(errors="replace")
+        try:
+            return from_toml(text, path)
+        except ProblemError:
+            return None
+
+    def _count(self, line: SiteLine, run: str, least: int) -> int:
+        """How many attempts there are; they are numbered without gaps."""
+        count = max(self._attempts.get(run, 0), least)
+        while count < _MOST_ATTEMPTS and line.connection.stat(line.layout().journal(run, count + 1), timeout=_READ_S):
+            count += 1
+        self._attempts[run] = count
+        return count
