@@ -12,50 +12,73 @@ from rich.table import Table
 
 from clew_gui.commands.allocation_flags import add_allocation_flags, given_allocation
 from clew_gui.commands.shell import OK, Parser, Shell
+from clew_gui.commands.site_show import as_json, tell_words, where
+from clew_gui.commands.site_show import show as site_show
 from clew_gui.remote.allocation import build_allocation, summary
-from clew_gui.remote.consent import OwnWords, consents, words_of
+from clew_gui.remote.consent import consents, words_of
 from clew_gui.remote.schedulers.registry import NAMES, scheduler_of
 from clew_gui.remote.site_check import check_name, check_site
-from clew_gui.remote.site_file import read_site, to_table, to_toml
+from clew_gui.remote.site_file import read_site
 from clew_gui.remote.site_presets import PRESETS, about_presets
 from clew_gui.remote.site_store import NamedSite, SiteStore, site_store
-from clew_gui.remote.sites import Site, address, is_local, job_of
+from clew_gui.remote.sites import Site, address, is_local
 from clew_gui.remote.ssh_config import offered_hosts, user_config
 from clew_shared.problem import Problem, ProblemError, problem, raise_all
 
-_EXAMPLE_JOB = "00000000-0000-4000-8000-000000000000"
-_EXAMPLE_FOLDER = "/home/you/.clew/jobs/example"
-_EXAMPLE_AGENT = ("clew-agent", "serve")
-
 
 def site(shell: Shell, argv: Sequence[str]) -> int:
-    """``clew site add|list|show|remove``: returns the exit status."""
+    """``clew site add|list|show|doctor|modules|remove``: returns the exit status."""
     options = _parser().parse_args(list(argv))
     store = site_store(shell.places)
     if options.deed == "add":
         return _add(shell, store, options)
     if options.deed == "show":
-        return _show(shell, store, options)
+        return site_show(shell, store, options)
     if options.deed == "remove":
         return _remove(shell, store, options)
+    if options.deed in ("doctor", "modules"):
+        from clew_gui.commands import site_doctor  # SSH takes a moment to import; the other deeds need none
+
+        found = store.load(options.name)
+        if options.deed == "modules":
+            return site_doctor.modules(shell, options.name, found, options.pattern, options.json)
+        return site_doctor.doctor(shell, options.name, found, options.job, options.json)
     return _list(shell, store, options.json)
 
 
 def _parser() -> Parser:
     parser = Parser("clew site", "The machines that runs can go to.")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
-    deeds = parser.add_subparsers(dest="deed", metavar="add|list|show|remove")
+    deeds = parser.add_subparsers(dest="deed", metavar="add|list|show|doctor|modules|remove")
     _add_parser(deeds)
     _json(deeds.add_parser("list", help="all sites, and the hosts of ~/.ssh/config", description="All sites."))
     show = deeds.add_parser("show", help="one site, as it stands in its file", description="One site.")
     show.add_argument("name", metavar="NAME")
     show.add_argument("--script", action="store_true", help="print the job script that it leads to, as an example")
+    show.add_argument("--consent", action="store_true", help="you have read the lines that the site runs of its own")
     add_allocation_flags(show, "for --script, instead of the site's own")
     _json(show)
+    _examining_parsers(deeds)
     remove = deeds.add_parser("remove", help="forget a site", description="Forget a site. Nothing there changes.")
     remove.add_argument("name", metavar="NAME")
     _json(remove)
     return parser
+
+
+def _examining_parsers(deeds: argparse._SubParsersAction[Parser]) -> None:
+    """What logs in to the site and looks at it."""
+    about = """Log in, look at every hop and everything that runs need there, and say how to mend what is wrong.
+The exit status is 1 when something keeps runs from working."""
+    doctor = deeds.add_parser("doctor", help="look at every hop and need, and say how to mend it", description=about)
+    doctor.add_argument("name", metavar="NAME")
+    doctor.add_argument("--job", action="store_true", help="send a tiny job as well, which tells what a node has")
+    _json(doctor)
+    modules = deeds.add_parser("modules", help="list the modules there", description="The site's environment modules.")
+    modules.add_argument("name", metavar="NAME")
+    modules.add_argument(
+        "pattern", metavar="PATTERN", nargs="?", default="", help="a part of the name; * and ? as usual"
+    )
+    _json(modules)
 
 
 def _json(parser: argparse.ArgumentParser) -> None:
@@ -95,12 +118,14 @@ def _add(shell: Shell, store: SiteStore, options: argparse.Namespace) -> int:
         consents(shell.places).give(words)
     missing = consents(shell.places).missing(words)
     if options.json:
-        shell.say_json(_as_json(NamedSite(options.name, made), store) | {"consent_missing": missing})
+        shell.say_json(as_json(NamedSite(options.name, made), store) | {"consent_missing": missing})
         return OK
     shell.say(f"The site {options.name} is kept in {path}.")
-    shell.say(f"  {_where(made)}")
+    shell.say(f"  {where(made)}")
     for one in missing:
-        _tell_words(shell, one)
+        tell_words(shell, one)
+    if missing:
+        shell.say("\nClew asks you before it is first used; --consent says now that you have read it.")
     return OK
 
 
@@ -150,11 +175,11 @@ def _made(options: argparse.Namespace, base: Site) -> Site:
 # --- list, show, remove -----------------------------------------------------------------------------------------------
 
 
-def _list(shell: Shell, store: SiteStore, as_json: bool) -> int:
+def _list(shell: Shell, store: SiteStore, in_json: bool) -> int:
     known = store.all()
     hosts = _free_hosts(known)
-    if as_json:
-        shell.say_json({"sites": [_as_json(one, store) for one in known], "ssh_config": hosts})
+    if in_json:
+        shell.say_json({"sites": [as_json(one, store) for one in known], "ssh_config": hosts})
         return OK
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("Site", "Where", "Scheduler", "Each job", "Title"):
@@ -184,37 +209,6 @@ def _free_hosts(known: Sequence[NamedSite]) -> list[str]:
     return [name for name in offered_hosts(user_config()) if name not in taken]
 
 
-def _show(shell: Shell, store: SiteStore, options: argparse.Namespace) -> int:
-    found = store.load(options.name)
-    words = words_of(found)
-    missing = consents(shell.places).missing(words)
-    if options.script:
-        return _script(shell, found, options)
-    if options.json:
-        shell.say_json(_as_json(NamedSite(options.name, found), store) | {"consent_missing": missing})
-        return OK
-    shell.say(f"{options.name}: {found.title or address(found)}")
-    shell.say(f"  {_where(found)}")
-    if found.note:
-        shell.say(f"\n{found.note}")
-    if not is_local(found):
-        shell.say(f"\n{store.path(options.name)}:\n\n{to_toml(found).rstrip()}")
-    for one in missing:
-        shell.say(f"\nYou have not agreed to its {one.kind} yet; Clew asks before it is first used.")
-    return OK
-
-
-def _script(shell: Shell, found: Site, options: argparse.Namespace) -> int:
-    asked = build_allocation(found.allocation, given_allocation(options))
-    job = job_of(found, _EXAMPLE_JOB, _EXAMPLE_FOLDER, _EXAMPLE_AGENT, asked)
-    text = scheduler_of(found.scheduler).script(job)
-    if options.json:
-        shell.say_json({"script": text})
-    else:
-        shell.say(text.rstrip("\n"))
-    return OK
-
-
 def _remove(shell: Shell, store: SiteStore, options: argparse.Namespace) -> int:
     path = store.remove(options.name)
     if options.json:
@@ -222,29 +216,3 @@ def _remove(shell: Shell, store: SiteStore, options: argparse.Namespace) -> int:
     else:
         shell.say(f"The site {options.name} is forgotten. What lies there was not touched.")
     return OK
-
-
-# --- In words ---------------------------------------------------------------------------------------------------------
-
-
-def _where(found: Site) -> str:
-    """One line: the host, the way there, the scheduler, what a job asks for."""
-    way = f" through {', '.join(found.jump)}" if found.jump else ""
-    if found.scheduler == "none":
-        return f"{address(found)}{way}, no scheduler"
-    return f"{address(found)}{way}, {scheduler_of(found.scheduler).label}: {summary(found.allocation)}"
-
-
-def _tell_words(shell: Shell, words: OwnWords) -> None:
-    """What the site runs in its own words, whole."""
-    shell.say(f"\nIts {words.kind} runs in each job, as it stands here:\n")
-    for line in words.text.strip("\n").splitlines():
-        shell.say(f"    {line}")
-    shell.say("\nClew asks you before it is first used; --consent says now that you have read it.")
-
-
-def _as_json(one: NamedSite, store: SiteStore) -> dict[str, object]:
-    if one.site is None:
-        return {"name": one.name, "path": str(store.path(one.name)), "problems": one.problems}
-    path = None if is_local(one.site) and one.name == "local" else str(store.path(one.name))
-    return {"name": one.name, "path": path, "address": address(one.site), "site": to_table(one.site)}

@@ -1,0 +1,247 @@
+"""The doctor's own job: tiny, short, and gone afterwards. It tells what a node has, and whether it can be reached."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+
+import msgspec
+
+from clew_gui.remote.allocation import seconds_asked
+from clew_gui.remote.doctor.finding import Told, fine, note, wrong
+from clew_gui.remote.doctor.home import compared
+from clew_gui.remote.doctor.node_answer import NodeAnswer
+from clew_gui.remote.doctor.ward import Ward, listed
+from clew_gui.remote.schedulers.job import LOG, SCRIPT, JobRef, JobSpec
+from clew_gui.remote.schedulers.registry import scheduler_of
+from clew_gui.remote.schedulers.state import WAITING, JobState, Phase
+from clew_gui.remote.sites import job_of
+from clew_shared.problem import ProblemError, problem
+
+JOB_S = 300
+"""The time that the job asks for."""
+WAIT_S = 180.0
+"""So long the doctor waits for the job to start; a queue that is longer is no illness."""
+ANSWER_S = 170.0
+"""A started job has answered by then, also where TensorFlow's import takes two minutes."""
+_PROGRAM = """cd -- "$CLEW_JOB_FOLDER" || exit 0
+"$1" node_there.py "$2" "$3" && exit 0
+[ -e answer.json ] && exit 0
+printf '{"host": "%s", "whole": true}\\n' "$(uname -n)" >answer.new && mv -f answer.new answer.json
+"""
+_POLL_S = 1.0
+_LONGEST_POLL_S = 5.0
+
+
+class _Answer(NodeAnswer, frozen=True, kw_only=True):
+    whole: bool = False
+
+
+def node(ward: Ward) -> Told:
+    """Send the job, wait for it, call it, and keep what it says for the checks that follow."""
+    begun = time.monotonic()
+    try:
+        with _sent(ward) as (spec, ref):
+            if ref.id == "":
+                return wrong("Nobody knows whether the doctor's job was taken.", "Try again.", "doctor.job")
+            state = _started(ward, spec, ref)
+            if state is None or state.phase in WAITING:
+                return _waits(ward, state)
+            return _heard(ward, spec)
+    finally:
+        ward.more_time(time.monotonic() - begun)
+
+
+@contextmanager
+def _sent(ward: Ward) -> Iterator[tuple[JobSpec, JobRef]]:
+    """The job in the queue; ended and forgotten afterwards, whatever happens. Raises ``ProblemError``."""
+    dialect = scheduler_of(ward.site.scheduler)
+    spec = _job(ward)
+    ward.line.make_folder(spec.folder)
+    ref = JobRef("", spec.job)
+    try:
+        texts = {"doctor.sh": _PROGRAM, SCRIPT: dialect.script(spec)}
+        texts["node_there.py"] = files("clew_gui.remote.doctor").joinpath("node_there.py").read_text(encoding="utf-8")
+        for name, text in texts.items():
+            ward.line.connection.write(f"{spec.folder}/{name}", text.encode())
+        taken = dialect.submitted(ward.line.run(dialect.submit(spec)))
+        if taken.problem is not None:
+            raise ProblemError(taken.problem)
+        ref = JobRef(taken.id or dialect.found(spec, ward.line.run(dialect.find(spec))), spec.job)
+        yield spec, ref
+    finally:
+        if ref.id:
+            ward.line.run(dialect.cancel(ref))
+        ward.sh('rm -rf -- "$1"', spec.folder)
+
+
+def _job(ward: Ward) -> JobSpec:
+    job = str(uuid.uuid4())
+    folder = ward.line.layout().job(job)
+    asked = ward.site.allocation
+    seconds = min(JOB_S, seconds_asked(asked) or JOB_S)
+    executable = ward.probed.executable if ward.probed is not None else "python3"
+    first, last = ward.site.ports or (0, 0)
+    agent = ("sh", f"{folder}/doctor.sh", executable, str(first), str(last))
+    short = msgspec.structs.replace(asked, time=f"{seconds}s", nodes=1)
+    return job_of(ward.site, job, folder, agent, short)
+
+
+def _started(ward: Ward, spec: JobSpec, ref: JobRef) -> JobState | None:
+    """The job's state once it does not wait any more, or when the doctor's patience ends; None: it did not become
+    known."""
+    deadline = time.monotonic() + WAIT_S
+    pause = _POLL_S
+    state: JobState | None = None
+    while time.monotonic() < deadline and not ward.stop.is_set():
+        if _answer(ward, spec) is not None:
+            return JobState(id=ref.id, phase=Phase.RUNNING)
+        dialect = scheduler_of(ward.site.scheduler)
+        state = dialect.states([ref], ward.line.run(dialect.status([ref]))).get(ref.id)
+        if state is not None and state.phase not in WAITING and state.phase is not Phase.SILENT:
+            return state
+        if state is not None and dialect.explain(state).blocked:
+            return state
+        ward.stop.wait(pause)
+        pause = min(_LONGEST_POLL_S, pause * 1.5)
+    return state
+
+
+def _waits(ward: Ward, state: JobState | None) -> Told:
+    if state is None or state.phase is Phase.SILENT:
+        return note("The scheduler does not tell what became of the doctor's job; it was taken back.")
+    why = scheduler_of(ward.site.scheduler).explain(state)
+    if why.blocked:
+        return wrong(
+            f"The doctor's job was taken. {why.text}", "It was taken out of the queue again.", "doctor.blocked"
+        )
+    return note(f"The doctor's job still waits: {why.text} It was taken out of the queue again.")
+
+
+def _heard(ward: Ward, spec: JobSpec) -> Told:
+    """Wait for the job's answer; call it when it says its port."""
+    deadline = time.monotonic() + ANSWER_S
+    found: _Answer | None = None
+    called = False
+    while time.monotonic() < deadline and not ward.stop.is_set():
+        found = _answer(ward, spec) or found
+        if found is not None and not called:
+            called = True
+            ward.node = _called(ward, found)
+        if found is not None and found.whole and ward.node is not None:
+            ward.node = msgspec.structs.replace(
+                ward.node, tensorflow=found.tensorflow, devices=found.devices, trouble=found.trouble
+            )
+            return fine(f"The doctor's job ran on {found.host}, which sees the folder {ward.line.layout().home}.")
+        if found is None and _over(ward, spec):
+            break
+        ward.stop.wait(_POLL_S)
+    if found is not None:
+        return note(f"The doctor's job ran on {found.host}; it did not come to an end in time.")
+    return wrong(
+        _silent(ward, spec), "Name a folder as scratch in the site that login node and nodes share.", "doctor.node"
+    )
+
+
+def _over(ward: Ward, spec: JobSpec) -> bool:
+    return ward.sh('grep -qs "^state=ended" "$1"/record.*', spec.folder).code == 0
+
+
+def _silent(ward: Ward, spec: JobSpec) -> str:
+    log = ward.sh('tail -n 3 "$1"', f"{spec.folder}/{LOG}").out.strip().splitlines()
+    said = f" Its log ends with: {' '.join(log)[:300]}" if log else " It left nothing that can be seen from here."
+    return f"The doctor's job was started, but gave no answer.{said}"
+
+
+def _answer(ward: Ward, spec: JobSpec) -> _Answer | None:
+    done = ward.sh('cat -- "$1" 2>/dev/null', f"{spec.folder}/answer.json")
+    try:
+        return msgspec.json.decode(done.out, type=_Answer) if done.out.strip() else None
+    except msgspec.DecodeError:
+        return None
+
+
+def _called(ward: Ward, found: _Answer) -> NodeAnswer:
+    """Connect to the node's port through the login node, as the tunnel does."""
+    base = msgspec.convert(msgspec.structs.asdict(found), NodeAnswer)
+    ahead = found.clock - time.time()
+    if not found.port:
+        return msgspec.structs.replace(base, ahead=ahead)
+    try:
+        stream = ward.line.connection.connect(found.host, found.port)
+    except ProblemError as error:
+        return msgspec.structs.replace(base, ahead=ahead, refusal=error.problems[0].text)
+    try:
+        return msgspec.structs.replace(base, ahead=ahead, reached=stream.recv(16).startswith(b"clew"))
+    finally:
+        stream.close()
+
+
+# --- What the checks after it tell ------------------------------------------------------------------------------------
+
+
+def _known(ward: Ward) -> NodeAnswer:
+    if ward.node is None:
+        raise problem("doctor.node", "The node has said nothing.")
+    return ward.node
+
+
+def python_there(ward: Ward) -> Told:
+    """The same Python as on the login node?"""
+    found, here = _known(ward), ward.probed.python if ward.probed is not None else ""
+    if not found.python:
+        text = f"{ward.probed.executable if ward.probed else 'Python'} does not run on {found.host}."
+        return wrong(text, "Name a python or venv in the site that nodes have as well.", "doctor.python")
+    if here and found.python != here:
+        return note(
+            f"{found.host} has Python {found.python}, the login node {here}.", "Name python or venv in the site."
+        )
+    return fine(f"{found.host} has Python {found.python}, as the login node.")
+
+
+def tensorflow_there(ward: Ward) -> Told:
+    """Whether TensorFlow can be imported where it will be used."""
+    found = _known(ward)
+    if not found.tensorflow:
+        text = f"TensorFlow cannot be imported on {found.host}: {found.trouble.rstrip('.') or 'nobody says why'}."
+        return wrong(
+            text, "The nodes may lack a library, or have another processor than the login node.", "doctor.tensorflow"
+        )
+    return fine(f"TensorFlow {found.tensorflow} was imported on {found.host}.")
+
+
+def gpus_there(ward: Ward) -> Told:
+    """Whether TensorFlow sees the GPUs that were asked for."""
+    found, asked = _known(ward), ward.site.allocation.gpus or 0
+    names = listed([card.split(" (UUID")[0] for card in found.cards])
+    if asked and found.devices < asked:
+        given = f"the scheduler gave {found.gpus}, " if found.gpus else ""
+        text = f"{asked} asked for; {given}TensorFlow sees {found.devices}{f' of: {names}' if names else ''}."
+        return note(text, "Runs train on the processor. Is it a TensorFlow with CUDA, and does the module load CUDA?")
+    if not asked:
+        return fine(f"None asked for; TensorFlow sees {found.devices or 'none'}.")
+    return fine(f"TensorFlow sees {found.devices}{f': {names}' if names else ''}.")
+
+
+def clock_there(ward: Ward) -> Told:
+    """The node's clock; the answer was read at most a second or two after it was written."""
+    return compared(_known(ward).ahead + _POLL_S, "node", _LONGEST_POLL_S)
+
+
+def port_there(ward: Ward) -> Told:
+    """Whether the login node reaches a port of the node."""
+    found = _known(ward)
+    if not found.port:
+        first, last = ward.site.ports or (0, 0)
+        text = f"None of the ports {first} to {last} is free on {found.host}."
+        return wrong(text, "Give a wider range as ports in the site, or none.", "doctor.ports")
+    if found.reached:
+        return fine(f"Port {found.port} of {found.host} was reached through the login node: that is the agent's route.")
+    why = f" {found.refusal}" if found.refusal else ""
+    return note(
+        f"Port {found.port} of {found.host} was not reached.{why}",
+        "Clew takes another route: see Forwarding and Nodes.",
+    )

@@ -1,0 +1,94 @@
+"""Runs on a node, in the doctor's job, with the Python of the site: tells what the node has.
+
+The answer is a file of JSON in the job's folder, written twice: at once, with a port that waits for one connection, and
+again when TensorFlow was imported. Written for Python 3.7 and later, with the standard library alone.
+"""
+# ruff: noqa: I002, PTH104, PTH123
+
+import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+import time
+
+WAIT_S = 20.0
+IMPORT_S = 120.0
+TRY = """import tensorflow as tf
+print("clew", tf.__version__, len(tf.config.list_physical_devices("GPU")))"""
+
+
+def listen(first: int, last: int) -> "socket.socket | None":
+    """A listening socket on the first free port of the range; 0 lets the system choose."""
+    for port in range(first, last + 1):
+        sock = socket.socket()
+        try:
+            sock.bind(("", port))
+            sock.listen(1)
+            return sock
+        except OSError:
+            sock.close()
+    return None
+
+
+def write(answer: "dict[str, object]") -> None:
+    """Leave the answer where the login node sees it, whole or not at all."""
+    with open("answer.new", "w", encoding="utf-8") as file:
+        json.dump(answer, file)
+    os.rename("answer.new", "answer.json")
+
+
+def cards() -> "list[str]":
+    """What nvidia-smi lists."""
+    try:
+        done = subprocess.run(
+            ["nvidia-smi", "-L"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [line for line in done.stdout.decode("utf-8", "replace").splitlines() if line.startswith("GPU ")]
+
+
+def tensorflow() -> "dict[str, object]":
+    """Its version and how many GPUs it sees, or why it cannot be imported."""
+    try:
+        done = subprocess.run([sys.executable, "-c", TRY], capture_output=True, timeout=IMPORT_S, check=False)
+    except subprocess.SubprocessError:
+        return {"trouble": "its import did not end within two minutes"}
+    for line in done.stdout.decode("utf-8", "replace").splitlines():
+        words = line.split()
+        if words[:1] == ["clew"]:
+            return {"tensorflow": words[1], "devices": int(words[2])}
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return {"trouble": said[-1][:300] if said else "it ended without a word"}
+
+
+def main() -> None:
+    """Answer, wait to be called, answer again."""
+    sock = listen(int(sys.argv[1]), int(sys.argv[2]))
+    answer = {
+        "host": socket.gethostname(),
+        "python": platform.python_version(),
+        "gpus": os.environ.get("CUDA_VISIBLE_DEVICES", ""),
+        "cards": cards(),
+        "port": sock.getsockname()[1] if sock is not None else 0,
+        "clock": time.time(),
+    }
+    write(answer)
+    if sock is not None:
+        sock.settimeout(WAIT_S)
+        try:
+            caller, _ = sock.accept()
+            caller.sendall(b"clew\n")
+            caller.close()
+        except OSError:
+            pass
+        sock.close()
+    answer.update(tensorflow())
+    answer["whole"] = True
+    write(answer)
+
+
+if __name__ == "__main__":
+    main()

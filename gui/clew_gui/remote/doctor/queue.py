@@ -1,0 +1,173 @@
+"""The scheduler: whether it answers, and whether it would ever start what the site asks for."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import uuid
+
+import msgspec
+
+from clew_gui.remote.allocation import seconds_asked, summary
+from clew_gui.remote.doctor.finding import Told, fine, note, untried, wrong
+from clew_gui.remote.doctor.partitions import SINFO, Partition, most_gpus, parse_qstat, parse_sinfo
+from clew_gui.remote.doctor.ward import Ward, last_line, listed
+from clew_gui.remote.schedulers.registry import scheduler_of
+from clew_gui.remote.schedulers.state import Output
+from clew_gui.remote.sites import job_of
+from clew_gui.remote.times import in_words
+from clew_shared.problem import ProblemError
+
+_TELLERS = {"slurm": "sinfo", "mnsubmit": "sinfo", "pbs": "qstat"}
+
+
+def scheduler(ward: Ward) -> Told:
+    """Whether it answers a question about one's own jobs."""
+    dialect = scheduler_of(ward.site.scheduler)
+    if ward.site.scheduler == "none":
+        return fine("There is no scheduler: runs begin at once, on the host itself.")
+    job = job_of(ward.site, str(uuid.uuid4()), "/nowhere", ("true",))
+    done = ward.line.run(dialect.find(job))
+    if re.search(r"not found|no such file", done.said, re.IGNORECASE):
+        text = f"The commands of {dialect.label} are not found on this host: {last_line(done)}."
+        hint = "Is this the login node, and is the site's scheduler the right one?"
+        return wrong(text, hint, "scheduler.command")
+    try:
+        dialect.found(job, done)
+    except ProblemError:
+        said = f" It said: {last_line(done)}." if last_line(done) else ""
+        text = f"{dialect.label} does not answer.{said}"
+        return wrong(text, "Jobs that run go on. Try again in some minutes, or ask the site.", "scheduler.silent")
+    return fine(f"{dialect.label} answers.")
+
+
+def partition(ward: Ward) -> Told:
+    """Whether the partitions that the site asks for are there and start jobs."""
+    if ward.site.scheduler == "none":
+        return untried("There is no scheduler.")
+    ward.partitions = _partitions(ward)
+    if not ward.partitions:
+        return untried("The scheduler's commands here do not tell which partitions there are.")
+    names = [one.name for one in ward.partitions]
+    asked = _asked(ward)
+    if not ward.site.allocation.partition:
+        default = next((one.name for one in ward.partitions if one.default), "")
+        return fine(f"There are: {listed(names)}. {f'Jobs go to {default}.' if default else 'The site names none.'}")
+    missing = [name for name in asked if name not in names]
+    if missing:
+        near = difflib.get_close_matches(missing[0], names, 1)
+        hint = f"Did you mean {near[0]}? " if near else ""
+        text = f"The scheduler has no partition {missing[0]!r}."
+        return wrong(text, f"{hint}There are: {listed(names)}.", "scheduler.partition")
+    down = [one.name for one in _chosen(ward) if not one.up]
+    if down and len(down) == len(asked):
+        text = f"The partition {listed(down)} starts no jobs at present."
+        return note(text, "Choose another one, or wait: jobs stay in the queue.")
+    return fine(f"{listed(asked)} {'is' if len(asked) == 1 else 'are'} there.")
+
+
+def _partitions(ward: Ward) -> tuple[Partition, ...]:
+    if _TELLERS[ward.site.scheduler] == "sinfo":
+        done = ward.line.run(SINFO)
+        return parse_sinfo(done.out) if done.code == 0 else ()
+    found = parse_qstat(ward.line.run(("qstat", "-q")).out)  # some end with a status that means nothing
+    nodes = ward.line.run(("pbsnodes", "-a"))
+    gpus = most_gpus(nodes.out) if nodes.code == 0 and not nodes.late else None
+    return tuple(msgspec.structs.replace(one, gpus=gpus) for one in found)
+
+
+def _asked(ward: Ward) -> list[str]:
+    return [name.strip() for name in ward.site.allocation.partition.split(",") if name.strip()]
+
+
+def _chosen(ward: Ward) -> list[Partition]:
+    """The partitions that a job goes to: those asked for, else the default one, else nobody knows."""
+    if asked := _asked(ward):
+        return [one for one in ward.partitions if one.name in asked]
+    return [one for one in ward.partitions if one.default] or list(ward.partitions)
+
+
+def time_limit(ward: Ward) -> Told:
+    """Whether the time asked for is allowed."""
+    if ward.site.scheduler == "none":
+        return untried("There is no scheduler.")
+    chosen = _chosen(ward)
+    limits = [one.seconds for one in chosen]
+    seconds = seconds_asked(ward.site.allocation)
+    longest = None if None in limits else max((one for one in limits if one is not None), default=None)
+    if longest is None:
+        return fine("No limit is told.")
+    where = listed([one.name for one in chosen])
+    if seconds > longest:
+        text = f"The site asks for {in_words(seconds)}; {where} allows {in_words(longest)}."
+        return wrong(
+            text, f"Ask for less, with --time, or choose another partition{_longer(ward, seconds)}.", "scheduler.time"
+        )
+    if not seconds:
+        return fine(f"The site asks for no time of its own; {where} allows {in_words(longest)}.")
+    return fine(f"{in_words(seconds)[0].upper()}{in_words(seconds)[1:]} asked for; {where} allows {in_words(longest)}.")
+
+
+def _longer(ward: Ward, seconds: int) -> str:
+    names = [one.name for one in ward.partitions if one.seconds is not None and one.seconds >= seconds]
+    return f": {listed(names)}" if names else ""
+
+
+def gpus(ward: Ward) -> Told:
+    """Whether a node has as many GPUs as are asked for, and of that name."""
+    if ward.site.scheduler == "none":
+        return untried("There is no scheduler.")
+    asked = ward.site.allocation.gpus or 0
+    chosen = _chosen(ward)
+    told = [one.gpus for one in chosen if one.gpus is not None]
+    where = listed([one.name for one in chosen])
+    if not told:
+        return untried("The scheduler's commands here do not tell how many GPUs a node has.")
+    most = max(told)
+    if asked > most:
+        have = f"a node in {where} has {most}" if most else f"no node in {where} has any"
+        text = f"The site asks for {asked} GPU{'s' if asked > 1 else ''} of each node; {have}."
+        return wrong(text, "Ask for fewer, with --gpus, or choose another partition.", "scheduler.gpus")
+    kind = ward.site.gres.partition(":")[2]
+    kinds = list(dict.fromkeys(kind for one in chosen for kind in one.kinds))
+    if asked and kind and kinds and kind not in kinds:
+        text = f"The site calls its GPUs {ward.site.gres}; in {where} they are: {listed(kinds)}."
+        return wrong(text, f'Write gres = "gpu:{kinds[0]}" in the site, or gpu for any.', "scheduler.gres")
+    if not asked:
+        return fine(f"None asked for; a node in {where} has {most}.")
+    return fine(f"{asked} of each node asked for; a node in {where} has {most}.")
+
+
+def account(ward: Ward) -> Told:
+    """Whether the account is one of the person's own, where Slurm keeps accounts."""
+    named = ward.site.allocation.account
+    if ward.site.scheduler == "none":
+        return untried("There is no scheduler.")
+    if ward.site.scheduler == "pbs":
+        return fine(f"Jobs are charged to {named}." if named else "The site names none.")
+    done = ward.sh('exec sacctmgr -nP show assoc user="$(id -un)" format=account')
+    mine = list(dict.fromkeys(one.strip() for one in done.out.splitlines() if one.strip()))
+    if done.code or done.late or not mine:
+        text = "The site keeps no accounts that can be asked"
+        return fine(f"{text}; jobs are charged to {named}." if named else f"{text}.")
+    if named and named not in mine:
+        text = f"The account {named} is not one of yours."
+        return wrong(text, f"Yours are: {listed(mine)}. Give one with --account.", "scheduler.account")
+    return fine(f"Jobs are charged to {named}." if named else f"Your accounts: {listed(mine)}.")
+
+
+def request(ward: Ward) -> Told:
+    """Whether the scheduler would take such a job: account, reservation, QOS, features and all else at once."""
+    if ward.site.scheduler == "none":
+        return untried("There is no scheduler.")
+    if ward.site.scheduler != "slurm":
+        return untried("Only Slurm tells beforehand whether it would take a job; with --job one is sent.")
+    spec = job_of(ward.site, str(uuid.uuid4()), ward.line.layout().job("doctor"), ("true",))
+    text = scheduler_of("slurm").script(spec)
+    done = ward.line.run(("sbatch", "--test-only"), stdin=text.encode())
+    if done.code == 0 and not done.late:
+        return fine(f"Slurm would take such a job: {summary(ward.site.allocation)}.")
+    found = scheduler_of("slurm").submitted(Output(done.code or 1, "", done.said, done.late)).problem
+    if found is None:
+        return wrong("Slurm did not say whether it would take the job.", "Try again in a minute.", "scheduler.silent")
+    return wrong(found.text, found.hint, found.code)

@@ -1,0 +1,103 @@
+"""Ports, and which of the routes to an agent on a node are open. A closed one is no failure: the next one is taken."""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+from clew_gui.remote.connection import Hop
+from clew_gui.remote.doctor.finding import Told, fine, note, untried, wrong
+from clew_gui.remote.doctor.ward import Ward, last_line
+from clew_gui.remote.prompts import Kind
+from clew_shared.problem import ProblemError
+
+_SSH = 22
+_HOP_S = 15.0
+_BIND = """
+import socket, sys
+first, last = int(sys.argv[1]), int(sys.argv[2])
+free = 0
+for port in range(first, last + 1):
+    with socket.socket() as sock:
+        try:
+            sock.bind(("", port))
+            free += 1
+        except OSError:
+            pass
+print(free)
+"""
+_RELAY = "Clew's way to the agent is then a relay through the scheduler (srun), else the journal by file transfer."
+_NODES = ("sinfo", "--noheader", "--Node", "--format=%N %t")
+
+
+def ports(ward: Ward) -> Told:
+    """Whether any of the site's ports is free, on the host that one logs in to."""
+    if not ward.site.ports:
+        return fine("The site sets no range of ports; the system gives the agent one that is free.")
+    first, last = ward.site.ports
+    where = "the host" if ward.site.scheduler == "none" else "the login node; --job asks a node"
+    if ward.probed is None:
+        return untried("Not tried, because no Python was found to try them with.")
+    done = ward.line.run((ward.probed.executable, "-c", _BIND, str(first), str(last)))
+    if not re.fullmatch(r"\s*[0-9]+\s*", done.out):
+        return untried(f"Nobody knows: {last_line(done) or 'the site does not answer'}.")
+    free = int(done.out)
+    if not free:
+        text = f"None of the ports {first} to {last} is free on {where}."
+        return wrong(text, "Give another range as ports in the site, or none.", "site.ports")
+    return fine(f"{free} of the ports {first} to {last} are free on {where}.")
+
+
+def forwarding(ward: Ward) -> Told:
+    """Whether the login node connects to ports elsewhere: to one that is most likely closed, which tells as well."""
+    words = _connects(ward, 20000 + secrets.randbelow(10000))
+    if not words:
+        return fine("The login node passes connections on: the agent is reached directly.")
+    if not _connects(ward, _SSH):
+        text = "The login node passes connections on to SSH servers only. Clew then jumps into the node itself."
+        return note(text, f"Where that is closed too: {_RELAY[0].lower()}{_RELAY[1:]}")
+    return note(f"{words} {_RELAY}", "Nothing needs mending; ask the site about AllowTcpForwarding for a faster way.")
+
+
+def _connects(ward: Ward, port: int) -> str:
+    """Empty when the login node is willing to; else its refusal."""
+    try:
+        ward.line.connection.connect("localhost", port).close()
+    except ProblemError as error:
+        found = error.problems[0]
+        return found.text if found.code == "ssh.forwarding" else ""
+    return ""
+
+
+def nodes(ward: Ward) -> Told:
+    """Whether one may log in to a node without having a job there. Nobody is asked anything for it."""
+    if ward.site.scheduler == "none":
+        return untried("There are no further nodes.")
+    node = ward.node.host if ward.node is not None else _a_node(ward)
+    if not node:
+        return untried("The scheduler's commands here do not tell the names of nodes.")
+    last = ward.hops[-1]
+    hop = Hop(host=node, name=node, user=last.login, keys=last.keys, identities_only=last.identities_only)
+    ward.questions.quiet = True
+    asked = len(ward.questions.asked)
+    try:
+        ward.line.connection.hop(hop, _HOP_S).close()
+    except ProblemError as error:
+        found = error.problems[0]
+        if found.code == "ssh.forwarding":
+            return untried("Not tried, because the login node passes no connection on.")
+        if any(one.kind is Kind.CONFIRM for one in ward.questions.asked[asked:]):
+            return fine(f"{node} has an SSH server whose key is not known here yet. You are asked when it is needed.")
+        text = f"{node} lets nobody in who has no job there, or nobody at all."
+        why = found.text.replace("ssh-copy-id", "")
+        return note(f"{text} It said: {why}", f"Nothing needs mending. {_RELAY}")
+    finally:
+        ward.questions.quiet = False
+    return fine(f"{node} lets you in by SSH, so Clew can jump there if the login node passes nothing else on.")
+
+
+def _a_node(ward: Ward) -> str:
+    done = ward.line.run(_NODES)
+    lines = [line.split() for line in done.out.splitlines() if len(line.split()) == 2]
+    up = [name for name, state in lines if re.match(r"(idle|mix|alloc)", state)]
+    return (up or [""])[0]
