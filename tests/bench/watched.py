@@ -27,6 +27,9 @@ class NoAgent:
 
     name = "This computer"
 
+    def introduce(self, name: str, public_key: str) -> None:
+        """To nobody."""
+
     def find(self) -> AgentAddress | None:
         """There is none."""
 

@@ -11,16 +11,17 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.remote.target import LocalTarget
+from clew_gui.session.commands import Commands
+from clew_gui.session.conversation import Conversation, Parts
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import Cards, Inbox
 from clew_gui.session.interpreter import judge
-from clew_gui.session.link import Link
 from clew_gui.session.local_agent import agent_command
 from clew_gui.session.settings import local_settings
 from clew_gui.views.agent_settings import AgentSettings
 from clew_gui.views.dialogs import SettingsDialog
 from clew_shared.cards import Catalogue
-from clew_shared.messages import CatalogueReply, GetCatalogue, Shutdown, Welcome
+from clew_shared.messages import CatalogueReply, GetCatalogue, Hello, Shutdown, Welcome
 from clew_shared.places import Places
 from clew_shared.problem import ProblemError
 from tests.gui import fakes
@@ -34,7 +35,7 @@ class Wire:
 
     def send(self, request: object) -> bytes:
         self.sent.append(request)
-        return b"7"
+        return str(len(self.sent)).encode()
 
     def close(self) -> None:
         self.sent.append("closed")
@@ -124,18 +125,17 @@ def test_a_folder_of_the_settings_must_exist(places: Places) -> None:
 def test_the_agents_own_exercises_are_asked_for_and_told_when_they_are_others(places: Places) -> None:
     inbox = Inbox()
     target = LocalTarget(places, ["/bin/false"])
-    link = Link(target, Fetcher(places.mirrors, inbox), inbox, frozenset(), Catalogue())
+    parts = Parts(Fetcher(places.mirrors, inbox), Commands(), inbox, target, lambda _run: True, lambda _problem: None)
     wire: Any = Wire()
-    link._channel = wire
-    link._greeted(Welcome(protocol=(1, 0), agent="a", host="h", version="1", clock=0.0, catalogue_hash=""))
-    assert wire.sent == [GetCatalogue()]
+    address: Any = None
+    talk = Conversation(wire, address, parts, Catalogue())
+    talk._greeted(Welcome(protocol=(1, 0), agent="a", host="h", version="1", clock=0.0, catalogue_hash=""))
+    assert wire.sent == [Hello(client="clew"), GetCatalogue()]
     other = Catalogue(version="own")
     for reply in (Catalogue(), other, other):
-        link._take(b"7", CatalogueReply(catalogue=reply))
-    link.renew()
-    link._send(wire)
-    link._send(wire)
-    link.close()
+        talk._take(b"2", CatalogueReply(catalogue=reply))
+    talk.send(renew=True)
+    talk.send()
     assert [type(request) for request in wire.sent].count(Shutdown) == 1
     arrived = iter(inbox.take, None)
     assert [found.catalogue for found in arrived if isinstance(found, Cards)] == [other]

@@ -12,10 +12,11 @@ import pytest
 from clew_agent.tracked_run import TrackedRun
 from clew_gui.remote.target import LocalTarget
 from clew_gui.session import Session
+from clew_gui.session.commands import Commands
+from clew_gui.session.conversation import Conversation, Parts
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import Inbox, Statuses
 from clew_gui.session.job_record import job_record
-from clew_gui.session.link import Link
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.events import Attempt, State
 from clew_shared.journal import JournalWriter
@@ -48,13 +49,15 @@ class Wire:
 
 
 def test_the_first_fetch_goes_right_behind_the_start_and_waits_at_the_agent(places: Places) -> None:
-    inbox = Inbox()
-    link = Link(LocalTarget(places, ["/bin/false"]), Fetcher(places.mirrors, inbox), inbox, frozenset())
+    inbox, commands = Inbox(), Commands()
+    target = LocalTarget(places, ["/bin/false"])
+    parts = Parts(Fetcher(places.mirrors, inbox), commands, inbox, target, lambda _run: True, lambda _problem: None)
     wire: Any = Wire()
-    link.ask(StartRun(spec=SPEC))
-    link._send(wire)
-    link.close()
-    assert wire.sent[1:] == [StartRun(spec=SPEC), Fetch(run=RUN, attempt=1, offset=0)]
+    address: Any = None
+    talk = Conversation(wire, address, parts, None)
+    commands.put(StartRun(spec=SPEC))
+    talk.send()
+    assert wire.sent[2:] == [StartRun(spec=SPEC), Fetch(run=RUN, attempt=1, offset=0)]
 
 
 def test_a_start_that_was_refused_is_not_fetched_until_the_agent_lists_it(tmp_path: Path) -> None:

@@ -34,6 +34,9 @@ class Target(Protocol):
     name: str
     """In words, such as "This computer"."""
 
+    def introduce(self, name: str, public_key: str) -> None:
+        """The viewer's key, told once and early: where bringing it to the agent takes its time, that can begin."""
+
     def find(self) -> AgentAddress | None:
         """Where its agent listens; None when none serves."""
 
@@ -47,7 +50,8 @@ class Target(Protocol):
         """Whether that agent still runs, as far as it can be told from here."""
 
     def admit(self, address: AgentAddress, name: str, public_key: str) -> None:
-        """Put the viewer's key on the agent's allow-list. Raises ``OSError`` or ``ProblemError``."""
+        """Put the viewer's key on the agent's allow-list. Raises ``OSError`` or ``ProblemError``, with the code
+        ``link.key_pending`` while the key is still on its way there."""
 
     def read_spec(self, run: str) -> RunSpec | None:
         """The spec of a run that somebody else started there."""
@@ -72,6 +76,9 @@ class LocalTarget:
         self._places = places
         self._command = command
         self._process: subprocess.Popen[bytes] | None = None
+
+    def introduce(self, name: str, public_key: str) -> None:
+        """Nothing: ``admit`` takes no time here."""
 
     def find(self) -> AgentAddress | None:
         """The agent of this home on this computer."""

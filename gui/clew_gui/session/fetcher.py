@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from clew_gui.session.inbox import Batch, Found, Inbox, Restarted, Told
+from clew_gui.session.inbox import Batch, Found, Inbox, Restarted, Settled, Told
 from clew_gui.session.mirror import Items, Mirror
 from clew_shared.lifecycle import TERMINAL, RunState
 from clew_shared.messages import MAX_FETCH_WAIT, AnyReply, Fetch, Fetched, RunStatus
@@ -21,6 +21,8 @@ AT_ONCE = 16
 """Fetches under way at the same time: enough for every live run, and 4 MiB of answers at most."""
 _LOST_AFTER_S = MAX_FETCH_WAIT + 8.0
 _DISK_AGAIN_S = 5.0
+_FILE_AGAIN_S = 2.0
+"""A file that has not grown is looked at again after this."""
 
 
 class Cursor:
@@ -56,11 +58,16 @@ class Cursor:
 
 
 class Fetcher:
-    """The cursors of all runs. What it learns goes into ``inbox``; while that is full nothing is asked or read."""
+    """The cursors of one link's runs. What it learns goes into ``inbox``; while that is full nothing is asked or read.
 
-    def __init__(self, mirrors: Path, inbox: Inbox) -> None:
+    No run may be followed by two of them at once: each writes into the mirrors of its own.
+    """
+
+    def __init__(self, mirrors: Path, inbox: Inbox, link: str = "") -> None:
         self._mirrors = mirrors
         self._inbox = inbox
+        self._link = link
+        self._last = False
         self._cursors: dict[str, Cursor] = {}
         self._replays: deque[str] = deque()
         self._asked: dict[bytes, str] = {}
@@ -72,10 +79,14 @@ class Fetcher:
         """Make known the runs of which there is a mirror; they are read bit by bit, the newest first."""
         folders = [path for path in self._mirrors.glob("*-*-*-*-*") if path.name not in forgotten and path.is_dir()]
         for folder in sorted(folders, key=lambda path: path.stat().st_mtime):
-            spec = Mirror(folder).spec()
-            if spec is not None and spec.run == folder.name:
-                mirror = self.follow(folder.name).mirror
-                self._inbox.put(Found(folder.name, spec, sum(map(mirror.length, mirror.attempts()))))
+            self.find(folder.name)
+
+    def find(self, run: str) -> None:
+        """Follow a run of which this computer has at least the spec, and make it known."""
+        spec = Mirror(self._mirrors / run).spec()
+        if spec is not None and spec.run == run:
+            mirror = self.follow(run).mirror
+            self._inbox.put(Found(run, spec, sum(map(mirror.length, mirror.attempts()))))
 
     def follow(self, run: str) -> Cursor:
         """The cursor of a run; the first time its mirror is queued to be read."""
@@ -105,14 +116,41 @@ class Fetcher:
             self._replays.remove(status.run)
             self._replays.appendleft(status.run)  # what moves comes first
 
-    def drop(self, run: str) -> None:
-        """Forget a run and remove its mirror."""
+    def release(self, run: str) -> None:
+        """Follow a run no more; its mirror stays."""
         cursor = self._cursors.pop(run, None)
         if cursor is not None and cursor.asked is not None:
             self._asked.pop(cursor.asked, None)
         if run in self._replays:
             self._replays.remove(run)
+
+    def drop(self, run: str) -> None:
+        """Forget a run and remove its mirror."""
+        self.release(run)
         shutil.rmtree(self._mirrors / run, ignore_errors=True)
+
+    def alone(self, last: bool) -> None:
+        """No agent tells of the runs: what there is of them must be looked for. ``last``: nothing will be added, and
+        each run is ``Settled`` once all of it is here."""
+        begins = last and not self._last
+        self._last = last
+        for cursor in self._cursors.values():
+            cursor.status, cursor.expected = None, True
+            if begins and cursor.complete:  # as far as it was known; there may be a later attempt
+                cursor.complete, cursor.attempt = False, cursor.attempt + 1
+
+    def nothing_there(self, run: str) -> None:
+        """There is no journal of the attempt that was asked for."""
+        cursor = self._cursors[run]
+        self._asked.pop(cursor.asked or b"", None)
+        cursor.asked, cursor.not_before = None, time.monotonic() + _FILE_AGAIN_S
+        if self._last:
+            cursor.complete = True
+            self._inbox.put(Settled(run, self._link))
+
+    def later(self, run: str) -> None:
+        """Ask for this run again only after a while."""
+        self._cursors[run].not_before = time.monotonic() + _FILE_AGAIN_S
 
     # --- What is here already -----------------------------------------------------------------------------------------
 
@@ -196,6 +234,8 @@ class Fetcher:
         if cursor.replay is None and reply.sealed and have == reply.size:
             cursor.complete = reply.attempts <= reply.attempt
             cursor.attempt += 0 if cursor.complete else 1
+            if cursor.complete and self._last:
+                self._inbox.put(Settled(run, self._link))
 
     def _wait_for_room(self, cursor: Cursor, error: OSError) -> None:
         cursor.not_before = time.monotonic() + _DISK_AGAIN_S

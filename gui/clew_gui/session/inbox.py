@@ -1,4 +1,7 @@
-"""From the link's thread to the caller's: what arrived, bounded; a flood waits on the node and not in memory."""
+"""From the links' threads to the caller's: what arrived, bounded; a flood waits on the node and not in memory.
+
+``link`` in an arrival names the job to whose agent the link is; empty for this computer's.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from clew_gui.remote.jobs import JobNews
 from clew_gui.session.mirror import Items
 from clew_gui.session.states import LinkStatus
 from clew_shared.cards import Catalogue
@@ -45,9 +49,23 @@ class Restarted(msgspec.Struct, frozen=True):
 
 
 class Statuses(msgspec.Struct, frozen=True):
-    """The agent's list of runs."""
+    """An agent's list of runs."""
 
     runs: tuple[RunStatus, ...]
+    link: str = ""
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """The run's job is over, and all that it left of the run's journals is here."""
+
+    run: str
+    link: str
+
+
+class Released(msgspec.Struct, frozen=True):
+    """Its link has let go of the run: nothing of it comes from there any more."""
+
+    run: str
 
 
 class Cards(msgspec.Struct, frozen=True):
@@ -63,7 +81,7 @@ class Told(msgspec.Struct, frozen=True):
     refused: str = ""
 
 
-Arrival = Found | Batch | Restarted | Statuses | Cards | Told | LinkStatus
+Arrival = Found | Batch | Restarted | Statuses | Settled | Released | Cards | Told | LinkStatus | JobNews
 
 
 class Inbox:

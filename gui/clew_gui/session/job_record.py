@@ -17,13 +17,16 @@ from clew_shared.places import Places
 
 
 class JobLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became known of a run: its number, that it was ``forgotten``, or why the agent ``refused`` it."""
+    """What became known of a run: its number, that it was ``forgotten``, or why the agent ``refused`` it; the ``job``
+    whose share of its journals is here as a whole; the machine ``where`` it ran without a job of this computer's."""
 
     run: str
     number: int = 0
     time: float = 0.0
     forgotten: bool = False
     refused: str = ""
+    job: str = ""
+    where: str = ""
 
 
 class JobRecord:
@@ -37,6 +40,9 @@ class JobRecord:
         self.numbers: dict[str, int] = {}
         self.forgotten: set[str] = set()
         self.refused: dict[str, str] = {}
+        self.settled: dict[str, str] = {}
+        """The latest job whose share of a run's journals is here as a whole, by run."""
+        self.where: dict[str, str] = {}
         self._taken: set[int] = set()
         self.refresh()
 
@@ -83,6 +89,14 @@ class JobRecord:
         """The agent did not take the run. Raises ``OSError`` if the disk refuses."""
         self._append(JobLine(run=run, time=time, refused=reason))
 
+    def settle_run(self, run: str, job: str, time: float) -> None:
+        """All that ``job`` left of the run's journals is here. Raises ``OSError`` if the disk refuses."""
+        self._append(JobLine(run=run, time=time, job=job))
+
+    def came_from(self, run: str, where: str, time: float) -> None:
+        """The run was made on another machine, without a job of this computer. Raises ``OSError``."""
+        self._append(JobLine(run=run, time=time, where=where))
+
     def _next(self) -> int:
         return max(self._taken, default=0) + 1
 
@@ -94,6 +108,10 @@ class JobRecord:
             self.forgotten.add(line.run)
         if line.refused:
             self.refused[line.run] = line.refused
+        if line.job:
+            self.settled[line.run] = line.job
+        if line.where:
+            self.where[line.run] = line.where
 
     def settle(self) -> None:
         """Wait until what was appended survives a power cut. Raises ``OSError`` if the disk refuses."""

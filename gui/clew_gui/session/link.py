@@ -1,40 +1,31 @@
-"""The link: one thread that finds or starts the agent, keeps talking to it, and never lets the caller wait."""
+"""The link: one thread that finds or starts an agent, keeps talking to it, and never lets the caller wait.
+
+There is one for this computer's agent and one for each job's. A job's agent is not started from here: the link waits
+for it, and reads journals by files where there is a way to them and no agent.
+"""
 
 from __future__ import annotations
 
 import logging
-import socket
 import threading
 import time
 from collections import deque
-from contextlib import suppress
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import zmq
 
-from clew_gui.session.commands import Command, Commands, Outcome
+from clew_gui.session.commands import Command, Commands
+from clew_gui.session.conversation import Conversation, Parts
+from clew_gui.session.doorbell import Doorbell
 from clew_gui.session.fetcher import Fetcher
-from clew_gui.session.inbox import Cards, Found, Inbox, Statuses, Told
+from clew_gui.session.files_reader import FilesReader
+from clew_gui.session.inbox import Inbox, Released, Told
 from clew_gui.session.states import LinkState, LinkStatus
 from clew_shared.cards import Catalogue
 from clew_shared.channel import Channel, Greeting, KeyPair
-from clew_shared.messages import (
-    PROTOCOL_VERSION,
-    AgentAddress,
-    AnyReply,
-    CatalogueReply,
-    GetCatalogue,
-    GetStatus,
-    Hello,
-    Refused,
-    RunStatus,
-    Shutdown,
-    StartRun,
-    Status,
-    Welcome,
-)
+from clew_shared.messages import AgentAddress
 from clew_shared.problem import Problem, ProblemError
-from clew_shared.spec import RunSpec
 
 if TYPE_CHECKING:
     from clew_gui.remote.target import Target
@@ -42,8 +33,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 STALE_AFTER_S = 15.0
-_STATUS_WAIT_S = 5.0
-_STATUS_LOST_S = 13.0
 _GREET_WITHIN_S = 5.0
 """An address whose agent does not answer so long after connecting belongs to another program by now."""
 _START_WITHIN_S = 30.0
@@ -59,49 +48,48 @@ _PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 class Link:
-    """Owns the socket, the mirrors and the thread. Everything it learns goes into ``inbox``."""
+    """Owns the socket, the mirrors of its runs and the thread. Everything it learns goes into ``inbox``.
+
+    Without ``job`` it is this computer's: all mirrors but those of ``others`` are its own, and so is what the agent
+    lists. With the UUID of a ``job`` it has the runs that it is given by ``adopt``, and no others.
+    """
 
     def __init__(
         self,
         target: Target,
         fetcher: Fetcher,
         inbox: Inbox,
-        forgotten: frozenset[str],
+        others: frozenset[str] = frozenset(),
         catalogue: Catalogue | None = None,
+        job: str = "",
     ) -> None:
+        self.job = job
         self.commands = Commands()
         self._target = target
         self._fetcher = fetcher
         self._inbox = inbox
-        self._forgotten = set(forgotten)
+        self._files = FilesReader(fetcher)
+        self._others = set(others)
         self._catalogue = catalogue
-        self._drops: deque[str] = deque()
+        self._errands: deque[Callable[[], None]] = deque()
         self._renewing = False
         self._hurried = False
-        self._bell, self._rope = socket.socketpair()
-        self._bell.setblocking(False)
-        self._rope.setblocking(False)
+        self._over = False
+        self._bell = Doorbell()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._work, name="clew-link", daemon=True)
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._keys = KeyPair.generate()
+        self._name = f"viewer-{self._keys.public.encode().hex()[:16]}"
         self._state, self._state_text = LinkState.OFFLINE, ""
-        self._channel: Channel | None = None
-        self._address: AgentAddress | None = None
+        self._talk: Conversation | None = None
         self._dead: set[tuple[str, int]] = set()
         self._failures = 0
         self._not_before = 0.0
-        self._starting_until = 0.0
+        self._starting_until = self._files_not_before = 0.0
         self._told = ""
-        self._connected = self._heard = self._looked = 0.0
-        self._heard_wall = 0.0
-        self._welcome = False
-        self._hello: bytes = b""
-        self._cards: bytes = b""
+        self._looked = 0.0
         self._datasets: tuple[str, ...] = ()
-        self._status: tuple[bytes, float] | None = None
-        self._version = 0
-        self._connections = 1
 
     # --- For the caller's thread --------------------------------------------------------------------------------------
 
@@ -113,40 +101,61 @@ class Link:
         """Send a command as soon as there is a link."""
         self.commands.put(command)
         self._hurried = True
-        self._wake()
+        self._bell.ring()
 
     def renew(self) -> None:
         """Ask the agent to end, once; another is started as if it had ended by itself."""
         self._renewing = True
         self._hurried = True
-        self._wake()
+        self._bell.ring()
+
+    def adopt(self, run: str) -> None:
+        """The run is this link's from now on; what is here of it is read first."""
+        self._do(lambda: self._adopt(run))
+
+    def release(self, run: str) -> None:
+        """The run is another link's, which may take it up as soon as ``Released`` has been told."""
+        self._do(lambda: self._release(run))
 
     def drop(self, run: str) -> None:
         """Forget a run and remove its mirror."""
-        self._drops.append(run)
-        self._wake()
+        self._do(lambda: self._drop(run))
+
+    def finish(self) -> None:
+        """The job is over: what it left is fetched by files, and each of its runs is told to be ``Settled``."""
+        self._do(self._finish)
+
+    def look(self) -> None:
+        """Something changed there: do not wait out the pause."""
+        self._hurried = True
+        self._bell.ring()
+
+    def leave(self) -> None:
+        """Begin to end; ``close`` will wait for it."""
+        self._closing.set()
+        self._bell.ring()
 
     def close(self) -> None:
         """End the thread and the connection; agent and runs go on. Waits a few seconds at most."""
-        self._closing.set()
-        self._wake()
+        self.leave()
         if self._thread.ident is None:
             self._target.close()
             self._context.term()
         else:
             self._thread.join(_JOIN_S)
         self._bell.close()
-        self._rope.close()
 
-    def _wake(self) -> None:
-        with suppress(OSError):  # it has been rung often enough already, or is closed
-            self._rope.send(b"!")
+    def _do(self, errand: Callable[[], None]) -> None:
+        self._errands.append(errand)
+        self._bell.ring()
 
     # --- The thread ---------------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
         try:
-            self._fetcher.find_mirrors(frozenset(self._forgotten))
+            self._target.introduce(self._name, self._keys.public)
+            if not self.job:
+                self._fetcher.find_mirrors(frozenset(self._others))
             while not self._closing.is_set():
                 self._guarded_turn()
         finally:
@@ -164,34 +173,52 @@ class Link:
             self._fail(LinkState.OFFLINE, "failed")
 
     def _turn(self) -> None:
-        while self._drops:
-            run = self._drops.popleft()
-            self._forgotten.add(run)
-            self._fetcher.drop(run)
+        while self._errands:
+            self._errands.popleft()()
         busy = self._fetcher.replay()
-        if self._channel is None:
+        if self._talk is None:
             if self._hurried:
                 self._not_before = 0.0  # a person waits: an agent that was away may be back
             self._hurried = False
             self._connect()
-        if self._channel is not None:
-            self._talk(self._channel)
+        if self._talk is not None:
+            self._go_on(self._talk)
+        else:
+            busy |= self._read_files()
         self._wait(0.0 if busy else _TURN_S)
+
+    def _adopt(self, run: str) -> None:
+        self._fetcher.find(run)
+        self._fetcher.expect(run)
+
+    def _release(self, run: str) -> None:
+        self._others.add(run)
+        self._fetcher.release(run)
+        self._inbox.put(Released(run))
+
+    def _drop(self, run: str) -> None:
+        self._others.add(run)
+        self._fetcher.drop(run)
+
+    def _finish(self) -> None:
+        if not self._over:
+            self._over = True
+            self._files.finish()
+            self._disconnect()
+            self._not_before = 0.0
 
     def _wait(self, longest: float) -> None:
         """Until there is something to do."""
         poller = zmq.Poller()
-        poller.register(self._bell, zmq.POLLIN)
-        if self._channel is not None:
-            poller.register(self._channel.socket, zmq.POLLIN)
+        poller.register(self._bell.socket, zmq.POLLIN)
+        if self._talk is not None:
+            poller.register(self._talk.socket, zmq.POLLIN)
         else:
             longest = min(longest, max(0.0, self._not_before - time.monotonic()))
         if self._inbox.full:
             longest = min(longest, _MADE_ROOM_S)  # the caller makes room without a word
         poller.poll(round(longest * 1000))
-        with suppress(BlockingIOError):
-            while self._bell.recv(4096):
-                pass
+        self._bell.hear()
 
     # --- Connecting ---------------------------------------------------------------------------------------------------
 
@@ -200,19 +227,44 @@ class Link:
         if now < self._not_before:
             return
         self._not_before = now + _LOOK_EVERY_S
-        address = self._target.find()
+        address = self._target.find() if not self._over else None
         try:
             if address is None or (address.agent, address.generation) in self._dead:
-                self._start(now)
+                self._nobody(now)
                 return
-            self._target.admit(address, f"viewer-{self._keys.public.encode().hex()[:16]}", self._keys.public)
+            self._target.admit(address, self._name, self._keys.public)
         except (ProblemError, OSError) as error:
+            if _as_problem(error).code == "link.key_pending":
+                self._enter(LinkState.CONNECTING, "bringing this window's key to the agent")
+                return
             self._tell(_as_problem(error))
             self._starting_until = 0.0
             self._fail(LinkState.OFFLINE, _as_problem(error).text.splitlines()[0])
             return
         self._starting_until = 0.0
         self._open(address)
+
+    def _nobody(self, now: float) -> None:
+        """Wait, where an agent cannot be started from here."""
+        absent = self._target.absent()
+        if not absent and not self.job:
+            self._start(now)
+            return
+        self._starting_until = 0.0
+        self._not_before = now + _TURN_S
+        self._enter(LinkState.OFFLINE if self._over else LinkState.CONNECTING, absent or "connecting")
+
+    def _read_files(self) -> bool:
+        """Whether there is more to read at once."""
+        files = self._target.files()
+        if files is None or time.monotonic() < self._files_not_before:
+            return False
+        try:
+            return self._files.turn(files)
+        except ProblemError as error:
+            self._files_not_before = time.monotonic() + _PAUSES_S[-1]
+            self._tell(error.problems[0])
+            return False
 
     def _start(self, now: float) -> None:
         if not self._starting_until:
@@ -228,16 +280,26 @@ class Link:
     def _open(self, address: AgentAddress) -> None:
         if self._state is not LinkState.REFUSED:
             self._enter(LinkState.CONNECTING, "connecting")
-        self._address = address
-        self._channel = Channel(self._context, address.address, address.port, address.public_key, self._keys)
-        self._connected = self._heard = time.monotonic()
-        self._welcome, self._status, self._version, self._connections = False, None, 0, 1
-        self._hello = self._channel.send(Hello(client="clew"))
+        self._files.pause()
+        parts = Parts(self._fetcher, self.commands, self._inbox, self._target, self._is_mine, self._tell)
+        channel = Channel(self._context, address.address, address.port, address.public_key, self._keys)
+        self._talk = Conversation(channel, address, parts, self._catalogue, self.job)
+
+    def _go_on(self, talk: Conversation) -> None:
+        if talk.receive():
+            self._failures, self._told = 0, ""
+        self._catalogue, self._datasets = talk.catalogue, talk.datasets or self._datasets
+        if talk.welcome and talk.news:
+            talk.news = False
+            self._enter(LinkState.LIVE, "live")
+        if self._check(talk) and talk.welcome:
+            talk.send(self._renewing)
+            self._renewing = False
 
     def _disconnect(self) -> None:
-        if self._channel is not None:
-            self._channel.close()
-        self._channel = self._address = None
+        if self._talk is not None:
+            self._talk.close()
+        self._talk = None
         self._fetcher.lost(everything=True)
         self.commands.cut()
 
@@ -250,141 +312,47 @@ class Link:
 
     # --- Talking ------------------------------------------------------------------------------------------------------
 
-    def _talk(self, channel: Channel) -> None:
-        for request_id, reply in channel.receive():
-            self._hear()
-            self._take(request_id, reply)
-        if channel.connections > self._connections:
-            self._connections = channel.connections
-            self._ask_again(channel)
-        for outcome in self.commands.late():
-            self._report(outcome)
-        self._fetcher.lost()
-        if self._check(channel) and self._welcome:
-            self._send(channel)
-
-    def _ask_again(self, channel: Channel) -> None:
-        """The connection was cut and is there again, the agent takes it for another viewer's: nothing that was asked
-        before will be answered."""
-        self._hello = channel.send(Hello(client="clew"))
-        self._status = None
-        self._fetcher.lost(everything=True)
-        self.commands.cut()
-
-    def _hear(self) -> None:
-        self._heard, self._heard_wall = time.monotonic(), time.time()
-        self._failures, self._told = 0, ""
-        if self._welcome:
-            self._enter(LinkState.LIVE, "live")
-
-    def _take(self, request_id: bytes, reply: AnyReply) -> None:
-        if request_id == self._hello:
-            self._greeted(reply)
-        elif self._status is not None and request_id == self._status[0]:
-            self._status = None
-            if isinstance(reply, Status):
-                self._take_status(reply)
-        elif request_id == self._cards:
-            if isinstance(reply, CatalogueReply) and reply.catalogue != self._catalogue:
-                self._catalogue = reply.catalogue
-                self._inbox.put(Cards(reply.catalogue))
-        elif not self._fetcher.answered(request_id, reply):
-            outcome = self.commands.answered(request_id, reply)
-            if outcome is not None:
-                self._report(outcome)
-
-    def _greeted(self, reply: AnyReply) -> None:
-        self._welcome = True
-        if isinstance(reply, Welcome):
-            self._datasets = reply.datasets
-        if isinstance(reply, Welcome) and self._channel is not None and self._catalogue is not None:
-            self._cards = self._channel.send(GetCatalogue())
-        self._enter(LinkState.LIVE, "live")
-        if isinstance(reply, Refused):
-            self._tell(reply.problem)
-        elif isinstance(reply, Welcome) and reply.protocol[0] != PROTOCOL_VERSION[0]:
-            text = f"The agent speaks protocol {reply.protocol[0]}, this window {PROTOCOL_VERSION[0]}."
-            self._tell(Problem("link.protocol", text, "Runs can be watched; to steer them use the same version."))
-
-    def _take_status(self, status: Status) -> None:
-        self._version = status.version
-        runs = sorted((run for run in status.runs if run.run not in self._forgotten), key=lambda run: run.started)
-        for run in runs:
-            if not self._fetcher.knows(run.run):
-                self._inbox.put(Found(run.run, self._find_spec(run)))
-            self._fetcher.note(run)
-        self._inbox.put(Statuses(tuple(runs)))
-
-    def _find_spec(self, run: RunStatus) -> RunSpec:
-        """The spec from the mirror or from the node, and kept; a bare one when neither has it."""
-        mirror = self._fetcher.follow(run.run).mirror
-        spec = mirror.spec()
-        if spec is None:
-            spec = self._target.read_spec(run.run) or RunSpec(exercise=run.exercise, run=run.run, name=run.name)
-            with suppress(OSError):  # it can be asked for again
-                mirror.keep_spec(spec)
-        return spec
-
-    def _send(self, channel: Channel) -> None:
-        now = time.monotonic()
-        if self._status is None or now > self._status[1]:
-            wait = _STATUS_WAIT_S if self._version else 0.0
-            self._status = (channel.send(GetStatus(version=self._version, wait=wait)), now + _STATUS_LOST_S)
-        if self._renewing:
-            self._renewing = False
-            channel.send(Shutdown())
-            return
-        while (command := self.commands.next()) is not None:
-            self.commands.sent(channel.send(command), command)
-            if isinstance(command, StartRun):
-                self._fetcher.expect(command.spec.run)
-        while (wanted := self._fetcher.next_fetch()) is not None:
-            run, fetch = wanted
-            self._fetcher.sent(run, channel.send(fetch))
-
-    def _check(self, channel: Channel) -> bool:
+    def _check(self, talk: Conversation) -> bool:
         """Whether the connection may be used. A silent agent is stale, nothing is torn down unless it has ended."""
         now = time.monotonic()
-        address = self._address
-        if address is None:
-            return False
-        if channel.greeting is Greeting.REFUSED:
+        address = talk.address
+        if talk.greeting is Greeting.REFUSED:
             self._disconnect()
             self._fail(LinkState.REFUSED, "the agent does not accept this window's key")
             return False
-        if not self._welcome and now - self._connected > _GREET_WITHIN_S:
-            self._dead.add((address.agent, address.generation))
+        if not talk.welcome and now - talk.connected > _GREET_WITHIN_S:
+            if not self.job:  # behind a tunnel it may as well be the network that is silent
+                self._dead.add((address.agent, address.generation))
             self._disconnect()
             self._fail(LinkState.CONNECTING, "nobody answers at the agent's address")
             return False
-        suspect = channel.greeting is not Greeting.ACCEPTED or now - self._heard > STALE_AFTER_S
+        suspect = talk.greeting is not Greeting.ACCEPTED or now - talk.heard > STALE_AFTER_S
         if suspect and now - self._looked > _ALIVE_EVERY_S:
             self._looked = now
             if not self._target.is_alive(address):
                 self._disconnect()
                 self._fail(LinkState.CONNECTING, "the agent has ended")
                 return False
-        if self._welcome and now - self._heard > STALE_AFTER_S:
-            self._enter(LinkState.STALE, "silent")
+        if talk.welcome and now - talk.heard > STALE_AFTER_S:
+            self._enter(LinkState.STALE, "silent", talk.heard_wall)
         return True
+
+    def _is_mine(self, run: str) -> bool:
+        """An agent lists all runs of its home, also those of other jobs and those that were taken out here."""
+        return self._fetcher.knows(run) if self.job else run not in self._others
 
     # --- Telling ------------------------------------------------------------------------------------------------------
 
-    def _enter(self, state: LinkState, text: str) -> None:
+    def _enter(self, state: LinkState, text: str, since: float = 0.0) -> None:
         if state is not self._state or (state is not LinkState.LIVE and text != self._state_text):
-            since = self._heard_wall if state is LinkState.STALE else time.time()
             self._state, self._state_text = state, text
-            self._inbox.put(LinkStatus(state, since, text, self._datasets))
+            self._inbox.put(LinkStatus(state, since or time.time(), text, self._datasets, self.job))
 
     def _tell(self, problem: Problem) -> None:
         """A trouble that lasts is told once, until the agent has been heard again."""
         if problem.code != self._told:
             self._told = problem.code
             self._inbox.put(Told(problem))
-
-    def _report(self, outcome: Outcome) -> None:
-        refused = outcome.command.spec.run if isinstance(outcome.command, StartRun) else ""
-        self._inbox.put(Told(outcome.problem, refused if outcome.problem.code != "link.timeout" else ""))
 
 
 def _as_problem(error: ProblemError | OSError) -> Problem:

@@ -1,9 +1,11 @@
-"""One run as the viewer knows it: its spec, its curves, and a state folded from journal and agent together."""
+"""One run as the viewer knows it: its spec, its curves, and a state folded from journal, agent and job together."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from clew_gui.remote.jobs import JobNews
+from clew_gui.session.job_state import not_begun, verdict, waiting_state
 from clew_shared.history import History
 from clew_shared.lifecycle import TERMINAL, RunState
 from clew_shared.messages import RunStatus
@@ -13,7 +15,10 @@ _CATCHING_UP_BYTES = 256 * 1024
 
 
 class RunModel:
-    """Changed by ``Session.tick`` only. ``number`` is kept for good; ``index`` picks the curve's style."""
+    """Changed by ``Session.tick`` only. ``number`` is kept for good; ``index`` picks the curve's style.
+
+    ``where`` is the machine in words, ``site`` its name among the sites (empty: this computer).
+    """
 
     def __init__(self, spec: RunSpec, number: int, folder: Path, where: str) -> None:
         self.id = spec.run
@@ -29,6 +34,17 @@ class RunModel:
         self.refused = ""
         self.never_arrived = False
         """The agent does not know it and there is no journal: its request was lost with an earlier window."""
+        self.link = ""
+        """The job through whose link it comes; empty for this computer's."""
+        self.elsewhere = False
+        """It is no run of this computer: its agent does not know it, and need not."""
+        self.site = ""
+        self.job: JobNews | None = None
+        """What is known of the latest job that it was given to; None for a run of this computer."""
+        self.follows_on = False
+        """An earlier job had it before this one: what its journal says may be that one's end."""
+        self.settled = False
+        """Its job is over, and all that it left of the journals is here."""
         self.copied = 0
         """Bytes of this computer's copy when the run was found, which are read first."""
         self._have: dict[int, tuple[int, int]] = {}
@@ -37,10 +53,40 @@ class RunModel:
     def state(self) -> RunState:
         """The journal's state, so that an end is never shown before the points that lead to it; the agent's before a
         journal is here, while a continuation waits, and while a long journal is still being fetched."""
+        return self._shown[0]
+
+    @property
+    def _shown(self) -> tuple[RunState, str]:
+        """State and reason, which belong together."""
         if self.refused:
-            return RunState.FAILED
-        if self.history.fold.attempt:
-            return self._state_with_journal()
+            return RunState.FAILED, self.refused
+        job, fold = self.job, self.history.fold
+        if job is not None and (job.over or self.status is None):
+            if fold.done and not self._ended_before(job):
+                return fold.state, fold.reason
+            if job.over:
+                return self._after(job)
+            if not fold.attempt or fold.done:
+                return waiting_state(job), job.text
+        state = self._state_with_journal() if fold.attempt else self._state_without_journal()
+        return state, self._told_reason(state)
+
+    def _ended_before(self, job: JobNews) -> bool:
+        """Whether the end in the journal is that of an earlier job."""
+        if not self.follows_on:
+            return False
+        return not_begun(job) or (job.starts is not None and self.history.fold.ended < job.starts)
+
+    def _after(self, job: JobNews) -> tuple[RunState, str]:
+        """The job is over, and the journal as far as it is here has no end of this job's."""
+        if not self.settled:
+            fold = self.history.fold
+            state = fold.state if fold.attempt and not fold.done else RunState.STARTING
+            return state, "The job is over; what it left is being fetched."
+        state, why = verdict(job, began=bool(self.history.fold.attempt))
+        return (self.history.fold.state, why) if self.history.fold.done else (state, why)
+
+    def _state_without_journal(self) -> RunState:
         if self.status is None:
             return RunState.STOPPED if self.never_arrived else RunState.SUBMITTED
         if self.status.state in TERMINAL and 0 < self.status.size <= _CATCHING_UP_BYTES:
@@ -53,6 +99,8 @@ class RunModel:
             return RunState.STARTING
         if status is None or status.attempt < fold.attempt:
             return fold.state
+        if self.job is not None and fold.done and status.state in TERMINAL and self._ended_before(self.job):
+            return RunState.STARTING  # the agent of the next job has not taken it up yet
         waits = fold.done and status.state in (RunState.QUEUED, RunState.STARTING)
         ended = not fold.done and status.state in TERMINAL and self.catching_up is not None
         return status.state if waits or ended else fold.state
@@ -60,10 +108,11 @@ class RunModel:
     @property
     def reason(self) -> str:
         """Why, in words; empty when there is nothing to say."""
-        if self.refused:
-            return self.refused
+        return self._shown[1]
+
+    def _told_reason(self, state: RunState) -> str:
         if self.history.fold.attempt:
-            return self.history.fold.reason if self.state is self.history.fold.state else ""
+            return self.history.fold.reason if state is self.history.fold.state else ""
         if self.status is not None:
             return self.status.reason
         return "It never reached the agent." if self.never_arrived else ""

@@ -20,10 +20,12 @@ class LinkState(StrEnum):
 class LinkStatus(msgspec.Struct, frozen=True):
     """The state, since when (wall-clock seconds since 1970; for STALE, when it last spoke), and the state in words.
 
-    ``datasets`` names the data sets that the agent found on its machine; empty while that is not known.
+    ``datasets`` names the data sets that the agent found on its machine; empty while that is not known. ``link`` is the
+    job to whose agent the link is; empty for this computer's.
     """
 
     state: LinkState
     since: float
     text: str
     datasets: tuple[str, ...] = ()
+    link: str = ""

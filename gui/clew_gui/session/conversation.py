@@ -1,0 +1,190 @@
+"""One connection to an agent, as long as it lasts: for the link's thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+import zmq
+
+from clew_gui.session.commands import Commands, Outcome
+from clew_gui.session.fetcher import Fetcher
+from clew_gui.session.inbox import Cards, Found, Inbox, Statuses, Told
+from clew_shared.cards import Catalogue
+from clew_shared.channel import Channel, Greeting
+from clew_shared.messages import (
+    PROTOCOL_VERSION,
+    AgentAddress,
+    AnyReply,
+    CatalogueReply,
+    GetCatalogue,
+    GetStatus,
+    Hello,
+    Refused,
+    RunStatus,
+    Shutdown,
+    StartRun,
+    Status,
+    Welcome,
+)
+from clew_shared.problem import Problem
+from clew_shared.spec import RunSpec
+
+if TYPE_CHECKING:
+    from clew_gui.remote.target import Target
+
+_STATUS_WAIT_S = 5.0
+_STATUS_LOST_S = 13.0
+
+
+class Parts(NamedTuple):
+    """What a link lends to its conversations. ``is_mine``: whether a run that the agent lists is this link's;
+    ``tell``: how a person hears of a problem, once."""
+
+    fetcher: Fetcher
+    commands: Commands
+    inbox: Inbox
+    target: Target
+    is_mine: Callable[[str], bool]
+    tell: Callable[[Problem], None]
+
+
+class Conversation:
+    """Greets the agent, asks for its runs, fetches their journals and passes commands on; never waits.
+
+    ``connected`` and ``heard`` are readings of the monotonic clock, ``heard_wall`` is for people. ``welcome``: it has
+    answered; ``news``: something came since that was last set to False. ``catalogue`` None: nobody asks for it. The
+    ``channel`` is closed with it.
+    """
+
+    def __init__(
+        self, channel: Channel, address: AgentAddress, parts: Parts, catalogue: Catalogue | None, job: str = ""
+    ) -> None:
+        self.address = address
+        self.catalogue = catalogue
+        self.datasets: tuple[str, ...] = ()
+        self.welcome = self.news = False
+        self.connected = self.heard = time.monotonic()
+        self.heard_wall = time.time()
+        self._parts = parts
+        self._job = job
+        self._channel = channel
+        self._hello = self._channel.send(Hello(client="clew"))
+        self._cards = b""
+        self._status: tuple[bytes, float] | None = None
+        self._version = 0
+        self._connections = 1
+
+    @property
+    def socket(self) -> zmq.Socket[bytes]:
+        """To be waited for."""
+        return self._channel.socket
+
+    @property
+    def greeting(self) -> Greeting:
+        """What became of the handshake."""
+        return self._channel.greeting
+
+    def close(self) -> None:
+        """Hang up."""
+        self._channel.close()
+
+    # --- Listening ----------------------------------------------------------------------------------------------------
+
+    def receive(self) -> bool:
+        """Take what came; whether there was anything."""
+        heard = False
+        for request_id, reply in self._channel.receive():
+            self.heard, self.heard_wall = time.monotonic(), time.time()
+            self.news = heard = True
+            self._take(request_id, reply)
+        if self._channel.connections > self._connections:
+            self._connections = self._channel.connections
+            self._ask_again()
+        for outcome in self._parts.commands.late():
+            self._report(outcome)
+        self._parts.fetcher.lost()
+        return heard
+
+    def _ask_again(self) -> None:
+        """The connection was cut and is there again, the agent takes it for another viewer's: nothing that was asked
+        before will be answered."""
+        self._hello = self._channel.send(Hello(client="clew"))
+        self._status = None
+        self._parts.fetcher.lost(everything=True)
+        self._parts.commands.cut()
+
+    def _take(self, request_id: bytes, reply: AnyReply) -> None:
+        if request_id == self._hello:
+            self._greeted(reply)
+        elif self._status is not None and request_id == self._status[0]:
+            self._status = None
+            if isinstance(reply, Status):
+                self._take_status(reply)
+        elif request_id == self._cards:
+            if isinstance(reply, CatalogueReply) and reply.catalogue != self.catalogue:
+                self.catalogue = reply.catalogue
+                self._parts.inbox.put(Cards(reply.catalogue))
+        elif not self._parts.fetcher.answered(request_id, reply):
+            outcome = self._parts.commands.answered(request_id, reply)
+            if outcome is not None:
+                self._report(outcome)
+
+    def _greeted(self, reply: AnyReply) -> None:
+        self.welcome = True
+        if isinstance(reply, Welcome):
+            self.datasets = reply.datasets
+            if self.catalogue is not None and not self._job:
+                self._cards = self._channel.send(GetCatalogue())
+            if reply.protocol[0] != PROTOCOL_VERSION[0]:
+                text = f"The agent speaks protocol {reply.protocol[0]}, this window {PROTOCOL_VERSION[0]}."
+                hint = "Runs can be watched; to steer them use the same version."
+                self._parts.tell(Problem("link.protocol", text, hint))
+        elif isinstance(reply, Refused):
+            self._parts.tell(reply.problem)
+
+    def _take_status(self, status: Status) -> None:
+        self._version = status.version
+        fetcher, inbox = self._parts.fetcher, self._parts.inbox
+        runs = sorted((run for run in status.runs if self._parts.is_mine(run.run)), key=lambda run: run.started)
+        for run in runs:
+            if not fetcher.knows(run.run):
+                inbox.put(Found(run.run, self._find_spec(run)))
+            fetcher.note(run)
+        inbox.put(Statuses(tuple(runs), self._job))
+
+    def _find_spec(self, run: RunStatus) -> RunSpec:
+        """The spec from the mirror or from the node, and kept; a bare one when neither has it."""
+        mirror = self._parts.fetcher.follow(run.run).mirror
+        spec = mirror.spec()
+        if spec is None:
+            spec = self._parts.target.read_spec(run.run) or RunSpec(exercise=run.exercise, run=run.run, name=run.name)
+            with suppress(OSError):  # it can be asked for again
+                mirror.keep_spec(spec)
+        return spec
+
+    def _report(self, outcome: Outcome) -> None:
+        refused = outcome.command.spec.run if isinstance(outcome.command, StartRun) else ""
+        self._parts.inbox.put(Told(outcome.problem, refused if outcome.problem.code != "link.timeout" else ""))
+
+    # --- Asking -------------------------------------------------------------------------------------------------------
+
+    def send(self, renew: bool = False) -> None:
+        """Ask for what is wanted now. ``renew``: ask the agent to end, and for nothing else."""
+        now = time.monotonic()
+        if self._status is None or now > self._status[1]:
+            wait = _STATUS_WAIT_S if self._version else 0.0
+            self._status = (self._channel.send(GetStatus(version=self._version, wait=wait)), now + _STATUS_LOST_S)
+        if renew:
+            self._channel.send(Shutdown())
+            return
+        commands, fetcher = self._parts.commands, self._parts.fetcher
+        while (command := commands.next()) is not None:
+            commands.sent(self._channel.send(command), command)
+            if isinstance(command, StartRun):
+                fetcher.expect(command.spec.run)
+        while (wanted := fetcher.next_fetch()) is not None:
+            run, fetch = wanted
+            fetcher.sent(run, self._channel.send(fetch))

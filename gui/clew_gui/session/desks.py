@@ -1,0 +1,127 @@
+"""The desks of all sites that a program talks to, each made when it is first needed. No desk dials before it has to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from clew_gui.remote.jobs import JobNews, Order
+from clew_shared.problem import problem
+
+if TYPE_CHECKING:  # SSH is loaded with the first site that is used, and the book imports this package
+    from clew_gui.remote.job_book import JobBook
+    from clew_gui.remote.prompts import Prompter
+    from clew_gui.remote.target import Target
+    from clew_shared.places import Places
+
+Tell = Callable[[JobNews], None]
+
+
+class Desk(Protocol):
+    """What is needed of a ``SiteDesk``."""
+
+    def take(self, order: Order, title: str = "") -> None:
+        """Note the job and send it."""
+
+    def follow(self, job: str) -> None:
+        """Watch a job that was sent earlier."""
+
+    def cancel(self, job: str) -> None:
+        """End it."""
+
+    def let_go(self, job: str) -> None:
+        """End an allocation that was held."""
+
+    def target(self, job: str) -> Target:
+        """The way to its agent and files."""
+
+    def preview(self, order: Order) -> str:
+        """The script; waits."""
+
+    def wake(self) -> None:
+        """Look at once."""
+
+    def close(self) -> None:
+        """Hang up."""
+
+
+class Desks:
+    """``make`` makes the desk of a site, given its name, the book and where to tell news. Used from one thread; the
+    news come from threads of the desks."""
+
+    def __init__(self, book: JobBook, make: Callable[[str, JobBook, Tell], Desk], title: Callable[[str], str]) -> None:
+        self.book = book
+        self.title = title
+        """A site's name in words. Raises ``ProblemError`` when there is no such site, or its file is wrong."""
+        self.listen: Tell = lambda _news: None
+        """Called, from any thread, with everything new of any job."""
+        self._make = make
+        self._desks: dict[str, Desk] = {}
+
+    def submit(self, order: Order) -> None:
+        """Note the job and begin to send it. Raises ``ProblemError`` when the site is not known or the disk refuses."""
+        title = self.title(order.site)
+        self._of(order.site).take(order, title)
+
+    def follow(self, job: str) -> None:
+        """Watch a job of the book."""
+        self._of_job(job).follow(job)
+
+    def cancel(self, job: str) -> None:
+        """End the job, or take it out of the queue."""
+        self._of_job(job).cancel(job)
+
+    def let_go(self, job: str) -> None:
+        """End an allocation that was held."""
+        self._of_job(job).let_go(job)
+
+    def target(self, job: str) -> Target:
+        """The way to the job's agent and files."""
+        return self._of_job(job).target(job)
+
+    def preview(self, order: Order) -> str:
+        """The job's script, exactly as it would be sent. Waits. Raises ``ProblemError``."""
+        self.title(order.site)
+        return self._of(order.site).preview(order)
+
+    def wake(self) -> None:
+        """The laptop woke up, or the network changed."""
+        for desk in self._desks.values():
+            desk.wake()
+
+    def close(self) -> None:
+        """Hang up everywhere; jobs go on."""
+        for desk in self._desks.values():
+            desk.close()
+        self._desks.clear()
+
+    def _of_job(self, job: str) -> Desk:
+        try:
+            return self._of(self.book.order(job).site)
+        except KeyError:
+            raise problem("job.unknown", f"There is no job {job}.", "`clew jobs` lists them.", job) from None
+
+    def _of(self, site: str) -> Desk:
+        if site not in self._desks:
+            self._desks[site] = self._make(site, self.book, lambda news: self.listen(news))
+        return self._desks[site]
+
+
+def open_desks(places: Places, prompter: Prompter) -> Desks:
+    """The desks of this user's sites. Who is asked for passwords and codes is ``prompter``, each thing once."""
+    from clew_gui.remote.job_book import job_book
+    from clew_gui.remote.prompts import AskOnce
+    from clew_gui.remote.site_store import site_store
+
+    store, asker = site_store(places), AskOnce(prompter)
+
+    def make(name: str, book: JobBook, tell: Tell) -> Desk:
+        from clew_gui.remote.site_desk import SiteDesk
+        from clew_gui.remote.site_line import open_line
+
+        return SiteDesk(name, lambda: open_line(name, store.load(name), places, asker), book, tell)
+
+    def title(name: str) -> str:
+        return store.load(name).title or name
+
+    return Desks(job_book(places), make, title)

@@ -1,0 +1,196 @@
+"""What arrives from the links and the sites, folded into the models: the half of a session that a tick works on."""
+
+from __future__ import annotations
+
+import time
+
+from clew_gui.remote.jobs import JobNews
+from clew_gui.session.changes import Changes, Gathered
+from clew_gui.session.inbox import (
+    Arrival,
+    Batch,
+    Cards,
+    Found,
+    Inbox,
+    Released,
+    Restarted,
+    Settled,
+    Statuses,
+    Told,
+)
+from clew_gui.session.job_state import not_begun
+from clew_gui.session.run_model import RunModel
+from clew_gui.session.run_table import RunTable
+from clew_gui.session.site_jobs import SiteJobs
+from clew_gui.session.states import LinkState, LinkStatus
+from clew_shared.cards import Catalogue
+from clew_shared.history import History
+from clew_shared.journal import Record
+from clew_shared.lifecycle import TERMINAL
+from clew_shared.problem import Problem, ProblemError
+
+_LOOK_AFTER = 32
+"""Events between two looks at the clock."""
+
+
+class Intake:
+    """Empties ``inbox`` into ``runs`` and ``jobs``. ``link`` is how this computer's link is, ``started`` holds runs
+    that its agent has not listed yet."""
+
+    def __init__(self, inbox: Inbox, runs: RunTable, jobs: SiteJobs, catalogue: Catalogue) -> None:
+        self.catalogue = catalogue
+        self.link = LinkStatus(LinkState.OFFLINE, time.time(), "not started")
+        self.started: set[str] = set()
+        self._inbox = inbox
+        self._runs = runs
+        self._jobs = jobs
+        self._half: tuple[Batch, int] | None = None
+
+    def tick(self, budget: float) -> Changes:
+        """Take in what arrived, for about ``budget`` seconds."""
+        deadline = time.perf_counter() + budget
+        gathered = Gathered()
+        while time.perf_counter() < deadline:
+            if self._half is not None:
+                self._fold(*self._half, deadline, gathered)
+                continue
+            arrival = self._inbox.take()
+            if arrival is None:
+                break
+            self._take(arrival, gathered)
+        return gathered.done()
+
+    def _take(self, arrival: Arrival, gathered: Gathered) -> None:
+        match arrival:
+            case Batch() as batch:
+                self._half = (batch, 0)
+            case Found() as found:
+                self._found(found, gathered)
+            case Restarted() as restarted if restarted.run in self._runs.models:
+                self._runs.models[restarted.run].restart()
+                gathered.points.add(restarted.run)
+            case Statuses() as statuses:
+                self._statuses(statuses, gathered)
+            case JobNews() as news:
+                self._news(news, gathered)
+            case Settled() | Released() as end:
+                self._ended(end, gathered)
+            case Cards() as cards:
+                self.catalogue = gathered.catalogue = cards.catalogue
+            case Told() as told:
+                self._told(told, gathered)
+            case LinkStatus() as status:
+                self._link_changed(status, gathered)
+
+    # --- Journals -----------------------------------------------------------------------------------------------------
+
+    def _fold(self, batch: Batch, start: int, deadline: float, gathered: Gathered) -> None:
+        model = self._runs.models.get(batch.run)
+        if model is None:  # forgotten meanwhile
+            self._half = None
+            return
+        before = (model.state, model.reason)
+        place = start
+        while place < len(batch.items) and (place % _LOOK_AFTER or place == start or time.perf_counter() < deadline):
+            place += 1
+            self._feed(model.history, batch, place - 1)
+        done = place == len(batch.items)
+        self._half = None if done else (batch, place)
+        if done:
+            model.took(batch.attempt, batch.have, batch.size)
+        gathered.points.add(batch.run)
+        if before != (model.state, model.reason):
+            gathered.states.add(batch.run)
+
+    def _feed(self, history: History, batch: Batch, place: int) -> None:
+        item = batch.items[place]
+        if isinstance(item, Record):
+            history.feed(batch.attempt, item.event, item.offset)
+        else:
+            history.note(batch.attempt, item)
+
+    def _found(self, found: Found, gathered: Gathered) -> None:
+        known = self._runs.models.get(found.run)
+        if known is not None:
+            known.copied = max(known.copied, found.size)
+        elif found.run not in self._runs.record.forgotten:
+            try:
+                self._runs.add(found.spec).copied = found.size
+            except OSError as error:
+                gathered.problems.append(Problem("session.disk", f"A run cannot be noted: {error}."))
+                return
+            gathered.new.add(found.run)
+
+    # --- Agents -------------------------------------------------------------------------------------------------------
+
+    def _statuses(self, statuses: Statuses, gathered: Gathered) -> None:
+        said = {status.run: status for status in statuses.runs}
+        here = not statuses.link
+        if here:
+            self.started -= said.keys()
+        for run, model in self._runs.models.items():
+            if model.link != statuses.link:
+                continue
+            before = (model.state, model.reason, model.queue)
+            model.status = said.get(run)
+            model.never_arrived = here and model.status is None and run not in self.started and not model.elsewhere
+            if model.status is not None and model.status.state not in TERMINAL:
+                self._jobs.alive(model)
+            if before != (model.state, model.reason, model.queue):
+                gathered.states.add(run)
+
+    def _told(self, told: Told, gathered: Gathered) -> None:
+        gathered.problems.append(told.problem)
+        model = self._runs.models.get(told.refused)
+        if model is None:
+            return
+        model.refused = told.problem.text
+        self.started.discard(model.id)
+        gathered.states.add(model.id)
+        try:
+            self._runs.record.refuse(model.id, told.problem.text, time.time())
+        except OSError as error:
+            gathered.problems.append(Problem("session.disk", f"The refusal cannot be noted: {error}."))
+
+    def _link_changed(self, status: LinkStatus, gathered: Gathered) -> None:
+        if status.link:
+            gathered.jobs.add(status.link)
+        else:
+            self.link = status
+            gathered.link = True
+        for model in self._jobs.take_link(status):
+            self._refresh_stale(model, status, gathered)
+
+    def _refresh_stale(self, model: RunModel, status: LinkStatus, gathered: Gathered) -> None:
+        """A link that waits for its job is not stale: there is nothing yet that it could have lost."""
+        waits = model.job is not None and (not_begun(model.job) or model.job.over)
+        stale = status.state is not LinkState.LIVE and not waits
+        if model.link_stale != stale:
+            model.link_stale = stale
+            gathered.states.add(model.id)
+
+    # --- Jobs ---------------------------------------------------------------------------------------------------------
+
+    def _news(self, news: JobNews, gathered: Gathered) -> None:
+        job = self._jobs.models.get(news.job)
+        told = job is not None and job.news.over
+        gathered.jobs.add(news.job)
+        for model in self._jobs.take_news(news):
+            gathered.states.add(model.id)
+            self._refresh_stale(model, self._jobs.models[news.job].link, gathered)
+        if job is not None and news.over and not told and news.problem is not None:
+            gathered.problems.append(news.problem)
+
+    def _ended(self, end: Settled | Released, gathered: Gathered) -> None:
+        model = self._runs.models.get(end.run)
+        if model is None:
+            return
+        try:
+            if isinstance(end, Settled):
+                self._jobs.settled(model, end.link)
+            else:
+                self._jobs.released(model)
+                gathered.points.add(end.run)
+        except ProblemError as error:
+            gathered.problems += error.problems
+        gathered.states.add(end.run)

@@ -1,0 +1,256 @@
+"""The jobs on sites that a session follows, each with a link of its own, and which run comes through which."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from clew_gui.remote.jobs import JobNews, Order, Stage
+from clew_gui.session.fetcher import Fetcher
+from clew_gui.session.inbox import Inbox
+from clew_gui.session.job_model import JobModel, Place
+from clew_gui.session.job_state import not_begun
+from clew_gui.session.link import Link
+from clew_gui.session.run_model import RunModel
+from clew_gui.session.run_table import RunTable
+from clew_gui.session.states import LinkStatus
+from clew_shared.places import Places
+from clew_shared.problem import problem
+from clew_shared.spec import RunSpec
+
+if TYPE_CHECKING:
+    from clew_gui.session.desks import Desks
+
+
+class SiteJobs:
+    """``models`` by UUID: all jobs of the book and those that were sent since, the oldest first. ``here`` is this
+    computer's link, through which runs come whose job needs none any more.
+
+    For the session's thread. The disk is asked for the book; nothing else is waited for.
+    """
+
+    here: Link
+
+    def __init__(self, places: Places, runs: RunTable, inbox: Inbox, desks: Desks | None) -> None:
+        self.models: dict[str, JobModel] = {}
+        self._places = places
+        self._runs = runs
+        self._inbox = inbox
+        self._desks = desks
+        self._links: dict[str, Link] = {}
+        self._left: list[Link] = []
+        self._handed: dict[str, str] = {}
+        self._continued: set[str] = set()
+        self._started = False
+        if desks is not None:
+            desks.listen = inbox.put
+            for job in desks.book.jobs():
+                self._know(desks, job)
+
+    # --- Life ---------------------------------------------------------------------------------------------------------
+
+    def reopen(self) -> None:
+        """Make links to the jobs that are not over, or of which something is still to be fetched."""
+        for job in self.models if self._desks is not None else ():
+            runs = self._runs_of(job)
+            if not self.models[job].news.over or any(not self._runs.is_settled(run, job) for run in runs):
+                self._open(job)
+
+    def owned(self) -> frozenset[str]:
+        """The runs that come through links to jobs."""
+        return frozenset(run for job in self._links for run in self._runs_of(job))
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._started = True
+        for job, link in self._links.items():
+            link.start()
+            if self.models[job].news.over:
+                link.finish()
+            else:
+                self._needed().follow(job)
+
+    def close(self) -> None:
+        """End all links; jobs go on."""
+        links = [*self._links.values(), *self._left]
+        for link in links:
+            link.leave()
+        for link in links:
+            link.close()
+        if self._desks is not None:
+            self._desks.close()
+
+    def link(self, job: str) -> Link | None:
+        """The link to a job; None when it is over and everything is here."""
+        return self._links.get(job)
+
+    # --- What a person wants ------------------------------------------------------------------------------------------
+
+    def submit(self, place: Place, *specs: RunSpec) -> str:
+        """Send a job with these runs; its UUID. Raises ``ProblemError``."""
+        desks = self._needed()
+        order = Order(
+            job=str(uuid.uuid4()),
+            site=place.site,
+            allocation=place.allocation,
+            runs=specs,
+            data=place.data,
+            exercises=place.exercises,
+            hold=place.hold,
+        )
+        desks.submit(order)
+        self._know(desks, order.job)
+        return order.job
+
+    def follow(self, job: str, *handed: RunModel) -> None:
+        """Make the link of a job that was sent just now. Runs in ``handed`` come through another one so far."""
+        waiting = {model.id for model in handed}
+        self._handed |= dict.fromkeys(waiting, job)
+        link = self._open(job, without=waiting)
+        if self._started:
+            link.start()
+
+    def give(self, job: str, spec: RunSpec) -> Link:
+        """Another run for a job that holds a node; the link that it is to be asked for through. Raises
+        ``ProblemError`` when that job is over."""
+        desks, link = self._needed(), self._links.get(job)
+        model = self.models.get(job)
+        if model is None or link is None or model.news.over:
+            raise problem("job.over", "That allocation is over.", "Take another one.", job)
+        try:
+            desks.book.note_runs(job, spec.run)
+        except OSError as error:
+            raise problem("session.disk", f"The job cannot be noted: {error}.") from None
+        model.runs.append(spec.run)
+        return link
+
+    def continue_in_next(self, model: RunModel) -> str:
+        """Send a job that goes on with a run whose job is over, like the one before. Raises ``ProblemError``."""
+        desks = self._needed()
+        last = desks.book.order(desks.book.job_of(model.id))
+        place = Place(site=last.site, allocation=last.allocation, data=last.data, exercises=last.exercises)
+        job = self.submit(place, next((spec for spec in last.runs if spec.run == model.id), model.spec))
+        before = self._links.get(model.link) if model.link else self.here
+        self._runs.place(model)
+        self.follow(job, model)
+        if before is not None:
+            before.release(model.id)
+        else:
+            self.released(model)  # the link that it came through has ended
+        return job
+
+    def end(self, job: str) -> None:
+        """Cancel a job, or let go of an allocation. Raises ``ProblemError`` for an unknown one."""
+        desks, model = self._needed(), self.models.get(job)
+        if model is None:
+            raise problem("job.unknown", f"There is no job {job}.", "`clew jobs` lists them.", job)
+        if model.news.over:
+            return
+        if model.order.hold and not not_begun(model.news):
+            desks.let_go(job)
+        else:
+            desks.cancel(job)
+
+    def continued(self, model: RunModel) -> None:
+        """Its agent was asked to go on with it: if the job ends before that is done, the next job is to do it."""
+        self._continued.add(model.id)
+
+    # --- What became known --------------------------------------------------------------------------------------------
+
+    def take_news(self, news: JobNews) -> tuple[RunModel, ...]:
+        """The runs that it is about."""
+        job = self.models.get(news.job)
+        if job is None:
+            return ()
+        stage, job.news = job.news.stage, news
+        link = self._links.get(news.job)
+        if link is not None and news.over:
+            link.finish()
+            self._perhaps_leave(news.job)
+        elif link is not None and stage is not news.stage and news.stage is Stage.RUNNING:
+            link.look()
+        found = [self._runs.models[run] for run in self._runs_of(news.job) if run in self._runs.models]
+        for model in found:
+            model.job = news
+        return tuple(found)
+
+    def take_link(self, status: LinkStatus) -> tuple[RunModel, ...]:
+        """The runs that come through that link."""
+        job = self.models.get(status.link)
+        if job is not None:
+            job.link = status
+        return tuple(model for model in self._runs.models.values() if model.link == status.link)
+
+    def settled(self, model: RunModel, job: str) -> None:
+        """All of the run that the job left is here. Raises ``ProblemError`` when the next job cannot be sent."""
+        if model.link == job:
+            self._runs.settle(model, job)
+            self._perhaps_leave(job)
+        if model.id in self._continued:
+            self._continued.discard(model.id)
+            self.continue_in_next(model)
+
+    def released(self, model: RunModel) -> None:
+        """The link that the run came through has let go of it: it comes through the next job's from now on."""
+        job = self._handed.pop(model.id, "")
+        link = self._links.get(job)
+        if link is not None:
+            model.restart()
+            model.link = job
+            link.adopt(model.id)
+
+    def alive(self, model: RunModel) -> None:
+        """An agent has it at work."""
+        self._continued.discard(model.id)
+
+    # --- Parts --------------------------------------------------------------------------------------------------------
+
+    def _needed(self) -> Desks:
+        if self._desks is None:
+            raise problem("session.sites", "This window talks to no sites.", "Run it on this computer.")
+        return self._desks
+
+    def _know(self, desks: Desks, job: str) -> None:
+        book = desks.book
+        model = JobModel(len(self.models) + 1, book.order(job), book.title(job), book.news(job))
+        model.runs = list(book.runs(job))
+        self.models[job] = model
+
+    def _runs_of(self, job: str) -> list[str]:
+        """The runs whose latest job it is, but those that were taken out."""
+        book, forgotten = self._needed().book, self._runs.record.forgotten
+        return [run for run in self.models[job].runs if book.job_of(run) == job and run not in forgotten]
+
+    def _open(self, job: str, without: Collection[str] = ()) -> Link:
+        target = self.models[job].target = self._needed().target(job)
+        link = Link(target, Fetcher(self._places.mirrors, self._inbox, job), self._inbox, job=job)
+        self._links[job] = link
+        for run in self._runs_of(job):
+            if run not in without:
+                self._take_in(job, run)
+                link.adopt(run)
+        return link
+
+    def _take_in(self, job: str, run: str) -> None:
+        """See that there is a model of the run, and a copy of its spec."""
+        mirror, model = self._runs.mirror(run), self._runs.models.get(run)
+        asked = next((spec for spec in self.models[job].order.runs if spec.run == run), None)
+        with suppress(OSError):  # what cannot be noted now is found again next time
+            kept = mirror.spec()
+            if kept is None and asked is not None:
+                mirror.keep_spec(asked, lasting=False)
+            spec = kept or asked
+            if model is None and spec is not None:
+                model = self._runs.add(spec)
+        if model is not None:
+            model.link = job
+
+    def _perhaps_leave(self, job: str) -> None:
+        """End the link of a job that is over when nothing is left to fetch."""
+        if self.models[job].news.over and all(self._runs.is_settled(run, job) for run in self._runs_of(job)):
+            link = self._links.pop(job, None)
+            if link is not None:
+                link.leave()
+                self._left.append(link)
