@@ -17,6 +17,7 @@ from clew_gui.session.conversation import Conversation, Parts
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import Inbox, Statuses
 from clew_gui.session.job_record import job_record
+from clew_gui.session.link import Link
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.events import Attempt, State
 from clew_shared.journal import JournalWriter
@@ -86,7 +87,12 @@ def test_a_click_ends_the_pause_between_two_attempts_to_connect(places: Places) 
     inbox = Inbox()
     looks: list[int] = []
     target: Any = SimpleNamespace(
-        find=lambda: looks.append(1), start=lambda: None, check_start=lambda: None, close=lambda: None
+        find=lambda: looks.append(1),
+        start=lambda: None,
+        check_start=lambda: None,
+        absent=lambda: "",
+        files=lambda: None,
+        close=lambda: None,
     )
     link = Link(target, Fetcher(places.mirrors, inbox), inbox, frozenset())
     link._not_before = float("inf")

@@ -31,8 +31,9 @@ class JournalFiles(Protocol):
 class Target(Protocol):
     """All calls return soon; they are made from the link's thread."""
 
-    name: str
-    """In words, such as "This computer"."""
+    @property
+    def name(self) -> str:
+        """In words, such as "This computer"."""
 
     def introduce(self, name: str, public_key: str) -> None:
         """The viewer's key, told once and early: where bringing it to the agent takes its time, that can begin."""
