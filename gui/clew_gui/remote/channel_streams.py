@@ -10,6 +10,7 @@ import paramiko
 
 from clew_gui.remote.connection import lost
 from clew_gui.remote.paramiko_transport import Link
+from clew_gui.remote.terminals import UNKNOWN, Size
 
 _TELL_S = 0.5
 _INLINE = 32768
@@ -64,6 +65,22 @@ class ChannelStream:
     def _tell(self) -> None:
         with suppress(paramiko.SSHException, EOFError, OSError):
             self._channel.close()
+
+
+class ChannelTerminal(ChannelStream):
+    """A ``Terminal`` over one channel on which a command runs."""
+
+    def resize(self, size: Size) -> None:
+        """See ``Terminal.resize``."""
+        with suppress(paramiko.SSHException, EOFError, OSError):
+            self._channel.resize_pty(size.columns, size.rows)
+
+    def exit_status(self, timeout: float) -> int:
+        """See ``Terminal.exit_status``."""
+        if not self._channel.status_event.wait(timeout):
+            return UNKNOWN
+        status = self._channel.recv_exit_status()
+        return status if status >= 0 else UNKNOWN
 
 
 # --- Reading and sending at the same time ---------------------------------------------------------------------------

@@ -11,12 +11,15 @@ import secrets
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from clew_shared.places import Places
 from clew_shared.problem import ProblemError, problem
+
+if TYPE_CHECKING:
+    from clew_gui.remote.terminals import Size, Terminal
 
 NOISE_LIMIT = 65536
 """How many bytes a login shell may print before the command's own output is given up, per stream."""
@@ -142,6 +145,10 @@ class Connection(Protocol):
     def connect(self, host: str, port: int, timeout: float = 10.0) -> Stream:
         """A connection from there to ``host:port``."""
 
+    def terminal(self, command: Command, term: str, size: Size | None, timeout: float = 30.0) -> Terminal:
+        """A command before a terminal of the kind ``term`` (``xterm-256color``) and of this size; without a size it
+        gets pipes. What the login shell prints comes first. ``timeout`` is for its start."""
+
     def hop(self, hop: Hop, timeout: float = 30.0) -> Connection:
         """A further SSH server, reached through this one. Closing it leaves this one open."""
 
@@ -179,7 +186,11 @@ def new_mark() -> bytes:
 def marked(command: Command, mark: bytes) -> str:
     """The line for the remote login shell, whichever it is: both outputs begin with ``mark``, then the command runs."""
     text = shlex.quote(mark.decode())
-    script = f"printf %s {text}; printf %s {text} >&2; {shell_line(command)}"
+    return for_login_shell(f"printf %s {text}; printf %s {text} >&2; {shell_line(command)}")
+
+
+def for_login_shell(script: str) -> str:
+    """A line that lets ``/bin/sh`` run ``script``, for a login shell of any kind."""
     # A C shell understands neither a line break nor an exclamation mark within quotes.
     inner = f'eval "$(printf %b "{_in_octal(script)}")"' if "\n" in script or "!" in script else script
     return f"exec /bin/sh -c {shlex.quote(inner)}"

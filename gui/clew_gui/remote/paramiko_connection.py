@@ -13,16 +13,18 @@ import paramiko
 from paramiko.ssh_exception import IncompatiblePeer
 
 from clew_gui.remote import sftp_files, shell_files, troubles
-from clew_gui.remote.channel_streams import ChannelStream, Reader, Sender, read_all
+from clew_gui.remote.channel_streams import ChannelStream, ChannelTerminal, Reader, Sender, read_all
 from clew_gui.remote.connection import (
     Command,
     Finished,
     Hop,
     RemoteFile,
     SshFiles,
+    for_login_shell,
     lost,
     marked,
     new_mark,
+    shell_line,
     skip_noise,
     timed_out,
     unmarked,
@@ -32,6 +34,7 @@ from clew_gui.remote.key_files import Incompatible
 from clew_gui.remote.paramiko_login import DoorClosed, Login
 from clew_gui.remote.paramiko_transport import Bound, Link
 from clew_gui.remote.prompts import AskOnce
+from clew_gui.remote.terminals import Size
 from clew_gui.remote.troubles import busy, cannot_connect, no_such_name, not_reached, refused_channel
 from clew_shared.problem import ProblemError, problem
 
@@ -204,6 +207,16 @@ class ParamikoConnection:
             channel.exec_command(marked(command, mark))
             rest = skip_noise(channel.recv, mark, self._hop.title)
         return ChannelStream(self._link, channel, self._hop.title, rest, drop_stderr=True)
+
+    def terminal(self, command: Command, term: str, size: Size | None, timeout: float = 30.0) -> ChannelTerminal:
+        """See ``Connection.terminal``."""
+        with self._session(f"the command {_short(command)}", timeout, keep=True) as channel:
+            if size is not None:
+                channel.get_pty(term, size.columns, size.rows)
+            else:
+                channel.set_combine_stderr(True)
+            channel.exec_command(for_login_shell(shell_line(command)))
+        return ChannelTerminal(self._link, channel, self._hop.title)
 
     # --- Streams and hops --------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from clew_gui.remote.connection import Command, Connection, Finished, Hop, RemoteFile, Stream
+from clew_gui.remote.terminals import Size, Terminal
 from clew_shared.problem import ProblemError, problem
 
 _log = logging.getLogger(__name__)
@@ -130,6 +131,10 @@ class SteadyConnection:
     def connect(self, host: str, port: int, timeout: float = 10.0) -> Stream:
         """See ``Connection.connect``."""
         return self.connected().connect(host, port, timeout)
+
+    def terminal(self, command: Command, term: str, size: Size | None, timeout: float = 30.0) -> Terminal:
+        """See ``Connection.terminal``."""
+        return self.connected().terminal(command, term, size, timeout)
 
     def hop(self, hop: Hop, timeout: float = 30.0) -> Connection:
         """See ``Connection.hop``. The further connection ends with this link; it does not dial anew."""

@@ -25,15 +25,18 @@ from clew_gui.remote.connection import (
     RemoteFile,
     SshFiles,
     after_mark,
+    for_login_shell,
     lost,
     marked,
     new_mark,
+    shell_line,
     skip_noise,
     timed_out,
     unmarked,
 )
 from clew_gui.remote.prompts import AskOnce
 from clew_gui.remote.ssh_master import Master
+from clew_gui.remote.terminals import ProcessTerminal, Size
 from clew_gui.remote.troubles import PROHIBITED, cannot_connect, refused_channel
 from clew_shared.problem import ProblemError, problem
 
@@ -158,6 +161,14 @@ class SystemSsh:
         finally:
             timer.cancel()
         return stream
+
+    def terminal(self, command: Command, term: str, size: Size | None, timeout: float = 30.0) -> ProcessTerminal:
+        """See ``Connection.terminal``."""
+        self._check()
+        client = [word for word in self.master.client() if word != "-T"]
+        kind = ["env", f"TERM={term}"] if term else []
+        line = for_login_shell(shell_line(command))
+        return ProcessTerminal([*kind, *client, "-tt" if size is not None else "-T", "clew", line], size)
 
     def _stream(self, arguments: Sequence[str]) -> ProcessStream:
         stream = ProcessStream([*self.master.client(), *arguments], self)
