@@ -41,13 +41,21 @@ class Kind(Enum):
 
 class Way:
     """A way that led to the agent when it was found. ``text`` is for the status line: "through login, jumping into
-    node1". ``open`` makes one more stream through it and raises ``ProblemError`` when it leads there no more."""
+    node1". ``connect`` makes a stream to a port of that node, ``port`` is the agent's."""
 
-    def __init__(self, kind: Kind, text: str, open_stream: Callable[[], Stream], further: Connection | None = None):
+    def __init__(
+        self, kind: Kind, text: str, connect: Callable[[int], Stream], port: int, further: Connection | None = None
+    ) -> None:
         self.kind = kind
         self.text = text
-        self.open = open_stream
+        self._connect = connect
+        self._port = port
         self._further = further
+
+    def open(self, port: int = 0) -> Stream:
+        """One more stream through it, to the agent or another ``port`` there. Raises ``ProblemError`` when it leads
+        there no more."""
+        return self._connect(port or self._port)
 
     def close(self) -> None:
         """Give back what it needs beside the connection to the login node."""
@@ -115,33 +123,34 @@ class RouteFinder:
         through = self._line.connection
         text = f"through {self._login}"
         for host in dict.fromkeys((address.address, address.host)):
-            yield Way(Kind.LOGIN, text, partial(through.connect, host, address.port, _OPEN_S))
+            yield Way(Kind.LOGIN, text, partial(through.connect, host, timeout=_OPEN_S), address.port)
 
     def _into_the_node(self, address: AgentAddress) -> Iterator[Way]:
         if not self._line.hops or self._line.site.scheduler == "none":
             return
         node = self._line.connection.hop(node_hop(self._line.hops[-1], address.host), _HOP_S)
 
-        def connect() -> Stream:
+        def connect(port: int) -> Stream:
             try:
-                return node.connect(address.address, address.port, _OPEN_S)
+                return node.connect(address.address, port, _OPEN_S)
             except ProblemError as error:
                 if error.problems[0].code == "ssh.lost":
                     raise
-                return node.connect(_HOME, address.port, _OPEN_S)
+                return node.connect(_HOME, port, _OPEN_S)
 
-        yield Way(Kind.HOP, f"through {self._login}, jumping into {address.host}", connect, node)
+        yield Way(Kind.HOP, f"through {self._login}, jumping into {address.host}", connect, address.port, node)
 
     def _relayed(self, job: JobRef, address: AgentAddress) -> Iterator[Way]:
         if self._line.scheduler.relay(job, ("true",)) is None:
             return
-        relay = relay_command(self._installed(), self._line.site.modules, self._line.site.prologue, address)
-        command = self._line.scheduler.relay(job, relay)
-        if command is None:
-            return
-        connection = self._line.connection
-        text = f"through {self._login}, as a step of the job"
-        yield Way(Kind.RELAY, text, lambda: connection.open(command, _RELAY_S))
+        line, installed = self._line, self._installed()
+
+        def connect(port: int) -> Stream:
+            there = msgspec.structs.replace(address, port=port)
+            relay = relay_command(installed, line.site.modules, line.site.prologue, there)
+            return line.connection.open(line.scheduler.relay(job, relay) or (), _RELAY_S)
+
+        yield Way(Kind.RELAY, f"through {self._login}, as a step of the job", connect, address.port)
 
     @property
     def _login(self) -> str:
