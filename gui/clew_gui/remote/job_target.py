@@ -170,6 +170,16 @@ class JobTarget:
         """Journals by files: when the job is over, or no way leads to its agent."""
         return self._journals if self._no_way is not None or self._owner.news(self._job).over else None
 
+    def tunnel(self, port: int) -> Tunnel:
+        """An end here that leads to another port beside the agent's, by the way that is used when somebody connects."""
+
+        def open_stream() -> Stream:
+            if self._way is None:
+                raise problem("route.none", "There is no way to the node now; it is looked for.")
+            return self._way.open(port)
+
+        return Tunnel(open_stream)
+
     def close(self) -> None:
         """Let go; agent and runs stay."""
         self._closed.set()
