@@ -44,7 +44,7 @@ def job_spec(line: SiteLine, order: Order, installed: Installed, exercises: str 
     ports = ("--ports", "-".join(map(str, line.site.ports))) if line.site.ports else ()
     own = ("--exercises", exercises) if exercises else ()
     agent = (*installed.command, "serve", "--job", *idle, *ports, *own)
-    home = {"CLEW_HOME": line.layout().home}
+    home = {"CLEW_HOME": line.layout().home} | ({"CLEW_COURSE_DATA": line.site.data} if line.site.data else {})
     folder = line.layout().job(order.job)
     return job_of(line.site, order.job, folder, agent, order.allocation, {**installed.environment, **home})
 

@@ -66,6 +66,9 @@ class Owner(Protocol):
     def serves(self, job: str) -> None:
         """Its agent's address was found."""
 
+    def fell_silent(self, job: str) -> None:
+        """Its agent has ended, or another took its place."""
+
     def wake(self) -> None:
         """The laptop has slept."""
 
@@ -273,6 +276,7 @@ class JobTarget:
             return
         if before is not None:
             self._leave()
+            self._owner.fell_silent(self._job)
         self._address, self._no_way = found, None
         if found is not None:
             self._owner.serves(self._job)

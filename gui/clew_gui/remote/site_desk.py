@@ -193,6 +193,12 @@ class SiteDesk:
         self._board.publish(job, lambda news: _begun(news) if news.stage is Stage.QUEUED else news)
         self._watch.hurry()
 
+    def fell_silent(self, job: str) -> None:
+        """Its agent has ended: the scheduler knows why."""
+        with self._lock:
+            self._confirmed.discard(job)
+        self._watch.hurry()
+
     # --- For the watch ------------------------------------------------------------------------------------------------
 
     def at(self, job: str, state: JobState, limits: PartitionLimits | None) -> None:
@@ -224,8 +230,10 @@ class SiteDesk:
 
     def _send(self, order: Order) -> None:
         job = order.job
-        self._at(job, Stage.DRAFT, "Waits until other jobs are sent.")
-        with self._places:
+        if not self._places.acquire(blocking=False):
+            self._at(job, Stage.DRAFT, "Waits until other jobs are sent.")
+            self._places.acquire()
+        try:
             line = self._connect(job)
             spec = self._patiently(job, lambda: self._prepare(line, order), self._given_up)
             if self._given_up(job):
@@ -233,6 +241,8 @@ class SiteDesk:
             self._at(job, Stage.SUBMITTING, f"Goes to {line.scheduler.label} on {self.title}.")
             say = self._say(job, Stage.SUBMITTING)
             job_id = Sender(line, self._bringer, say, self._errands.pause).submit(spec)
+        finally:
+            self._places.release()
         self._sent(job, job_id)
 
     def _connect(self, job: str) -> SiteLine:
