@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,15 @@ from clew_gui.remote.shell_files import no_file
 from clew_gui.remote.site_line import SiteLine
 from clew_gui.remote.sites import Site
 
+LONG = 100_000
+"""Input that holds an archive."""
+
 
 class LocalConnection:
     """What bootstrap and staging use of a ``SteadyConnection``.
 
-    ``commands`` counts what was run. ``cut_after`` bytes of further uploads the link dies once; ``spoil`` bytes of a
-    command's input are lost at its end.
+    ``commands`` counts what was run. ``cut_after`` bytes of further uploads the link dies once; ``spoil`` bytes at the
+    end of a command's long input are lost.
     """
 
     def __init__(self, home: Path, **environment: str) -> None:
@@ -34,7 +36,7 @@ class LocalConnection:
         mark = new_mark()
         done = subprocess.run(
             ["/bin/sh", "-c", marked(command, mark)],
-            input=stdin[: len(stdin) - self.spoil],
+            input=stdin[: len(stdin) - self.spoil] if len(stdin) > LONG else stdin,
             capture_output=True,
             env=self.environment,
             cwd=self.home,
@@ -48,6 +50,7 @@ class LocalConnection:
         cut = self.cut_after is not None and len(data) > self.cut_after
         try:
             with Path(path).open("r+b" if offset else "wb") as file:
+                Path(path).chmod(mode)
                 file.truncate(offset)
                 file.seek(offset)
                 file.write(data[: self.cut_after] if cut else data)
@@ -91,8 +94,3 @@ def damage(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[0] ^= 1
     path.write_bytes(bytes(data))
-
-
-def remove(folder: Path) -> None:
-    """All of it."""
-    shutil.rmtree(folder)

@@ -88,13 +88,14 @@ def _unfit_package(line: SiteLine, found: Probe, name: str, least: str) -> Probl
     text = f"{found.executable} on {line.title} {what}."
     if name == TENSORFLOW and not has:
         hint = (
-            f"Name the module that brings it in the site: {_see(line)} Or make a virtual environment there with "
+            f"Name the module that brings it in the site; {_see(line)} Or make a virtual environment there with "
             f"pip install 'tensorflow>=2.16' ({_TENSORFLOW_SIZE}) and name it as venv. Clew never installs it unasked."
         )
         return Problem("bootstrap.tensorflow", text, hint, line.name)
-    hint = f"Name a newer module or a venv in the site. {_see(line)}"
+    hint = f"Name a newer module, or a venv, in the site. {_see(line)}"
     return Problem(f"bootstrap.{name}", text, hint, line.name)
 
 
 def _see(line: SiteLine) -> str:
-    return f"See: clew site modules {shlex.quote(line.name)}."
+    """Where the site's modules are shown."""
+    return f"`clew site modules {shlex.quote(line.name)}` lists them."

@@ -123,7 +123,7 @@ def _refused(line: SiteLine, answer: Mapping[str, Any], before: str) -> ProblemE
             line.name,
         )
     text = f"The module {detail} cannot be loaded on {title}.{_said(before)}"
-    hint = f"See which there are with: clew site modules {shlex.quote(line.name)}"
+    hint = f"`clew site modules {shlex.quote(line.name)}` lists those that there are."
     return problem("bootstrap.module", text, hint, line.name)
 
 
