@@ -44,12 +44,11 @@ class Cursor:
     @property
     def wanted(self) -> bool:
         """Whether a fetch should be under way."""
-        if self.replay is not None or self.asked is not None:
+        if self.replay is not None or self.asked is not None or self.complete or time.monotonic() < self.not_before:
             return False
         if self.status is None:
             return self.expected
-        waits = self.status.state in (RunState.QUEUED, RunState.SUBMITTED) and self.attempt > self.status.attempt
-        return not self.complete and not waits and time.monotonic() >= self.not_before
+        return self.status.state not in (RunState.QUEUED, RunState.SUBMITTED) or self.attempt <= self.status.attempt
 
     @property
     def live(self) -> bool:
@@ -246,10 +245,10 @@ class Fetcher:
 
     def _refused(self, run: str, cursor: Cursor, reply: AnyReply) -> None:
         found = getattr(reply, "problem", Problem("fetch.reply", "The agent's answer was no journal."))
-        if cursor.status is None:  # the agent took no such run, or has not read its catalogue yet; its list will tell
-            cursor.expected = False
-        elif found.code == "fetch.offset":  # what is here is not what is there: fetch the node's
+        if found.code == "fetch.offset":  # what is here is not what is there: fetch the node's
             self._restart(run, cursor, cursor.attempt)
+        elif cursor.status is None:  # the agent took no such run, or has not read its catalogue yet; its list will tell
+            cursor.expected = False
         else:
             cursor.not_before = time.monotonic() + _DISK_AGAIN_S
         _log.info("A fetch was refused: %s", found)

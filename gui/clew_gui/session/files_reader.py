@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clew_gui.session.fetcher import Fetcher
+from clew_shared.messages import Refused
+from clew_shared.problem import Problem
 
 if TYPE_CHECKING:
     from clew_gui.remote.target import JournalFiles
 
 _ID = b"by files"
+_SHORTER = Refused(problem=Problem("fetch.offset", "The journal there is shorter than its copy."))
 
 
 class FilesReader:
@@ -51,7 +54,8 @@ class FilesReader:
         if found is None:
             self._fetcher.nothing_there(run)
             return True
-        self._fetcher.answered(_ID + run.encode(), found)
+        shorter = found.size < fetch.offset
+        self._fetcher.answered(_ID + run.encode(), _SHORTER if shorter else found)
         if not found.data and not found.sealed:
             self._fetcher.later(run)
         return True

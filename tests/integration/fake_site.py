@@ -1,0 +1,202 @@
+"""A site without SSH and scheduler for tests of the session: another home on this computer, whose queue is the test's.
+
+Its agents are real supervisors with the stand-in trainer; what the laptop knows of a job is told by the test.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import zmq
+
+from clew_gui.remote.job_book import JobBook, Wish
+from clew_gui.remote.jobs import JobNews, Order, Stage
+from clew_gui.remote.schedulers.state import Phase
+from clew_gui.session.local_agent import find_agent, is_alive
+from clew_shared.channel import allow
+from clew_shared.journal import attempts, journal_path
+from clew_shared.messages import MAX_FETCH_BYTES, AgentAddress, ContinueRun, Fetched, StartRun
+from clew_shared.places import Places
+from clew_shared.problem import ProblemError, problem
+from clew_shared.runfolder import RunFolder
+from clew_shared.spec import RunSpec, read_spec
+from tests.integration.agents import BOUND_S, STAND_IN, Viewer, end_all, wait_for
+
+
+class FakeFiles:
+    """The journals of a home as files."""
+
+    def __init__(self, site: FakeSite, job: str) -> None:
+        self._site = site
+        self._job = job
+
+    def fetch(self, run: str, attempt: int, offset: int) -> Fetched | None:
+        self._site.fetches += 1
+        if self._site.down:
+            raise problem("ssh.network", "No way to the site.")
+        over = self._site.book.news(self._job).over
+        path = journal_path(self._site.places.runs / run, attempt)
+        if not path.exists():
+            return None
+        whole = path.read_bytes()
+        last = max(attempts(path.parent))
+        data = whole[offset : offset + MAX_FETCH_BYTES]
+        return Fetched(
+            run=run,
+            attempt=attempt,
+            offset=offset,
+            data=data,
+            size=len(whole),
+            attempts=last,
+            sealed=over or attempt < last,
+        )
+
+    def spec(self, run: str) -> RunSpec | None:
+        return self._site.read_spec(run)
+
+
+class FakeTarget:
+    """The way to a job's agent."""
+
+    route = "straight"
+
+    def __init__(self, site: FakeSite, job: str) -> None:
+        self._site = site
+        self._job = job
+        self.name = "node1 of Test site"
+
+    def introduce(self, name: str, public_key: str) -> None:
+        """``admit`` will do."""
+
+    def find(self) -> AgentAddress | None:
+        return None if self._site.no_way else self._site.address(self._job)
+
+    def start(self) -> None:
+        raise AssertionError("a job's agent is not started from here")
+
+    def check_start(self) -> None:
+        raise AssertionError("a job's agent is not started from here")
+
+    def is_alive(self, address: AgentAddress) -> bool:
+        return is_alive(address)
+
+    def admit(self, address: AgentAddress, name: str, public_key: str) -> None:
+        allow(Path(address.allow_list), name, public_key)
+
+    def read_spec(self, run: str) -> RunSpec | None:
+        return self._site.read_spec(run)
+
+    def absent(self) -> str:
+        return self._site.book.news(self._job).text or "The agent is coming up."
+
+    def files(self) -> FakeFiles | None:
+        over = self._site.book.news(self._job).over
+        return FakeFiles(self._site, self._job) if over or self._site.no_way else None
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class FakeSite:
+    """A desk. Jobs stay where they are until the test moves them."""
+
+    def __init__(self, home: Path, book: JobBook, tell: Callable[[JobNews], None]) -> None:
+        self.places = Places(home=home, private=home / "private")
+        self.book = book
+        self.tell = tell
+        self.followed: list[str] = []
+        self.down = self.no_way = False
+        self.fetches = 0
+        self._agents: dict[str, subprocess.Popen[bytes]] = {}
+
+    # --- For the session ----------------------------------------------------------------------------------------------
+
+    def take(self, order: Order, title: str = "") -> None:
+        self.book.note_order(order, title)
+        self.news(order.job, Stage.SUBMITTING, "Sending the job.")
+
+    def follow(self, job: str) -> None:
+        self.followed.append(job)
+        self.tell(self.book.news(job))
+
+    def cancel(self, job: str) -> None:
+        self.book.note_wish(job, Wish.CANCEL)
+        self.end(job, Phase.CANCELLED, "You cancelled the job.")
+
+    def let_go(self, job: str) -> None:
+        self.book.note_wish(job, Wish.LET_GO)
+        self.end(job, Phase.COMPLETED, "You let the node go.")
+
+    def target(self, job: str) -> FakeTarget:
+        return FakeTarget(self, job)
+
+    def preview(self, order: Order) -> str:
+        return f"#!/bin/bash\n# {order.job}\n"
+
+    def wake(self) -> None:
+        """Nothing sleeps."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def read_spec(self, run: str) -> RunSpec | None:
+        try:
+            return read_spec(RunFolder(self.places.runs / run).spec)
+        except ProblemError:
+            return None
+
+    def address(self, job: str) -> AgentAddress | None:
+        process = self._agents.get(job)
+        found = find_agent(self.places)
+        return found if process is not None and found is not None and found.pid == process.pid else None
+
+    # --- For the test -------------------------------------------------------------------------------------------------
+
+    def news(self, job: str, stage: Stage, text: str = "", **more: object) -> None:
+        news = JobNews(job=job, stage=stage, text=text, **more)  # type: ignore[arg-type]
+        self.book.note_news(news)
+        self.tell(news)
+
+    def queue(self, job: str, text: str = "Other jobs come first.") -> None:
+        self.news(job, Stage.QUEUED, text, id="7")
+
+    def begin(self, job: str, starts: float | None = None) -> None:
+        """A node is there: the job's agent comes up and begins what it was given, or goes on with it."""
+        self.places.home.mkdir(exist_ok=True)
+        log = self.places.home / "agent.log"
+        environment = os.environ | {"CLEW_HOME": str(self.places.home)}
+        with log.open("ab") as file:
+            self._agents[job] = subprocess.Popen(
+                STAND_IN, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=environment
+            )
+        address = wait_for(lambda: self.address(job), "the agent of the job")
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        viewer = Viewer(context, address)
+        for spec in self.book.order(job).runs:
+            again = attempts(self.places.runs / spec.run)
+            viewer.ask(ContinueRun(run=spec.run) if again else StartRun(spec=spec))
+        viewer.close()
+        context.destroy(linger=0)
+        self.news(job, Stage.RUNNING, "Runs on node1.", id="7", nodes="node1", starts=starts)
+
+    def end(self, job: str, phase: Phase, text: str = "", kill: bool = False) -> None:
+        """The job is over; with ``kill`` its runs die with it, without a last word."""
+        process = self._agents.pop(job, None)
+        if process is not None:
+            process.kill()
+            process.wait(BOUND_S)
+        if kill:
+            for spec in self.book.order(job).runs:
+                end_all(spec.run)
+        self.news(job, Stage.ENDED, text, id="7", phase=phase)
+
+    def clear(self) -> None:
+        """End everything."""
+        for process in self._agents.values():
+            process.kill()
+            process.wait(BOUND_S)
+        for folder in self.places.runs.glob("*"):
+            end_all(folder.name)

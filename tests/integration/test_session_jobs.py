@@ -1,0 +1,315 @@
+"""A session with jobs on a site: from the queue to the last byte, over ends of jobs, and over windows that close."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+
+from clew_gui.remote.job_book import JobBook, job_book
+from clew_gui.remote.jobs import JobNews
+from clew_gui.remote.schedulers.state import Phase
+from clew_gui.remote.target import LocalTarget
+from clew_gui.session import LinkState, Place, RunModel, Session
+from clew_gui.session.desks import Desks
+from clew_shared.journal import journal_path
+from clew_shared.lifecycle import RunState
+from clew_shared.params import Value
+from clew_shared.places import Places, find_places
+from clew_shared.problem import Problem, ProblemError, problem
+from clew_shared.spec import RunSpec
+from tests.integration.agents import BOUND_S, STAND_IN, end_all
+from tests.integration.fake_site import FakeSite
+from tests.integration.stand_in_agent import CATALOGUE
+
+SITE = Place(site="test")
+SLOW: dict[str, Value] = {"steps": 100_000, "pause": 0.02}
+
+
+class Window:
+    """What a window does: ticks, and remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.places: Places = find_places()
+        self.sites: list[FakeSite] = []
+        desks = Desks(job_book(self.places), self._make, self._title)
+        self.session = Session(self.places, CATALOGUE, LocalTarget(self.places, STAND_IN), desks)
+        self.problems: list[Problem] = []
+        self.session.start()
+
+    def _make(self, name: str, book: JobBook, tell: Callable[[JobNews], None]) -> FakeSite:
+        self.sites.append(FakeSite(self.places.home / name, book, tell))
+        return self.sites[-1]
+
+    def _title(self, name: str) -> str:
+        if name != "test":
+            raise problem("site.absent", f"There is no site {name!r}.")
+        return "Test site"
+
+    @property
+    def site(self) -> FakeSite:
+        return self.sites[0]
+
+    def until(self, condition: Callable[[], bool], what: str = "it") -> None:
+        deadline = time.monotonic() + BOUND_S
+        while not condition():
+            jobs = [(job.news, job.link) for job in self.session.jobs.values()]
+            assert time.monotonic() < deadline, f"{what} did not happen; {jobs}, {self.problems}"
+            self.problems += self.session.tick().problems
+            time.sleep(0.005)
+
+    def until_state(self, model: RunModel, *states: RunState) -> None:
+        self.until(lambda: model.state in states, f"{model.state} -> {states}")
+
+    def start(self, place: Place | None = SITE, **params: Value) -> RunModel:
+        return self.session.runs[self.session.start_run(RunSpec(exercise="stand-in", params=params), place)]
+
+    def job(self, model: RunModel) -> str:
+        assert model.job is not None
+        return model.job.job
+
+    def until_same(self, model: RunModel, attempt: int = 1) -> None:
+        """Wait until the mirror is the node's journal, byte for byte."""
+        node = journal_path(self.places.home / "test" / "runs" / model.id, attempt)
+        mirror = journal_path(model.folder, attempt)
+        self.until(lambda: mirror.exists() and node.read_bytes() == mirror.read_bytes(), "the mirror's last byte")
+
+
+@pytest.fixture
+def new_window(home: object) -> Iterator[Callable[[], Window]]:
+    windows: list[Window] = []
+
+    def open_window() -> Window:
+        windows.append(Window())
+        return windows[-1]
+
+    yield open_window
+    for window in windows:
+        window.session.close()
+        for site in window.sites:
+            site.clear()
+    for agent in psutil.Process().children():
+        agent.kill()
+        agent.wait(BOUND_S)
+    for folder in find_places().runs.glob("*"):
+        end_all(folder.name)
+
+
+@pytest.fixture
+def window(new_window: Callable[[], Window]) -> Window:
+    return new_window()
+
+
+def test_a_run_goes_through_the_queue_and_comes_back_whole(window: Window) -> None:
+    model = window.start(steps=500)
+    assert (model.state, model.where, model.site) == (RunState.SUBMITTED, "Test site", "test")
+    job = window.job(model)
+    window.site.queue(job)
+    window.until_state(model, RunState.QUEUED)
+    assert (model.reason, model.link_stale) == ("Other jobs come first.", False)
+    window.until(lambda: window.session.jobs[job].link.text == "Other jobs come first.")
+    window.site.begin(job)
+    window.until_state(model, RunState.FINISHED)
+    window.until_same(model)
+    assert model.history.column("loss").steps.tolist() == list(range(500))
+    assert window.session.jobs[job].link.state is LinkState.LIVE
+    assert window.session.jobs[job].route == "straight"
+    window.site.end(job, Phase.COMPLETED)
+    window.until(lambda: model.settled)
+    assert model.state is RunState.FINISHED
+    assert window.problems == []
+
+
+def test_runs_here_and_there_do_not_mix(window: Window) -> None:
+    there, here = window.start(**SLOW), window.start(None, **SLOW)
+    window.until_state(here, RunState.RUNNING)
+    assert there.state is RunState.SUBMITTED, "this computer's agent does not know it, and need not"
+    window.site.begin(window.job(there))
+    window.until_state(there, RunState.RUNNING)
+    assert (here.where, there.where) == ("This computer", "Test site")
+    step = here.history.fold.step
+    window.until(lambda: here.history.fold.step > step + 20)
+    assert here.state is RunState.RUNNING, "and the other way round"
+    window.session.pause(there.id)
+    window.until_state(there, RunState.PAUSED)
+    window.session.stop(there.id)
+    window.until_state(there, RunState.STOPPED)
+    assert here.state is RunState.RUNNING
+    window.session.stop(here.id)
+    window.until_state(here, RunState.STOPPED)
+    assert window.problems == []
+
+
+def test_stop_takes_a_waiting_job_out_of_the_queue(window: Window) -> None:
+    model = window.start(steps=10)
+    window.site.queue(window.job(model))
+    window.until_state(model, RunState.QUEUED)
+    window.session.stop(model.id)
+    window.until_state(model, RunState.STOPPED)
+    assert model.reason == "You cancelled the job."
+    with pytest.raises(ProblemError, match="job is over"):
+        window.session.pause(model.id)
+
+
+@pytest.mark.parametrize(
+    ("phase", "state"),
+    [
+        (Phase.TIMED_OUT, RunState.TIMED_OUT),
+        (Phase.OUT_OF_MEMORY, RunState.FAILED),
+        (Phase.CANCELLED, RunState.STOPPED),
+        (Phase.GONE, RunState.LOST),
+    ],
+)
+def test_a_journal_without_an_end_comes_by_files_and_the_job_says_the_end(
+    phase: Phase, state: RunState, window: Window
+) -> None:
+    model = window.start(**SLOW)
+    job = window.job(model)
+    window.site.begin(job)
+    window.until(lambda: model.history.fold.step > 20)
+    window.site.no_way = True
+    window.site.end(job, phase, kill=True)
+    window.until_state(model, state)
+    window.until_same(model)
+    assert model.settled
+    assert model.reason
+
+
+def test_a_run_whose_agent_cannot_be_reached_is_followed_by_files(window: Window) -> None:
+    model = window.start(steps=300)
+    window.site.no_way = True
+    window.site.begin(window.job(model))
+    window.until_state(model, RunState.FINISHED)
+    window.until_same(model)
+    assert window.problems == []
+
+
+def test_a_run_whose_job_is_over_goes_on_in_the_next_as_one_curve(window: Window) -> None:
+    model = window.start(**SLOW)
+    first = window.job(model)
+    window.site.begin(first, starts=time.time())
+    window.until(lambda: model.history.fold.step > 20)
+    window.session.stop(model.id)
+    window.until_state(model, RunState.STOPPED)
+    window.site.end(first, Phase.TIMED_OUT)
+    window.until(lambda: model.settled)
+    window.session.continue_run(model.id)
+    second = window.job(model)
+    assert second != first
+    window.until_state(model, RunState.SUBMITTED)
+    window.site.queue(second)
+    window.until_state(model, RunState.QUEUED)
+    window.site.begin(second, starts=time.time())
+    window.until(lambda: model.history.fold.attempt == 2 and model.state is RunState.RUNNING)
+    window.session.stop(model.id)
+    window.until_state(model, RunState.STOPPED)
+    window.site.end(second, Phase.COMPLETED)
+    window.until(lambda: model.settled)
+    for attempt in (1, 2):
+        window.until_same(model, attempt)
+    steps = model.history.column("loss").steps.tolist()
+    assert steps == list(range(len(steps)))
+    assert window.problems == []
+
+
+def test_a_window_that_opens_later_follows_fetches_and_then_leaves_the_site_alone(
+    new_window: Callable[[], Window],
+) -> None:
+    first = new_window()
+    model = first.start(**SLOW)
+    job = first.job(model)
+    first.site.begin(job)
+    first.until(lambda: model.history.fold.step > 20)
+    first.session.close()
+    seen = model.history.fold.step
+
+    second = new_window()
+    again = second.session.runs[model.id]
+    assert second.site.followed == [job]
+    second.site._agents = first.site._agents
+    second.until(lambda: again.state is RunState.RUNNING and again.history.fold.step > seen)
+    assert again.where == "Test site"
+    second.session.close()
+    second.site.end(job, Phase.TIMED_OUT, "Its time was up.", kill=True)
+
+    third = new_window()
+    last = third.session.runs[model.id]
+    third.until_state(last, RunState.TIMED_OUT)
+    third.until_same(last)
+    assert (last.reason, third.site.followed) == ("Its time was up.", [])
+    third.session.close()
+
+    fourth = new_window()
+    fourth.until(lambda: model.id in fourth.session.runs and fourth.session.link.state is LinkState.LIVE)
+    fourth.until_state(fourth.session.runs[model.id], RunState.TIMED_OUT)
+    assert fourth.sites == [], "everything is here: nobody is asked for a password"
+
+
+def test_a_finished_run_of_an_earlier_window_is_continued_on_its_site(new_window: Callable[[], Window]) -> None:
+    first = new_window()
+    model = first.start(**SLOW)
+    first.site.begin(first.job(model), starts=time.time())
+    first.until(lambda: model.history.fold.step > 20)
+    first.session.stop(model.id)
+    first.until_state(model, RunState.STOPPED)
+    first.site.end(first.job(model), Phase.COMPLETED)
+    first.until(lambda: model.settled)
+    first.session.close()
+
+    second = new_window()
+    second.until(lambda: model.id in second.session.runs)
+    again = second.session.runs[model.id]
+    second.until_state(again, RunState.STOPPED)
+    second.session.continue_run(model.id)
+    second.site.begin(second.job(again), starts=time.time())
+    second.until(lambda: again.history.fold.attempt == 2 and again.state is RunState.RUNNING)
+    second.session.stop(again.id)
+    second.until_state(again, RunState.STOPPED)
+    second.until_same(again, 2)
+
+
+def test_a_held_node_takes_one_run_after_the_other(window: Window) -> None:
+    job = window.session.hold(SITE)
+    window.site.begin(job)
+    for _ in range(2):
+        model = window.start(Place(job=job), steps=50)
+        assert model.where == "Test site"
+        window.until_state(model, RunState.FINISHED)
+        window.until_same(model)
+    window.session.cancel(job)
+    window.until(lambda: all(run.settled for run in window.session.runs.values()))
+    with pytest.raises(ProblemError, match="allocation is over"):
+        window.start(Place(job=job), steps=50)
+    assert len(window.session.runs) == 2
+
+
+def test_while_a_job_waits_the_same_is_tried_here_with_fewer_steps(window: Window) -> None:
+    model = window.start(steps=1000)
+    window.site.queue(window.job(model))
+    small = window.session.runs[window.session.try_here(model.id)]
+    window.until_state(small, RunState.FINISHED)
+    assert (small.spec.params["steps"], small.where) == (100, "This computer")
+    assert small.spec.name == "Stand-in (tried here)"
+    assert model.state is RunState.QUEUED
+
+
+def test_a_site_that_is_not_known_is_refused_and_nothing_is_left(window: Window) -> None:
+    with pytest.raises(ProblemError, match="no site"):
+        window.start(Place(site="nowhere"), steps=10)
+    assert window.session.runs == {}
+    assert window.session.jobs == {}
+    assert list(window.places.mirrors.glob("*-*")) == []
+
+
+def test_what_a_site_refuses_is_told_once_and_the_run_failed(window: Window) -> None:
+    from clew_gui.remote.jobs import Stage
+
+    model = window.start(steps=10)
+    found = Problem("scheduler.partition", "There is no partition 'huge'.")
+    for _ in range(2):
+        window.site.news(window.job(model), Stage.ENDED, problem=found)
+    window.until_state(model, RunState.FAILED)
+    assert model.reason == found.text
+    assert window.problems == [found]
