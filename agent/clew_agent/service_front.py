@@ -1,7 +1,7 @@
 """The door of a service: lets in whoever knows the token, and passes everybody else by.
 
 What stands behind it (Jupyter, TensorBoard) listens on a socket in an owner-only folder, so that this is the only way
-to it. Each request is looked at by itself: a connection carries one request and ends, unless it becomes a WebSocket.
+to it. Each request of a connection is looked at by itself, until it becomes a WebSocket.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from enum import Enum
@@ -18,6 +19,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 MAX_HEAD = 32 * 1024
 HEAD_WITHIN_S = 10.0
 """A connection that has not told what it wants by then is closed."""
+NEXT_WITHIN_S = 120.0
+"""So long one that was let in is kept for its next request."""
 MOST_CONNECTIONS = 256
 _CHUNK = 65536
 _BACKLOG = 64
@@ -39,11 +42,12 @@ class Answer(Enum):
 
 
 class Verdict(NamedTuple):
-    """``head`` is what is passed on, ``target`` where a welcomed browser is sent."""
+    """``target`` is where a welcomed browser is sent. ``body`` bytes of the request follow its head; None: all that
+    comes, because it does not say or becomes a WebSocket."""
 
     answer: Answer
-    head: bytes = b""
     target: str = ""
+    body: int | None = 0
 
 
 class Door:
@@ -63,14 +67,17 @@ class Door:
         if len(words) != 3 or not words[1].startswith("/") or any(":" not in line for line in lines[1:]):
             return Verdict(Answer.REFUSE)
         headers = [(name.strip().lower(), value.strip()) for name, _, value in (ln.partition(":") for ln in lines[1:])]
+        body = _body(headers)
+        if body == _UNCLEAR:
+            return Verdict(Answer.REFUSE)
         if self._has_cookie(headers):
-            return Verdict(Answer.PASS, _passed_on(lines, headers))
+            return Verdict(Answer.PASS, body=body)
         if not self._has_token(words[1], headers):
             return Verdict(Answer.REFUSE)
         wants_page = words[0] == "GET" and any(name == "accept" and "text/html" in value for name, value in headers)
         if wants_page:
             return Verdict(Answer.WELCOME, target=_without_token(words[1]) if self._strip else words[1])
-        return Verdict(Answer.PASS, _passed_on(lines, headers))
+        return Verdict(Answer.PASS, body=body)
 
     def _has_cookie(self, headers: list[tuple[str, str]]) -> bool:
         wanted = f"{self.cookie_name}={self.cookie}".encode()
@@ -91,14 +98,18 @@ class Door:
         return _response("303 See Other", b"", f"Location: {target}", f"Set-Cookie: {cookie}")
 
 
-def _passed_on(lines: list[str], headers: list[tuple[str, str]]) -> bytes:
-    """The head with which the one request of this connection is made; a WebSocket's stays as it is."""
-    if any(name == "upgrade" for name, _ in headers):
-        kept = lines
-    else:
-        kept = [line for line in lines if not line.lower().startswith(("connection:", "keep-alive:"))]
-        kept.append("Connection: close")
-    return ("\r\n".join(kept) + "\r\n\r\n").encode("latin-1")
+_UNCLEAR = -1
+
+
+def _body(headers: list[tuple[str, str]]) -> int | None:
+    """How many bytes follow the head, as in ``Verdict``; ``_UNCLEAR`` where two readers could disagree about it."""
+    lengths = {value for name, value in headers if name == "content-length"}
+    if any(name in ("transfer-encoding", "upgrade") for name, _ in headers):
+        return None if not lengths else _UNCLEAR
+    if not lengths:
+        return 0
+    text = lengths.pop()
+    return int(text) if not lengths and re.fullmatch(r"[0-9]{1,18}", text) else _UNCLEAR
 
 
 def _without_token(target: str) -> str:
@@ -168,22 +179,43 @@ class Front:
             writer.write(ABSENT)
             await writer.drain()
             return
+        upwards = asyncio.ensure_future(self._pass_up(head, verdict, reader, behind_writer))
         try:
-            behind_writer.write(verdict.head)
-            upwards = asyncio.ensure_future(_copy(reader, behind_writer))
-            try:
-                await _copy(behind_reader, writer)  # the answer's end is the end of all
-            finally:
-                upwards.cancel()
-                with suppress(asyncio.CancelledError, OSError):
-                    await upwards
+            await _copy(behind_reader, writer)  # the end of the answers is the end of all
         finally:
+            upwards.cancel()
+            with suppress(asyncio.CancelledError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+                await upwards
             behind_writer.close()
 
+    async def _pass_up(
+        self, head: bytes, verdict: Verdict, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """One request after the other, each only if it may; one that may not ends the connection."""
+        try:
+            while verdict.answer is Answer.PASS:
+                writer.write(head)
+                if verdict.body is None:
+                    await _copy(reader, writer)
+                    return
+                await _copy(reader, writer, verdict.body)
+                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), NEXT_WITHIN_S)
+                verdict = self._door.look(head)
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
+            pass
+        with suppress(OSError, RuntimeError):
+            writer.write_eof()
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(_CHUNK):
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, count: int | None = None) -> None:
+    """``count`` bytes, or all up to the end, which is passed on as well."""
+    while count is None or count > 0:
+        data = await reader.read(_CHUNK if count is None else min(_CHUNK, count))
+        if not data:
+            break
         writer.write(data)
         await writer.drain()
-    with suppress(OSError, RuntimeError):
-        writer.write_eof()
+        count = None if count is None else count - len(data)
+    if count is None:
+        with suppress(OSError, RuntimeError):
+            writer.write_eof()

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew_agent.live_events import EventFolder
-from clew_agent.service_front import MAX_HEAD, Answer, Door, Front
+from clew_agent.service_front import MAX_HEAD, Answer, Door, Front, Verdict
 from clew_agent.service_programs import prepare
 from clew_shared.events import Evaluation, Schema
 from clew_shared.journal import JournalWriter
@@ -89,11 +89,31 @@ def test_nobody_is_sent_to_another_host() -> None:
     assert door(strip=True).look(head("///elsewhere?token=the-token", HTML)).target.startswith("/elsewhere")
 
 
-def test_a_connection_carries_one_request_unless_it_is_a_websocket() -> None:
-    passed = door().look(head("/?token=the-token", "Connection: keep-alive", "Keep-Alive: 9"))
-    assert passed.head == head("/?token=the-token", "Connection: close")
-    socket = head("/?token=the-token", "Connection: Upgrade", "Upgrade: websocket")
-    assert door().look(socket).head == socket
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ((), 0),
+        (("Content-Length: 12",), 12),
+        (("content-length: 12", "Content-Length: 12"), 12),
+        (("Transfer-Encoding: chunked",), None),
+        (("Connection: Upgrade", "Upgrade: websocket"), None),
+    ],
+)
+def test_how_long_a_request_is(headers: tuple[str, ...], body: int | None) -> None:
+    assert door().look(head("/?token=the-token", *headers)) == Verdict(Answer.PASS, body=body)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ("Content-Length: 12", "Content-Length: 13"),
+        ("Content-Length: +12",),
+        ("Content-Length: 1e3",),
+        ("Content-Length: 12", "Transfer-Encoding: chunked"),
+    ],
+)
+def test_a_request_whose_length_is_unclear_is_refused(headers: tuple[str, ...]) -> None:
+    assert door().look(head("/?token=the-token", *headers)).answer is Answer.REFUSE
 
 
 @given(st.binary(max_size=300))
@@ -142,9 +162,19 @@ async def say(port: int, data: bytes) -> bytes:
 
 def test_bodies_pass_both_ways() -> None:
     async def use(port: int, heard: list[bytes]) -> bytes:
-        return await say(port, head("/?token=the-token", method="POST") + b"x" * 300_000)
+        length = "Content-Length: 300000"
+        return await say(port, head("/?token=the-token", length, method="POST") + b"x" * 300_000)
 
     assert behind_a_door(use) == b"x" * 300_000
+
+
+def test_each_request_of_a_connection_needs_the_token() -> None:
+    good, other = head("/1?token=the-token"), head("/2?token=the-token", "Content-Length: 3", method="PUT") + b"abc"
+
+    async def use(port: int, heard: list[bytes]) -> bytes:
+        return await say(port, good + other + head("/3") + good)
+
+    assert behind_a_door(use) == other
 
 
 def test_strangers_are_told_nothing_and_not_heard_behind() -> None:
