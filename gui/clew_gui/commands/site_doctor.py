@@ -24,11 +24,12 @@ def doctor(shell: Shell, name: str, found: Site, want_job: bool, as_json: bool) 
     findings: list[Finding] = []
     examination = examine(name, found, shell.places, headless_prompter(os.environ), want_job)
     interrupted = False
+    shown = _Shown(shell)
     try:
         for finding in examination:
             findings.append(finding)
             if not as_json:
-                _show(shell, finding)
+                shown.add(finding)
     except KeyboardInterrupt:
         interrupted = True
     finally:
@@ -38,14 +39,40 @@ def doctor(shell: Shell, name: str, found: Site, want_job: bool, as_json: bool) 
         whole = {"format": DOCTOR_FORMAT, "site": name, "ok": not bad and not interrupted, "ended": not interrupted}
         shell.say_json({**whole, "findings": findings})
     else:
+        shown.end()
         shell.say(_verdict(findings, bad, interrupted))
     return INTERRUPTED if interrupted else FAILED if bad else OK
 
 
-def _show(shell: Shell, finding: Finding) -> None:
-    shell.say(f"{_MARKS[finding.verdict]:>4}  {finding.title:<{_COLUMN}}  {finding.text}")
-    if finding.hint:
-        shell.say(f"{'':{_COLUMN + 8}}{'->'} {finding.hint}")
+class _Shown:
+    """Findings as lines; those that were not tried for the same reason make one."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+        self._untried: list[Finding] = []
+
+    def add(self, finding: Finding) -> None:
+        """One more."""
+        if self._untried and finding.text != self._untried[0].text:
+            self.end()
+        if finding.verdict is Verdict.SKIPPED:
+            self._untried.append(finding)
+        else:
+            self._line(finding.verdict, finding.title, finding.text, finding.hint)
+
+    def end(self) -> None:
+        """Say what was held back."""
+        if len(self._untried) == 1:
+            self._line(Verdict.SKIPPED, self._untried[0].title, self._untried[0].text)
+        elif self._untried:
+            titles = ", ".join(finding.title for finding in self._untried)
+            self._line(Verdict.SKIPPED, f"{len(self._untried)} more", f"{self._untried[0].text} ({titles})")
+        self._untried = []
+
+    def _line(self, verdict: Verdict, title: str, text: str, hint: str = "") -> None:
+        self._shell.say(f"{_MARKS[verdict]:>4}  {title:<{_COLUMN}}  {text}")
+        if hint:
+            self._shell.say(f"{'':{_COLUMN + 8}}-> {hint}")
 
 
 def _verdict(findings: Sequence[Finding], bad: Sequence[Finding], interrupted: bool) -> str:
@@ -79,7 +106,7 @@ def modules(shell: Shell, name: str, found: Site, pattern: str, as_json: bool) -
     for one in names:
         marks = [*(["default"] if one in there.default else []), *(["in the site"] if _named(one, found) else [])]
         shell.say(f"{one}  ({', '.join(marks)})" if marks else one)
-    shell.note(_how(name, found, names))
+    shell.note(_how(name, found, names, bool(pattern)))
     return OK
 
 
@@ -87,9 +114,9 @@ def _named(module: str, found: Site) -> bool:
     return module in found.modules or module.partition("/")[0] in found.modules
 
 
-def _how(name: str, found: Site, names: Sequence[str]) -> str:
-    """Which line the site needs for it."""
-    example = next((one for one in names if not _named(one, found)), names[0])
-    line = ", ".join(f'"{one}"' for one in dict.fromkeys([*found.modules, example]))
-    about = "A site's jobs load what its file names, in this order, such as:"
+def _how(name: str, found: Site, names: Sequence[str], asked: bool) -> str:
+    """Which line the site needs for it: for the first one that was asked for, else for what it loads now."""
+    new = [one for one in names if not _named(one, found)][:1] if asked else []
+    line = ", ".join(f'"{one}"' for one in dict.fromkeys([*found.modules, *new])) or '"NAME"'
+    about = "Jobs load what the site's file names, in this order:"
     return f"\n{about}\n    modules = [{line}]\nThe file: clew site show {name}"

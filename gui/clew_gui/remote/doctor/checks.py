@@ -12,7 +12,7 @@ from clew_gui.remote.doctor.runner import Check
 from clew_shared.places import Places
 
 _LOGIN = ("login",)
-_PYTHON = ("login", "shell", "consent", "modules")
+_PYTHON = ("login", "shell", "consent")
 _QUEUE = ("login", "shell", "scheduler")
 _LIMITS = (*_QUEUE, "partition")
 
@@ -37,7 +37,14 @@ CHECKS: tuple[Check, ...] = (
     Check("ports", "Ports", routes.ports),
     Check("forwarding", "Forwarding", routes.forwarding, "the login node passes nothing on", _LOGIN),
     Check("nodes", "Nodes", routes.nodes, "", _QUEUE),
-    Check("node", "Node", node_job.node, "no node has answered", (*_PYTHON, "home", "python", "scheduler"), True),
+    Check(
+        "node",
+        "Node",
+        node_job.node,
+        "no node has answered",
+        (*_PYTHON, "home", "modules", "python", "scheduler"),
+        True,
+    ),
     Check("node.python", "Python there", node_job.python_there, "Python does not run there", ("node",), True),
     Check(
         "node.tensorflow",
@@ -49,6 +56,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check("node.gpus", "GPUs there", node_job.gpus_there, "", ("node", "node.python", "node.tensorflow"), True),
     Check("node.clock", "Clock there", node_job.clock_there, "", ("node", "node.python"), True),
+    Check("node.login", "Login there", node_job.login_there, "", ("node", "node.python"), True),
     Check("node.port", "Port there", node_job.port_there, "", ("node", "node.python"), True),
 )
 

@@ -9,10 +9,12 @@ class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """``host`` is the node's own name. ``python`` is empty where the login node's Python does not run there.
 
     ``clock`` is seconds since 1970 when it was written, ``gpus`` what the scheduler gave (``CUDA_VISIBLE_DEVICES``)
-    and ``cards`` what ``nvidia-smi`` lists. ``port`` is one that was free, 0 when none of the site's was. ``reached``:
-    the login node could connect to it. ``tensorflow`` is the version once it was imported there, ``devices`` how many
-    GPUs it sees, ``trouble`` why it could not be imported. ``ahead`` is how much its clock is ahead of this
-    computer's, in seconds, and ``refusal`` what the login node said instead of connecting.
+    and ``cards`` what ``nvidia-smi`` lists. ``port`` is one that was free, 0 when none of the site's was. ``tensorflow``
+    is the version once it was imported there, ``devices`` how many GPUs it sees, ``trouble`` why it could not be.
+
+    The rest is seen from outside while the job ran. ``reached``: the login node could connect to the port; ``refusal``
+    is what it said instead. ``ahead``: how many seconds the node's clock is ahead of this computer's. ``lets_in``: one
+    could log in there by SSH.
     """
 
     host: str
@@ -26,4 +28,5 @@ class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str = ""
     reached: bool = False
     refusal: str = ""
+    lets_in: bool = False
     ahead: float = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 
 import msgspec
@@ -14,6 +14,7 @@ from clew_gui.remote.allocation import seconds_asked
 from clew_gui.remote.doctor.finding import Told, fine, note, wrong
 from clew_gui.remote.doctor.home import compared
 from clew_gui.remote.doctor.node_answer import NodeAnswer
+from clew_gui.remote.doctor.routes import refused_at
 from clew_gui.remote.doctor.ward import Ward, listed
 from clew_gui.remote.schedulers.job import LOG, SCRIPT, JobRef, JobSpec
 from clew_gui.remote.schedulers.registry import scheduler_of
@@ -73,9 +74,10 @@ def _sent(ward: Ward) -> Iterator[tuple[JobSpec, JobRef]]:
         ref = JobRef(taken.id or dialect.found(spec, ward.line.run(dialect.find(spec))), spec.job)
         yield spec, ref
     finally:
-        if ref.id:
-            ward.line.run(dialect.cancel(ref))
-        ward.sh('rm -rf -- "$1"', spec.folder)
+        with suppress(ProblemError):  # the link may be gone; the job's own time is short
+            if ref.id:
+                ward.line.run(dialect.cancel(ref))
+            ward.sh('rm -rf -- "$1"', spec.folder)
 
 
 def _job(ward: Ward) -> JobSpec:
@@ -166,18 +168,19 @@ def _answer(ward: Ward, spec: JobSpec) -> _Answer | None:
 
 def _called(ward: Ward, found: _Answer) -> NodeAnswer:
     """Connect to the node's port through the login node, as the tunnel does."""
-    base = msgspec.convert(msgspec.structs.asdict(found), NodeAnswer)
-    ahead = found.clock - time.time()
-    if not found.port:
-        return msgspec.structs.replace(base, ahead=ahead)
-    try:
-        stream = ward.line.connection.connect(found.host, found.port)
-    except ProblemError as error:
-        return msgspec.structs.replace(base, ahead=ahead, refusal=error.problems[0].text)
-    try:
-        return msgspec.structs.replace(base, ahead=ahead, reached=stream.recv(16).startswith(b"clew"))
-    finally:
-        stream.close()
+    known = msgspec.structs.asdict(found) | {"ahead": found.clock - time.time()}
+    del known["whole"]
+    if found.port:
+        try:
+            stream = ward.line.connection.connect(found.host, found.port)
+            try:
+                known["reached"] = stream.recv(16).startswith(b"clew")
+            finally:
+                stream.close()
+        except ProblemError as error:
+            known["refusal"] = error.problems[0].text
+    known["lets_in"] = refused_at(ward, found.host) is None
+    return NodeAnswer(**known)
 
 
 # --- What the checks after it tell ------------------------------------------------------------------------------------
@@ -229,6 +232,14 @@ def gpus_there(ward: Ward) -> Told:
 def clock_there(ward: Ward) -> Told:
     """The node's clock; the answer was read at most a second or two after it was written."""
     return compared(_known(ward).ahead + _POLL_S, "node", _LONGEST_POLL_S)
+
+
+def login_there(ward: Ward) -> Told:
+    """Whether one may log in to the node while one has a job there."""
+    host = _known(ward).host
+    if _known(ward).lets_in:
+        return fine(f"{host} lets you in by SSH while your job runs there.")
+    return note(f"{host} does not let you in by SSH, not even while your job runs there.", "Nothing needs mending.")
 
 
 def port_there(ward: Ward) -> Told:

@@ -99,13 +99,13 @@ def time_limit(ward: Ward) -> Told:
         return fine("No limit is told.")
     where = listed([one.name for one in chosen])
     if seconds > longest:
-        text = f"The site asks for {in_words(seconds)}; {where} allows {in_words(longest)}."
+        text = f"The site asks for {in_words(seconds)}; the limit of {where} is {in_words(longest)}."
         return wrong(
             text, f"Ask for less, with --time, or choose another partition{_longer(ward, seconds)}.", "scheduler.time"
         )
     if not seconds:
-        return fine(f"The site asks for no time of its own; {where} allows {in_words(longest)}.")
-    return fine(f"{in_words(seconds)[0].upper()}{in_words(seconds)[1:]} asked for; {where} allows {in_words(longest)}.")
+        return fine(f"The site asks for no time of its own; the limit of {where} is {in_words(longest)}.")
+    return fine(f"It asks for {in_words(seconds)}; the limit of {where} is {in_words(longest)}.")
 
 
 def _longer(ward: Ward, seconds: int) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import secrets
 
+import msgspec
+
 from clew_gui.remote.connection import Hop
 from clew_gui.remote.doctor.finding import Told, fine, note, untried, wrong
 from clew_gui.remote.doctor.ward import Ward, last_line
 from clew_gui.remote.prompts import Kind
-from clew_shared.problem import ProblemError
+from clew_shared.problem import Problem, ProblemError
 
 _SSH = 22
 _HOP_S = 15.0
@@ -50,50 +52,58 @@ def ports(ward: Ward) -> Told:
 
 def forwarding(ward: Ward) -> Told:
     """Whether the login node connects to ports elsewhere: to one that is most likely closed, which tells as well."""
-    words = _connects(ward, 20000 + secrets.randbelow(10000))
-    if not words:
+    if _connects(ward, 20000 + secrets.randbelow(10000)):
         return fine("The login node passes connections on: the agent is reached directly.")
-    if not _connects(ward, _SSH):
+    if _connects(ward, _SSH):
         text = "The login node passes connections on to SSH servers only. Clew then jumps into the node itself."
-        return note(text, f"Where that is closed too: {_RELAY[0].lower()}{_RELAY[1:]}")
-    return note(f"{words} {_RELAY}", "Nothing needs mending; ask the site about AllowTcpForwarding for a faster way.")
+        return note(text, "Nothing needs mending.")
+    text = f"The login node passes no connections on: it forbids forwarding. {_RELAY}"
+    return note(text, "Nothing needs mending; ask the site about AllowTcpForwarding for a faster way.")
 
 
-def _connects(ward: Ward, port: int) -> str:
-    """Empty when the login node is willing to; else its refusal."""
+def _connects(ward: Ward, port: int) -> bool:
+    """Whether the login node is willing to; nothing need listen there."""
     try:
         ward.line.connection.connect("localhost", port).close()
     except ProblemError as error:
-        found = error.problems[0]
-        return found.text if found.code == "ssh.forwarding" else ""
-    return ""
+        return error.problems[0].code != "ssh.forwarding"
+    return True
 
 
 def nodes(ward: Ward) -> Told:
-    """Whether one may log in to a node without having a job there. Nobody is asked anything for it."""
+    """Whether one may log in to a node without having a job there."""
     if ward.site.scheduler == "none":
         return untried("There are no further nodes.")
-    node = ward.node.host if ward.node is not None else _a_node(ward)
+    node = _a_node(ward)
     if not node:
         return untried("The scheduler's commands here do not tell the names of nodes.")
+    refusal = refused_at(ward, node)
+    if refusal is None:
+        return fine(f"{node} lets you in by SSH, so Clew can jump there if the login node passes nothing else on.")
+    if refusal.code == "ssh.forwarding":
+        return untried("Not tried, because the login node passes no connection on.")
+    if refusal.code == "ssh.hostkey.unknown":
+        return fine(f"{node} has an SSH server whose key is not known here yet. You are asked when it is needed.")
+    text = f"{node} does not let you in by SSH while you have no job there (pam_slurm), or not at all."
+    return note(f"{text} {_RELAY}", "Nothing needs mending. --job finds out whether it does with a job.")
+
+
+def refused_at(ward: Ward, node: str) -> Problem | None:
+    """Why one cannot log in to ``node`` from the login node's side; None when one can. Nobody is asked for it."""
     last = ward.hops[-1]
     hop = Hop(host=node, name=node, user=last.login, keys=last.keys, identities_only=last.identities_only)
-    ward.questions.quiet = True
-    asked = len(ward.questions.asked)
+    questions = ward.questions
+    questions.quiet = True
+    asked = len(questions.asked)
     try:
         ward.line.connection.hop(hop, _HOP_S).close()
     except ProblemError as error:
         found = error.problems[0]
-        if found.code == "ssh.forwarding":
-            return untried("Not tried, because the login node passes no connection on.")
-        if any(one.kind is Kind.CONFIRM for one in ward.questions.asked[asked:]):
-            return fine(f"{node} has an SSH server whose key is not known here yet. You are asked when it is needed.")
-        text = f"{node} lets nobody in who has no job there, or nobody at all."
-        why = found.text.replace("ssh-copy-id", "")
-        return note(f"{text} It said: {why}", f"Nothing needs mending. {_RELAY}")
+        unknown = any(one.kind is Kind.CONFIRM for one in questions.asked[asked:])
+        return msgspec.structs.replace(found, code="ssh.hostkey.unknown") if unknown else found
     finally:
-        ward.questions.quiet = False
-    return fine(f"{node} lets you in by SSH, so Clew can jump there if the login node passes nothing else on.")
+        questions.quiet = False
+    return None
 
 
 def _a_node(ward: Ward) -> str:

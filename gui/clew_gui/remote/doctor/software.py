@@ -38,15 +38,18 @@ def modules(ward: Ward) -> Told:
         return fine("The site loads no modules.")
     done = load(ward.line, wanted)
     if done.no_command:
+        ward.refused_modules = wanted
         text = f"There is no module command, but the site loads modules: {listed(wanted)}."
         hint = "Remove them from the site, or source what brings the command in its prologue."
         return wrong(text, hint, "modules.absent")
     if done.refused:
+        ward.refused_modules = done.refused
         one = len(done.refused) == 1
         text = (
             f"The module {done.refused[0]} cannot be loaded." if one else f"Cannot be loaded: {listed(done.refused)}."
         )
-        return wrong(text, _others(ward, done.refused[0]), "modules.missing")
+        said = f" It said: {done.said}" if done.said else ""
+        return wrong(text + said, _others(ward, done.refused[0]), "modules.missing")
     return fine(f"Loaded: {listed(wanted)}.")
 
 
@@ -62,11 +65,15 @@ def _others(ward: Ward, name: str) -> str:
 
 def python(ward: Ward) -> Told:
     """The Python that the agent would run in; the bootstrap's own probe finds it."""
-    ward.probed = found = probe(ward.line, thorough=True)
+    line, without = ward.line, ""
+    if ward.refused_modules:
+        line = ward.line_with([one for one in ward.site.modules if one not in ward.refused_modules])
+        without = "Without the modules that cannot be loaded: "
+    ward.probed = found = probe(line, thorough=True)
     problems = [one for one in unfit(ward.line, found) if one.code in _PYTHON_CODES]
     if problems:
         return wrong(problems[0].text, problems[0].hint, problems[0].code)
-    return fine(f"{found.executable} is Python {found.python}, {found.system} on {found.machine}.")
+    return fine(f"{without}{found.executable} is Python {found.python}, {found.system} on {found.machine}.")
 
 
 def _probed(ward: Ward) -> Probe:

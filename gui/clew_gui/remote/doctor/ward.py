@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from clew_gui.remote.bootstrap.probe import Probe
 from clew_gui.remote.connection import Connection, Hop, ssh_files
 from clew_gui.remote.doctor.finding import Finding
@@ -80,6 +82,7 @@ class Ward:
         self.causes: dict[str, str] = {}
         """Why a check that is not fine is not: the end of "Not tried, because …"."""
         self.partitions: tuple[Partition, ...] = ()
+        self.refused_modules: tuple[str, ...] = ()
         self.probed: Probe | None = None
         self.node: NodeAnswer | None = None
         self._line: SiteLine | None = None
@@ -104,7 +107,15 @@ class Ward:
                 raise problem("ssh.lost", text, "Start the doctor again.", self.name)
             return there.pop()
 
-        self._line = _BoundedLine(self.name, self.site, SteadyConnection(once), lambda: min(CALL_S, self.left_s))
+        self._line = self._bounded(self.site, SteadyConnection(once))
+
+    def _bounded(self, site: Site, connection: SteadyConnection) -> SiteLine:
+        return _BoundedLine(self.name, site, connection, lambda: min(CALL_S, self.left_s))
+
+    def line_with(self, modules: Sequence[str]) -> SiteLine:
+        """The same line for a site that loads only these modules."""
+        site = msgspec.structs.replace(self.site, modules=tuple(modules))
+        return self._bounded(site, self.line.connection)
 
     @property
     def line(self) -> SiteLine:
