@@ -173,6 +173,12 @@ class JobTarget:
         """Journals by files: when the job is over, or no way leads to its agent."""
         return self._journals if self._no_way is not None or self._owner.news(self._job).over else None
 
+    def let_in(self, name: str, public_key: str) -> None:
+        """Put a further viewer's key on the list of the agent that was found. Waits; raises ``ProblemError``."""
+        address = self._address
+        if address is not None:
+            _put_key(self._owner.line(), address, name, public_key)
+
     def tunnel(self, port: int) -> Tunnel:
         """An end here that leads to another port beside the agent's, by the way that is used when somebody connects."""
 
@@ -285,11 +291,7 @@ class JobTarget:
         key = self._key
         if key is None or self._admitted == (address.generation, key):
             return
-        part, path = f"{address.allow_list}/{key[0]}.part", f"{address.allow_list}/{key[0]}{KEY_SUFFIX}"
-        line.connection.write(part, key[1].encode("ascii"), timeout=_CALL_S)
-        done = line.run(("mv", "-f", "--", part, path), timeout=_CALL_S)
-        if done.late or done.code:
-            raise problem("link.key", f"The key for the agent cannot be written on {line.title}: {done.err.strip()}.")
+        _put_key(line, address, *key)
         with self._changed:
             self._admitted = (address.generation, key)
             self._changed.notify_all()
@@ -372,6 +374,15 @@ class _Heard:
     def _finish(self) -> None:
         if not self._closed:
             self._ended()
+
+
+def _put_key(line: SiteLine, address: AgentAddress, name: str, public_key: str) -> None:
+    """Write a key in one go. Raises ``ProblemError``."""
+    part, path = f"{address.allow_list}/{name}.part", f"{address.allow_list}/{name}{KEY_SUFFIX}"
+    line.connection.write(part, public_key.encode("ascii"), timeout=_CALL_S)
+    done = line.run(("mv", "-f", "--", part, path), timeout=_CALL_S)
+    if done.late or done.code:
+        raise problem("link.key", f"The key for the agent cannot be written on {line.title}: {done.err.strip()}.")
 
 
 def read_address(line: SiteLine, job: str) -> AgentAddress | None:

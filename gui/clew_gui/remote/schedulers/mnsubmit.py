@@ -103,6 +103,10 @@ class MnSubmit:
         """The courses' pages know no way to do that."""
         return None
 
+    def attach(self, job: JobRef, command: Command) -> Command | None:
+        """The courses' pages know no way to do that."""
+        return None
+
     def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
         """The reasons are Slurm's."""
         return slurm_reason(state.reason, limits, state.limit)

@@ -86,6 +86,10 @@ class NoScheduler:
         """The host is the node."""
         return None
 
+    def attach(self, job: JobRef, command: Command) -> Command | None:
+        """The host is the node."""
+        return None
+
     def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
         """It does not wait."""
         return Reason("It starts at once.")

@@ -125,6 +125,10 @@ class Pbs:
         """Nothing of PBS passes standard input on to a node."""
         return None
 
+    def attach(self, job: JobRef, command: Command) -> Command | None:
+        """PBS gives a terminal to a new job only."""
+        return None
+
     def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
         """PBS' comment as a sentence."""
         return pbs_reason(state.reason)

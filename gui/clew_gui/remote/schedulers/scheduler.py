@@ -60,6 +60,9 @@ class Scheduler(Protocol):
         """Run ``command`` on the job's first node with this end's standard input and output; None where that is not to
         be had."""
 
+    def attach(self, job: JobRef, command: Command) -> Command | None:
+        """Run ``command`` on the job's first node before this end's terminal; None where that is not to be had."""
+
     def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
         """Why the job waits, as a sentence; with the partition's ``limits`` it has numbers."""
 

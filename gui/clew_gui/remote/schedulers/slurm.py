@@ -145,6 +145,10 @@ class Slurm:
         """A further step beside those that run; without ``--overlap`` it would wait for free cores for ever."""
         return ("srun", f"--jobid={job.id}", "--overlap", "--nodes=1", "--ntasks=1", "--quiet", *command)
 
+    def attach(self, job: JobRef, command: Command) -> Command | None:
+        """A further step, as in ``relay``, with a terminal."""
+        return ("srun", f"--jobid={job.id}", "--overlap", "--nodes=1", "--ntasks=1", "--quiet", "--pty", *command)
+
     def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
         """Slurm's reason as a sentence."""
         return slurm_reason(state.reason, limits, state.limit)
