@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shlex
 import subprocess
@@ -21,12 +22,15 @@ from hypothesis import strategies as st
 from clew_gui.remote.bootstrap.bundle import digests, name_of, own_files, packed
 from clew_gui.remote.bootstrap.needed import FRAMEWORK, SMALL, Need
 from clew_gui.remote.bootstrap.packages import from_here, platforms, suits
-from clew_gui.remote.bootstrap.probe import Probe, unfit
+from clew_gui.remote.bootstrap.probe import Probe, probe, unfit
 from clew_gui.remote.bootstrap.sizes import shown
 from clew_gui.remote.bootstrap.sources import source_of
 from clew_gui.remote.bootstrap.there import pythons, remote_word
+from clew_gui.remote.layout import Layout
+from clew_gui.remote.schedulers.state import Output
 from clew_gui.remote.site_line import SiteLine
 from clew_gui.remote.sites import Site
+from clew_shared.problem import ProblemError
 
 PROJECT = Path(__file__).parents[2]
 BOOTSTRAP = PROJECT / "gui/clew_gui/remote/bootstrap"
@@ -257,6 +261,37 @@ def test_without_tensorflow_it_says_what_to_do_and_how_large_it_is() -> None:
     assert "clew site modules 'uni cluster'" in problem.hint
     assert "1.5 GB" in problem.hint
     assert "venv" in problem.hint
+
+
+GOOD = msgspec.to_builtins(SITE)
+HOSTILE = [
+    {},
+    GOOD | {"python": "three"},
+    GOOD | {"python": "3"},
+    GOOD | {"have": ["tensorflow"]},
+    GOOD | {"libc": ["x"]},
+    GOOD | {"free": None},
+    {"refused": ["python"]},
+    {"refused": "python"},
+]
+
+
+@pytest.mark.parametrize(
+    "answer", [json.dumps(one) for one in HOSTILE] + ["[1]", "", "{", "null", "NaN", "\0", "[" * 9999]
+)
+def test_an_answer_that_makes_no_sense_is_a_problem(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody = line()
+
+    def run(command: tuple[str, ...], *, stdin: bytes = b"", timeout: float = 0) -> Output:
+        mark = re.search(rb'"mark":"(clew-\w+:)"', stdin)
+        assert mark is not None
+        return Output(0, f"Welcome\n{mark[1].decode()}{answer}\nGoodbye\n")
+
+    monkeypatch.setattr(nobody, "run", run)
+    monkeypatch.setattr(nobody, "layout", lambda: Layout("/home/ann/clew"))
+    with pytest.raises(ProblemError) as refused:
+        probe(nobody)
+    assert refused.value.problems[0].hint
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,17 @@ is_it() { # path
     if test "$kind" = d; then same "$1"; else same "${1%/*}"; fi
 }
 
+# A course's folder may hold millions of files further down, on a file system that is busy.
+bounded() { # command
+    if command -v timeout >/dev/null; then timeout 20 "$@"; else "$@"; fi
+}
+
 look_in_course() { # folder pattern size
     case $1 in "~/"*) set -- "$HOME/${1#"~/"}" "$2" "$3" ;; esac
     if test "$kind" = d; then
-        find -L "$1" -maxdepth 3 -type d -name "$2"
+        bounded find -L "$1" -maxdepth 2 -type d -name "$2"
     else
-        find -L "$1" -maxdepth 3 -type f -name "$2" -size "$3c"
+        bounded find -L "$1" -maxdepth 2 -type f -name "$2" -size "$3c"
     fi 2>/dev/null | while IFS= read -r path; do
         if is_it "$path"; then printf 'there %s\n' "$path" && break; fi
     done

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -28,7 +28,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     folder, what ``quota`` says, whether a package index answers.
     """
 
-    python: str
+    python: Annotated[str, msgspec.Meta(pattern=r"^\d{1,3}\.\d{1,3}(\.|$)")]
     executable: str
     implementation: str
     system: str
