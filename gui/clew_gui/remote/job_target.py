@@ -175,19 +175,18 @@ class JobTarget:
 
     def let_in(self, name: str, public_key: str) -> None:
         """Put a further viewer's key on the list of the agent that was found. Waits; raises ``ProblemError``."""
-        address = self._address
-        if address is not None:
+        if (address := self._address) is not None:
             _put_key(self._owner.line(), address, name, public_key)
 
     def tunnel(self, port: int) -> Tunnel:
         """An end here that leads to another port beside the agent's, by the way that is used when somebody connects."""
 
-        def open_stream() -> Stream:
-            if self._way is None:
-                raise problem("route.none", "There is no way to the node now; it is looked for.")
-            return self._way.open(port)
+        return Tunnel(lambda: self._through().open(port))
 
-        return Tunnel(open_stream)
+    def _through(self) -> Way:
+        if (way := self._way) is None:
+            raise problem("route.none", "There is no way to the node now; it is looked for.")
+        return way
 
     def close(self) -> None:
         """Let go; agent and runs stay."""
@@ -318,9 +317,7 @@ class JobTarget:
     # --- For the tunnel's threads -------------------------------------------------------------------------------------
 
     def _open(self) -> Stream:
-        way = self._way
-        if way is None:
-            raise problem("route.none", "There is no way to the agent now; it is looked for.")
+        way = self._through()
         try:
             return _Heard(way.open(), self._hear, self._ended)
         except ProblemError:
