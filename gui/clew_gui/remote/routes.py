@@ -80,6 +80,8 @@ class RouteFinder:
         self._line = line
         self._installed = installed
         self._last: Kind | None = None
+        self._declined: set[str] = set()
+        """Nodes whose login a person was asked about and cancelled: nobody is asked twice."""
 
     def find(self, job: JobRef, address: AgentAddress, ended: Callable[[], bool] = lambda: False) -> Found:
         """The first way that works. Raises ``ProblemError`` when the login node itself cannot be reached."""
@@ -115,8 +117,10 @@ class RouteFinder:
             else:
                 yield from self._relayed(job, address)
         except ProblemError as error:
-            if error.problems[0].code in ("ssh.lost", "ssh.cancelled"):
+            if error.problems[0].code == "ssh.lost":
                 raise
+            if error.problems[0].code == "ssh.cancelled":
+                self._declined.add(address.host)
             why.append(f"{_TRIED[kind].format(node=address.host)}: {error.problems[0].text}")
 
     def _through_login(self, address: AgentAddress) -> Iterator[Way]:
@@ -126,7 +130,7 @@ class RouteFinder:
             yield Way(Kind.LOGIN, text, partial(through.connect, host, timeout=_OPEN_S), address.port)
 
     def _into_the_node(self, address: AgentAddress) -> Iterator[Way]:
-        if not self._line.hops or self._line.site.scheduler == "none":
+        if not self._line.hops or self._line.site.scheduler == "none" or address.host in self._declined:
             return
         node = self._line.connection.hop(node_hop(self._line.hops[-1], address.host), _HOP_S)
 

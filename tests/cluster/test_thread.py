@@ -1,0 +1,351 @@
+"""The thread, from the laptop: an order is sent, its agent is reached through the login node and otherwise, its journal
+comes as bytes of the agent or as a file, and what happens to the job meanwhile is told as it is."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import pytest
+import zmq
+
+from clew_gui.remote.allocation import Allocation
+from clew_gui.remote.job_book import job_book
+from clew_gui.remote.job_target import JobTarget, read_address
+from clew_gui.remote.jobs import JobNews, Order, Stage
+from clew_gui.remote.prompts import AskOnce, Kind, Prompt
+from clew_gui.remote.routes import Kind as RouteKind
+from clew_gui.remote.routes import RouteFinder
+from clew_gui.remote.schedulers.job import JobRef
+from clew_gui.remote.schedulers.state import Phase
+from clew_gui.remote.site_desk import SiteDesk
+from clew_gui.remote.site_line import SiteLine, open_line
+from clew_gui.remote.sites import Site
+from clew_shared.channel import Channel, KeyPair
+from clew_shared.lifecycle import RunState
+from clew_shared.messages import Fetch, Fetched, GetStatus, Hello, Refused, Shutdown, Status, Welcome
+from clew_shared.places import Places
+from clew_shared.spec import RunSpec
+from tests.cluster.mini import LIMIT_S, MiniCluster
+
+pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
+ANSWER_S = 60.0
+"""The first run imports TensorFlow, on a busy machine."""
+
+
+class Agrees:
+    """A person who has seen the fingerprints and knows no password."""
+
+    def ask(self, prompt: Prompt) -> str | None:
+        return "yes" if prompt.kind is Kind.CONFIRM else None
+
+
+def wait_until(true: Callable[[], bool], what: str = "it did not come about", limit_s: float = LIMIT_S) -> None:
+    deadline = time.monotonic() + limit_s
+    while not true():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+class Laptop:
+    """A laptop's files, and desks that use them as programs do, one after the other."""
+
+    def __init__(self, cluster: MiniCluster, folder: Path) -> None:
+        self.places = Places(home=folder / "home", private=folder / "private")
+        self.heard: list[JobNews] = []
+        home = Path(cluster.info()["laptop_home"])
+        self.site = Site(
+            title="Mini cluster",
+            host="10.77.0.1",
+            user="student",
+            key=str(home / ".ssh/id_ed25519"),
+            scheduler="slurm",
+            modules=("tensorflow",),
+            allocation=Allocation(time="10"),
+        )
+
+    def line(self) -> SiteLine:
+        """A further line to the site."""
+        return open_line("mini", self.site, self.places, AskOnce(Agrees()))
+
+    @contextmanager
+    def desk(self, *jobs: str) -> Iterator[SiteDesk]:
+        """A program that has just been started, and follows ``jobs``."""
+        with closing(SiteDesk("mini", self.line, job_book(self.places), self.heard.append)) as desk:
+            for job in jobs:
+                desk.follow(job)
+            yield desk
+
+    def order(self, *runs: RunSpec, hold: bool = False, **asked: object) -> Order:
+        allocation = Allocation(**{"time": "10", **asked})  # type: ignore[arg-type]
+        return Order(job=str(uuid.uuid4()), site="mini", allocation=allocation, runs=runs, hold=hold)
+
+
+def a_run(steps: int = 200) -> RunSpec:
+    return RunSpec(exercise="linear-regression", run=str(uuid.uuid4()), params={"steps": steps})
+
+
+@pytest.fixture(scope="module")
+def laptop(cluster: MiniCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
+    with cluster.network("laptop"):
+        yield Laptop(cluster, tmp_path_factory.mktemp("laptop"))
+
+
+@pytest.fixture(scope="module")
+def held(laptop: Laptop) -> Iterator[Order]:
+    """A node that is kept, for all tests that do not end it."""
+    order = laptop.order(hold=True)
+    with laptop.desk() as desk:
+        desk.take(order, "Mini cluster")
+        wait_until(lambda: desk.news(order.job).stage is Stage.RUNNING)
+    yield order
+    with laptop.desk(order.job) as desk:
+        desk.let_go(order.job)
+        wait_until(lambda: desk.news(order.job).over)
+        assert desk.news(order.job).text == "You let the allocation go."
+
+
+@pytest.fixture
+def desk(laptop: Laptop, held: Order) -> Iterator[SiteDesk]:
+    """A program that has just been started while the node is kept, and has reached it."""
+    with laptop.desk(held.job) as desk:
+        with channel_to(desk.target(held.job)):
+            pass
+        yield desk
+
+
+@pytest.fixture
+def fresh(laptop: Laptop) -> Iterator[SiteDesk]:
+    """A program that has just been started."""
+    with laptop.desk() as desk:
+        yield desk
+
+
+@contextmanager
+def channel_to(target: JobTarget) -> Iterator[Channel]:
+    """As a session's link: the agent is found, the key let in, and both know each other."""
+    keys, context = KeyPair.generate(), zmq.Context()
+    target.introduce("viewer-test", keys.public)
+    wait_until(lambda: target.find() is not None, target.absent())
+    address = target.find()
+    assert address is not None
+    target.admit(address, "viewer-test", keys.public)
+    channel = Channel(context, address.address, address.port, address.public_key, keys)
+    try:
+        with closing(channel):
+            welcome = channel.request(Hello(client="test"), ANSWER_S)
+            assert isinstance(welcome, Welcome)
+            yield channel
+    finally:
+        context.term()
+
+
+def fetch_all(channel: Channel, run: str) -> bytes:
+    data, deadline = b"", time.monotonic() + ANSWER_S
+    while time.monotonic() < deadline:
+        reply = channel.request(Fetch(run=run, attempt=1, offset=len(data)), ANSWER_S)
+        if isinstance(reply, Refused):  # the agent has not begun it yet
+            time.sleep(0.1)
+            continue
+        assert isinstance(reply, Fetched)
+        data += reply.data
+        if reply.sealed and len(data) == reply.size:
+            return data
+    raise AssertionError("the journal has no end")
+
+
+def by_file(target: JobTarget, run: str) -> bytes:
+    files, data = target.files(), b""
+    assert files is not None
+    while (got := files.fetch(run, 1, len(data))) is not None:
+        data += got.data
+        if got.sealed and len(data) == got.size:
+            return data
+    raise AssertionError("there is no such journal")
+
+
+# --- The way and back -------------------------------------------------------------------------------------------------
+
+
+def test_an_order_becomes_a_journal_on_the_laptop_and_the_file_has_the_same_bytes(
+    laptop: Laptop, fresh: SiteDesk
+) -> None:
+    spec = a_run()
+    desk, order = fresh, laptop.order(spec)
+    desk.take(order, "Mini cluster")
+    target = desk.target(order.job)
+    with channel_to(target) as channel:
+        data = fetch_all(channel, spec.run)
+        status = channel.request(GetStatus(), ANSWER_S)
+        assert isinstance(status, Status)
+        assert [run.state for run in status.runs] == [RunState.FINISHED]
+        assert target.route == "through 10.77.0.1"
+        wait_until(lambda: desk.news(order.job).nodes != "")
+        assert target.name == f"{desk.news(order.job).nodes} of Mini cluster"
+        channel.request(Shutdown(), ANSWER_S)
+    wait_until(lambda: desk.news(order.job).over)
+    assert desk.news(order.job).phase is Phase.COMPLETED
+    assert by_file(target, spec.run) == data
+    files = target.files()
+    assert files is not None
+    assert files.spec(spec.run) == spec
+    assert files.fetch(str(uuid.uuid4()), 1, 0) is None
+    told = [news.stage for news in laptop.heard if news.job == order.job]
+    assert list(dict.fromkeys(told)) == [
+        Stage.CONNECTING,
+        Stage.PREPARING,
+        Stage.SUBMITTING,
+        Stage.QUEUED,
+        Stage.RUNNING,
+        Stage.ENDED,
+    ]
+
+
+def test_the_script_that_is_shown_is_the_one_that_is_sent(cluster: MiniCluster, desk: SiteDesk, held: Order) -> None:
+    sent = cluster.on("login", f"cat ~/.local/share/clew/jobs/{held.job}/job.sh")
+    assert desk.preview(held).rstrip("\n") == sent
+
+
+# --- Routes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("faults", "kind", "text"),
+    [
+        ((), RouteKind.LOGIN, "through 10.77.0.1"),
+        ((("forward-ssh-only",),), RouteKind.HOP, "through 10.77.0.1, jumping into node1"),
+        ((("no-forwarding",),), RouteKind.RELAY, "through 10.77.0.1, as a step of the job"),
+        ((("forward-ssh-only",), ("nodes-closed",)), RouteKind.RELAY, "through 10.77.0.1, as a step of the job"),
+    ],
+)
+def test_the_first_way_that_leads_to_the_agent_is_taken(
+    cluster: MiniCluster,
+    laptop: Laptop,
+    desk: SiteDesk,
+    held: Order,
+    faults: tuple[tuple[str, ...], ...],
+    kind: RouteKind,
+    text: str,
+) -> None:
+    with ExitStack() as stack:
+        for fault in faults:
+            stack.enter_context(cluster.broken(*fault))
+        line = stack.enter_context(closing(laptop.line()))
+        address = read_address(line, held.job)
+        assert address is not None
+        found = RouteFinder(line, desk.installed).find(JobRef(desk.news(held.job).id, held.job), address)
+        assert found.way is not None, found.problem
+        assert (found.way.kind, found.way.text.replace(address.host, "node1")) == (kind, text)
+        found.way.close()
+
+
+def test_where_no_way_leads_each_one_is_told_with_its_reason(
+    cluster: MiniCluster, laptop: Laptop, desk: SiteDesk, held: Order
+) -> None:
+    with cluster.broken("no-forwarding"), closing(laptop.line()) as line:
+        address = read_address(line, held.job)
+        assert address is not None
+        gone = JobRef("999999", held.job)
+        found = RouteFinder(line, desk.installed).find(gone, address)
+        assert found.way is None
+        assert found.problem is not None
+        assert found.problem.code == "route.none"
+        assert "forbids to be used as a way" in found.problem.text
+        assert "as a step of the job" in found.problem.text
+
+
+# --- What happens to the link -----------------------------------------------------------------------------------------
+
+
+def test_after_the_servers_restart_the_same_port_leads_to_the_agent_again(
+    cluster: MiniCluster, desk: SiteDesk, held: Order
+) -> None:
+    target = desk.target(held.job)
+    with channel_to(target) as channel:
+        before = target.find()
+        cluster("fault", "sshd-restart")
+        again = channel.connections
+        wait_until(lambda: channel.connections > again, "it was not dialled anew")
+        assert isinstance(channel.request(GetStatus(), ANSWER_S), Status)
+        wait_until(lambda: target.find() == before)
+
+
+def test_a_cut_link_goes_on_when_the_network_is_back(cluster: MiniCluster, desk: SiteDesk, held: Order) -> None:
+    target = desk.target(held.job)
+    with channel_to(target) as channel:
+        address = target.find()
+        assert address is not None
+        with cluster.broken("cut", "laptop"):
+            assert target.is_alive(address)
+            request = channel.send(GetStatus())
+            desk.wake()
+            time.sleep(6.0)  # so long the probe waits for its answer
+        deadline = time.monotonic() + LIMIT_S
+        while not any(found == request for found, _ in channel.receive()) and channel.connections < 2:
+            assert time.monotonic() < deadline, "nothing came any more"
+            channel.socket.poll(100)
+        assert isinstance(channel.request(GetStatus(), ANSWER_S), Status)
+
+
+# --- What happens to the job ------------------------------------------------------------------------------------------
+
+
+def test_a_scheduler_that_is_away_is_told_and_ends_nothing(cluster: MiniCluster, laptop: Laptop, held: Order) -> None:
+    with cluster.broken("controller-down"), laptop.desk(held.job) as desk:
+        wait_until(lambda: desk.news(held.job).problem is not None)
+        found = desk.news(held.job)
+        assert found.problem is not None
+        assert found.problem.code == "scheduler.silent"
+        assert "does not answer" in found.text
+        assert not found.over
+
+
+def test_what_the_scheduler_refuses_is_over_with_its_reason(laptop: Laptop, fresh: SiteDesk) -> None:
+    desk, order = fresh, laptop.order(partition="nosuch")
+    desk.take(order)
+    wait_until(lambda: desk.news(order.job).over)
+    found = desk.news(order.job)
+    assert found.problem is not None
+    assert (found.stage, found.id, found.problem.code) == (Stage.ENDED, "", "scheduler.partition")
+
+
+def test_a_job_that_will_not_start_says_so_and_is_cancelled_in_the_queue(laptop: Laptop, fresh: SiteDesk) -> None:
+    desk, order = fresh, laptop.order(partition="short", time="10")
+    desk.take(order)
+    wait_until(lambda: desk.news(order.job).blocked)
+    limit = "It will not start: the partition's limit is 2 minutes, and it asks for 10 minutes."
+    assert desk.news(order.job).text == limit
+    assert desk.target(order.job).absent() == limit
+    desk.cancel(order.job)
+    wait_until(lambda: desk.news(order.job).over)
+    assert (desk.news(order.job).phase, desk.news(order.job).text) == (Phase.CANCELLED, "You cancelled the job.")
+    assert desk.news(order.job).problem is None
+
+
+def test_a_job_that_somebody_else_cancelled_says_that(cluster: MiniCluster, laptop: Laptop, fresh: SiteDesk) -> None:
+    desk, order = fresh, laptop.order(hold=True)
+    desk.take(order)
+    target = desk.target(order.job)
+    with channel_to(target):
+        cluster.on("ctl", "scancel", desk.news(order.job).id)
+        wait_until(lambda: desk.news(order.job).over)
+    found = desk.news(order.job)
+    assert found.problem is not None
+    assert (found.phase, found.problem.code) == (Phase.CANCELLED, "job.cancelled")
+    assert target.find() is None
+
+
+def test_an_order_for_a_site_that_is_down_is_refused_at_once(
+    cluster: MiniCluster, laptop: Laptop, fresh: SiteDesk
+) -> None:
+    desk, order = fresh, laptop.order()
+    with cluster.broken("sshd-down"):
+        desk.take(order)
+        wait_until(lambda: desk.news(order.job).over)
+    found = desk.news(order.job)
+    assert found.problem is not None
+    assert found.problem.code == "ssh.reach"
+    assert job_book(laptop.places).news(order.job).stage is Stage.ENDED
