@@ -9,8 +9,9 @@ class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """``host`` is the node's own name. ``python`` is empty where the login node's Python does not run there.
 
     ``clock`` is seconds since 1970 when it was written, ``gpus`` what the scheduler gave (``CUDA_VISIBLE_DEVICES``)
-    and ``cards`` what ``nvidia-smi`` lists. ``port`` is one that was free, 0 when none of the site's was. ``tensorflow``
-    is the version once it was imported there, ``devices`` how many GPUs it sees, ``trouble`` why it could not be.
+    and ``cards`` what ``nvidia-smi`` lists. ``port`` is one that was free, 0 when none of the site's was.
+    ``tensorflow`` is the version once it was imported there, ``devices`` how many GPUs it sees, ``trouble`` why it
+    could not be.
 
     The rest is seen from outside while the job ran. ``reached``: the login node could connect to the port; ``refusal``
     is what it said instead. ``ahead``: how many seconds the node's clock is ahead of this computer's. ``lets_in``: one

@@ -26,7 +26,7 @@ _PORT_S = 10.0
 _BANNER = 1024
 _STEPS = {"name": "Name", "port": "Port", "hostkey": "Host key", "login": "Login"}
 _FAILS = {
-    "name": "the name {host} is not known",
+    "name": "the name of {host} is not known",
     "port": "{host} does not answer",
     "hostkey": "the key of {host} was not accepted",
     "login": "the login to {host} failed",

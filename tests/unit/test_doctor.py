@@ -1,0 +1,318 @@
+"""The doctor without a network: in which order it looks, what hides what, and what it reads out of answers."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew_gui.remote.doctor import examine
+from clew_gui.remote.doctor.checks import CHECKS
+from clew_gui.remote.doctor.finding import Finding, Told, Verdict, fine, note, wrong
+from clew_gui.remote.doctor.home import compared, home, in_bytes, parse_quota, quota, shell
+from clew_gui.remote.doctor.modules import Available, matching, near, parse_avail
+from clew_gui.remote.doctor.partitions import most_gpus, parse_qstat, parse_sinfo
+from clew_gui.remote.doctor.runner import Check, follow
+from clew_gui.remote.doctor.ward import TOTAL_S, Questions, Ward
+from clew_gui.remote.layout import Layout
+from clew_gui.remote.prompts import Kind, NobodyToAsk, Prompt
+from clew_gui.remote.schedulers.state import Output
+from clew_gui.remote.sites import Site
+from clew_gui.remote.ssh_config import SshHost
+from clew_shared.places import Places
+from clew_shared.problem import ProblemError, problem
+
+
+@pytest.fixture
+def ward(tmp_path: Path) -> Ward:
+    return Ward("mine", Site(host="login"), Places(tmp_path, tmp_path / "run"), NobodyToAsk(), threading.Event())
+
+
+def is_fine(_: Ward) -> Told:
+    return fine("Good.")
+
+
+def is_wrong(_: Ward) -> Told:
+    return wrong("Bad.", "Mend it.", "some.code")
+
+
+def looked_at(findings: list[Finding]) -> dict[str, tuple[str, str]]:
+    return {finding.check: (finding.verdict.value, finding.text) for finding in findings}
+
+
+# --- The runner -------------------------------------------------------------------------------------------------------
+
+
+def test_a_failure_hides_only_what_needs_it_and_the_first_cause_is_told(ward: Ward) -> None:
+    checks = [
+        Check("a", "A", is_wrong, "a is broken", ()),
+        Check("b", "B", is_fine, "b is broken", ("a",)),
+        Check("c", "C", is_fine, "", ("b",)),
+        Check("d", "D", is_fine, "", ()),
+    ]
+    assert looked_at(list(follow(ward, checks, False))) == {
+        "a": ("bad", "Bad."),
+        "b": ("skipped", "Not tried, because a is broken."),
+        "c": ("skipped", "Not tried, because a is broken."),
+        "d": ("ok", "Good."),
+    }
+
+
+def test_a_note_hides_nothing(ward: Ward) -> None:
+    checks = [Check("a", "A", lambda _: note("Odd."), "", ()), Check("b", "B", is_fine, "", ("a",))]
+    assert [finding.verdict for finding in follow(ward, checks, False)] == [Verdict.WARN, Verdict.OK]
+
+
+def test_a_refusal_is_a_finding_with_its_code(ward: Ward) -> None:
+    def refuse(_: Ward) -> Told:
+        raise problem("ssh.lost", "Gone.", "Again.")
+
+    found = next(follow(ward, [Check("a", "A", refuse, "", ())], False))
+    assert (found.verdict, found.text, found.hint, found.code) == (Verdict.BAD, "Gone.", "Again.", "ssh.lost")
+
+
+def test_what_wants_a_job_is_not_looked_at_without_one(ward: Ward) -> None:
+    checks = [Check("a", "A", is_wrong, "", (), job=True)]
+    assert "--job" in next(follow(ward, checks, False)).text
+    assert next(follow(ward, checks, True)).verdict is Verdict.BAD
+
+
+def test_it_ends_when_it_is_asked_to(ward: Ward) -> None:
+    def stop(one: Ward) -> Told:
+        one.stop.set()
+        return fine("Good.")
+
+    checks = [Check("a", "A", stop, "", ()), Check("b", "B", is_fine, "", ())]
+    assert [finding.check for finding in follow(ward, checks, False)] == ["a"]
+
+
+def test_there_is_an_end_to_its_patience(ward: Ward) -> None:
+    ward.more_time(-TOTAL_S)
+    assert "took too long" in next(follow(ward, [Check("a", "A", is_fine, "", ())], False)).text
+
+
+def test_each_check_needs_only_what_is_looked_at_before_it() -> None:
+    known = {"login"}
+    for check in CHECKS:
+        assert set(check.needs) <= known, check.name
+        known.add(check.name)
+    assert len(known) == len(CHECKS) + 1, "two checks of one name"
+
+
+def test_this_computer_needs_no_way(tmp_path: Path) -> None:
+    found = list(examine("local", Site(), Places(tmp_path / "new", tmp_path / "run"), NobodyToAsk()))
+    assert [finding.check for finding in found] == ["way", "home"]
+
+
+def test_a_name_that_nobody_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr("clew_gui.remote.doctor.road.resolve", lambda name: SshHost(name=name))
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    places = Places(tmp_path, tmp_path / "run")
+    found = list(examine("mine", Site(host="nowhere", user="me"), places, NobodyToAsk()))
+    assert [finding.check for finding in found[:4]] == ["name", "port", "hostkey", "login"]
+    assert (found[0].verdict, found[0].code) == (Verdict.BAD, "ssh.name")
+    rest = {finding.text for finding in found[1:] if finding.check not in ("consent",) and "--job" not in finding.text}
+    assert rest == {"Not tried, because the name of me@nowhere is not known."}
+
+
+def test_questions_are_remembered_without_their_answers() -> None:
+    class Person:
+        def ask(self, prompt: Prompt) -> str | None:
+            return "yes"
+
+    questions = Questions(Person())
+    prompt = Prompt(kind=Kind.CONFIRM, title="me@login", text="The same?")
+    assert questions.ask(prompt) == "yes"
+    assert (questions.asked, questions.accepted) == ([prompt], [prompt])
+    questions.quiet = True
+    with pytest.raises(ProblemError):
+        questions.ask(prompt)
+
+
+# --- The home folder --------------------------------------------------------------------------------------------------
+
+
+class Line:
+    """Answers every command with the same."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+
+    def layout(self) -> Layout:
+        return Layout("/home/me/clew")
+
+    def run(self, command: tuple[str, ...]) -> Output:
+        return self._output
+
+
+def told(ward: Ward, look: Callable[[Ward], Told], output: Output) -> Told:
+    ward._line = Line(output)  # type: ignore[assignment]
+    return look(ward)
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("head: write error: Disk quota exceeded", "site.quota"),
+        ("mkdir: cannot create directory: No space left on device", "site.full"),
+        ("mkdir: cannot create directory: Read-only file system", "site.folder"),
+        ("mkdir: cannot create directory: Permission denied", "site.folder"),
+        ("", "site.folder"),
+    ],
+)
+def test_why_nothing_can_be_written(ward: Ward, said: str, code: str) -> None:
+    found = told(ward, home, Output(1, "", said))
+    assert (found.verdict, found.code) == (Verdict.BAD, code)
+    assert "/home/me/clew" in found.text
+
+
+def test_room_that_is_left(ward: Ward) -> None:
+    table = "Filesystem 1024-blocks Used Available Capacity Mounted on\nnfs:/h  4194304  {}  {}  1% /home/me\n"
+    assert told(ward, home, Output(0, table.format(24, 4194280))).verdict is Verdict.OK
+    assert told(ward, home, Output(0, table.format(4194300, 4))).verdict is Verdict.WARN
+    assert told(ward, home, Output(0, "")).verdict is Verdict.OK
+
+
+QUOTA = """Disk quotas for user me (uid 1000):
+     Filesystem  blocks   quota   limit   grace   files   quota   limit   grace
+nfs:/home {}  4500000 5000000             100       0       0
+nfs:/other  10       0       0             100       0       0
+"""
+
+
+@pytest.mark.parametrize(
+    ("used", "verdict"), [("1000000", Verdict.OK), ("4900000", Verdict.WARN), ("5000000*", Verdict.BAD)]
+)
+def test_a_quota(ward: Ward, used: str, verdict: Verdict) -> None:
+    assert parse_quota(QUOTA.format(used))[0][2] == 5_120_000_000
+    assert told(ward, quota, Output(0, QUOTA.format(used))).verdict is verdict
+    assert told(ward, quota, Output(0, "")).verdict is Verdict.OK
+
+
+def test_a_login_shell_that_never_comes(ward: Ward) -> None:
+    assert told(ward, shell, Output(-1, late=True)).verdict is Verdict.BAD
+    assert "“Hi!” and 1 more" in told(ward, shell, Output(0, "Hi!\n\nmail\n")).text
+
+
+@pytest.mark.parametrize(
+    ("ahead", "verdict", "words"),
+    [(0.4, "ok", "agree"), (-3.0, "ok", "3 s behind"), (600.0, "warn", "600 s ahead of"), (-600.0, "warn", "behind")],
+)
+def test_clocks(ahead: float, verdict: str, words: str) -> None:
+    found = compared(ahead, "node")
+    assert (found.verdict.value, words in found.text) == (verdict, True)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0.0 kB"), (3_900_000_000, "3.9 GB"), (999_600_000, "1.0 GB"), (12_000_000, "12 MB"), (5 * 10**15, "5000 TB")],
+)
+def test_sizes(number: int, text: str) -> None:
+    assert in_bytes(number) == text
+
+
+# --- Partitions -------------------------------------------------------------------------------------------------------
+
+SINFO = """debug*|1:00:00|3|gpu:fake:4|k80,xk|up
+gpu|1-00:00:00|2|gpu:a100:4(S:0-1),nvme:1|a100|up
+gpu|1-00:00:00|4|gpu:h100:8(S:0,1)|h100|up
+old|infinite|1|(null)|(null)|drain
+some greeting of the site
+"""
+
+
+def test_partitions_of_slurm() -> None:
+    debug, gpu, old = parse_sinfo(SINFO)
+    assert (debug.default, debug.seconds, debug.nodes, debug.gpus, debug.kinds) == (True, 3600, 3, 4, ("fake",))
+    assert (gpu.default, gpu.seconds, gpu.nodes, gpu.gpus, gpu.kinds) == (False, 86400, 6, 8, ("a100", "h100"))
+    assert gpu.features == ("a100", "h100")
+    assert (old.seconds, old.gpus, old.features, old.up) == (None, 0, (), False)
+
+
+QSTAT = """
+server: head
+
+Queue            Memory CPU Time Walltime Node  Run Que Lm State
+---------------- ------ -------- -------- ----  --- --- -- -----
+batch              --      --    24:00:00     8   3   0 --   E R
+closed             --      --       --      --    0   0 --   D S
+                                               ----- -----
+                                                   3     0
+"""
+
+
+def test_queues_of_pbs() -> None:
+    batch, closed = parse_qstat(QSTAT)
+    assert (batch.name, batch.seconds, batch.nodes, batch.up) == ("batch", 86400, 8, True)
+    assert (closed.seconds, closed.nodes, closed.up) == (None, None, False)
+
+
+def test_gpus_of_pbs_nodes() -> None:
+    assert most_gpus("n1\n     state = free\n     gpus = 4\nn2\n    resources_available.ngpus = 8\n") == 8
+    assert most_gpus("n1\n     state = free\n") == 0
+
+
+@given(st.text(alphabet="|*:,()0123456789abgpu \n-"))
+def test_any_answer_is_read(text: str) -> None:
+    parse_sinfo(text)
+    parse_qstat(text)
+    most_gpus(text)
+    parse_quota(text)
+    parse_avail(Output(0, text))
+
+
+# --- Modules ----------------------------------------------------------------------------------------------------------
+
+TCL = """/opt/site/modulefiles:
+cuda/8.0
+cuda/11.8(default)
+python_ML/3.11
+/usr/share/modules/modulefiles:
+null
+
+clew-default
+
+"""
+LMOD = """/apps/modulefiles/Core:
+GCC/
+GCC/12.2.0
+GCC/13.1 (D)
+TensorFlow/2.17-CUDA-12
+/apps/modulefiles/Other:
+TensorFlow/2.17-CUDA-12
+
+clew-default
+8.6.19
+"""
+
+
+def test_modules_of_both_kinds() -> None:
+    tcl, lmod = parse_avail(Output(0, TCL)), parse_avail(Output(0, LMOD))
+    assert tcl.names == ("cuda/8.0", "cuda/11.8", "python_ML/3.11", "null")
+    assert tcl.default == {"cuda/11.8"}
+    assert lmod.names == ("GCC/12.2.0", "GCC/13.1", "TensorFlow/2.17-CUDA-12")
+    assert lmod.default == {"GCC/13.1"}
+
+
+def test_modules_are_searched_whatever_the_case() -> None:
+    lmod = parse_avail(Output(0, LMOD))
+    assert matching(lmod, "tensor") == ("TensorFlow/2.17-CUDA-12",)
+    assert matching(lmod, "gcc/1?.1") == ("GCC/13.1",)
+    assert matching(lmod, "g*2.0") == ("GCC/12.2.0",)
+    assert matching(lmod, "") == lmod.names
+    assert matching(lmod, "[") == ()
+
+
+def test_what_somebody_may_have_meant() -> None:
+    there = Available(("TensorFlow/2.17", "cuda/11.8", "python_ML/3.11"))
+    assert near("tensorflow/2.16", there) == ("TensorFlow/2.17",)
+    assert near("python-ml", there) == ("python_ML/3.11",)
+    assert near("gromacs", there) == ()
