@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from clew_agent import posix
+from clew_agent.allocation import read_allocation
 from clew_agent.devices import given
 from clew_agent.exercise_files import ExerciseFile, likely_files, read_source, source_hash
 from clew_agent.resuming import Start, find_start
@@ -48,6 +49,7 @@ def describe_attempt(folder: RunFolder, attempt: int, spec: RunSpec, exercises: 
         earlier_size=start.earlier_size,
         earlier_sha256=start.earlier_sha256,
         devices=given(),
+        job=read_allocation().job,
     )
     return event, start
 

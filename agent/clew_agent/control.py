@@ -38,6 +38,15 @@ from clew_shared.problem import Problem
 
 _log = logging.getLogger(__name__)
 
+
+class TimeIsUp(Stop, frozen=True, kw_only=True):
+    """The job around the run is about to be over. Never sent: whoever trains says it to itself."""
+
+
+class Superseded(Stop, frozen=True, kw_only=True):
+    """A later attempt of the run has begun elsewhere; this one counts no more. Never sent."""
+
+
 Command = Pause | Unpause | Stop | SetLive
 Check = Callable[[Command], Problem | None]
 _POLL_S = 0.25

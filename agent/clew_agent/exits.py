@@ -13,6 +13,8 @@ TAKEN = 73
 """The attempt's journal exists already: another trainer writes it (``EX_CANTCREAT`` of sysexits.h)."""
 UNWRITTEN = 74
 """The trainer could not write the end of its journal (``EX_IOERR`` of sysexits.h)."""
+KILLED = -9
+"""How a process ended that got SIGKILL, as ``subprocess`` tells it."""
 STOPPED = 130
 """Stopped on request; what a shell reports of a program that Ctrl+C ended."""
 

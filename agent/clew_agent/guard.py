@@ -19,7 +19,9 @@ from typing import NamedTuple
 import msgspec
 
 from clew_agent import compile_cache, posix, scratch
-from clew_agent.exits import BAD_INPUT, FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
+from clew_agent.allocation import read_allocation
+from clew_agent.deadline import Deadline
+from clew_agent.exits import BAD_INPUT, FAILED, KILLED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
 from clew_agent.guard_mark import GuardMark
 from clew_agent.resuming import find_start
 from clew_agent.trainer_address import remove_address
@@ -56,10 +58,12 @@ StartTrainer = Callable[[RunFolder, int, Path | None], posix.Child]
 
 
 class Ended(NamedTuple):
-    """How the trainer ended: its exit code (negative: a signal's number) and whether the kernel ran out of memory."""
+    """How the trainer ended: its exit code (negative: a signal's number), whether the kernel ran out of memory, and
+    whether that was because the job's time was up."""
 
     exit_code: int
     out_of_memory: bool
+    timed_out: bool = False
 
 
 def main(argv: Sequence[str]) -> int:
@@ -118,11 +122,12 @@ def watch(
 
 
 def _watch(folder: RunFolder, attempt: int, start: Callable[[], posix.Child], on_wait: Callable[[], None]) -> RunFold:
-    before = posix.out_of_memory_kills()
-    exit_code = _train(start, on_wait)
+    before, deadline = posix.out_of_memory_kills(), Deadline.of(read_allocation())
+    exit_code, asked = _train(start, on_wait, deadline)
     if exit_code == TAKEN:
         raise _taken(folder, attempt)
-    ended = Ended(exit_code, posix.out_of_memory_kills() > before)
+    timed_out = exit_code in (STOPPED, KILLED) and (deadline.overdue() or (asked and deadline.asks()))
+    ended = Ended(exit_code, posix.out_of_memory_kills() > before, timed_out)
     try:
         fold = seal(folder, attempt, ended)
     except OSError as error:
@@ -160,8 +165,9 @@ def spawn(folder: RunFolder, attempt: int, exercises: Path | None) -> subprocess
         )
 
 
-def _train(start: Callable[[], posix.Child], on_wait: Callable[[], None]) -> int:
-    """Start the trainer and wait for its end; returns its exit code. There is no bound on a run's length.
+def _train(start: Callable[[], posix.Child], on_wait: Callable[[], None], deadline: Deadline) -> tuple[int, bool]:
+    """Start the trainer and wait for its end, which comes by force when the job is nearly over; returns its exit code
+    and whether it was asked to end. Without a job there is no bound on a run's length.
 
     Requests to stop are passed on, the third one kills. A trainer that dies of them, because it was not yet or no more
     able to hear them, was stopped and has not failed.
@@ -181,8 +187,10 @@ def _train(start: Callable[[], posix.Child], on_wait: Callable[[], None]) -> int
         while (exit_code := process.poll()) is None:
             time.sleep(_POLL_S)
             on_wait()
+            if deadline.overdue():
+                process.kill()
     killed = len(asked) >= _KILL_AFTER and posix.signal_name(exit_code) == "SIGKILL"
-    return STOPPED if killed or -exit_code in asked else exit_code
+    return STOPPED if killed or -exit_code in asked else exit_code, bool(asked)
 
 
 def _pass_on(process: posix.Child, asked: Sequence[int]) -> None:
@@ -202,7 +210,7 @@ def seal(folder: RunFolder, attempt: int, ended: Ended, name: str = "guard") -> 
     fold = _fold(path, attempt)
     if fold.sealed:
         return fold
-    scratch.clear(folder)
+    scratch.clear(folder, attempt)
     with open_end(folder, attempt) as writer:
         for files in final_files(folder.path):
             _append(writer, files, fold, attempt)
@@ -267,6 +275,7 @@ def _first(folder: RunFolder, attempt: int) -> Attempt:
         checkpoint=start.checkpoint,
         earlier_size=start.earlier_size,
         earlier_sha256=start.earlier_sha256,
+        job=read_allocation().job,
     )
 
 
@@ -278,6 +287,9 @@ def _append(writer: JournalWriter, event: Event, fold: RunFold, attempt: int) ->
 
 def _last_state(folder: RunFolder, fold: RunFold, ended: Ended) -> State:
     """What the trainer would have said. Stopping at once is no failure."""
+    if ended.timed_out:
+        reason = "The job's time was up before the run could be saved. It can be continued from its last checkpoint."
+        return State(state=RunState.TIMED_OUT, reason=reason, step=fold.step, exit_code=ended.exit_code)
     if ended.exit_code == STOPPED:
         return State(state=RunState.STOPPED, reason="Stopped at once.", step=fold.step, exit_code=STOPPED)
     found = death(ended, tail(folder.log))

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import errno
 import math
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from clew_agent import scratch
-from clew_agent.control import Commands
+from clew_agent.checkpoint_place import CheckpointPlace, disk_full, files_below
+from clew_agent.control import Commands, Superseded, TimeIsUp
+from clew_agent.deadline import Deadline
 from clew_agent.recorder import PATIENCE_S, Recorder
+from clew_agent.timekeeper import Timekeeper
 from clew_shared.events import Checkpoint, Diverged, Evaluation, Event, Live, Log, Points, State
-from clew_shared.journal import sync_folder
 from clew_shared.lifecycle import RunState
 from clew_shared.messages import Pause, SetLive, Stop
 from clew_shared.problem import Problem, ProblemError
@@ -31,8 +29,8 @@ _FRAME_BYTES = 512 * 1024
 """Values in one ``Points`` frame, well below the 1 MiB that a frame may have."""
 _TICK_S = 0.05
 _RETRY_S = 1.0
-_FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
-_FULL_WORDS = ("no space left", "disk quota", "file too large")
+_LOOK_EVERY_S = 2.0
+"""So often a trainer looks whether a later attempt has taken the run over."""
 
 
 class Loop:
@@ -40,7 +38,8 @@ class Loop:
 
     ``saved_at`` is the step of the checkpoint from which the run went on, ``live`` the changes of hyperparameters that
     an earlier attempt made at that step or later, ``diverged`` the metrics that it reported as no finite numbers.
-    ``patience`` bounds how long a full disk may hold up a checkpoint, in seconds.
+    ``damaged`` are checkpoints that were passed over and may be replaced. ``patience`` bounds how long a full disk may
+    hold up a checkpoint, in seconds. ``timekeeper`` knows when the job around the run is over.
     """
 
     def __init__(
@@ -50,16 +49,24 @@ class Loop:
         commands: Commands,
         folder: RunFolder,
         *,
+        attempt: int = 1,
         saved_at: int = -1,
         live: Sequence[Live] = (),
         diverged: Collection[str] = (),
+        damaged: Collection[str] = (),
         patience: float = PATIENCE_S,
+        timekeeper: Timekeeper | None = None,
     ) -> None:
         self._engine = engine
         self._recorder = recorder
         self._commands = commands
         self._folder = folder
+        self._attempt = attempt
+        self._place = CheckpointPlace(folder, attempt, damaged)
+        self._saved = folder.checkpoints
         self._patience = patience
+        self._time = timekeeper or Timekeeper(Deadline(), commands, folder.path.name, recorder.put)
+        self._next_look = 0.0
         self._clock = 0.0
         self._saved_at = saved_at
         self._waiting = deque(sorted(live, key=lambda change: change.step))
@@ -87,7 +94,7 @@ class Loop:
             self._recorder.wait_for_disk(self._stop_asked)
         refused = self._save() if self._saved_at != engine.step else None
         if refused is not None:
-            return self._stopped(refused)
+            return stopped(self._commands.stop, engine.step, refused)
         reason = f"Stopped early after {engine.step} steps." if engine.step < engine.steps else ""
         return State(state=RunState.FINISHED, reason=reason, step=engine.step)
 
@@ -98,6 +105,7 @@ class Loop:
             self._recorder.put(Log(text=text, level="warning"))
 
     def _stop_asked(self) -> bool:
+        self._time.look(self._engine.step, self._engine.steps, idle=True)
         return self._commands.stop is not None
 
     def _block(self) -> None:
@@ -153,6 +161,8 @@ class Loop:
         """
         paused = False
         while True:
+            self._time.look(self._engine.step, self._engine.steps, idle=paused)
+            self._look_for_successor()
             for command in self._commands.take():
                 if isinstance(command, Stop):
                     return self._stop(command)
@@ -176,15 +186,20 @@ class Loop:
         self._engine.set_live(name, value)
         self._recorder.put(Live(name=name, value=value, step=self._engine.step))
 
-    def _stop(self, command: Stop) -> State:
-        if command.now:
-            return State(state=RunState.STOPPED, reason="Stopped at once.", step=self._engine.step)
-        due = self._engine.step > 0 and self._saved_at != self._engine.step
-        return self._stopped(self._save() if due else None)
+    def _look_for_successor(self) -> None:
+        """On a node that was cut off a trainer may go on while its run has begun again elsewhere: it spoils nothing,
+        but computes in vain."""
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + _LOOK_EVERY_S
+            if self._folder.journal(self._attempt + 1).exists():
+                self._commands.put(Superseded(run=self._folder.path.name))
 
-    def _stopped(self, refused: Problem | None) -> State:
-        reason = refused.text if refused is not None else "Stopped on request."
-        return State(state=RunState.STOPPED, reason=reason, step=self._engine.step, problem=refused)
+    def _stop(self, command: Stop) -> State:
+        if command.now or isinstance(command, Superseded):
+            return stopped(command, self._engine.step)
+        due = self._engine.step > 0 and self._saved_at != self._engine.step
+        return stopped(command, self._engine.step, self._save() if due else None)
 
     # Checkpoints.
 
@@ -209,7 +224,9 @@ class Loop:
             time.sleep(min(_RETRY_S, self._patience / 10))
         if paused:
             self._recorder.put(State(state=RunState.RUNNING, step=self._engine.step))
-        self._record_checkpoint(time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        self._time.saved(seconds)
+        self._record_checkpoint(seconds)
         return None
 
     def _unsaved(self, reason: str) -> Problem:
@@ -221,30 +238,19 @@ class Loop:
 
     def _try_save(self) -> str | None:
         """Write the checkpoint under its name in one go; the reason when the disk refuses, which leaves nothing."""
-        step = self._engine.step
-        partial, target = scratch.partial(self._folder, step), self._folder.checkpoint(step)
-        scratch.remove(partial)
         try:
-            self._engine.save(partial)
-            for path in files_below(partial):
-                sync_file(path)
-            sync_folder(partial)
-            scratch.remove(target)  # an earlier attempt's, of the same step: this attempt is the one that counts
-            partial.replace(target)
-            sync_folder(target.parent)
+            self._saved = self._place.write(self._engine.step, self._engine.save)
         except Exception as error:
             found = disk_full(error)
             if found is None:
                 raise
-            scratch.remove(partial)
             return found
         return None
 
     def _record_checkpoint(self, seconds: float) -> None:
         self._saved_at = step = self._engine.step
-        target = self._folder.checkpoint(step)
-        records = tuple(record_file(self._folder.path, path) for path in files_below(target))
-        name = target.relative_to(self._folder.path).as_posix()
+        records = tuple(record_file(self._folder.path, path) for path in files_below(self._saved))
+        name = self._saved.relative_to(self._folder.path).as_posix()
         self._recorder.put(Checkpoint(step=step, folder=name, files=records, seconds=seconds))
 
 
@@ -270,34 +276,27 @@ def split(block: Block, clock: float, limit: int) -> Iterator[Points]:
         )
 
 
-def measure(events: Iterator[Event], recorder: Recorder, stop: Callable[[], bool]) -> State:
-    """Record what a measurement yields, to its end or until ``stop()``; returns the state in which the run ends."""
+def measure(events: Iterator[Event], recorder: Recorder, asked: Callable[[], Stop | None]) -> State:
+    """Record what a measurement yields, to its end or until it is ``asked`` to end; returns the state in which it
+    does."""
     recorder.put(State(state=RunState.RUNNING))
     for event in events:
         recorder.put(event)
-        recorder.wait_for_disk(stop)
-        if stop():
-            return State(state=RunState.STOPPED, reason="Stopped on request.")
+        recorder.wait_for_disk(lambda: asked() is not None)
+        if (command := asked()) is not None:
+            return stopped(command, 0)
     return State(state=RunState.FINISHED)
 
 
-def disk_full(error: Exception) -> str | None:
-    """In words, if that is what ``error`` says; TensorFlow wraps the system's text into errors of its own."""
-    if isinstance(error, OSError) and error.errno in _FULL:
-        return error.strerror or "the disk is full"
-    text = str(error).lower()
-    return next((words for words in _FULL_WORDS if words in text), None)
-
-
-def files_below(folder: Path) -> list[Path]:
-    """All files in ``folder`` and below, by path."""
-    return sorted(path for path in folder.rglob("*") if path.is_file())
-
-
-def sync_file(path: Path) -> None:
-    """Return when the file's content is on the disk."""
-    descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def stopped(command: Stop | None, step: int, refused: Problem | None = None) -> State:
+    """The state in which ``command`` ends a run after ``step`` updates; ``refused``: why nothing could be saved."""
+    state = RunState.TIMED_OUT if isinstance(command, TimeIsUp) else RunState.STOPPED
+    if refused is not None:
+        reason = refused.text
+    elif isinstance(command, TimeIsUp):
+        reason = "The job's time was up. The run can be continued in another job."
+    elif isinstance(command, Superseded):
+        reason = "A later attempt goes on with this run elsewhere."
+    else:
+        reason = "Stopped at once." if command is not None and command.now else "Stopped on request."
+    return State(state=state, reason=reason, step=step, problem=refused)

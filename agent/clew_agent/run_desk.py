@@ -15,6 +15,7 @@ from clew_agent.data_search import Search, available
 from clew_agent.devices import Devices
 from clew_agent.host import processor
 from clew_agent.launcher import Launcher, is_guarded
+from clew_agent.refused_run import write_refused
 from clew_agent.run_queue import Entry, QueueRecord, RunQueue
 from clew_agent.run_registry import RunRegistry, is_run_id
 from clew_agent.spec_check import check_spec, combine
@@ -24,9 +25,9 @@ from clew_shared.cards import Catalogue
 from clew_shared.lifecycle import RunState
 from clew_shared.messages import AnyReply, Done, MoveRun, Pause, Reply, RunStatus, SetLive, Stop, Unpause
 from clew_shared.private import make_private, write_private
-from clew_shared.problem import ProblemError, problem
+from clew_shared.problem import Problem, ProblemError, problem
 from clew_shared.runfolder import RunFolder
-from clew_shared.spec import RunSpec, to_toml
+from clew_shared.spec import RunSpec, to_table, to_toml
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +41,14 @@ class RunDesk:
     """Runs of one agent. ``turn`` does what has become due and returns answers that were waited for."""
 
     def __init__(
-        self, runs: Path, record: Path, launcher: Launcher, control: ControlClient, devices: Devices, search: Search
+        self,
+        runs: Path,
+        record: Path,
+        launcher: Launcher,
+        control: ControlClient,
+        devices: Devices,
+        search: Search,
+        job: str = "",
     ) -> None:
         self._search = search
         self._record_file = record
@@ -50,7 +58,9 @@ class RunDesk:
         self._queue = RunQueue(devices, before)
         self._to_kill: dict[str, float] = {}
         self._cancelled: dict[str, RunSpec] = {}
-        self.registry = RunRegistry(runs, self._queue.__contains__)
+        self._begun = dict(before.begun)
+        self._job = job
+        self.registry = RunRegistry(runs, self._queue.__contains__, job)
         self._recall(before.cancelled)
 
     # --- Seen from outside --------------------------------------------------------------------------------------------
@@ -103,7 +113,7 @@ class RunDesk:
             raise problem("spec.run", f"A run is named by a UUID, got {spec.run[:64]!r}.", where="run")
         known = self.registry.find(spec.run)
         if known is not None:
-            if known.spec != spec:
+            if to_table(known.spec) != to_table(spec):
                 raise problem("run.exists", f"There is a run {spec.run} with another spec.", "Choose a new UUID.")
             return Done(run=spec.run)
         few = self._queue.devices.problem(spec.devices)
@@ -116,7 +126,7 @@ class RunDesk:
 
     def resume(self, run: str) -> Reply:
         """Queue a further attempt of a run that has ended. Raises ``ProblemError`` when that makes no sense."""
-        tracked = self.registry.get(run)
+        tracked = (self.registry.claim(run) if self._job else None) or self.registry.get(run)
         if self._queue.position(run) or self._at_work(tracked):
             return Done(run=run)
         if tracked.fold.state is RunState.FINISHED:
@@ -128,6 +138,40 @@ class RunDesk:
             _make_folder(tracked.folder.path, tracked.spec)
         self._enqueue(tracked, tracked.attempt + 1)
         return Done(run=run)
+
+    def begin(self, spec: RunSpec, catalogue: Catalogue, incarnation: str) -> bool:
+        """Begin a run that a job's folder names, or go on with it, once in each ``incarnation`` of the job.
+
+        One that has finished, that trains, or that a person took out of the queue is left as it is. False when that
+        has to wait: an earlier attempt of this node is still ending. Raises ``ProblemError`` with all that is wrong.
+        """
+        if self._begun.get(spec.run) == incarnation:
+            return True
+        tracked = self.registry.claim(spec.run)
+        if tracked is not None and tracked.attempt and tracked.live and not tracked.elsewhere:
+            return False
+        self._begun[spec.run] = incarnation  # what follows writes it down
+        try:
+            if tracked is None:
+                self.start(spec, catalogue)
+            elif tracked.attempt and tracked.fold.state is not RunState.FINISHED:
+                self.resume(spec.run)
+        except ProblemError:
+            del self._begun[spec.run]
+            raise
+        return True
+
+    def refuse(self, run: str, spec: bytes, found: Problem, incarnation: str) -> None:
+        """Let a viewer see a run of a job's folder that cannot begin, as one that failed. Raises ``OSError``."""
+        self._begun[run] = incarnation
+        tracked = self.registry.claim(run)
+        if tracked is None:
+            write_refused(RunFolder(self.registry.folder / run), spec, found)
+            self.registry.claim(run)
+        else:
+            tracked.problem_text = found.text
+            self.registry.touch()
+        self._keep_record()
 
     def steer(self, run: str, request: Pause | Unpause | SetLive | Stop, caller: Caller) -> Reply | None:
         """Pass a command on to the trainer, which answers it. Raises ``ProblemError`` when there is no trainer."""
@@ -180,7 +224,7 @@ class RunDesk:
 
     def _at_work(self, tracked: TrackedRun) -> bool:
         """Whether the run starts or trains: it has not said that it ended."""
-        return self._starting(tracked) or (tracked.live and not tracked.done)
+        return self._starting(tracked) or (tracked.live and not tracked.done and not tracked.elsewhere)
 
     def _enqueue(self, tracked: TrackedRun, attempt: int) -> None:
         tracked.problem_text, tracked.cancelled = "", False
@@ -228,7 +272,7 @@ class RunDesk:
     def _free_slot(self, run: str) -> list[tuple[Caller, AnyReply]]:
         """Give the slot of a run back when all its processes are gone and its journal is sealed, or never came."""
         tracked = self.registry.find(run)
-        if tracked is not None and (self._launcher.has(run) or tracked.live or is_guarded(tracked)):
+        if tracked is not None and self._is_worked_on(tracked):
             return []
         if tracked is not None:
             self._put_back(tracked)
@@ -238,6 +282,10 @@ class RunDesk:
         self._keep_record()
         self.registry.touch()
         return self._control.forget(run)
+
+    def _is_worked_on(self, tracked: TrackedRun) -> bool:
+        here = tracked.live and not tracked.elsewhere
+        return self._launcher.has(tracked.run) or here or is_guarded(tracked)
 
     def _put_back(self, tracked: TrackedRun) -> None:
         """Let a run that an earlier agent started in vain be the next: its processes ended before they wrote a byte."""
@@ -283,7 +331,8 @@ class RunDesk:
                 self.registry.add(tracked)
 
     def _keep_record(self) -> None:
-        record = msgspec.structs.replace(self._queue.record, cancelled=tuple(self._cancelled.values()))
+        cancelled = tuple(self._cancelled.values())
+        record = msgspec.structs.replace(self._queue.record, cancelled=cancelled, begun=dict(self._begun))
         make_private(self._record_file.parent)
         try:
             write_private(self._record_file, msgspec.json.encode(record))

@@ -21,7 +21,7 @@ class QueueRecord(msgspec.Struct, frozen=True):
 
     ``devices`` are the ids that each running run has, ``attempts`` which attempt of it runs; earlier agents did not
     keep them. ``cancelled`` are the runs that left the queue before they began and have no folder that would tell of
-    them.
+    them. ``begun`` are the runs of a job that its agent has begun by itself, with the incarnation of the job.
     """
 
     waiting: tuple[Entry, ...] = ()
@@ -29,6 +29,7 @@ class QueueRecord(msgspec.Struct, frozen=True):
     devices: dict[str, tuple[str, ...]] = {}
     attempts: dict[str, int] = {}
     cancelled: tuple[RunSpec, ...] = ()
+    begun: dict[str, str] = {}
 
 
 class RunQueue:

@@ -10,11 +10,10 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from clew_agent import posix
 from clew_agent.tracked_run import TrackedRun
 from clew_shared.problem import ProblemError, problem
 from clew_shared.runfolder import RunFolder
-from clew_shared.spec import read_spec
+from clew_shared.spec import RunSpec, read_spec
 
 _LOOK_EVERY_S = 1.0
 _ADOPT_FOR_S = 0.01
@@ -27,15 +26,19 @@ _RESTING_AT_ONCE = 200
 class RunRegistry:
     """The tracked runs by id. ``version`` grows with every change that a viewer's list shows.
 
-    A folder belongs to the agent when its name is a UUID, its spec can be read, and its journal names this host, or
-    when the agent itself made it (``mine``). Runs of other nodes on a shared file system are left alone.
+    A folder belongs to the agent of a ``job`` when its latest journal names that job; to an agent outside of jobs
+    (``job`` empty) when it names this host and no job; and in any case when the agent itself made it or waits to go on
+    with it (``mine``). Its name must be a UUID, and its spec readable. All else on a shared file system is left alone.
     """
 
-    def __init__(self, folder: Path, mine: Callable[[str], bool]) -> None:
+    def __init__(self, folder: Path, mine: Callable[[str], bool], job: str = "") -> None:
         self.folder = folder
         self.version = 1
         self.runs: dict[str, TrackedRun] = {}
         self._mine = mine
+        self._job = job
+        self._claimed: dict[str, int] = {}
+        """Runs of others that were taken over, and the latest attempt then."""
         self._followed: set[str] = set()
         """The runs whose journals may grow, and the agent's own; the others rest, and there may be thousands."""
         self._resting: dict[str, None] = {}
@@ -71,13 +74,27 @@ class RunRegistry:
         self._followed.add(tracked.run)
         self.touch()
 
+    def claim(self, run: str) -> TrackedRun | None:
+        """The run, whoever made it, as this agent's own from now on; None when it has no journal."""
+        found = self.find(run)
+        if found is not None:
+            return found
+        folder = RunFolder(self.folder / run)
+        if not is_run_id(run) or not folder.attempts():
+            return None
+        tracked = self._read(folder)
+        self._foreign.discard(run)
+        self._claimed[run] = tracked.attempt
+        self.add(tracked)
+        return tracked
+
     def touch(self) -> None:
         """Something changed that the list shows."""
         self.version += 1
 
     def live(self) -> Iterator[TrackedRun]:
-        """The runs whose journals may grow."""
-        return (tracked for tracked in self._awake() if tracked.live)
+        """The runs of this node whose journals may grow."""
+        return (tracked for tracked in self._awake() if tracked.live and not tracked.elsewhere)
 
     def refresh(self) -> None:
         """One turn: read what grew, adopt a few of those that wait, and look for new folders now and then."""
@@ -91,7 +108,9 @@ class RunRegistry:
         for tracked in self._awake():
             if tracked.refresh():
                 self.touch()
-            if not (tracked.live or tracked.behind or self._mine(tracked.run)):
+            if not self._ours(tracked):
+                self._leave(tracked)
+            elif not (tracked.live or tracked.behind or self._mine(tracked.run)):
                 self._followed.discard(tracked.run)
                 self._resting[tracked.run] = None
 
@@ -135,16 +154,40 @@ class RunRegistry:
         if not folder.attempts() and not self._mine(run):
             return
         try:
-            tracked = TrackedRun(folder, read_spec(folder.spec))
+            tracked = self._read(folder)
         except ProblemError:
             self._foreign.add(run)
             return
+        if self._ours(tracked):
+            self.add(tracked)
+        elif tracked.fold.attempt:
+            self._foreign.add(run)
+
+    def _read(self, folder: RunFolder) -> TrackedRun:
+        """Raises ``ProblemError`` when its spec cannot be read, unless it was refused for that in a job's name."""
+        try:
+            spec = read_spec(folder.spec)
+        except ProblemError:
+            if not self._job:
+                raise
+            spec = RunSpec(exercise="", run=folder.path.name)
+        tracked = TrackedRun(folder, spec)
         tracked.adopt()
         tracked.refresh()
-        if tracked.host in ("", posix.host_name()) or self._mine(run):
-            self.add(tracked)
-        else:
-            self._foreign.add(run)
+        return tracked
+
+    def _ours(self, tracked: TrackedRun) -> bool:
+        """Of a journal whose first frame has not come yet nothing is known; its run belongs to nobody's job."""
+        if self._mine(tracked.run) or tracked.cancelled or tracked.attempt <= self._claimed.get(tracked.run, 0):
+            return True
+        return tracked.job == self._job and (bool(self._job) or not tracked.elsewhere)
+
+    def _leave(self, tracked: TrackedRun) -> None:
+        """Another agent's from now on: it goes on with the run."""
+        del self.runs[tracked.run]
+        self._followed.discard(tracked.run)
+        self._foreign.add(tracked.run)
+        self.touch()
 
 
 def is_run_id(text: str) -> bool:

@@ -15,10 +15,11 @@ import zmq
 from zmq.utils import z85
 
 from clew_agent import posix
+from clew_agent.listening import LOOPBACK, PortRange
 from clew_shared.channel import ID_BYTES, KEY_SUFFIX, KeyPair
 from clew_shared.messages import MAX_REQUEST_BYTES, Refused, Reply, encode
 from clew_shared.private import is_private
-from clew_shared.problem import Problem
+from clew_shared.problem import Problem, ProblemError, problem
 
 _log = logging.getLogger(__name__)
 
@@ -43,16 +44,22 @@ Message = tuple[bytes, bytes, bytes]
 
 
 class GuardedRouter:
-    """One encrypted ROUTER on a port that the system chose, with its own gatekeeper. Belongs to one thread.
+    """One encrypted ROUTER with its own gatekeeper, on a port that the system chose or one of ``ports``. Belongs to one
+    thread.
 
     ``allow_list`` is the folder whose ``*.key`` files name the clients (read at each new connection, so a key acts at
     once). One router per ZeroMQ context, because the gatekeeper's place in a context is fixed.
 
-    Raises the process's limit of open files: each connection takes one, also a stranger's until ZeroMQ drops it.
+    Raises ``ProblemError`` when none of the ``ports`` is free. Raises the process's limit of open files: each
+    connection takes one, also a stranger's until ZeroMQ drops it.
     """
 
     def __init__(
-        self, context: zmq.Context[zmq.Socket[bytes]], allow_list: Path, address: str = "127.0.0.1", port: int = 0
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        allow_list: Path,
+        address: str = LOOPBACK,
+        ports: PortRange | None = None,
     ) -> None:
         self.allow_list = allow_list
         self.address = address
@@ -67,8 +74,8 @@ class GuardedRouter:
         self._socket: zmq.Socket[bytes] = context.socket(zmq.ROUTER)
         _configure(self._socket, keys)
         try:
-            self._socket.bind(f"tcp://{address}:{port or '*'}")
-        except zmq.ZMQError:
+            _bind(self._socket, address, ports)
+        except (zmq.ZMQError, ProblemError):
             self.close()
             raise
         self.port = _port(self._socket)
@@ -189,6 +196,19 @@ def _configure(socket: zmq.Socket[bytes], keys: KeyPair) -> None:
     socket.curve_secretkey = keys.secret.encode("ascii")
     socket.zap_domain = _DOMAIN.encode("ascii")
     socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
+
+
+def _bind(socket: zmq.Socket[bytes], address: str, ports: PortRange | None) -> None:
+    for port in ports.shuffled() if ports is not None else ["*"]:
+        try:
+            socket.bind(f"tcp://{address}:{port}")
+        except zmq.ZMQError as error:
+            if ports is None or error.errno not in (zmq.EADDRINUSE, errno.EACCES):
+                raise
+        else:
+            return
+    text = f"None of the ports {ports} is free on {posix.host_name()}."
+    raise problem("ports.taken", text, "Allow a longer range of ports, or none at all.", "ports")
 
 
 def _port(socket: zmq.Socket[bytes]) -> int:

@@ -1,4 +1,4 @@
-"""``clew-agent serve``: answers viewers, queues runs, starts guards, passes commands on to trainers.
+"""What an agent answers: viewers' requests, runs that are queued, started through guards, steered through trainers.
 
 One thread, one poll loop. The supervisor is mortal: runs neither need nor notice it, and what it knows it reads again
 from the run folders. TensorFlow, Keras and NumPy are never imported here.
@@ -6,46 +6,25 @@ from the run folders. TensorFlow, Keras and NumPy are never imported here.
 
 from __future__ import annotations
 
-import argparse
 import logging
-import os
 import socket
 import time
-from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
-import zmq
 
 from clew_agent import posix
 from clew_agent.catalogue_source import CatalogueSource
 from clew_agent.control_client import ControlClient
-from clew_agent.data_search import find_search
-from clew_agent.devices import Devices, find_devices
-from clew_agent.exits import BAD_INPUT
-from clew_agent.host import Lock
-from clew_agent.launcher import GUARD, Launcher
-from clew_agent.nursery_client import NurseryClient, may_fork
-from clew_agent.rendezvous import (
-    address_path,
-    agent_id,
-    allow_folder,
-    clear_keys,
-    lock_path,
-    publish,
-    read_address,
-    withdraw,
-)
+from clew_agent.job_duty import JobDuty
+from clew_agent.nursery_client import NurseryClient
 from clew_agent.run_desk import RunDesk
 from clew_agent.security import GuardedRouter
 from clew_agent.services import Services
 from clew_agent.waiting import Caller, LongPolls, Waiting
 from clew_shared import __version__
-from clew_shared.cards import Catalogue
 from clew_shared.catalogue import catalogue_hash
 from clew_shared.messages import (
     PROTOCOL_VERSION,
-    AgentAddress,
     AnyReply,
     AnyRequest,
     CatalogueReply,
@@ -69,12 +48,10 @@ from clew_shared.messages import (
     Welcome,
     decode_request,
 )
-from clew_shared.places import Places, find_places
 from clew_shared.problem import Problem, ProblemError, problem
 
 _log = logging.getLogger(__name__)
 
-IDLE_S = 30 * 60.0
 _FETCHING_S = 0.02
 """While a viewer waits for bytes, the journal's length is looked at this often: what a point may come late by."""
 _FIRST_S = 0.005
@@ -97,6 +74,7 @@ class Supervisor:
         catalogue: CatalogueSource,
         nursery: NurseryClient | None = None,
         services: Services | None = None,
+        duty: JobDuty | None = None,
     ) -> None:
         self.agent = ""
         self.rejected = 0
@@ -106,6 +84,7 @@ class Supervisor:
         self._control = control
         self._catalogue = catalogue
         self._nursery = nursery
+        self._duty = duty
         self._services = services
         self._fetches = LongPolls()
         self._statuses = LongPolls()
@@ -148,6 +127,8 @@ class Supervisor:
             self._answer(caller, reply)
         for caller, reply in [*self._work(), *(self._services.turn() if self._services else ())]:
             self._answer(caller, reply)
+        if self._duty is not None:
+            self._attend(self._duty)
         if self._early and self._catalogue.ready():
             early, self._early = self._early, []
             for caller, request in early:
@@ -155,6 +136,12 @@ class Supervisor:
         self._answer_waiting()
         if self._nursery is not None:
             self._nursery.tend(needed=bool(requests))
+
+    def _attend(self, duty: JobDuty) -> None:
+        duty.turn(self._catalogue)
+        if duty.over:
+            _log.warning("Another agent serves this job now: this one ends.")
+            self._ending = True
 
     def _work(self) -> list[tuple[Caller, AnyReply]]:
         """One turn of the desk. A system that refuses a file or a process now may grant it at the next turn."""
@@ -178,7 +165,7 @@ class Supervisor:
         return _FIRST_S if any(tracked.beginning for tracked in waited_for) else _FETCHING_S
 
     def _busy(self) -> bool:
-        return self._desk.busy() or len(self._control) > 0
+        return self._desk.busy() or len(self._control) > 0 or (self._duty is not None and self._duty.pending)
 
     # --- Requests -----------------------------------------------------------------------------------------------------
 
@@ -315,110 +302,3 @@ class Supervisor:
         if heartbeat and not isinstance(reply, Refused):
             reply = msgspec.structs.replace(reply, data=b"", sealed=False)
         self._answer(one.caller, reply)
-
-
-# --- The program ------------------------------------------------------------------------------------------------------
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How an agent serves: ``idle`` seconds after which it ends, ``slots`` for runs at the same time where there is
-    no GPU, a folder with ``exercises`` beside the built-in ones, ``fresh`` interpreters for all runs. ``catalogue``,
-    ``guard`` (a command line, always started fresh) and ``devices`` replace its own in tests."""
-
-    idle: float = IDLE_S
-    slots: int = 1
-    exercises: Path | None = None
-    fresh: bool = False
-    catalogue: Catalogue | None = None
-    guard: Sequence[str] = GUARD
-    devices: Devices | None = None
-
-
-def serve(places: Places, options: Options | None = None) -> int:
-    """Be this home's agent on this host until nobody needs one; returns the exit code.
-
-    Where one serves already, says so and returns 0. Raises ``ProblemError`` when a key folder is not the user's.
-    """
-    agent = agent_id(places)
-    lock = Lock(lock_path(places, agent))
-    if not lock.acquire():
-        found = read_address(address_path(places, agent))
-        _log.info("An agent serves %s already%s.", places.home, f" (process {found.pid})" if found else "")
-        return 0
-    try:
-        _serve_locked(places, agent, options or Options())
-    finally:
-        lock.release()
-    return 0
-
-
-def _serve_locked(places: Places, agent: str, options: Options) -> None:
-    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    folder = allow_folder(places, agent)
-    clear_keys(folder)
-    router = GuardedRouter(context, folder)
-    control = ControlClient(context, places, f"supervisor-{agent}", router.watch, router.unwatch)
-    catalogue = CatalogueSource(options.exercises, options.catalogue)
-    record = places.agents / f"{agent}.queue"
-    devices = options.devices or find_devices(options.slots)
-    nursery = _nursery(places, options, devices, router)
-    launcher = Launcher(places.home, options.guard, options.exercises, nursery)
-    desk = RunDesk(places.runs, record, launcher, control, devices, find_search(places))
-    services = Services(places, agent, router.address, router.watch, router.unwatch)
-    supervisor = Supervisor(router, desk, control, catalogue, nursery, services)
-    supervisor.agent = agent
-    address = publish(places, _address(agent, router))
-    _log.info("Agent %s serves %s on port %d.", agent, places.home, router.port)
-    try:
-        with posix.stop_requests(lambda _number: supervisor.end()):
-            supervisor.run(options.idle)
-    finally:
-        withdraw(places, address)
-        supervisor.close()
-        services.close()
-        launcher.close(wait=10.0)
-        catalogue.close()
-        control.close()
-        router.close()
-        context.term()  # bounded by the sockets' linger, half a second
-
-
-def _nursery(places: Places, options: Options, devices: Devices, router: GuardedRouter) -> NurseryClient | None:
-    if options.fresh or options.guard != GUARD or not may_fork(len(devices.gpus)):
-        return None
-    return NurseryClient(places.home, router.watch, router.unwatch)
-
-
-def _address(agent: str, router: GuardedRouter) -> AgentAddress:
-    return AgentAddress(
-        agent=agent,
-        host=posix.host_name(),
-        boot=posix.boot_id(),
-        pid=os.getpid(),
-        generation=0,
-        address=router.address,
-        port=router.port,
-        public_key=router.public_key,
-        allow_list=str(router.allow_list.absolute()),
-        version=__version__,
-        started=time.time(),
-    )
-
-
-def main(argv: Sequence[str]) -> int:
-    """``clew-agent serve [--idle SECONDS] [--slots N] [--exercises DIR] [--fresh]``: its log goes to stderr."""
-    parser = argparse.ArgumentParser(prog="clew-agent serve")
-    parser.add_argument("--idle", type=float, default=IDLE_S, help="end after so many seconds without viewer or run")
-    parser.add_argument("--slots", type=int, default=1, help="how many runs may train at once where there is no GPU")
-    parser.add_argument("--exercises", type=Path, help="a folder with exercise files of your own")
-    parser.add_argument(
-        "--fresh", action="store_true", help="start every run in a new interpreter, which takes seconds"
-    )
-    words = parser.parse_args(argv)
-    options = Options(idle=words.idle, slots=max(1, words.slots), exercises=words.exercises, fresh=words.fresh)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(name)s %(levelname)s: %(message)s")
-    try:
-        return serve(find_places(), options)
-    except ProblemError as error:
-        _log.error("%s", error)
-        return BAD_INPUT

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from clew_agent import posix
 from clew_shared.events import Attempt, Seal
 from clew_shared.journal import Damage, FrameReader, Record, ends_sealed
 from clew_shared.lifecycle import RunFold, RunState
@@ -20,7 +21,7 @@ _ENDS = 64 * 1024
 
 
 class TrackedRun:
-    """Follows one run. ``fold``, ``host``, ``boot``, ``pid`` and ``devices`` are what its latest attempt says."""
+    """Follows one run. ``fold`` and what stands from ``host`` to ``devices`` are what its latest attempt says."""
 
     def __init__(self, folder: RunFolder, spec: RunSpec) -> None:
         self.folder = folder
@@ -28,7 +29,7 @@ class TrackedRun:
         self.run = folder.path.name
         self.fold = RunFold()
         self.attempt = 0
-        self.host = self.boot = ""
+        self.host = self.boot = self.job = ""
         self.pid = 0
         self.started = 0.0
         self.devices: tuple[str, ...] = ()
@@ -56,6 +57,11 @@ class TrackedRun:
     def live(self) -> bool:
         """Whether its journal may still grow."""
         return self.attempt > 0 and not self._sealed
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether its latest attempt is another node's, of whose processes nothing is known here."""
+        return self.host not in ("", posix.host_name())
 
     @property
     def done(self) -> bool:
@@ -198,7 +204,7 @@ class TrackedRun:
 
     def _note(self, event: Attempt) -> None:
         self.host, self.boot, self.pid, self.started = event.host, event.boot, event.pid, event.time
-        self.devices = event.devices
+        self.job, self.devices = event.job, event.devices
 
     def _adopt_sealed(self) -> bool:
         """Fold the two ends of a journal that ends with its seal; False when it does not."""

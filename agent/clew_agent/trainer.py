@@ -21,16 +21,19 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from clew_agent import compile_cache, posix, scratch
+from clew_agent.allocation import read_allocation
 from clew_agent.beginning import describe_attempt, quick_card
-from clew_agent.control import Command, Commands, Control
+from clew_agent.control import Command, Commands, Control, TimeIsUp
 from clew_agent.data_search import Search, find_search
 from clew_agent.datasets import DataSet, load
+from clew_agent.deadline import Deadline
 from clew_agent.examine import find_exercise
 from clew_agent.exits import BAD_INPUT, FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
-from clew_agent.loop import SCHEMA, Loop, measure
+from clew_agent.loop import SCHEMA, Loop, measure, stopped
 from clew_agent.recorder import PATIENCE_S, Recorder, Reserve
 from clew_agent.resuming import Start
 from clew_agent.spec_check import combine, data_name, misfits
+from clew_agent.timekeeper import Timekeeper
 from clew_shared.cards import ExerciseCard
 from clew_shared.events import Event, Log, Schema, State
 from clew_shared.journal import JournalWriter
@@ -94,22 +97,27 @@ def train(
     except OSError as error:
         print(f"clew-agent trainer: cannot begin the journal: {error}", file=sys.stderr)
         return FAILED
-    commands = Commands()
-    recorder = Recorder(writer, Reserve(scratch.reserve(folder)), patience=patience)
+    commands, deadline = Commands(), Deadline.of(read_allocation())
+    recorder = Recorder(writer, Reserve(scratch.reserve(folder, attempt)), patience=patience)
     recorder.start()
-    with _stop_signals(folder.path.name, commands):
-        last = _Attempt(folder, attempt, exercises, recorder, commands, patience, load_data).run()
+    with _stop_signals(folder.path.name, commands, deadline):
+        timekeeper = Timekeeper(deadline, commands, folder.path.name, recorder.put)
+        last = _Attempt(folder, attempt, exercises, recorder, commands, patience, load_data, timekeeper).run()
         return finish(folder, attempt, recorder, last)
 
 
 @contextmanager
-def _stop_signals(run: str, commands: Commands) -> Iterator[None]:
-    """A signal stops after the block, with a checkpoint; a second Ctrl+C at once, and the guard seals."""
+def _stop_signals(run: str, commands: Commands, deadline: Deadline) -> Iterator[None]:
+    """A signal stops after the block, with a checkpoint; a second Ctrl+C at once, and the guard seals.
+
+    One by which a job ends itself because its time is up says so, whoever passed it on.
+    """
 
     def note(number: int) -> None:
         if commands.stop is not None and number == signal.SIGINT:
             posix.exit_at_once(STOPPED)
-        commands.put(Stop(run=run))
+        timed = number != signal.SIGINT and deadline.asks()
+        commands.put(TimeIsUp(run=run) if timed else Stop(run=run))
 
     with posix.stop_requests(note):
         yield
@@ -159,6 +167,7 @@ class _Attempt:
         commands: Commands,
         patience: float,
         load_data: LoadData,
+        timekeeper: Timekeeper,
     ) -> None:
         self._folder = folder
         self._attempt = attempt
@@ -167,6 +176,7 @@ class _Attempt:
         self._commands = commands
         self._patience = patience
         self._load_data = load_data
+        self._time = timekeeper
         self._card: ExerciseCard | None = None
         self._engine: Engine | None = None
         self._trained = False
@@ -176,7 +186,7 @@ class _Attempt:
         try:
             return self._run()
         except _Stopped:
-            return State(state=RunState.STOPPED, reason="Stopped before the first step.", step=self._step)
+            return _stopped_early(self._commands.stop, self._step)
         except ProblemError as error:
             return _failed(combine(error.problems), self._step, FAILED if self._trained else BAD_INPUT)
         except BaseException as error:  # noqa: BLE001  # whatever an exercise or TensorFlow raises ends as a state
@@ -261,6 +271,7 @@ class _Attempt:
         return self._loop(self._build(exercise, spec, data, start), start)
 
     def _go_on(self) -> None:
+        self._time.look()
         if self._commands.stop is not None:
             raise _Stopped
 
@@ -308,7 +319,11 @@ class _Attempt:
             raise ProblemError(Problem("exercise.kind", text, "Derive it from Measurement."))
         setup = Setup(build(exercise.Settings, spec.params), spec.seed, data)
         self._trained = True
-        return measure(exercise.measure(setup), self._recorder, lambda: self._commands.stop is not None)
+        return measure(exercise.measure(setup), self._recorder, self._asked)
+
+    def _asked(self) -> Stop | None:
+        self._time.look()
+        return self._commands.stop
 
     def _loop(self, engine: Engine, start: Start) -> State:
         card = self._card
@@ -328,12 +343,21 @@ class _Attempt:
             self._recorder,
             self._commands,
             self._folder,
+            attempt=self._attempt,
             saved_at=saved_at,
             live=start.live,
             diverged=start.diverged,
+            damaged=start.damaged,
             patience=self._patience,
+            timekeeper=self._time,
         )
         return loop.run()
+
+
+def _stopped_early(command: Stop | None, step: int) -> State:
+    last = stopped(command, step)
+    reason = last.reason if last.state is RunState.TIMED_OUT else "Stopped before the first step."
+    return msgspec.structs.replace(last, reason=reason)
 
 
 _STAGES = {

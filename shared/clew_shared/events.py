@@ -56,6 +56,8 @@ class Attempt(Event, frozen=True, kw_only=True, tag="attempt"):
     earlier_sha256: str = ""
     devices: tuple[str, ...] = ()
     """Names of the devices that the supervisor gave; none when nobody did."""
+    job: str = ""
+    """Clew's UUID of the batch job in which it ran; empty outside of one."""
 
 
 class Schema(Event, frozen=True, kw_only=True, tag="schema"):

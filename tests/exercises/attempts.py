@@ -12,6 +12,7 @@ from clew_agent.datasets.dataset import DataSet
 from clew_agent.exercises import linear_regression, softmax
 from clew_agent.loop import SCHEMA, Loop
 from clew_agent.recorder import Recorder, Reserve
+from clew_agent.timekeeper import Timekeeper
 from clew_agent.training.exercise import Exercise
 from clew_shared.events import Schema, State
 from clew_shared.journal import JournalWriter
@@ -71,6 +72,7 @@ def attempt(
     crash: int | None = None,
     seal: bool = True,
     data: DataSet | None = None,
+    timekeeper: Callable[[Commands, Recorder], Timekeeper] | None = None,
 ) -> None:
     """The next attempt of the run, from where it has to begin to its end or to the step ``crash``.
 
@@ -90,7 +92,18 @@ def attempt(
     recorder.put(Schema(id=SCHEMA, metrics=engine.per_step, steps=engine.steps))
     script = Script(lambda: engine.step, commands or {}, crash)
     saved_at = start.step if start.checkpoint else -1
-    loop = Loop(engine, recorder, script, folder, saved_at=saved_at, live=start.live, diverged=start.diverged)
+    loop = Loop(
+        engine,
+        recorder,
+        script,
+        folder,
+        attempt=number,
+        saved_at=saved_at,
+        live=start.live,
+        diverged=start.diverged,
+        damaged=start.damaged,
+        timekeeper=timekeeper(script, recorder) if timekeeper is not None else None,
+    )
     last: State | None = None
     try:
         last = loop.run()

@@ -11,7 +11,7 @@ import sys
 from typing import Annotated
 
 from clew_agent.devices import Devices, Gpu
-from clew_agent.supervisor import Options, serve
+from clew_agent.serve import Options, serve
 from clew_shared.cards import Catalogue, ExerciseCard, StrategyCard
 from clew_shared.params import Choice, Knob, Params, describe
 from clew_shared.places import find_places

@@ -97,7 +97,7 @@ def loaded_by(module: str) -> set[str]:
 @pytest.mark.parametrize(
     ("module", "unwanted"),
     [
-        ("clew_agent.supervisor", {"tensorflow", "keras", "numpy", "PySide6", "paramiko"}),
+        ("clew_agent.serve", {"tensorflow", "keras", "numpy", "PySide6", "paramiko"}),
         ("clew_agent.cli", {"tensorflow", "keras", "PySide6"}),
         ("clew_gui.cli", {"tensorflow", "keras", "PySide6", "shiboken6", "pyqtgraph", "clew_agent"}),
         ("clew_gui.session", {"tensorflow", "keras", "PySide6", "pyqtgraph"}),

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_agent.loop import disk_full, split
+from clew_agent.checkpoint_place import disk_full
+from clew_agent.loop import split
 from clew_agent.recorder import Recorder, Reserve
 from clew_agent.training.engine import Block
 from clew_shared.events import Event, Log, Points, State

@@ -25,7 +25,7 @@ WARMING_S = 0.3
 
 def serve(words: Sequence[str]) -> int:
     """``serve [--fresh]``: the supervisor; its nursery and guards are those of this file."""
-    from clew_agent import supervisor
+    from clew_agent import serve as program
     from clew_agent.nursery_client import NurseryClient
     from clew_shared.places import find_places
     from tests.integration.faults.stand_in import CATALOGUE
@@ -34,10 +34,10 @@ def serve(words: Sequence[str]) -> int:
         return NurseryClient(places.home, router.watch, router.unwatch, (*PROGRAM, "nursery"))
 
     if "--fresh" not in words:
-        supervisor._nursery = warm
+        program._nursery = warm
     logging.basicConfig(level=logging.INFO)
-    options = supervisor.Options(catalogue=CATALOGUE, guard=(*PROGRAM, "guard"))
-    return supervisor.serve(find_places(), options)
+    options = program.Options(catalogue=CATALOGUE, guard=(*PROGRAM, "guard"))
+    return program.serve(find_places(), options)
 
 
 def nursery(words: Sequence[str]) -> int:

@@ -1,0 +1,69 @@
+"""When the job around a run is over. Read once, then kept by this process's own clock, which nobody sets."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+from clew_agent.allocation import Allocation
+
+_SPARE_S, _SPARE_PART = 30.0, 8
+"""So long before its time is up a job begins to end itself, or this part of it when it is short, as its keeper does."""
+_KILL_PART = 0.45
+"""A trainer that has not ended when only so much of that is left is killed, so that its guard can still seal."""
+_NEAR_S = 35.0
+"""Without a keeper: schedulers send a request to end at the limit, and at most so long before."""
+
+
+class Deadline:
+    """``left`` seconds from now the job is over (None: nobody knows when), which lasts ``limit`` seconds in all.
+
+    ``why`` says why the job's keeper is ending it just now; None where there is no keeper.
+    """
+
+    def __init__(
+        self,
+        left: float | None = None,
+        limit: float = math.inf,
+        why: Callable[[], str | None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._why = why
+        self._end = math.inf if left is None else clock() + left
+        self._spare = min(_SPARE_S, max(0.0, min(limit, left or 0.0) / _SPARE_PART))
+
+    @staticmethod
+    def of(allocation: Allocation) -> Deadline:
+        """The end of the job as it is known now."""
+        if not allocation.until:
+            return Deadline(why=lambda: allocation.record().get("why"))
+        left = allocation.until - time.time()
+        began = allocation.record().get("began", "")
+        whole = allocation.until - float(began) if began.isdecimal() else left
+        return Deadline(left, max(whole, 0.0), lambda: allocation.record().get("why"))
+
+    @property
+    def known(self) -> bool:
+        """Whether there is one."""
+        return math.isfinite(self._end)
+
+    def left(self) -> float:
+        """Seconds until the scheduler ends everything; infinite when nobody knows."""
+        return self._end - self._clock()
+
+    def usable(self) -> float:
+        """Seconds until the job begins to end itself: everything should be saved by then."""
+        return self.left() - self._spare
+
+    def overdue(self) -> bool:
+        """Whether there is only just time to write down that it is over."""
+        return self.left() < self._spare * _KILL_PART
+
+    def asks(self) -> bool:
+        """Whether somebody who asks a process to end now does so because the job's time is up."""
+        why = self._why()
+        if why is not None:
+            return why == "time"
+        return self.left() <= _NEAR_S

@@ -1,0 +1,88 @@
+"""``clew-agent relay HOST PORT``: standard input goes to a TCP connection, and what comes back to standard output.
+
+The way to an agent where nothing may be forwarded to its node: started there by the scheduler. It starts at once, so
+it imports next to nothing, and it connects to nothing but this node itself.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from clew_agent.exits import BAD_INPUT, FAILED
+from clew_shared.problem import problem
+
+_PIECE = 256 * 1024
+_CONNECT_S = 10.0
+
+
+def main(argv: Sequence[str]) -> int:
+    """Returns 0 when either side has ended, 1 when nobody listens there. Raises ``ProblemError`` for another node's
+    address."""
+    if len(argv) != 2 or not _is_port(argv[1]):
+        print("usage: clew-agent relay HOST PORT", file=sys.stderr)
+        return BAD_INPUT
+    host, port = find_own(argv[0]), int(argv[1])
+    try:
+        connection = socket.create_connection((host, port), _CONNECT_S)
+    except OSError as error:
+        print(f"clew-agent relay: {host}:{port} does not answer: {error.strerror or error}.", file=sys.stderr)
+        return FAILED
+    connection.settimeout(None)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    join(connection, 0, 1)
+    os._exit(0)  # a thread still waits for input that nobody wants any more
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and 0 < int(text[:6]) < 65536
+
+
+def find_own(host: str) -> str:
+    """The address that ``host`` stands for, if it is this node's. Raises ``ProblemError``.
+
+    To bind a socket there is the question: the system grants it for its own addresses only.
+    """
+    try:
+        infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        infos = []
+    for family, kind, protocol, _, address in infos:
+        try:
+            with socket.socket(family, kind, protocol) as probe:
+                probe.bind((address[0], 0))
+        except OSError:
+            continue
+        return str(address[0])
+    hint = "Start the relay on the node that is to be reached."
+    raise problem("relay.host", f"{host[:80]!r} is no address of this node ({socket.gethostname()}).", hint, "host")
+
+
+def join(connection: socket.socket, source: int, sink: int) -> None:
+    """Copy the descriptor ``source`` to the connection and the connection to ``sink``, until either side ends."""
+    ended = threading.Event()
+
+    def work(way: Callable[[], None]) -> None:
+        with suppress(OSError):
+            way()
+        ended.set()
+
+    for way in (lambda: _send(source, connection), lambda: _receive(connection, sink)):
+        threading.Thread(target=work, args=(way,), daemon=True).start()
+    ended.wait()  # no bound: as long as the tunnel is wanted
+
+
+def _send(source: int, connection: socket.socket) -> None:
+    while data := os.read(source, _PIECE):
+        connection.sendall(data)
+
+
+def _receive(connection: socket.socket, sink: int) -> None:
+    while data := connection.recv(_PIECE):
+        view = memoryview(data)
+        while view:
+            view = view[os.write(sink, view) :]
