@@ -1,0 +1,125 @@
+"""The terminal that a command runs in, joined to one elsewhere: every key goes there, and it is always restored."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+from clew_gui.remote.terminals import Size, Terminal
+from clew_shared.problem import ProblemError
+
+_CHUNK = 4096
+_STATUS_S = 10.0
+_RESIZED, _ENDED, _STOP = b"r", b"e", b"s"
+
+
+def own_size(handle: int = 0, out: int = 1) -> Size | None:
+    """The size of the terminal that this program runs in; None when it is in none, and on Windows."""
+    if os.name != "posix" or not (os.isatty(handle) and os.isatty(out)):
+        return None
+    found = os.get_terminal_size(out)
+    return Size(columns=found.columns or 80, rows=found.lines or 24)
+
+
+def join(terminal: Terminal, raw: bool, handle: int = 0, out: int = 1) -> int:
+    """Pass on what is typed (descriptor ``handle``) and show what comes (``out``) until the other end is over; returns
+    its exit status. ``raw``: this is a terminal, and gets no meaning of its own from any key meanwhile.
+
+    Raises ``ProblemError`` when the link died. Only in the main thread.
+    """
+    reading, ringing = os.pipe()
+    os.set_blocking(ringing, False)
+
+    def ring(what: bytes) -> None:
+        with suppress(OSError):  # full: it was rung already
+            os.write(ringing, what)
+
+    found: list[ProblemError] = []
+    shower = threading.Thread(target=_show, args=(terminal, out, found, ring), name="terminal", daemon=True)
+    try:
+        with _signals(ring), _raw(handle if raw else -1):
+            shower.start()
+            _pass_on(terminal, handle, reading)
+    finally:
+        with suppress(ProblemError):
+            status = terminal.exit_status(_STATUS_S) if not shower.is_alive() else 255
+        terminal.close()
+        shower.join(_STATUS_S)
+        os.close(reading)
+        os.close(ringing)
+    if found:
+        raise found[0]
+    return status
+
+
+def _show(terminal: Terminal, out: int, found: list[ProblemError], ring: Callable[[bytes], None]) -> None:
+    try:
+        while data := terminal.recv(_CHUNK):
+            while data:
+                data = data[os.write(out, data) :]
+    except ProblemError as error:
+        found.append(error)
+    except OSError:  # nobody looks any more
+        pass
+    finally:
+        ring(_ENDED)
+
+
+def _pass_on(terminal: Terminal, handle: int, bell: int) -> None:
+    watched = [handle, bell]
+    while True:
+        ready, _, _ = select.select(watched, [], [])
+        if bell in ready:
+            rung = os.read(bell, _CHUNK)
+            if _ENDED in rung or _STOP in rung:
+                return
+            if _RESIZED in rung and (size := own_size()) is not None:
+                terminal.resize(size)
+        if handle in ready:
+            data = os.read(handle, _CHUNK)
+            if data:
+                terminal.send(data)
+            else:
+                terminal.end()
+                watched.remove(handle)
+
+
+@contextmanager
+def _signals(ring: Callable[[bytes], None]) -> Iterator[None]:
+    """A window that changes its size, and being asked to end: both wake the loop."""
+    meanings = {signal.SIGTERM: _STOP}
+    if os.name == "posix":
+        meanings |= {signal.SIGHUP: _STOP, signal.SIGWINCH: _RESIZED}
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        ring(meanings[signal.Signals(number)])
+
+    before = {number: signal.signal(number, note) for number in meanings}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _raw(handle: int) -> Iterator[None]:
+    if handle < 0:
+        yield
+        return
+    import termios
+    import tty
+
+    before = termios.tcgetattr(handle)
+    try:
+        tty.setraw(handle)
+        yield
+    finally:
+        termios.tcsetattr(handle, termios.TCSADRAIN, before)
+        sys.stdout.flush()

@@ -1,0 +1,92 @@
+"""``clew shell --site NAME``: a terminal on the allocation that is held or at work, or with one of its own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import uuid
+from collections.abc import Sequence
+from contextlib import closing
+
+from clew_gui.commands.allocation_flags import add_allocation_flags, given_allocation
+from clew_gui.commands.held import known_site
+from clew_gui.commands.local_terminal import join, own_size
+from clew_gui.commands.shell import Parser, Shell
+from clew_gui.remote.allocation import build_allocation
+from clew_gui.remote.held import live_job
+from clew_gui.remote.job_book import job_book
+from clew_gui.remote.jobs import Stage
+from clew_gui.remote.prompts import AskOnce, headless_prompter
+from clew_gui.remote.schedulers.job import JobRef
+from clew_gui.remote.shells import Shell as OpenShell
+from clew_gui.remote.shells import shell_of_its_own, shell_on_job, still_runs
+from clew_gui.remote.site_line import open_line
+from clew_shared.problem import problem
+
+_ABOUT = """A terminal on the compute node: on the allocation that is held (clew hold) or at work; where there is none,
+with one of its own that ends with the terminal. Behind -- stands a command to run there instead of a shell."""
+
+
+def shell(shell: Shell, argv: Sequence[str]) -> int:
+    """``clew shell --site NAME [--fresh] [-- COMMAND]``: returns the exit status over there."""
+    words, command = _split(list(argv))
+    parser = Parser("clew shell", _ABOUT, usage="clew shell --site NAME [options] [-- COMMAND …]")
+    parser.add_argument("--site", metavar="NAME", required=True, help="which site; `clew site list` shows them")
+    parser.add_argument("--fresh", action="store_true", help="take an allocation of its own in any case")
+    add_allocation_flags(parser, "of its own, instead of the site's")
+    options = parser.parse_args(words)
+    site = known_site(shell, options.site)
+    given = given_allocation(options)
+    allocation = build_allocation(site.allocation, given)
+    book = job_book(shell.places)
+    job = "" if options.fresh or given else live_job(book, options.site)
+    size, term = own_size(), os.environ.get("TERM", "")
+    if size is None and not command:
+        raise problem(
+            "shell.terminal", "A shell needs a terminal to run in.", "Give a command: clew shell … -- hostname"
+        )
+    with closing(open_line(options.site, site, shell.places, AskOnce(headless_prompter(os.environ)))) as line:
+        if job:
+            news = book.news(job)
+            ref = JobRef(news.id, job)
+            if news.stage is not Stage.RUNNING or not still_runs(line, ref):
+                raise problem("shell.waits", f"The allocation does not run now. {news.text}".strip(), _WAIT, "site")
+            opened = shell_on_job(line, ref, first_node(news.nodes), command, term, size)
+        else:
+            opened = shell_of_its_own(line, str(uuid.uuid4()), allocation, command, term, size)
+        if size is not None:
+            shell.note(f"A terminal {opened.text}, through {line.connection.route}.")
+        return _use(opened, size is not None)
+
+
+_WAIT = "`clew let-go --list` shows it; or take another one with --fresh."
+
+
+def _split(argv: list[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Our own words, and the command behind ``--``: one word of it is a line for the shell."""
+    if "--" not in argv:
+        return argv, ()
+    at = argv.index("--")
+    command = argv[at + 1 :]
+    if len(command) == 1 and shlex.quote(command[0]) != command[0]:
+        return argv[:at], ("bash", "-lc", command[0])
+    return argv[:at], tuple(command)
+
+
+def first_node(told: str) -> list[str]:
+    """The first node of a scheduler's list, in a list; empty when none is named.
+
+    ``node[03-07,9]`` begins with ``node03``; ``exec_host`` of PBS names cores behind a slash.
+    """
+    name, bracket, rest = told.partition("[")
+    if bracket and "," not in name:
+        return [name + rest.partition("]")[0].partition(",")[0].partition("-")[0]]
+    first = told.replace("+", ",").partition(",")[0].partition("/")[0].strip()
+    return [first] if first else []
+
+
+def _use(opened: OpenShell, is_terminal: bool) -> int:
+    try:
+        return join(opened.terminal, is_terminal)
+    finally:
+        opened.close()

@@ -1,0 +1,53 @@
+"""Which of this computer's jobs is the allocation that a command or the window means, and what it costs so far."""
+
+from __future__ import annotations
+
+import time
+
+from clew_gui.remote.allocation import Allocation
+from clew_gui.remote.job_book import JobBook
+from clew_gui.remote.jobs import JobNews, Stage
+from clew_gui.remote.times import in_words
+
+
+def held_jobs(book: JobBook, site: str = "") -> tuple[str, ...]:
+    """The allocations that are held on a site, or on any: asked for, not over, not let go. The latest first."""
+    return tuple(
+        job
+        for job in reversed(book.open_jobs())
+        if book.order(job).hold and book.wish(job) is None and site in ("", book.order(job).site)
+    )
+
+
+def live_job(book: JobBook, site: str) -> str:
+    """The job on a site beside which something can be opened: one that is held, else one that runs; empty: none."""
+    held = held_jobs(book, site)
+    running = [job for job in reversed(book.open_jobs()) if book.order(job).site == site and _runs(book, job)]
+    return next((job for job in held if job in running), "") or next(iter((*held, *running)), "")
+
+
+def job_for(book: JobBook, site: str, allocation: Allocation) -> str:
+    """The held allocation on a site that was asked for in just these words, for a further run; empty: none."""
+    return next((job for job in held_jobs(book, site) if book.order(job).allocation == allocation), "")
+
+
+def _runs(book: JobBook, job: str) -> bool:
+    return book.news(job).stage is Stage.RUNNING and book.wish(job) is None
+
+
+def node_hours(news: JobNews, nodes: int, now: float | None = None) -> float:
+    """What an allocation has cost so far: nodes times hours since it began; 0 before that."""
+    if news.starts is None or news.stage not in (Stage.RUNNING, Stage.ENDED):
+        return 0.0
+    return max(0.0, (now if now is not None else time.time()) - news.starts) / 3600 * nodes
+
+
+def held_line(news: JobNews, nodes: int, now: float | None = None) -> str:
+    """One line: ``node1 is yours until 14:30, for 25 minutes yet; 0.41 node hours so far.``"""
+    at = now if now is not None else time.time()
+    where = news.nodes or "The allocation"
+    until = ""
+    if news.until is not None:
+        clock = time.strftime("%H:%M", time.localtime(news.until))
+        until = f" until {clock}, for {in_words(max(0, round((news.until - at) / 60)) * 60 or 60)} yet"
+    return f"{where} is yours{until}; {node_hours(news, nodes, at):.2f} node hours so far."
