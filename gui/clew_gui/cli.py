@@ -32,6 +32,10 @@ COMMANDS = (
     Command("Train", "resume", "go on with an ended run from its last checkpoint", "run"),
     Command("Train", "queue", "show what waits and what is at work, move a run, take it out", "queue"),
     Command("Sites", "site", "add, list, show and remove the machines that runs can go to", "site"),
+    Command("Sites", "hold", "keep an allocation for many runs", "hold"),
+    Command("Sites", "let-go", "give back an allocation that is held", "hold"),
+    Command("Sites", "shell", "a terminal on an allocation", "shell_on"),
+    Command("Sites", "open", "Jupyter or TensorBoard on an allocation, in the browser here", "open"),
     Command("Look back", "runs", "list the runs that are kept on this computer", "look"),
     Command("Look back", "show", "show one run: settings, curves, goals, files", "look"),
     Command("Keep and check", "verify", "check every byte of a run against its journal", "keep"),
@@ -94,7 +98,7 @@ def _function(name: str) -> Callable[[Shell, Sequence[str]], int]:
     for command in COMMANDS:
         if command.name == name:
             function: Callable[[Shell, Sequence[str]], int] = getattr(
-                import_module(f"clew_gui.commands.{command.module}"), name
+                import_module(f"clew_gui.commands.{command.module}"), name.replace("-", "_")
             )
             return function
     near = difflib.get_close_matches(name, [command.name for command in COMMANDS], n=1)
