@@ -16,7 +16,6 @@ import threading
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -30,6 +29,7 @@ from clew_gui.views.ports import SessionLike
 from clew_gui.views.scope import FIRST_EXERCISE
 from clew_gui.views.shell import Shell, known_choice, theme_of
 from clew_gui.views.single import OneWindow
+from clew_gui.views.surprises import log_from_now, show_surprises
 from clew_gui.views.theme import apply, prepare
 from clew_gui.views.window import MainWindow
 from clew_gui.views.window_state import FileMemory, Memory, NoMemory
@@ -39,13 +39,17 @@ from clew_shared.places import Places, find_places
 from clew_shared.problem import Problem, ProblemError
 
 if TYPE_CHECKING:
+    from clew_gui.remote.prompts import Prompter
+    from clew_gui.session.desks import Desks
     from clew_gui.views.plots import ConvergencePlots
+    from clew_gui.views.sites.asker import WindowPrompter
+    from clew_gui.views.sites.deeds import SiteDeeds
 
 _LOG = logging.getLogger(__name__)
-SessionMaker = Callable[[], SessionLike]
+SessionMaker = Callable[["Prompter"], tuple[SessionLike, "Desks | None"]]
 _STAGES = (
-    ("clew_shared.history", "clew_shared.goals", "clew_gui.session"),
-    ("clew_gui.views.feed", "clew_gui.views.plots"),
+    ("clew_shared.history", "clew_shared.goals", "clew_gui.session", "clew_gui.views.sites.asker"),
+    ("clew_gui.views.feed", "clew_gui.views.plots", "clew_gui.views.sites.deeds"),
 )
 """Imported one after the other: the agent comes up while the plots are loaded."""
 _UNPAINTED_MS = 1500
@@ -103,11 +107,15 @@ class Program(QObject):
         self.shell = Shell(app, self.window, self.desk, places)
         self.shell.theme_choice = known_choice(choice)
         self.session: SessionLike | None = None
+        self.asker: WindowPrompter | None = None
+        self.sites: SiteDeeds | None = None
+        self._desks: Desks | None = None
         self._make_session: SessionMaker | None = None
         self._loader = Loader(self)
         self._loader.loaded.connect(self._loaded, Qt.ConnectionType.QueuedConnection)
         self._loader.failed.connect(self._not_loaded, Qt.ConnectionType.QueuedConnection)
         self.desk.scope.board.restore_pins(self.state.pinned)
+        self.window.next_run.where.remember(self.state.place, self.state.asked)
         self._unpainted = QTimer(self)
         self._unpainted.setSingleShot(True)
         self._unpainted.setObjectName("unpainted")
@@ -132,16 +140,31 @@ class Program(QObject):
 
     def _loaded(self, stage: int) -> None:
         if not self._closed:
-            (self._begin_session if stage == 0 else self._make_plots)()
+            (self._begin_session if stage == 0 else self._make_rest)()
 
     def _begin_session(self) -> None:
         if self._make_session is not None:
-            self.session = self._make_session()
+            from clew_gui.views.sites.asker import WindowPrompter
+
+            self.asker = WindowPrompter(self.window.look, self.window)
+            self.session, self._desks = self._make_session(self.asker)
             QTimer.singleShot(0, self, self._attach)
 
     def _attach(self) -> None:
         if self.session is not None and not self._closed:
             self.desk.attach(self.session)
+
+    def _make_rest(self) -> None:
+        self._make_plots()
+        QTimer.singleShot(0, self, self._make_sites)
+
+    def _make_sites(self) -> None:
+        from clew_gui.remote.site_store import site_store
+        from clew_gui.views.sites.deeds import SiteDeeds
+
+        if self.asker is not None and not self._closed:
+            store = site_store(self.places)
+            self.sites = SiteDeeds(self.window, self.desk, self.places, self.asker, store, self._desks)
 
     def _make_plots(self) -> None:
         from clew_gui.views.plots import ConvergencePlots
@@ -196,6 +219,8 @@ class Program(QObject):
         self._closed = True
         self._unpainted.stop()
         self.window.messages.lapse()
+        if self.asker is not None:
+            self.asker.close()
         self.desk.detach()
         self._remember()
         self._loader.wait()
@@ -205,6 +230,7 @@ class Program(QObject):
     def _remember(self) -> None:
         controls = self.window.run_view.controls
         card = self.desk.scope.card
+        place, asked = self.window.next_run.where.left()
         self.state = msgspec.structs.replace(
             self.window.left_as(self.state),
             exercise=card.id if card is not None else "",
@@ -212,6 +238,8 @@ class Program(QObject):
             log_axes=controls.log.isChecked(),
             smoothing=controls.smoothing.value() / 100,
             pinned=self.desk.scope.board.pins(),
+            place=place,
+            asked=asked,
         )
         self.memory.save_window(self.state)
 
@@ -221,6 +249,7 @@ def build_app(
     *,
     catalogue: Catalogue | None = None,
     session: SessionLike | None = None,
+    desks: Desks | None = None,
     memory: Memory | None = None,
     theme: str | None = None,
     exercise: str = "",
@@ -244,7 +273,11 @@ def build_app(
     program.desk.open_exercise(wanted)
     apply(app, program.window.look.theme)  # once, when every widget is in its place
     given = session
-    program.begin(lambda: given if given is not None else _live_session(places, program.desk.scope.catalogue))
+
+    def make(prompter: Prompter) -> tuple[SessionLike, Desks | None]:
+        return (given, desks) if given is not None else _live_session(places, program.desk.scope.catalogue, prompter)
+
+    program.begin(make)
     return program
 
 
@@ -254,12 +287,14 @@ def _builtin_catalogue() -> Catalogue:
     return load_builtin()
 
 
-def _live_session(places: Places, catalogue: Catalogue) -> SessionLike:
+def _live_session(places: Places, catalogue: Catalogue, prompter: Prompter) -> tuple[SessionLike, Desks]:
     from clew_gui.session import Session
+    from clew_gui.session.desks import open_desks
 
-    session = Session(places, catalogue)
+    desks = open_desks(places, prompter)
+    session = Session(places, catalogue, desks=desks)
     session.start()
-    return session
+    return session, desks
 
 
 # --- The program ------------------------------------------------------------------------------------------------------
@@ -293,8 +328,8 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue | None = None) 
     alone.raised.connect(program.window.come_forward)
     program.window.fit_into(program.app.primaryScreen().availableGeometry())
     _size(program.window, options.size)
-    _show_problems_of(program.window)
-    program.window.painted.connect(lambda: _log_from_now(places, program.window))
+    show_surprises(program.window)
+    program.window.painted.connect(lambda: log_from_now(places, program.window))
     program.ready.connect(gc.freeze)  # what is there now stays: the collector need not go through it again
     program.window.show()
     code = app.exec()
@@ -307,40 +342,6 @@ def _size(window: MainWindow, text: str) -> None:
     width, _, height = text.partition("x")
     if width.isdigit() and height.isdigit():
         window.resize(int(width), int(height))
-
-
-def _log_from_now(places: Places, window: MainWindow) -> None:
-    trouble = _keep_log(places)
-    if trouble is not None:
-        window.messages.show_problems((trouble,))
-
-
-def _keep_log(places: Places) -> Problem | None:
-    """Log into a file; the reason when Clew's own folder takes none, and then no run can be kept there either."""
-    import logging.handlers  # the first frame does without
-
-    folder = places.home / "log"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handler = logging.handlers.RotatingFileHandler(folder / "clew.log", maxBytes=1 << 20, backupCount=2)
-    except OSError as error:
-        text = f"Clew keeps everything in {places.home}, which cannot be written: {error.strerror}."
-        return Problem("home.write", text, "Set CLEW_HOME to a folder of yours and start again.", str(places.home))
-    logging.basicConfig(
-        level=logging.INFO, handlers=[handler], format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    return None
-
-
-def _show_problems_of(window: MainWindow) -> None:
-    """An exception in a slot does not end Qt's loop; it is logged and shown, wherever it came from."""
-
-    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        _LOG.error("an unexpected error", exc_info=(kind, error, trace))
-        hint = "Clew goes on. Please copy this message and tell who maintains Clew; the log has more."
-        window.messages.show_problems((Problem("window.unexpected", f"{kind.__name__}: {error}", hint),))
-
-    sys.excepthook = hook
 
 
 # --- Pictures ---------------------------------------------------------------------------------------------------------

@@ -12,6 +12,9 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
+from clew_gui.remote.allocation import Allocation
+from clew_gui.remote.jobs import JobNews, Order, Stage
+from clew_gui.session.job_model import JobModel, Place
 from clew_shared.cards import Catalogue, ExerciseCard, Goal, MetricSpec, PlotSpec, Preset
 from clew_shared.events import Attempt, Checkpoint, Evaluation, Event, Live, Log, Points, Schema, State
 from clew_shared.history import History
@@ -179,6 +182,7 @@ class FakeRun:
     waiting: RunState = RunState.QUEUED
     queue: int = 0
     devices: tuple[str, ...] = ()
+    job: JobNews | None = None
     history: History = field(default_factory=History)
 
     @property
@@ -257,6 +261,7 @@ class FakeChanges:
     states: frozenset[str] = frozenset()
     new: frozenset[str] = frozenset()
     link: bool = False
+    jobs: frozenset[str] = frozenset()
     problems: tuple[Problem, ...] = ()
     catalogue: Catalogue | None = None
 
@@ -266,6 +271,7 @@ class FakeSession:
 
     def __init__(self) -> None:
         self.runs: dict[str, FakeRun] = {}
+        self.jobs: dict[str, JobModel] = {}
         self.link = FakeLink()
         self.asked: list[tuple[object, ...]] = []
         self.refusal: Exception | None = None
@@ -302,9 +308,35 @@ class FakeSession:
         if self.refusal is not None:
             raise self.refusal
 
-    def start_run(self, spec: RunSpec) -> str:
+    def add_job(self, run: FakeRun | None = None, stage: Stage = Stage.QUEUED, **news: object) -> JobModel:
+        """A job on a site, and the run that waits for it."""
+        number = len(self.jobs) + 1
+        held = run is None
+        asked = Allocation(gpus=2, time="01:00:00")
+        order = Order(job=str(uuid.UUID(int=1000 + number)), site="cave", allocation=asked, hold=held)
+        told = JobNews(job=order.job, stage=stage, **news)  # type: ignore[arg-type]
+        model = self.jobs[order.job] = JobModel(number, order, "The Cave", told)
+        if run is not None:
+            run.job, run.where = told, "The Cave"
+        return model
+
+    def try_here(self, run: str) -> str:
+        """Another run, here."""
+        self._ask("try", run)
+        return self.start_run(self.runs[run].spec)
+
+    def hold(self, place: Place) -> str:
+        """Noted."""
+        self._ask("hold", place)
+        return self.add_job().id
+
+    def cancel(self, job: str) -> None:
+        """Noted."""
+        self._ask("cancel", job)
+
+    def start_run(self, spec: RunSpec, place: Place | None = None) -> str:
         """A new run, queued."""
-        self._ask("start", spec)
+        self._ask("start", spec, *((place,) if place is not None else ()))
         run = self.add(spec.exercise, spec.preset, **spec.params)
         run.spec = msgspec.structs.replace(spec, run=run.id)
         self.tell(new=frozenset((run.id,)))

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QSlider
 from clew_gui import app
 from clew_gui.app import Program
 from clew_gui.session.job_record import JobRecord
-from clew_gui.views import parts
+from clew_gui.views import parts, surprises
 from clew_gui.views.recorded import RecordedSession, choose_run, read_heads
 from clew_gui.views.theme import DARK
 from clew_gui.views.window_state import NoMemory, WindowState
@@ -196,7 +196,7 @@ def test_a_surprise_is_logged_and_shown_and_the_window_lives(
 ) -> None:
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     program = open_window()
-    app._show_problems_of(program.window)
+    surprises.show_surprises(program.window)
     expect_logs("an unexpected error")
     try:
         raise ZeroDivisionError("division by zero")
@@ -227,7 +227,7 @@ def test_unknown_sizes_and_themes_are_refused_by_the_command_line() -> None:
 def test_a_home_that_cannot_be_written_is_said_and_no_traceback(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
-    found = app._keep_log(Places(home=blocked, private=tmp_path / "private"))
+    found = surprises.keep_log(Places(home=blocked, private=tmp_path / "private"))
     assert found is not None
     assert str(blocked) in found.text
     assert "CLEW_HOME" in found.hint

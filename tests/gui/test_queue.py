@@ -137,7 +137,7 @@ def test_the_menu_of_a_run_at_work_does_not_mention_the_queue(queue: Program) ->
 def test_a_waiting_run_is_taken_out_before_it_is_removed(queue: Program) -> None:
     select(queue, 2)
     queue.window.actions_["remove"].setEnabled(True)
-    queue.desk.remove()
+    queue.shell.removal.remove()
     assert "Take it out of the queue first" in queue.window.messages.problems()[0].hint
 
 

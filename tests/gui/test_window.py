@@ -294,7 +294,7 @@ def test_a_removed_run_comes_back_with_undo_and_is_forgotten_without(busy: Progr
 
 
 def test_a_run_at_work_is_not_removed(busy: Program) -> None:
-    busy.desk.remove()
+    busy.shell.removal.remove()
     (found,) = busy.window.messages.problems()
     assert found.text == "Run 6 is still running."
 

@@ -61,6 +61,16 @@ MENUS: tuple[tuple[str, tuple[Deed | None, ...]], ...] = (
         ),
     ),
     (
+        "&Cluster",
+        (
+            Deed("sites", "&Sites…", "Ctrl+Shift+O", tip="Add, edit and test the machines that runs can go to"),
+            None,
+            Deed("script", "Show the &job script…", "Ctrl+Shift+U", tip="Exactly what would be sent to the site"),
+            Deed("try_here", "&Try it here meanwhile", "Ctrl+T", tip="A short run of the same settings here"),
+            Deed("hold", "&Hold a node…", "Ctrl+H", tip="Keep an allocation for many runs"),
+        ),
+    ),
+    (
         "&View",
         (
             Deed("guide", "&Guide", "Ctrl+1"),

@@ -24,6 +24,7 @@ class Bridge(QObject):
     states = Signal(frozenset)
     arrived = Signal(frozenset)
     link = Signal()
+    jobs = Signal(frozenset)
     problems = Signal(tuple)
     catalogue = Signal(object)
     ticked = Signal()
@@ -62,6 +63,8 @@ class Bridge(QObject):
             self.points.emit(changes.points)
         if changes.link:
             self.link.emit()
+        if changes.jobs:
+            self.jobs.emit(changes.jobs)
         if changes.problems:
             self.problems.emit(changes.problems)
         if _has_news(changes):
@@ -77,4 +80,5 @@ class Bridge(QObject):
 
 
 def _has_news(changes: ChangesLike) -> bool:
-    return bool(changes.new or changes.states or changes.points or changes.link or changes.problems)
+    told = changes.new or changes.states or changes.points or changes.link or changes.jobs
+    return bool(told or changes.problems)

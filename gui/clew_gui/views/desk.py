@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from clew_gui.views import words
 from clew_gui.views.bridge import Bridge
 from clew_gui.views.ports import RunLike, SessionLike
 from clew_gui.views.scope import Scope
@@ -18,6 +18,11 @@ from clew_shared.lifecycle import TERMINAL, RunState
 from clew_shared.problem import Problem, ProblemError
 from clew_shared.spec import RunSpec
 
+if TYPE_CHECKING:
+    from clew_gui.session.job_model import Place
+
+SECOND_TICKS = 32
+"""What counts down follows about once a second."""
 SLOW_TICKS = 8
 """The table, the card and the log follow every so many ticks, about four times a second; curves every tick."""
 _NO_DATA = "data.missing"
@@ -27,6 +32,8 @@ _NOTHING_YET = "Clew is still starting; this takes a second or two"
 class Desk(QObject):
     """Keeps every panel true to the session. Works without one while it is still being made."""
 
+    elsewhere_asked = Signal(RunSpec)
+    """These values are to run on a site, which may need a consent first."""
     curves_changed = Signal()
     """Which runs are drawn, or how, changed."""
     points = Signal(frozenset)
@@ -46,7 +53,7 @@ class Desk(QObject):
         self._started: set[str] = set()
         window.lab.fill(catalogue)
         window.lab.opened.connect(self.open_exercise)
-        window.next_run.run_asked.connect(self.start)
+        window.next_run.run_asked.connect(self._run_asked)
         window.next_run.edited.connect(self._form_edited)
         window.bottom.table.chosen.connect(self.select)
         window.bottom.model.toggled.connect(self.show_curve)
@@ -65,6 +72,7 @@ class Desk(QObject):
         bridge.states.connect(self._states)
         bridge.points.connect(self._points)
         bridge.link.connect(self._link)
+        bridge.jobs.connect(lambda _jobs: self._link())
         bridge.problems.connect(self.window.messages.show_problems)
         bridge.ticked.connect(self._ticked)
         self.window.next_run.refuse("")
@@ -163,15 +171,25 @@ class Desk(QObject):
 
     # --- What a person asks for ---------------------------------------------------------------------------------------
 
-    def start(self, spec: RunSpec) -> bool:
-        """Run these values; whether they could be asked for."""
+    def _run_asked(self, spec: RunSpec) -> None:
+        if self.window.next_run.where.choice().key:
+            self.elsewhere_asked.emit(spec)
+        else:
+            self.start(spec)
+
+    def start(self, spec: RunSpec, place: Place | None = None) -> bool:
+        """Run these values, on this computer or at a place; whether they could be asked for."""
+        return self.begin(lambda session: session.start_run(spec, *(() if place is None else (place,))))
+
+    def begin(self, start: Callable[[SessionLike], str]) -> bool:
+        """Start a run as ``start`` says, which gives its id; whether it could be asked for."""
         session = self.scope.session
         if session is None:
             return False
         try:
-            self._awaited = session.start_run(spec)
+            self._awaited = start(session)
         except ProblemError as error:
-            self._refused(error)
+            self.refused(error)
             return False
         self._started.add(self._awaited)
         self.window.show_tab(1)
@@ -207,11 +225,12 @@ class Desk(QObject):
             self.scope.board.choices(self.scope.card.id).selected = at_work[-1]
             self.window.bottom.table.select(at_work[-1])
 
-    def _refused(self, error: ProblemError) -> None:
+    def refused(self, error: ProblemError) -> None:
+        """Show a refusal at its fields and as a message."""
         self.window.next_run.form.show_problems(error.problems)
         self.window.messages.show_problems(error.problems)
 
-    def _ask(self, call: Callable[[SessionLike, RunLike], None]) -> None:
+    def ask(self, call: Callable[[SessionLike, RunLike], None]) -> None:
         """Ask the session for something about the selected run; a refusal is shown."""
         run, session = self.scope.run(), self.scope.session
         if run is None or session is None:
@@ -219,51 +238,23 @@ class Desk(QObject):
         try:
             call(session, run)
         except ProblemError as error:
-            self._refused(error)
+            self.refused(error)
 
     def pause_or_resume(self) -> None:
         """Pause a run that trains, let a paused one go on."""
-        self._ask(lambda session, run: (session.unpause if run.state is RunState.PAUSED else session.pause)(run.id))
+        self.ask(lambda session, run: (session.unpause if run.state is RunState.PAUSED else session.pause)(run.id))
 
     def stop(self, now: bool = False) -> None:
         """End the selected run."""
-        self._ask(lambda session, run: session.stop(run.id, now))
-
-    def move(self, by: int) -> None:
-        """Let the selected run, which waits, begin so many places later; earlier when negative."""
-        self._ask(lambda session, run: session.move_run(run.id, max(1, run.queue + by)))
-
-    def run_next(self) -> None:
-        """Let the selected run begin before all others that wait."""
-        self._ask(lambda session, run: session.move_run(run.id, 1))
-
-    def leave_queue(self) -> None:
-        """Take the selected run, which waits, out of the queue; for some seconds that can be undone."""
-        run = self.scope.run()
-        place = run.queue if run is not None else 0
-        self.stop()
-        if run is not None and place:
-            text = f"Run {run.number} was taken out of the queue."
-            self.window.messages.show_note(text, undo=lambda: self._queue_again(run.id, place))
-
-    def _queue_again(self, run: str, place: int) -> None:
-        """Both requests are carried out in this order, so that it stands where it was."""
-        session = self.scope.session
-        if session is None:
-            return
-        try:
-            session.continue_run(run)
-            session.move_run(run, place)
-        except ProblemError as error:
-            self._refused(error)
+        self.ask(lambda session, run: session.stop(run.id, now))
 
     def set_live(self, name: str, value: float) -> None:
         """Change a live hyperparameter of the selected run."""
-        self._ask(lambda session, run: session.set_live(run.id, name, value))
+        self.ask(lambda session, run: session.set_live(run.id, name, value))
 
     def continue_run(self) -> None:
         """Go on from the last checkpoint."""
-        self._ask(lambda session, run: session.continue_run(run.id))
+        self.ask(lambda session, run: session.continue_run(run.id))
 
     def reuse(self) -> None:
         """Put the selected run's values into the form."""
@@ -271,39 +262,8 @@ class Desk(QObject):
         if run is not None:
             self.window.next_run.show_spec(run.spec)
 
-    def remove(self) -> None:
-        """Take the selected run out of the list; for some seconds it can be taken back."""
-        run = self.scope.run()
-        if run is None:
-            return
-        if run.state not in TERMINAL:
-            text = f"Run {run.number} is still {words.state_word(run).lower()}."
-            first = "Take it out of the queue" if run.state is RunState.QUEUED else "Stop it"
-            self.window.messages.show_problems((Problem("window.busy", text, f"{first} first, then remove it."),))
-            return
-        self.scope.board.remove(run.id)
-        self._runs_changed()
-        self.window.messages.show_note(
-            f"Run {run.number} was removed from the list.",
-            undo=lambda: self._take_back(run.id),
-            lapse=lambda: self._forget(run.id),
-        )
-
-    def _forget(self, run: str) -> None:
-        session = self.scope.session
-        if session is None:
-            return
-        try:
-            session.forget(run)
-        except ProblemError as error:
-            self._take_back(run)
-            self._refused(error)
-
-    def _take_back(self, run: str) -> None:
-        self.scope.board.restore(run)
-        self._runs_changed()
-
-    def _runs_changed(self) -> None:
+    def runs_changed(self) -> None:
+        """Runs were taken out of the list, or came back."""
         self.tell.progress()
         self._show_all()
 
@@ -404,3 +364,12 @@ class Desk(QObject):
                 self.tell.card()
                 self.tell.log()
             self.tell.table_rows(dirty)
+        if self._ticks % SECOND_TICKS == 0:
+            self._second()
+
+    def _second(self) -> None:
+        """What counts down: a job's time, the silence of a link."""
+        run = self.scope.run()
+        if run is not None and run.job is not None and not run.job.over:
+            self.tell.card()
+            self.tell.link()

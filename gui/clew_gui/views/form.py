@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QWidget
@@ -18,11 +19,22 @@ LABEL_WIDTH = 104
 RESET_WIDTH = 22
 
 
+class Usual(NamedTuple):
+    """Where a field's default comes from, in words: at the end of its help, and on its reset arrow."""
+
+    said: str
+    back: str
+
+
+SLIDES = Usual("On the slides", "Back to the slides' value")
+
+
 class FormRow:
     """Label, field, reset arrow and the sentence of an error, for one hyperparameter."""
 
-    def __init__(self, look: Look, spec: ParamSpec) -> None:
+    def __init__(self, look: Look, spec: ParamSpec, usual: Usual = SLIDES) -> None:
         self.spec = spec
+        self.usual = usual
         self.editor: Editor = make_editor(spec)
         self.value: Value = spec.default
         self.problem: Problem | None = None
@@ -39,11 +51,11 @@ class FormRow:
         field.setAccessibleName(spec.label)
         field.setAccessibleDescription(spec.help)
         field.setObjectName(f"field.{spec.name}")
-        slides = f"On the slides: {value_words(spec, spec.default)}."
-        field.setToolTip(f"{spec.help} {slides}".strip())
+        said = f"{self.usual.said}: {value_words(spec, spec.default)}."
+        field.setToolTip(f"{spec.help} {said}".strip())
         self.label.setToolTip(field.toolTip())
         self.reset.setFixedSize(22, 22)
-        self.reset.setToolTip(f"Back to the slides' value: {value_words(spec, spec.default)}")
+        self.reset.setToolTip(f"{self.usual.back}: {value_words(spec, spec.default)}")
         self.reset.hide()
         self.error.hide()
 
@@ -79,22 +91,22 @@ class ParamForm(QWidget):
 
     changed = Signal()
 
-    def __init__(self, look: Look, specs: Sequence[ParamSpec]) -> None:
+    def __init__(self, look: Look, specs: Sequence[ParamSpec], usual: Usual = SLIDES, heads: bool = True) -> None:
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._rows = {spec.name: FormRow(look, spec) for spec in specs}
+        self._rows = {spec.name: FormRow(look, spec, usual) for spec in specs}
         self._heads: list[tuple[QLabel, tuple[str, ...]]] = []
         self._quiet = False
         self.setFont(font())
-        self._build(_groups(specs))
+        self._build(_groups(specs), heads)
         for form_row in self._rows.values():
             form_row.editor.set_value(form_row.spec.default)
             form_row.editor.edited.connect(self._edited)
             form_row.reset.clicked.connect(lambda _checked=False, r=form_row: r.editor.set_value(r.spec.default))
         self._edited()
 
-    def _build(self, groups: Mapping[str, Sequence[ParamSpec]]) -> None:
+    def _build(self, groups: Mapping[str, Sequence[ParamSpec]], heads: bool) -> None:
         grid = QGridLayout(self)
         grid.setContentsMargins(16, 2, 12, 4)
         grid.setHorizontalSpacing(6)
@@ -103,11 +115,12 @@ class ParamForm(QWidget):
         grid.setColumnStretch(1, 1)
         line = 0
         for title, specs in groups.items():
-            head = label(title, "section", "2")
-            head.setContentsMargins(0, 4 if line else 0, 0, 0)
-            grid.addWidget(head, line, 0, 1, 3)
-            self._heads.append((head, tuple(spec.name for spec in specs)))
-            line += 1
+            if heads:
+                head = label(title, "section", "2")
+                head.setContentsMargins(0, 4 if line else 0, 0, 0)
+                grid.addWidget(head, line, 0, 1, 3)
+                self._heads.append((head, tuple(spec.name for spec in specs)))
+                line += 1
             for spec in specs:
                 line = self._add(grid, line, self._rows[spec.name])
         keep_column(grid, line)

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence
-from PySide6.QtWidgets import QFileDialog, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
+from clew_gui.views.data_choice import DataChoice
 from clew_gui.views.fields import NumberEdit, choose_quietly, combo
 from clew_gui.views.form import LABEL_WIDTH, ParamForm, keep_column
 from clew_gui.views.parts import Button, Elided, IconButton, Look, column, label, line, panel, row, set_role
-from clew_gui.views.words import data_name, preset_values
+from clew_gui.views.where_box import HERE, WhereBox
+from clew_gui.views.words import preset_values
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import ParamSpec, Value, check, convert
 from clew_shared.problem import Problem
 from clew_shared.spec import RunSpec
 
+if TYPE_CHECKING:
+    from clew_gui.session.job_model import Place
+
 OWN = "own"
 SLIDES = "slides"
-FILE = "file"
 SEED = ParamSpec(
     name="seed",
     kind="int",
@@ -47,7 +52,6 @@ class NextRun(QWidget):
         self._card: ExerciseCard | None = None
         self._refusal = ""
         self._cost2 = ""
-        self._found: tuple[str, ...] = ()
         self._drafts: dict[str, RunSpec] = {}
         self._names: dict[str, QLabel] = {}
         self._forms: dict[str, ParamForm] = {}
@@ -66,9 +70,11 @@ class NextRun(QWidget):
         self.preset = combo([], "Preset")
         self.preset.setToolTip("Named sets of values for this exercise")
         self.preset.activated.connect(lambda _index: self._use_preset(str(self.preset.currentData())))
-        self.data = combo([], "Data set")
-        self.data.activated.connect(lambda _index: self._data_chosen())
-        self.own_file = Elided("", "caption", "2")
+        self._sets = DataChoice(self)
+        self.data, self.own_file, self.there = self._sets.combo, self._sets.own_file, self._sets.there
+        self._sets.changed.connect(self._changed)
+        self.where = WhereBox(look)
+        self.where.changed.connect(self._place_changed)
         self.seed = NumberEdit(SEED)
         self.seed.setAccessibleName("Seed")
         self.seed.setToolTip(SEED.help)
@@ -95,25 +101,26 @@ class NextRun(QWidget):
         self._top = self._grid_of((("Preset", self.preset, None),))
         self._where_head = label("Where and what", "section", "2")
         self._where_head.setContentsMargins(16, 8, 0, 2)
-        site = label("This computer")
         self._low = self._grid_of(
             (
                 ("Data set", self.data, None),
                 ("File", self.own_file, None),
+                ("Path there", self.there, None),
                 ("Seed", self.seed, self.seed_reset),
-                ("Site", site, None),
             )
         )
+        for field, text in ((self.data, "Data set"), (self.own_file, "File"), (self.there, "Path there")):
+            self._sets.name(field, self._names[text])
         self.seed_error = label("", "caption", "bad", wrap=True)
         self.seed_error.setContentsMargins(16, 0, 16, 0)
         self.seed_error.hide()
-        for widget in (self._top, self.form, self._where_head, self._low, self.seed_error):
+        for widget in (self._top, self.form, self._where_head, self.where, self._low, self.seed_error):
             self._inner_box.addWidget(widget)
         self._inner_box.addStretch(1)
         self._area.setWidget(self._inner)
         head = row(label("Next run", "subtitle"), None, self.slides, margins=(16, 10, 10, 4))
         more = row(self.race, None, self.code, gap=0)
-        foot = column(self.cost, self.cost2, 4, self.run, more, gap=3, margins=(16, 12, 16, 8))
+        self._foot = foot = column(self.cost, self.cost2, 4, self.run, more, gap=3, margins=(16, 12, 16, 8))
         column(head, self._area, line(), foot, gap=0, parent=self).setStretchFactor(self._area, 1)
 
     def _grid_of(self, rows: tuple[tuple[str, QWidget, QWidget | None], ...]) -> QWidget:
@@ -134,6 +141,10 @@ class NextRun(QWidget):
                 grid.addWidget(extra, number, 2)
         keep_column(grid, len(rows))
         return area
+
+    def put_strip(self, strip: QWidget) -> None:
+        """Something to be seen whatever is scrolled, above the cost."""
+        self._foot.insertWidget(0, strip)
 
     # --- What stands there --------------------------------------------------------------------------------------------
 
@@ -175,46 +186,21 @@ class NextRun(QWidget):
                 self.preset.addItem(preset.title, preset.name)
                 self.preset.setItemData(self.preset.count() - 1, preset.help, Qt.ItemDataRole.ToolTipRole)
         self.preset.addItem("Own values", OWN)
-        self.data.clear()
-        for name in card.datasets:
-            self.data.addItem(self._data_label(name), name)
-        if card.datasets:
-            self.data.addItem("Own file…", FILE)
-        self._show_data_rows(bool(card.datasets))
+        self._sets.set_card(card)
 
-    def _data_label(self, name: str) -> str:
-        return data_name(name) if self._is_found(name) else f"{data_name(name)}, not found"
-
-    def _is_found(self, name: str) -> bool:
-        return not self._found or name in self._found
-
-    def _default_data(self, card: ExerciseCard) -> str:
-        """The course's data set, or where that is missing the first that is there; empty when none is needed."""
-        return next(filter(self._is_found, card.datasets), next(iter(card.datasets), ""))
+    def _place_changed(self) -> None:
+        """Another place: what is known of this computer's data and speed says nothing there."""
+        chosen = self.where.choice()
+        self.run.set_words("Run on this computer" if chosen.key == HERE else f"Run on {chosen.short}")
+        self._sets.set_elsewhere(chosen.key != HERE)
+        self._changed()
 
     def data_found(self, names: tuple[str, ...]) -> None:
         """Say which data sets are on the machine that will run this; empty while that is not known.
 
         A set that is missing is marked, and another is chosen in its place.
         """
-        card = self._card
-        self._found = names
-        if card is None:
-            return
-        for name in card.datasets:
-            self.data.setItemText(self.data.findData(name), self._data_label(name))
-        if self._data_value() in card.datasets and not self._is_found(self._data_value()):
-            self.use_data(self._default_data(card))
-
-    def _show_data_rows(self, needed: bool) -> None:
-        self._names["Data set"].setVisible(needed)
-        self.data.setVisible(needed)
-        self._show_own_file("")
-
-    def _show_own_file(self, path: str) -> None:
-        self.own_file.setVisible(bool(path))
-        self.own_file.set_text(path)
-        self._names["File"].setVisible(bool(path))
+        self._sets.found(names)
 
     def spec(self) -> RunSpec:
         """What would run, without a run id; wrong fields stand at their default."""
@@ -224,7 +210,7 @@ class NextRun(QWidget):
             exercise=card.id if card is not None else "",
             preset=self._preset_name(),
             seed=seed if isinstance(seed, int) else 1,
-            data=self._data_value(),
+            data=self._sets.value(),
             source_hash=card.source_hash if card is not None else "",
             params=self.form.values(),
         )
@@ -233,27 +219,16 @@ class NextRun(QWidget):
         key = str(self.preset.currentData())
         return "" if key in (OWN, SLIDES) else key
 
-    def _data_value(self) -> str:
-        key = self.data.currentData()
-        if key == FILE:
-            return self.own_file.whole()
-        return "" if key is None else str(key)
+    def place(self) -> Place | None:
+        """Where it would run; None for this computer."""
+        return self.where.place(self._sets.staged())
 
     def show_spec(self, spec: RunSpec) -> None:
         """Show the values of a run, to start it again or to change one thing."""
         self.form.set_values(check(self._card.params, spec.params)[0] if self._card is not None else {})
         self.seed.set_value(spec.seed)
-        self._show_data(spec.data)
+        self._sets.show(spec.data)
         self._changed()
-
-    def _show_data(self, name: str) -> None:
-        known = self.data.findData(name) >= 0
-        if name and not known and self.data.count():
-            choose_quietly(self.data, FILE)
-            self._show_own_file(name)
-        else:
-            choose_quietly(self.data, name)
-            self._show_own_file("")
 
     def _use_preset(self, key: str) -> None:
         card = self._card
@@ -263,49 +238,30 @@ class NextRun(QWidget):
         found = next((preset for preset in card.presets if preset.name == key), None)
         self.form.set_values(preset_values(card, key))
         if found is not None and found.data:
-            self._show_data(found.data)
+            self._sets.show(found.data)
         elif key == SLIDES and card.datasets:
-            self._show_data(self._default_data(card))
+            self._sets.show(self._sets.default())
         if found is not None and found.seed is not None:
             self.seed.set_value(found.seed)
         elif key == SLIDES:
             self.seed.set_value(1)
         self._changed()
 
-    def _data_chosen(self) -> None:
-        if self.data.currentData() != FILE:
-            self._show_own_file("")
-            self._changed()
-            return
-        dialog = QFileDialog(self, "Choose a data file", "", "Data (*.npz *.gz *.pkl.gz *ubyte*);;All files (*)")
-        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.fileSelected.connect(self.use_file)
-        dialog.rejected.connect(self._no_file)
-        dialog.open()
-
     def use_file(self, path: str) -> None:
         """Take a file of one's own as data."""
-        choose_quietly(self.data, FILE)
-        self._show_own_file(path)
-        self._changed()
+        self._sets.use(path)
 
     def use_data(self, name: str) -> None:
         """Choose a data set by name."""
-        self._show_data(name)
-        self._changed()
-
-    def _no_file(self) -> None:
-        if not self.own_file.whole():
-            self.data.setCurrentIndex(0)
-        self._changed()
+        self._sets.use(name)
 
     # --- Checking -----------------------------------------------------------------------------------------------------
 
     def problems(self) -> tuple[Problem, ...]:
         """What keeps this from running, field by field."""
         _, found = convert(SEED, self.seed.raw())
-        return self.form.problems() + (() if found is None else (found,))
+        wrong = self.form.problems() + (() if found is None else (found,))
+        return wrong + self._sets.problems() + self.where.problems()
 
     def refuse(self, reason: str) -> None:
         """Nothing can run now, for this reason; empty when it can."""
@@ -322,7 +278,8 @@ class NextRun(QWidget):
         wrong = self.problems()
         reason = self._refusal or _why_not(wrong)
         self.run.allow(not reason, reason)
-        self.race.allow(not reason, reason)
+        elsewhere = self.where.choice().key != HERE
+        self.race.allow(not reason and not elsewhere, reason or "A race runs on this computer: choose it above")
         self.edited.emit()
         self._tell_cost(reason)
 
@@ -344,8 +301,8 @@ class NextRun(QWidget):
         same = all(wanted.get(key) == value for key, value in values.items()) and not self.form.problems()
         found = next((preset for preset in card.presets if preset.name == name), None)
         data = found.data if found is not None else ""
-        data = data or (self._default_data(card) if name == SLIDES else "")
-        return same and (not data or data == self._data_value())
+        data = data or (self._sets.default() if name == SLIDES else "")
+        return same and (not data or data == self._sets.value())
 
     def ask_run(self) -> None:
         """Start it, or go to the field that is wrong."""
@@ -353,9 +310,13 @@ class NextRun(QWidget):
             self.run_asked.emit(self.spec())
         elif self.form.problems():
             self.form.focus_first_problem()
+        else:
+            self.where.focus_first_problem()
 
     def show_cost(self, first: str, second: str) -> None:
-        """Time first, then what it uses."""
+        """Time first, then what it uses; a site says both otherwise."""
+        there = self.where.cost()
+        first, second = there if there[0] else (first, second)
         self.cost.set_text(first)
         self._cost2 = second
         self._tell_cost("" if self.run.isEnabled() else self.run.toolTip())

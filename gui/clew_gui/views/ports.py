@@ -12,6 +12,9 @@ from clew_shared.problem import Problem
 from clew_shared.spec import RunSpec
 
 if TYPE_CHECKING:
+    from clew_gui.remote.jobs import JobNews
+    from clew_gui.session.job_model import Place
+    from clew_gui.views.sites.job_words import JobLike
     from clew_shared.history import History
 
 
@@ -74,6 +77,10 @@ class RunLike(Protocol):
     def where(self) -> str:
         """The machine it runs on, in words."""
 
+    @property
+    def job(self) -> JobNews | None:
+        """What is known of its job on a site; None for a run of this computer."""
+
 
 class LinkLike(Protocol):
     """How the link to the agent is."""
@@ -115,6 +122,10 @@ class ChangesLike(Protocol):
         """Whether the link's state changed."""
 
     @property
+    def jobs(self) -> frozenset[str]:
+        """Jobs on sites of which there is news."""
+
+    @property
     def problems(self) -> tuple[Problem, ...]:
         """Refusals to show."""
 
@@ -131,6 +142,10 @@ class SessionLike(Protocol):
         """All runs by id."""
 
     @property
+    def jobs(self) -> Mapping[str, JobLike]:
+        """All jobs on sites by UUID."""
+
+    @property
     def link(self) -> LinkLike:
         """The link to this computer's agent."""
 
@@ -140,8 +155,17 @@ class SessionLike(Protocol):
     def call_on_news(self, bell: Callable[[], None]) -> None:
         """Call ``bell``, from any thread, when there is something for ``tick`` again."""
 
-    def start_run(self, spec: RunSpec) -> str:
-        """Ask for a run; its id."""
+    def start_run(self, spec: RunSpec, place: Place | None = None) -> str:
+        """Ask for a run, on a site when there is a place; its id."""
+
+    def try_here(self, run: str) -> str:
+        """A short run of the same settings on this computer, while that one waits elsewhere; its id."""
+
+    def hold(self, place: Place) -> str:
+        """Take an allocation and keep it; the job."""
+
+    def cancel(self, job: str) -> None:
+        """End a job with all its runs, or let go of an allocation."""
 
     def pause(self, run: str) -> None:
         """Pause after the current block."""

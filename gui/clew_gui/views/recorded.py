@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from clew_gui.session.job_record import JobRecord
 from clew_gui.views.ports import RunLike
@@ -19,6 +19,11 @@ from clew_shared.problem import Problem, ProblemError, problem
 from clew_shared.reading import read_run
 from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec, read_spec
+
+if TYPE_CHECKING:
+    from clew_gui.remote.jobs import JobNews
+    from clew_gui.session.job_model import Place
+    from clew_gui.views.sites.job_words import JobLike
 
 _FIRST_BYTES = 64 * 1024
 """A journal's first frame is shorter."""
@@ -40,6 +45,7 @@ class RecordedRun:
     reading: float | None = None
     queue: int = 0
     devices: tuple[str, ...] = ()
+    job: JobNews | None = None
 
     @property
     def state(self) -> RunState:
@@ -70,6 +76,7 @@ class NoChanges:
     states: frozenset[str] = frozenset()
     new: frozenset[str] = frozenset()
     link: bool = False
+    jobs: frozenset[str] = frozenset()
     problems: tuple[Problem, ...] = ()
     catalogue: Catalogue | None = None
 
@@ -144,6 +151,7 @@ class RecordedSession:
 
     def __init__(self, heads: Mapping[str, Head], record: JobRecord, exercise: str = "") -> None:
         self.runs: Mapping[str, RunLike] = read_runs(heads, record, exercise)
+        self.jobs: Mapping[str, JobLike] = {}
         self.link = RecordedLink()
 
     def tick(self, budget: float = 0.008) -> NoChanges:
@@ -157,7 +165,19 @@ class RecordedSession:
     def _refuse(self) -> ProblemError:
         return problem("session.recorded", "These runs are recorded; no agent is there to act.", "Open the window.")
 
-    def start_run(self, spec: RunSpec) -> str:
+    def start_run(self, spec: RunSpec, place: Place | None = None) -> str:
+        """Refused."""
+        raise self._refuse()
+
+    def try_here(self, run: str) -> str:
+        """Refused."""
+        raise self._refuse()
+
+    def hold(self, place: Place) -> str:
+        """Refused."""
+        raise self._refuse()
+
+    def cancel(self, job: str) -> None:
         """Refused."""
         raise self._refuse()
 

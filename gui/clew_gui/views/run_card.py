@@ -7,6 +7,7 @@ from PySide6.QtGui import QAction, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QMenu, QProgressBar
 
 from clew_gui.views import words
+from clew_gui.views.card_words import NOTHING, SHORT_S, CardWords
 from clew_gui.views.parts import Button, Elided, Look, Pill, column, label, lay_out_now, row, set_role
 from clew_gui.views.ports import RunLike
 from clew_gui.views.reason import Reason, reason_of
@@ -24,6 +25,8 @@ class RunCard(QFrame):
     stop_asked = Signal(bool)
     continue_asked = Signal()
     reuse_asked = Signal()
+    here_asked = Signal()
+    """Try it here meanwhile."""
 
     def __init__(self, look: Look) -> None:
         super().__init__()
@@ -40,11 +43,13 @@ class RunCard(QFrame):
         self.progress = label("", "strong")
         self.speed = Elided("", "body", "2")
         self.forecast = label("", "strong")
+        self.limit = label("", "body", "2")
+        self.told = NOTHING
         self.reason = Reason(look)
         self.reason.hide()
-        buttons = (self.why, self.pause, self.rate, self.stop, self.reuse, self.go_on)
+        buttons = (self.why, self.here, self.pause, self.rate, self.stop, self.cancel, self.reuse, self.go_on)
         first = row(self.pill, self.title, self.sentence, *buttons, gap=8)
-        last = row(self.progress, self.speed, self.forecast, gap=8)
+        last = row(self.progress, self.speed, self.forecast, self.limit, gap=8)
         column(first, self.reason, self.bar, last, gap=9, margins=(14, 12, 14, 11), parent=self)
 
     def _make_buttons(self, look: Look) -> None:
@@ -52,6 +57,14 @@ class RunCard(QFrame):
         self.why.setCheckable(True)
         self.why.toggled.connect(self._unfold)
         self.why.hide()
+        self.here = Button(
+            look, "Try it here", "", "laptop", "A short run of the same settings on this computer meanwhile (Ctrl+T)"
+        )
+        self.here.clicked.connect(self.here_asked)
+        self.here.hide()
+        self.cancel = Button(look, "Cancel", "danger", "cross", "Take the job back; nothing of it has begun")
+        self.cancel.clicked.connect(lambda: self.stop_asked.emit(False))
+        self.cancel.hide()
         self.pause = Button(look, "Pause", "", "pause", "Pause after the current block (Ctrl+P)")
         self.pause.clicked.connect(self.pause_asked)
         self.rate = Button(look, "Learning rate…", "", "rate", "Change it while the run goes on (Ctrl+L)")
@@ -74,11 +87,15 @@ class RunCard(QFrame):
         entry.triggered.connect(lambda _checked=False: self.stop_asked.emit(now))
         menu.addAction(entry)
 
-    def show_run(self, run: RunLike, card: ExerciseCard | None, has_live: bool) -> None:
-        """Bring everything up to date; cheap enough for every tick."""
+    def show_run(self, run: RunLike, card: ExerciseCard | None, has_live: bool, told: CardWords = NOTHING) -> None:
+        """Bring everything up to date; cheap enough for every tick. ``told`` is what its job adds."""
+        self.told = told
         word = words.state_word(run)
         state = "Draft" if run.reading is not None else "Stale" if word == "Stale" else run.state.value
-        self.pill.set_state(state, word if state in ("Draft", "Stale") else "")
+        if told.word:
+            self.pill.set_state(told.state, told.word)
+        else:
+            self.pill.set_state(state, word if state in ("Draft", "Stale") else "")
         _text(self.title, f"Run {run.number}{', ' + run.spec.name if run.spec.name else ''}")
         self._last = run
         self._show_reason(run)
@@ -107,6 +124,8 @@ class RunCard(QFrame):
             return f"{100 * run.reading:.0f} %"
         if run.catching_up is not None:
             return f"catching up, {100 * run.catching_up:.0f} %"
+        if self.told.sentence:
+            return self.told.sentence
         if run.link_stale and run.state not in TERMINAL:
             return "the link is silent; the run goes on and will be fetched when it answers"
         if run.state in (RunState.RUNNING, RunState.PAUSED):
@@ -131,31 +150,46 @@ class RunCard(QFrame):
         finished = run.state is RunState.FINISHED
         set_role(self.bar, "ok" if finished else "warn" if run.state is RunState.PAUSED else "")
         of = f" of {words.count(fold.steps)}" if fold.steps else ""
-        _text(self.progress, f"Step {words.count(fold.step)}{of}")
+        _text(self.progress, "" if self.told.below else f"Step {words.count(fold.step)}{of}")
+        self.progress.setVisible(not self.told.below)
         speed = history.steps_per_second()
         epochs = ""
         if history.schema is not None:
             schema = history.schema
             epochs = words.epochs(fold.step, fold.steps, schema.batch_size, schema.samples_per_epoch)
-        self.speed.set_text(words.join([epochs, words.rate(speed)]))
+        self.speed.set_text(self.told.below or words.join([epochs, words.rate(speed)]))
         running = run.state is RunState.RUNNING and not run.link_stale
         text = words.forecast(fold.step, fold.steps, speed) if running else ""
         if run.state in TERMINAL and fold.ended and fold.first_started:
             text = f"Took {words.clock(fold.ended - fold.first_started)}"
-        _text(self.forecast, text)
+        room = self.told.left_s
+        late = (
+            bool(text)
+            and running
+            and room is not None
+            and bool(speed)
+            and (fold.steps - fold.step) / (speed or 1) > room
+        )
+        _text(self.forecast, "Will not finish in this job's time." if late else text)
+        set_role(self.forecast, "bad" if late else "", "tone")
+        _text(self.limit, self.told.countdown)
+        set_role(self.limit, "warn" if room is not None and room < SHORT_S else "2", "tone")
 
     def _show_buttons(self, run: RunLike, has_live: bool) -> None:
         over = run.state in TERMINAL or run.reading is not None
+        waits = self.told.waits
+        self.here.setVisible(waits)
+        self.cancel.setVisible(waits)
         steerable = run.state in (RunState.RUNNING, RunState.PAUSED) and not run.link_stale
         paused = run.state is RunState.PAUSED
-        self.pause.setVisible(not over)
+        self.pause.setVisible(not over and not waits)
         self.pause.set_words("Resume" if paused else "Pause")
         self.pause.set_glyph("play" if paused else "pause")
         silent = "The link to this run is silent" if run.link_stale else "The run does not train yet"
         self.pause.allow(steerable, silent)
-        self.rate.setVisible(not over and has_live)
+        self.rate.setVisible(not over and not waits and has_live)
         self.rate.allow(steerable, silent)
-        self.stop.setVisible(not over)
+        self.stop.setVisible(not over and not waits)
         self.stop.allow(not run.link_stale, silent)
         resumable = run.reading is None and over and run.state is not RunState.FINISHED
         self.go_on.setVisible(resumable)
@@ -169,6 +203,7 @@ class RunCard(QFrame):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Shorter verbs when there is little room."""
         super().resizeEvent(event)
+        self.here.set_words("Try it here" if self.width() < NARROW + 120 else "Try it here meanwhile")
         self.rate.set_words("Rate…" if self.width() < NARROW + 120 else "Learning rate…")
         self.reuse.set_words("Reuse" if self.width() < NARROW else "Use these settings")
         lay_out_now(self)

@@ -15,7 +15,9 @@ from clew_gui.views.agent_settings import AgentSettings
 from clew_gui.views.desk import Desk
 from clew_gui.views.dialogs import CodeDialog, LiveDialog, SettingsDialog, TextDialog
 from clew_gui.views.parts import wear
+from clew_gui.views.queue_deeds import QueueDeeds
 from clew_gui.views.race import Races
+from clew_gui.views.removal import Removal
 from clew_gui.views.runs_model import COLUMNS
 from clew_gui.views.theme import DARK, LIGHT, Theme, apply, system_theme
 from clew_gui.views.window import MainWindow
@@ -58,6 +60,7 @@ class Shell(QObject):
         self._drawn: tuple[str, ...] = ()
         self._curves_due = False
         self.races = Races(window, desk)
+        self.removal = Removal(desk)
         self._join_actions()
         self._join_buttons()
         app.styleHints().colorSchemeChanged.connect(lambda _scheme: self._system_changed())
@@ -66,6 +69,7 @@ class Shell(QObject):
 
     def _join_actions(self) -> None:
         window, desk = self._window, self._desk
+        queue = QueueDeeds(desk)
         deeds: dict[str, Callable[[], object]] = {
             "find": self._find,
             "next_exercise": lambda: desk.step_exercise(1),
@@ -81,12 +85,12 @@ class Shell(QObject):
             "stop": lambda: desk.stop(False),
             "stop_now": lambda: desk.stop(True),
             "continue": desk.continue_run,
-            "queue_next": desk.run_next,
-            "queue_up": lambda: desk.move(-1),
-            "queue_down": lambda: desk.move(1),
-            "unqueue": desk.leave_queue,
+            "queue_next": queue.run_next,
+            "queue_up": lambda: queue.move(-1),
+            "queue_down": lambda: queue.move(1),
+            "unqueue": queue.leave_queue,
             "export_run": self.export_run,
-            "remove": desk.remove,
+            "remove": self.removal.remove,
             "undo": window.messages.undo,
             "guide": lambda: window.show_tab(0),
             "work": lambda: window.show_tab(1),
@@ -116,7 +120,7 @@ class Shell(QObject):
         window.next_run.code_asked.connect(self.show_code)
         window.run_view.hello.guide_asked.connect(lambda: window.show_tab(0))
         window.bottom.export_asked.connect(self.export_table)
-        window.bottom.table.remove_asked.connect(desk.remove)
+        window.bottom.table.remove_asked.connect(self.removal.remove)
         card = window.run_view.card
         card.pause_asked.connect(desk.pause_or_resume)
         card.rate_asked.connect(self.show_rate)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from clew_gui.views import words
 from clew_gui.views.board import estimate
+from clew_gui.views.card_words import NOTHING, CardWords
 from clew_gui.views.log_panel import read_tail
 from clew_gui.views.ports import RunLike
 from clew_gui.views.runs_model import RunRow
@@ -44,8 +46,16 @@ class Teller:
                 first = scope.card.id in (FIRST_EXERCISE, scope.catalogue.exercises[0].id)
                 window.run_view.hello.show_card(scope.card, nothing and first)
         else:
-            window.run_view.card.show_run(run, scope.card, bool(scope.live_params()))
+            window.run_view.card.show_run(run, scope.card, bool(scope.live_params()), self._job_words(run))
         self._actions(run)
+
+    def _job_words(self, run: RunLike) -> CardWords:
+        """What its job on a site adds; that is loaded with the first such run."""
+        if run.job is None or self._scope.session is None:
+            return NOTHING
+        from clew_gui.views.sites.job_words import card_words
+
+        return card_words(run, self._scope.session.jobs.get(run.job.job), time.time())
 
     def _actions(self, run: RunLike | None) -> None:
         actions = self._window.actions_
@@ -62,6 +72,7 @@ class Teller:
             and run.state is not RunState.FINISHED
             and bool(run.history.checkpoints),
             "remove": over,
+            "try_here": alive and run is not None and run.job is not None and not run.history.fold.attempt,
         }
         allowed |= dict.fromkeys(("reuse", "show", "pin", "export_run", "log"), run is not None)
         for name, yes in allowed.items():
@@ -165,10 +176,23 @@ class Teller:
         text = word if state == "LIVE" else session.link.text or word
         if state == "STALE" and session.link.since:
             text = f"silent since {words.wall(session.link.since)}, runs go on"
-        window.status.tell("link", f"This computer: {text}", glyph, tone)
-        window.top.show_site(f"This computer, {word}", glyph, tone)
+        if not self._job_link():
+            window.status.tell("link", f"This computer: {text}", glyph, tone)
+            window.top.show_site(f"This computer, {word}", glyph, tone)
         window.next_run.refuse(text if state == "REFUSED" else "")
         self.queue()
+
+    def _job_link(self) -> bool:
+        """The link that the selected run comes through, if that is one to a site."""
+        run, session = self._scope.run(), self._scope.session
+        job = session.jobs.get(run.job.job) if session is not None and run is not None and run.job is not None else None
+        if job is None or job.news.over:
+            return False
+        from clew_gui.views.sites import job_words
+
+        self._window.status.tell("link", *job_words.link_words(job, time.time()))
+        self._window.top.show_site(*job_words.pill_words(job))
+        return True
 
     def queue(self) -> None:
         """How many runs work and wait, over all exercises."""

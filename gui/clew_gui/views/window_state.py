@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 import msgspec
 import tomli_w
 
+from clew_shared.params import Value
 from clew_shared.private import make_private, write_private
 from clew_shared.problem import Problem
 
@@ -23,7 +24,8 @@ class WindowState(msgspec.Struct, frozen=True, kw_only=True):
 
     ``folds`` holds what a person folded or unfolded by hand, as "panel:size=folded" with size small or large: a small
     window folds panels by itself unless somebody said otherwise for small windows. ``pinned`` holds the run that was
-    pinned by hand as baseline, or "none", by exercise.
+    pinned by hand as baseline, or "none", by exercise. ``place`` is where the last run went (empty: this computer), and
+    ``asked`` what was asked of a site's scheduler otherwise than usual, by site.
     """
 
     width: int = 0
@@ -40,6 +42,8 @@ class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     smoothing: float = 0.6
     told_runs_go_on: bool = False
     pinned: dict[str, str] = {}
+    place: str = ""
+    asked: dict[str, dict[str, Value]] = {}
 
 
 class Memory(Protocol):

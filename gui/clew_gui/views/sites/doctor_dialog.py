@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -37,7 +38,8 @@ class Step:
     problem: Problem | None = None
 
 
-Examine = Callable[[], Iterator[Step]]
+Examine = Callable[[threading.Event, bool], Iterator[Step]]
+"""Looks at everything, until the event is set; with a true value also sends a small job to a node."""
 
 
 class StepRow(QWidget):
@@ -102,7 +104,9 @@ class DoctorDialog(Dialog):
         self.close_button = Button(look, "Close", "primarySmall")
         self.close_button.setDefault(True)
         self.close_button.clicked.connect(self.accept)
-        self.finish(self.copy_button, None, self.again, self.close_button)
+        self.node = Button(look, "Check a node too", "quiet", "server", "Send a tiny job that tells what a node has")
+        self.node.clicked.connect(lambda: self.begin(node=True))
+        self.finish(self.copy_button, None, self.node, self.again, self.close_button)
         self.finished.connect(lambda _code: self.stop())
         self.resize(600, 560)
         self.begin()
@@ -112,8 +116,8 @@ class DoctorDialog(Dialog):
         """Whether it is still looking."""
         return self._work is not None
 
-    def begin(self) -> None:
-        """Look at everything anew."""
+    def begin(self, node: bool = False) -> None:
+        """Look at everything anew; ``node``: also with a small job."""
         self.stop()
         self.steps.clear()
         while (item := self._rows.takeAt(0)) is not None:
@@ -121,7 +125,14 @@ class DoctorDialog(Dialog):
             if widget is not None:
                 widget.deleteLater()
         self._rows.addStretch(1)
-        self._work = Work(self, f"doctor {self._title}", self._examine, self._found, self._failed, self._over)
+        self._work = Work(
+            self,
+            f"doctor {self._title}",
+            lambda stop: self._examine(stop, node),
+            self._found,
+            self._failed,
+            self._over,
+        )
         self._tell()
 
     def stop(self) -> None:
@@ -160,6 +171,7 @@ class DoctorDialog(Dialog):
         set_role(self.count, "2" if self.busy or not self.steps else "bad" if wrong else "ok", "tone")
         self.again.set_words(*(("Stop", "Look no further") if self.busy else ("Check again", "Look at all of it anew")))
         self.again.set_glyph("stop" if self.busy else "reset")
+        self.node.setVisible(not self.busy and bool(self.steps))
         self.copy_button.allow(bool(self.steps), "Nothing was found yet")
 
     def copy(self) -> None:

@@ -21,8 +21,9 @@ Failed = Callable[[tuple[Problem, ...]], None]
 class Work(QObject, Generic[T]):
     """One thread that makes values one after the other. All callbacks are called in the window's thread.
 
-    ``each`` gets every value, ``failed`` the problems that ended it, ``ended`` is called last in any case. After
-    ``stop`` nothing is called any more; the thread ends at its next value, and the program does not wait for it.
+    ``values`` gets an event that is set when nobody wants to hear more. ``each`` gets every value, ``failed`` the
+    problems that ended it, ``ended`` is called last. After ``stop`` nothing is called any more; the thread ends at its
+    next value, and the program does not wait for it.
     """
 
     _came = Signal(object)
@@ -33,7 +34,7 @@ class Work(QObject, Generic[T]):
         self,
         parent: QObject,
         name: str,
-        values: Callable[[], Iterator[T]],
+        values: Callable[[threading.Event], Iterator[T]],
         each: Callable[[T], None],
         failed: Failed,
         ended: Callable[[], None] = lambda: None,
@@ -57,13 +58,13 @@ class Work(QObject, Generic[T]):
     def _work(self) -> None:
         with suppress(RuntimeError):  # the window is gone: nobody wants to know
             try:
-                for value in self._values():
+                for value in self._values(self._stopped):
                     if self._stopped.is_set():
                         return
                     self._came.emit(value)
             except ProblemError as error:
                 self._broke.emit(error.problems)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  # the thread's border: the window shows it and stays usable
                 _LOG.exception("%s", self.thread_.name)
                 hint = "Clew goes on. Please copy this message and tell who maintains Clew; the log has more."
                 self._broke.emit((Problem("window.unexpected", f"{type(error).__name__}: {error}", hint),))
@@ -90,7 +91,7 @@ def call_elsewhere(
 ) -> Work[T]:
     """Call ``call`` in a thread; its value goes to ``then``, its ``ProblemError`` to ``failed``."""
 
-    def once() -> Iterator[T]:
+    def once(_stop: threading.Event) -> Iterator[T]:
         yield call()
 
     return Work(parent, name, once, then, failed)

@@ -16,7 +16,7 @@ class Fold(QWidget):
 
     def __init__(self, look: Look, title: str, content: QWidget, inset: int = 0) -> None:
         super().__init__()
-        self._look, self._title = look, title
+        self._look, self._title, self._words = look, title, ""
         self.content = content
         self.button = QToolButton()
         self.button.setProperty("role", "row")
@@ -37,7 +37,11 @@ class Fold(QWidget):
 
     def say(self, text: str) -> None:
         """What is inside, in a few words; shown while it is folded."""
-        self.said.set_text(text)
+        self._words = text
+        self._say()
+
+    def _say(self) -> None:
+        self.said.set_text("" if self.button.isChecked() else self._words)
 
     def unfold(self, on: bool = True) -> None:
         """Show or hide what is inside."""
@@ -45,7 +49,7 @@ class Fold(QWidget):
 
     def _show(self, on: bool) -> None:
         self.content.setVisible(on)
-        self.said.setVisible(not on)
+        self._say()
         self._name()
         self.retheme()
         self.toggled.emit(on)

@@ -1,4 +1,4 @@
-"""The dialogs of a login: password, passphrase, one-time code, an unknown server's key. What is typed is kept nowhere."""
+"""The dialogs of a login: password, passphrase, code, an unknown server's key. What is typed is kept nowhere."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Snug(Dialog):
 
 
 class PromptDialog(Snug):
-    """Asks one question. ``answered`` is emitted before the dialog closes; a dialog that closes without was cancelled."""
+    """Asks one question. ``answered`` is emitted before the dialog closes; without it the question was cancelled."""
 
     answered = Signal(str)
 
@@ -292,7 +292,9 @@ class ChangedKeyDialog(Snug):
         self.add(note(look, "Clew does not connect. Somebody may be listening in between; nothing was sent."))
         names = ("Known until now", "Shown now") if len(found) > 1 else ("Shown now",)
         for name, one in zip(names, found, strict=False):
-            self.add(frame("sunken", column(label(name, "caption", "3"), _mono(one, name), gap=2, margins=(14, 8, 14, 8))))
+            self.add(
+                frame("sunken", column(label(name, "caption", "3"), _mono(one, name), gap=2, margins=(14, 8, 14, 8)))
+            )
         if not found:
             self.add(label(problem.text, "body", "2", wrap=True))
         self.add(label(problem.hint, "body", "2", wrap=True))

@@ -48,7 +48,13 @@ class Group:
 
 _SCHEDULERS = tuple((name, scheduler_of(name).label) for name in NAMES)
 _LAUNCH = (("", "Nothing special"), ("srun", "srun"), ("aprun", "aprun (Cray)"))
-_SHAPES = {"partition": "the site's own", "account": "none", "reservation": "none", "time": "02:00:00", "features": "k80"}
+_SHAPES = {
+    "partition": "the site's own",
+    "account": "none",
+    "reservation": "none",
+    "time": "02:00:00",
+    "features": "k80",
+}
 
 GROUPS: tuple[Group, ...] = (
     Group(
@@ -75,7 +81,10 @@ GROUPS: tuple[Group, ...] = (
             SiteField("scheduler", "Scheduler", "The program that gives out the nodes.", "", "choice", _SCHEDULERS),
             *(
                 SiteField(
-                    ASKED + field.name, field.label, f"{field.help[:1].upper()}{field.help[1:]}.", _SHAPES.get(field.name, "")
+                    ASKED + field.name,
+                    field.label,
+                    f"{field.help[:1].upper()}{field.help[1:]}.",
+                    _SHAPES.get(field.name, ""),
                 )
                 for field in FIELDS
             ),
@@ -90,9 +99,7 @@ GROUPS: tuple[Group, ...] = (
             SiteField("data", "Data folder", "The course's data.", "/gpfs/courses/data"),
             SiteField("scratch", "Runs in", "Where runs and the agent are kept.", "your home folder"),
             SiteField("ports", "Ports", "The agent chooses from these.", "40000-40999"),
-            SiteField(
-                "prologue", "Prologue", "Lines of shell that are run in each job before the agent.", "", "text"
-            ),
+            SiteField("prologue", "Prologue", "Lines of shell that are run in each job before the agent.", "", "text"),
         ),
         folded=True,
     ),
@@ -115,7 +122,9 @@ def texts_of(site: Site) -> dict[str, str]:
     """What stands in the fields for this site; switches as "true" or empty."""
     found: dict[str, str] = {}
     for name, kind in _KINDS.items():
-        value: Any = getattr(site.allocation, name.removeprefix(ASKED)) if name.startswith(ASKED) else getattr(site, name)
+        value: Any = (
+            getattr(site.allocation, name.removeprefix(ASKED)) if name.startswith(ASKED) else getattr(site, name)
+        )
         if name == "port":
             found[name] = str(value) if value else ""
         elif name == "ports":
@@ -157,7 +166,9 @@ def _numbers(name: str, text: str) -> tuple[int | tuple[int, ...], list[Problem]
     empty: int | tuple[int, ...] = 0 if name == "port" else ()
     if not all(part.isascii() and part.isdecimal() and len(part) < 7 for part in parts):
         hint = "Write one number, such as 2222." if name == "port" else "Write the first and the last: 40000-40999."
-        return empty, [Problem(f"site.{name}", f"{text[:40]!r} is no {'port' if name == 'port' else 'range'}.", hint, name)]
+        return empty, [
+            Problem(f"site.{name}", f"{text[:40]!r} is no {'port' if name == 'port' else 'range'}.", hint, name)
+        ]
     numbers = tuple(int(part) for part in parts)
     if name == "ports":
         return numbers, []

@@ -54,7 +54,9 @@ class SitesDialog(Dialog):
     test_asked = Signal(str)
 
     def __init__(self, parent: QWidget, look: Look, store: SiteStore, hosts: Sequence[str]) -> None:
-        super().__init__(parent, "Sites", "Machines that runs can go to. A site holds no password: it can be handed on.")
+        super().__init__(
+            parent, "Sites", "Machines that runs can go to. A site holds no password: it can be handed on."
+        )
         self._look, self._store, self._hosts = look, store, tuple(hosts)
         self._drafts: dict[str, Draft] = {}
         self._name = ""
@@ -205,16 +207,15 @@ class SitesDialog(Dialog):
         for widget in (self._area, self._export, self.save):
             widget.setVisible(not here)
         self._empty.setVisible(here)
-        self._note_box.setVisible(bool(draft.site.note) and not here)
-        self.note.setText(draft.site.note)
+        broken = "\n".join(map(str, draft.problems)) if draft.kept is None and not draft.texts else ""
+        set_role(self._note_box, "badNote" if broken else "note")
+        self._note_box.setVisible(bool(broken or draft.site.note) and not here)
+        self.note.setText(broken or draft.site.note)
         if draft.texts:
             self.form.show_texts(draft.texts)
         else:
             self.form.show_site(draft.site)
-        if draft.kept is None and draft.problems and not draft.texts:
-            self.said.set_text(" ".join(str(one) for one in draft.problems[:2]))
-        else:
-            self.said.set_text("" if draft.own or here else "For all users of this computer; saving makes your own.")
+        self.said.set_text("" if draft.own or here else "For all users of this computer; saving makes your own.")
         self._remove.allow(draft.own and not here, "This site is not yours to remove")
         self._tell(self.form.problems)
 
@@ -251,7 +252,9 @@ class SitesDialog(Dialog):
         here = draft.name == LOCAL
         site = draft.site
         self.title.setText(site.title or draft.name)
-        self.where.set_text("" if here else f"{draft.name}: {address(site)}" if site.host else f"{draft.name}: no host yet")
+        self.where.set_text(
+            "" if here else f"{draft.name}: {address(site)}" if site.host else f"{draft.name}: no host yet"
+        )
         name_wrong = [] if here else self._wrong_name()
         self.name_error.setText("\n".join(str(one) for one in name_wrong))
         self.name_error.setVisible(bool(name_wrong))

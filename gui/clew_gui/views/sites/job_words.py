@@ -1,0 +1,150 @@
+"""What is said of a run on a site while its job waits, works and ends. Pure functions."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from clew_gui.remote.jobs import JobNews, Order, Stage
+from clew_gui.views import words
+from clew_gui.views.card_words import NOTHING, CardWords
+from clew_gui.views.ports import LinkLike, RunLike
+from clew_gui.views.sites.where_form import node_hours
+from clew_shared.lifecycle import TERMINAL
+
+_WORDS = {
+    Stage.DRAFT: "Not sent yet",
+    Stage.CONNECTING: "Connecting",
+    Stage.PREPARING: "Preparing",
+    Stage.SUBMITTING: "Submitting",
+    Stage.QUEUED: "Queued",
+    Stage.RUNNING: "Starting",
+}
+STATES = {
+    Stage.DRAFT: "Draft",
+    Stage.CONNECTING: "Submitted",
+    Stage.PREPARING: "Preparing",
+    Stage.SUBMITTING: "Submitted",
+    Stage.QUEUED: "Queued",
+    Stage.RUNNING: "Starting",
+}
+"""The run state whose shape and colour a stage has."""
+
+
+class JobLike(Protocol):
+    """One job as the session knows it."""
+
+    @property
+    def id(self) -> str:
+        """Its UUID."""
+
+    @property
+    def order(self) -> Order:
+        """What was asked for."""
+
+    @property
+    def title(self) -> str:
+        """The site's."""
+
+    @property
+    def news(self) -> JobNews:
+        """What became known of it."""
+
+    @property
+    def link(self) -> LinkLike:
+        """The link to its agent."""
+
+    @property
+    def route(self) -> str:
+        """The way there in words."""
+
+
+def waits(run: RunLike) -> bool:
+    """Whether nothing of the run can have begun: its job is on its way or in a queue."""
+    job = run.job
+    return job is not None and not job.over and job.stage is not Stage.RUNNING
+
+
+def card_words(run: RunLike, job: JobLike | None, now: float) -> CardWords:
+    """What the run's card says beyond what it says of every run."""
+    news = run.job
+    if news is None or run.state in TERMINAL:
+        return NOTHING
+    if waits(run):
+        word = "Will not start" if news.blocked else _WORDS[news.stage]
+        state = "Failed" if news.blocked else STATES[news.stage]
+        number = f"job {news.id}" if news.id else ""
+        return CardWords(state, word, words.join([f"on {run.where}", number]), news.text or _waiting(news), waits=True)
+    left = None if news.until is None else news.until - now
+    silent = silence(job, news, now) if run.link_stale else ""
+    return CardWords(sentence=silent, countdown=countdown(news, now), left_s=left)
+
+
+def _waiting(news: JobNews) -> str:
+    if news.stage is Stage.QUEUED and news.starts is not None:
+        return f"It is likely to begin {words.wall(news.starts)}."
+    return "Waits for the site." if news.stage is Stage.QUEUED else ""
+
+
+def node_of(job: JobLike | None, news: JobNews) -> str:
+    """The machine in words: the first node where it is known, else the site."""
+    return news.nodes or (job.title if job is not None else "the site")
+
+
+def silence(job: JobLike | None, news: JobNews, now: float) -> str:
+    """The link is silent: since when, and that nothing is lost."""
+    since = job.link.since if job is not None else 0.0
+    where = node_of(job, news)
+    if not since or str(job.link.state if job is not None else "") != "STALE":
+        return f"No way to {where} yet. Training goes on there."
+    return f"No word from {where} for {words.about(max(1.0, now - since))}. Training goes on there."
+
+
+def countdown(news: JobNews, now: float) -> str:
+    """When the job's time is up: "Ends in 23 min"."""
+    if news.until is None or news.stage is not Stage.RUNNING:
+        return ""
+    left = news.until - now
+    return f"Ends in {words.about(left)}" if left > 0 else "Its time is up"
+
+
+def link_words(job: JobLike, now: float) -> tuple[str, str, str]:
+    """For the status line: text, icon and tone of the link to a job."""
+    news, state = job.news, str(job.link.state)
+    if news.over:
+        return f"{job.title}: the job is over", "server", "text3"
+    if news.stage is not Stage.RUNNING:
+        text = words.clause(news.text) or _WORDS[news.stage].lower()
+        return f"{job.title}: {text}", "clock", "bad" if news.blocked else "warn"
+    if state == "LIVE":
+        return f"{node_of(job, news)}: live{f', {job.route}' if job.route else ''}", "link", "ok"
+    if state == "STALE":
+        return silence(job, news, now), "unlink", "stale"
+    text = news.text if news.problem is not None else job.link.text or "connecting"
+    return f"{job.title}: {words.clause(text)}", "link", "warn"
+
+
+def pill_words(job: JobLike) -> tuple[str, str, str]:
+    """For the top bar: the site and how it stands, in two words."""
+    news, state = job.news, str(job.link.state)
+    name = job.title.split(" (")[0]
+    if news.stage is not Stage.RUNNING:
+        return f"{name}, {_WORDS.get(news.stage, 'over').lower()}", "clock", "warn"
+    if state == "LIVE":
+        return f"{name}, live", "link", "ok"
+    return (f"{name}, silent", "unlink", "stale") if state == "STALE" else (f"{name}, connecting", "link", "warn")
+
+
+def held_words(job: JobLike, now: float) -> str:
+    """A held allocation on one line: where, until when, what it has cost so far."""
+    news, asked = job.news, job.order.allocation
+    if news.stage is not Stage.RUNNING:
+        return f"{job.title}: {words.clause(news.text) or _WORDS.get(news.stage, '').lower()}"
+    begun = news.starts if news.starts is not None else now
+    parts = [f"{news.nodes or 'A node'} of {job.title}", words.clause(countdown(news, now))]
+    parts += [f"{node_hours(asked, max(0.0, now - begun))} so far"] if job.order.allocation.nodes else []
+    return words.join(parts)
+
+
+def held_title(job: JobLike) -> str:
+    """A held allocation as a place to run on."""
+    return f"Held: {job.news.nodes or 'a node'} of {job.title}"
