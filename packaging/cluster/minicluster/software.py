@@ -16,6 +16,8 @@ from pathlib import Path
 from minicluster.plan import PROJECT, SOURCES
 
 _OFFERED = ("tensorflow-cpu", "tensorflow", "keras", "scikit-learn")
+_FURTHER = {"jupyter": "jupyter-server", "tensorboard": "tensorboard"}
+"""More modules, with the distribution that each shows."""
 _ON_THE_SITE = "/opt/site/packages"
 
 
@@ -45,13 +47,22 @@ def packages_folder() -> Path | None:
 
 
 def _offer_tensorflow(site: Path, packages: Path, version: str) -> None:
-    library = site / "tensorflow"
-    library.mkdir()
-    for name in sorted(visible_names(packages)):
-        (library / name).symlink_to(f"{_ON_THE_SITE}/{name}")
-    paths = [("PATH", "/opt/site/python/bin"), ("PYTHONPATH", "/opt/site/tensorflow")]
+    paths = _show(site, packages, "tensorflow", _OFFERED)
     for module in (f"tensorflow/{version}", f"python_ML/{version}"):
         _write_module(site / "modulefiles" / module, "Python with TensorFlow, Keras and scikit-learn", paths)
+    for name, distribution in _FURTHER.items():
+        _write_module(
+            site / f"modulefiles/{name}/{version}", distribution, _show(site, packages, name, (distribution,))
+        )
+
+
+def _show(site: Path, packages: Path, name: str, offered: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Make a folder of links to what is ``offered``; what a module that shows it prepends."""
+    library = site / name
+    library.mkdir()
+    for entry in sorted(visible_names(packages, offered)):
+        (library / entry).symlink_to(f"{_ON_THE_SITE}/{entry}")
+    return [("PATH", "/opt/site/python/bin"), ("PYTHONPATH", f"/opt/site/{name}")]
 
 
 def _write_module(path: Path, what: str, prepended: list[tuple[str, str]]) -> None:
@@ -61,11 +72,11 @@ def _write_module(path: Path, what: str, prepended: list[tuple[str, str]]) -> No
     path.write_text("\n".join(lines) + "\n")
 
 
-def visible_names(packages: Path) -> set[str]:
+def visible_names(packages: Path, offered: tuple[str, ...] = _OFFERED) -> set[str]:
     """The files and folders of ``packages`` that belong to the offered distributions and all that they require."""
     known = {_normal(found.name): found for found in distributions(path=[str(packages)])}
     wanted: set[str] = set()
-    ahead = [name for name in _OFFERED if name in known]
+    ahead = [name for name in offered if name in known]
     while ahead:
         name = ahead.pop()
         wanted.add(name)
