@@ -47,8 +47,11 @@ class Report(msgspec.Struct, frozen=True):
     bytes: int = 0
 
 
-def verify_run(folder: Path) -> Report:
-    """Check everything in the run folder. Raises ``ProblemError`` when it is no folder; all else becomes a finding."""
+def verify_run(folder: Path, journals_only: bool = False) -> Report:
+    """Check everything in the run folder. Raises ``ProblemError`` when it is no folder; all else becomes a finding.
+
+    ``journals_only``: it is a viewer's copy, whose other files are where the run was made.
+    """
     if not folder.is_dir():
         raise problem("run.folder", f"{folder} is no folder.", "Name the folder of a run.", str(folder))
     numbers = attempts(folder)
@@ -63,7 +66,11 @@ def verify_run(folder: Path) -> Report:
     records: dict[str, FileRecord] = {}
     for number, journal in journals.items():
         findings += journal.verdict(last=number == numbers[-1])
-        records |= journal.records
+        records |= journal.records if not journals_only else {}
+    if journals_only:
+        size = sum(journal.size for journal in journals.values())
+        frames = sum(journal.frames for journal in journals.values())
+        return Report(not findings, tuple(findings), len(journals), frames, size)
     findings += _check_files(folder, records)
     findings += _check_spec(folder, journals, {finding.file for finding in findings})
     findings += _unrecorded(folder, records, ended=bool(numbers) and journals[numbers[-1]].seal_end is not None)

@@ -63,7 +63,7 @@ class Window:
     def until_state(self, model: RunModel, *states: RunState) -> None:
         self.until(lambda: model.state in states, f"{model.state} -> {states}")
 
-    def start(self, place: Place | None = SITE, **params: Value) -> RunModel:
+    def start(self, place: Place | None = SITE, /, **params: Value) -> RunModel:
         return self.session.runs[self.session.start_run(RunSpec(exercise="stand-in", params=params), place)]
 
     def job(self, model: RunModel) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from clew_gui.commands.shell import Parser
+from clew_gui.commands.site_flags import SITE_OPTIONS, add_site_flags, check_site_flags, data_there
+from clew_gui.remote.sites import LOCAL
 from clew_shared.cards import Catalogue, ExerciseCard, Preset
 from clew_shared.params import ParamSpec, Value, check, format_value
 from clew_shared.problem import Problem, raise_all
@@ -16,12 +18,13 @@ from clew_shared.spec import RunSpec
 
 MAX_SEED = 2**31 - 1
 
-_DESCRIPTION = """Run an exercise on this computer, without a window, and follow it here.
+_DESCRIPTION = """Run an exercise on this computer or on a site, without a window, and follow it here.
 
 The exit status is 0 for a finished run, 1 for a failed one, 2 when something asked for is wrong (then nothing was
 started and nothing is left behind) and 130 when it was stopped with Ctrl+C."""
 
-_OWN = ("help", "preset", "set", "seed", "data", "name", "out", "queue", "exercises", "json")
+DATA_HELP = "a data set by name (mnist, digits) or a file or folder; with --site also site:/path, a path there"
+_OWN = ("help", "preset", "set", "seed", "data", "name", "out", "queue", "exercises", "json", *SITE_OPTIONS)
 """Options of the command itself. A hyperparameter with such a name is reached through ``--set``."""
 
 
@@ -57,12 +60,13 @@ def make_parser(cards: Sequence[ExerciseCard], prog: str = "clew run") -> Parser
         "--set", metavar="NAME=VALUE", action=_Assign, help="a hyperparameter; may be given several times"
     )
     parser.add_argument("--seed", metavar="N", help="the same seed gives the same run, bit by bit (default 1)")
-    parser.add_argument("--data", metavar="NAME|PATH", help="a data set by name (mnist, digits) or a file or folder")
+    parser.add_argument("--data", metavar="NAME|PATH", help=DATA_HELP)
     parser.add_argument("--name", metavar="TEXT", default="", help="a name for the run, for your own use")
     parser.add_argument("--out", metavar="DIR", help="the run's folder (default: a new one where runs are kept)")
     parser.add_argument("--queue", action="store_true", help="wait for the runs of this computer's agent before it")
     parser.add_argument("--exercises", metavar="DIR", help="add your own exercises, the files in this folder")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
+    add_site_flags(parser)
     _add_hyperparameters(parser, cards)
     return parser
 
@@ -139,6 +143,9 @@ class Request(argparse.Namespace):
     queue: bool
     exercises: str | None
     json: bool
+    site: str | None
+    dry_run: bool
+    detach: bool
     assignments: list[tuple[str, str]]
 
 
@@ -157,6 +164,7 @@ def read_request(argv: Sequence[str], catalogue: Catalogue) -> tuple[Request, Ex
     parser = make_parser([named] if named else catalogue.exercises)
     request = Request()
     _, extras = parser.parse_known_args(words, namespace=request)
+    request.site = None if request.site == LOCAL else request.site
     card = named if named and request.exercise == named.id else None
     problems = [] if card else [_no_exercise(request.exercise, catalogue)]
     flags = [option for option in parser._option_string_actions if option.startswith("--")]
@@ -222,7 +230,7 @@ def make_spec(request: Request, card: ExerciseCard, run: str) -> tuple[RunSpec, 
     problems += wrong
     seed, found = _seed(request.seed, preset)
     problems += found
-    data, found = _data(request.data, preset, card)
+    data, found = _data(request.data, preset, card, request.site is not None)
     problems += found
     spec = RunSpec(
         exercise=card.id,
@@ -245,7 +253,7 @@ def parse_run(argv: Sequence[str], catalogue: Catalogue, run: str) -> tuple[Requ
         raise_all(problems)
         raise AssertionError("an unknown exercise is a problem")
     spec, found = make_spec(request, card, run)
-    raise_all(problems + found + _out(request.out) + _queue(request))
+    raise_all(problems + found + _out(request.out) + _queue(request) + check_site_flags(request))
     return request, card, spec
 
 
@@ -271,7 +279,7 @@ def _seed(text: str | None, preset: Preset) -> tuple[int, list[Problem]]:
     return 1, [Problem("cli.seed", wrong, where="seed")]
 
 
-def _data(text: str | None, preset: Preset, card: ExerciseCard) -> tuple[str, list[Problem]]:
+def _data(text: str | None, preset: Preset, card: ExerciseCard, there: bool) -> tuple[str, list[Problem]]:
     """The data set's name or absolute path. Whether a name can be found and a file be read is for the agent to say."""
     if text is None:
         return preset.data, []
@@ -281,6 +289,8 @@ def _data(text: str | None, preset: Preset, card: ExerciseCard) -> tuple[str, li
         ]
     if text in card.datasets:
         return text, []
+    if text.startswith("site:"):
+        return text, data_there(text, there)
     path = Path(text).expanduser()
     if path.exists():
         return str(path.absolute()), []

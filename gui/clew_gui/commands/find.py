@@ -26,14 +26,23 @@ class Kept(NamedTuple):
 
 
 def kept_runs(places: Places) -> list[Kept]:
-    """All runs on this computer, by number. Only the first frame of each is read.
+    """All runs on this computer, by number: its own, and the copies of runs on sites. Only the first frame of each is
+    read.
 
     Window and commands share one record of numbers; runs that are new to it are numbered as they began, for good.
     """
-    folders = [path for path in places.runs.iterdir() if attempts(path)] if places.runs.is_dir() else []
+    own = [path for path in places.runs.iterdir() if attempts(path)] if places.runs.is_dir() else []
+    names = {path.name for path in own}
+    copies = [path for path in places.mirrors.glob("*-*-*-*-*") if path.name not in names and attempts(path)]
+    folders = [*own, *copies]
     begun = sorted((began(folder), folder.name, folder) for folder in folders)
     numbers = job_record(places).number_all(name for _, name, _ in begun)
     return sorted(Kept(numbers[name], folder, started) for started, name, folder in begun)
+
+
+def is_copy(places: Places, folder: Path) -> bool:
+    """Whether it is the copy of a run that was made elsewhere: its journals are here, its other files are not."""
+    return folder.parent == places.mirrors
 
 
 def began(folder: Path) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from clew_gui.commands.find import RUN_HELP, find_run
+from clew_gui.commands.find import RUN_HELP, find_run, is_copy
 from clew_gui.commands.shell import FAILED, OK, Parser, Shell
 from clew_shared.exporters import export_csv, export_jsonl, export_parquet, export_tensorboard
 from clew_shared.history import History
@@ -26,13 +26,17 @@ def verify(shell: Shell, argv: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="one line of JSON with all findings")
     options = parser.parse_args(list(argv))
     folder = find_run(shell.places, options.run)
-    report = verify_run(folder)
+    copy = is_copy(shell.places, folder)
+    report = verify_run(folder, journals_only=copy)
+    what = f"Every byte of the journals in {folder}" if copy else f"All of {folder}"
     if options.json:
         shell.say_json({"run_dir": str(folder), "ok": report.ok, "findings": report.findings})
     else:
         for finding in report.findings:
             shell.say(told(finding))
-        shell.say(f"All of {folder} is as it was written." if report.ok else f"{folder} is not as it was written.")
+        shell.say(f"{what} is as it was written." if report.ok else f"{folder} is not as it was written.")
+        if copy:
+            shell.say("It is the copy of a run that was made elsewhere; its checkpoints and other files are there.")
     return OK if report.ok else FAILED
 
 

@@ -41,7 +41,7 @@ lanes can be given as well: --seed, --data, --steps, --batch-size and so on. Ctr
 
 The exit status is 0 when every lane finished, 1 when one failed, 2 when something asked for is wrong (then nothing was
 started) and 130 when it was stopped."""
-_NOT_HERE = ("out", "name", "queue")
+_NOT_HERE = ("out", "name", "queue", "site")
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from clew_gui.commands.program import AgentProgram, stop_requests, temporary_fil
 from clew_gui.commands.progress import choose_display
 from clew_gui.commands.result import exit_status, result_lines
 from clew_gui.commands.shell import BAD_INPUT, FAILED, Parser, Shell
+from clew_gui.commands.site_flags import read_place
 from clew_gui.remote.target import LocalTarget
 from clew_shared.cards import ExerciseCard
 from clew_shared.history import History
@@ -48,6 +49,14 @@ def run(shell: Shell, argv: Sequence[str]) -> int:
     """``clew run EXERCISE …``: returns the exit status, see ``arguments``."""
     known = cards(shell.places, exercises_folder(argv))
     request, card, spec = parse_run(argv, known, str(uuid.uuid4()))
+    place = read_place(shell.places, request, spec)
+    if place is not None:
+        from clew_gui.commands.at_site import open_terminal, run_there, show_script  # SSH is loaded there
+
+        if request.dry_run:
+            return show_script(shell, place, spec, request.json)
+        heading = f"{title(spec, card)}, on {request.site}"
+        return run_there(open_terminal(shell), place, spec, card, known, heading, request.json, request.detach)
     if request.queue:
         from clew_gui.commands.queued import run_queued  # with ZeroMQ, of which a run without the agent has no need
 

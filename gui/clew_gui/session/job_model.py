@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.jobs import JobNews, Order
 from clew_gui.session.states import LinkState, LinkStatus
+from clew_shared.spec import RunSpec
 
 if TYPE_CHECKING:
     from clew_gui.remote.target import Target
@@ -27,6 +29,18 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     exercises: str = ""
     hold: bool = False
     job: str = ""
+
+    def order(self, *runs: RunSpec) -> Order:
+        """A new job for these runs there."""
+        return Order(
+            job=str(uuid.uuid4()),
+            site=self.site,
+            allocation=self.allocation,
+            runs=runs,
+            data=self.data,
+            exercises=self.exercises,
+            hold=self.hold,
+        )
 
 
 class JobModel:

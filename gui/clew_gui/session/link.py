@@ -115,7 +115,10 @@ class Link:
 
     def release(self, run: str) -> None:
         """The run is another link's, which may take it up as soon as ``Released`` has been told."""
-        self._do(lambda: self._release(run))
+        if self._thread.ident is None:
+            self._release(run)
+        else:
+            self._do(lambda: self._release(run))
 
     def drop(self, run: str) -> None:
         """Forget a run and remove its mirror."""

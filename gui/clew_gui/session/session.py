@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -46,10 +46,18 @@ class Session:
     ``runs`` holds a ``RunModel`` for every run that the mirrors or an agent know, by id, in the order of their numbers
     as they are found; ``jobs`` a ``JobModel`` for every job on a site. Commands return at once; a refusal comes in
     ``Changes.problems`` of a later tick.
+
+    With ``only`` it follows those jobs of earlier programs and whatever is started by it, and has nothing to do with
+    this computer's agent and runs: for commands.
     """
 
     def __init__(
-        self, places: Places, catalogue: Catalogue, target: Target | None = None, desks: Desks | None = None
+        self,
+        places: Places,
+        catalogue: Catalogue,
+        target: Target | None = None,
+        desks: Desks | None = None,
+        only: Collection[str] | None = None,
     ) -> None:
         from clew_gui.remote.target import LocalTarget  # it imports this package
 
@@ -59,7 +67,8 @@ class Session:
         self._inbox = Inbox()
         self._runs = RunTable(places, self._record, desks.book if desks is not None else None, target.name)
         self._jobs = SiteJobs(places, self._runs, self._inbox, desks)
-        self._jobs.reopen()
+        self._jobs.reopen(only)
+        self._has_link = only is None
         others = self._record.forgotten | set(self._record.refused) | self._jobs.owned()
         fetcher = Fetcher(places.mirrors, self._inbox)
         self._link = self._jobs.here = Link(target, fetcher, self._inbox, frozenset(others), catalogue)
@@ -74,7 +83,8 @@ class Session:
 
     def start(self) -> None:
         """Begin to look for the agent, to read the mirrors, and to follow the jobs that are not over."""
-        self._link.start()
+        if self._has_link:
+            self._link.start()
         self._jobs.start()
 
     def call_on_news(self, bell: Callable[[], None]) -> None:

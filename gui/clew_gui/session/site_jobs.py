@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from clew_gui.remote.jobs import JobNews, Order, Stage
+from clew_gui.remote.jobs import JobNews, Stage
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import Inbox
 from clew_gui.session.job_model import JobModel, Place
@@ -51,9 +50,12 @@ class SiteJobs:
 
     # --- Life ---------------------------------------------------------------------------------------------------------
 
-    def reopen(self) -> None:
-        """Make links to the jobs that are not over, or of which something is still to be fetched."""
+    def reopen(self, only: Collection[str] | None) -> None:
+        """Make links to the jobs that are not over, or of which something is still to be fetched; to those of ``only``
+        if it is given."""
         for job in self.models if self._desks is not None else ():
+            if only is not None and job not in only:
+                continue
             runs = self._runs_of(job)
             if not self.models[job].news.over or any(not self._runs.is_settled(run, job) for run in runs):
                 self._open(job)
@@ -91,15 +93,7 @@ class SiteJobs:
     def submit(self, place: Place, *specs: RunSpec) -> str:
         """Send a job with these runs; its UUID. Raises ``ProblemError``."""
         desks = self._needed()
-        order = Order(
-            job=str(uuid.uuid4()),
-            site=place.site,
-            allocation=place.allocation,
-            runs=specs,
-            data=place.data,
-            exercises=place.exercises,
-            hold=place.hold,
-        )
+        order = place.order(*specs)
         desks.submit(order)
         self._know(desks, order.job)
         return order.job

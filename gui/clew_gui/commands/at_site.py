@@ -1,0 +1,268 @@
+"""A run on a site, from the terminal: sent, waited for, followed to its last byte, or left to itself."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from clew_gui.commands import words
+from clew_gui.commands.curtain import Curtain
+from clew_gui.commands.program import stop_requests
+from clew_gui.commands.progress import Display, choose_display, values_line
+from clew_gui.commands.result import exit_status, result_lines
+from clew_gui.commands.shell import OK, Shell
+from clew_gui.remote.jobs import Stage
+from clew_gui.remote.prompts import headless_prompter
+from clew_gui.session import JobModel, LinkState, Place, RunModel, Session
+from clew_gui.session.desks import Desks, open_desks
+from clew_gui.session.job_state import not_begun
+from clew_shared.cards import Catalogue, ExerciseCard
+from clew_shared.lifecycle import TERMINAL
+from clew_shared.problem import Problem, ProblemError
+from clew_shared.reading import summary
+from clew_shared.spec import RunSpec
+
+_LOOK_S = 0.05
+_END_S = 15.0
+"""So long the end of a job whose run has ended is waited for: an idle agent lets go of its node within seconds."""
+_STOP_NOTES = (
+    "",
+    "Stopping after this block, with a checkpoint. Ctrl+C again cancels the job.",
+    "Cancelling the job.",
+)
+
+
+class Terminal(NamedTuple):
+    """What a command on a site's jobs works with."""
+
+    shell: Shell
+    desks: Desks
+    curtain: Curtain
+
+
+def open_terminal(shell: Shell) -> Terminal:
+    """Logins ask on the terminal, or through the program that ``SSH_ASKPASS`` names."""
+    curtain = Curtain(headless_prompter(os.environ))
+    return Terminal(shell, open_desks(shell.places, curtain), curtain)
+
+
+@contextmanager
+def open_session(terminal: Terminal, known: Catalogue, jobs: Collection[str] = ()) -> Iterator[Session]:
+    """A session with nothing but ``jobs`` and what is sent within."""
+    session = Session(terminal.shell.places, known, desks=terminal.desks, only=jobs)
+    try:
+        session.start()
+        yield session
+    finally:
+        session.close()
+
+
+def show_script(shell: Shell, place: Place, spec: RunSpec, as_json: bool) -> int:
+    """Print the job script exactly as it would be sent."""
+    desks = open_terminal(shell).desks
+    try:
+        script = desks.preview(place.order(spec))
+    finally:
+        desks.close()
+    if as_json:
+        shell.say_json({"script": script})
+    else:
+        shell.say(script.rstrip("\n"))
+    return OK
+
+
+def run_there(
+    terminal: Terminal,
+    place: Place,
+    spec: RunSpec,
+    card: ExerciseCard,
+    known: Catalogue,
+    heading: str,
+    as_json: bool = False,
+    detach: bool = False,
+) -> int:
+    """Send ``spec`` as a job and follow it; returns the exit status.
+
+    Raises ``ProblemError`` when nothing could be sent; then nothing is left behind.
+    """
+    with open_session(terminal, known) as session, stop_requests() as stops:
+        run = session.start_run(spec, place)
+        following = Following(terminal, session, run, as_json, stops)
+        following.begin()
+        if detach:
+            following.until_sent()
+        else:
+            following.to_the_end(card, heading)
+        refused = following.refused()
+        if refused is not None:
+            session.forget(run)
+            terminal.desks.book.forget(following.job.id)
+            raise ProblemError(*refused)
+        return following.tell_detached() if detach else following.tell(card)
+
+
+class Following:
+    """A run of ``session`` whose job is not over, or was not when this began. Sentences of the job are said once."""
+
+    def __init__(
+        self, terminal: Terminal, session: Session, run: str, as_json: bool, stops: Callable[[], int] = lambda: 0
+    ) -> None:
+        self._terminal, self._session, self._stops = terminal, session, stops
+        self._as_json = as_json
+        self._say = terminal.shell.note if as_json else terminal.shell.say
+        self.model: RunModel = session.runs[run]
+        self._asked = 0
+        self._told = ""
+        self._problems: list[Problem] = []
+
+    @property
+    def job(self) -> JobModel:
+        """The run's latest job."""
+        return self._session.jobs[self.model.job.job if self.model.job is not None else ""]
+
+    def begin(self) -> None:
+        """Say where it goes."""
+        self._say(f"Run {self.model.number} goes to {self.job.title} as job j{self.job.number}.")
+
+    # --- Waiting ------------------------------------------------------------------------------------------------------
+
+    def until_sent(self) -> None:
+        """Until the scheduler has the job, or it is over."""
+        while not (self.job.news.over or self.job.news.stage in (Stage.QUEUED, Stage.RUNNING)):
+            self._turn()
+            self._tell_wait()
+
+    def to_the_end(self, card: ExerciseCard | None, heading: str) -> None:
+        """Until the run has ended and all of its journal is here."""
+        display: Display | None = None
+        behind, asked = self._behind(), 0
+        try:
+            while not self._complete():
+                self._turn()
+                if display is not None and self._terminal.curtain.asked > asked:
+                    display.close()
+                    display = None  # a question stands below the picture: begin a new one below that
+                if self.model.history.fold.attempt <= behind:
+                    self._tell_wait()
+                    continue
+                with self._terminal.curtain.drawing() as free:
+                    if free:
+                        asked = self._terminal.curtain.asked
+                        display = display or self._display(card, heading, behind)
+                        display.show(self.model.history, self._note(), last=self._complete())
+        finally:
+            if display is not None:
+                display.close()
+        self._wait_for_the_job()
+
+    def _display(self, card: ExerciseCard | None, heading: str, behind: int) -> Display:
+        return choose_display(self._terminal.shell.console(err=self._as_json), card, heading, behind)
+
+    def _behind(self) -> int:
+        """Attempts of earlier jobs are not shown while the next one is waited for."""
+        return self.model.history.fold.attempt if self.model.follows_on else 0
+
+    def _turn(self) -> None:
+        changes = self._session.tick(_LOOK_S)
+        self._problems += changes.problems
+        if not changes.points:
+            time.sleep(_LOOK_S)
+        if self._asked < self._stops():
+            self._asked += 1
+            self._stop(again=self._asked > 1)
+
+    def _stop(self, again: bool) -> None:
+        """The first request is for the run, the second for the job; in the queue the first is for the job already."""
+        try:
+            if again or not_begun(self.job.news):
+                self._session.cancel(self.job.id)
+            else:
+                self._session.stop(self.model.id)
+        except ProblemError as error:  # it has ended meanwhile
+            self._problems += error.problems
+
+    def _complete(self) -> bool:
+        model, job = self.model, self.job
+        if model.settled or (job.news.over and job.news.phase is None and not job.news.id):
+            return True
+        fold = model.history.fold
+        return model.state in TERMINAL and fold.done and fold.sealed and model.catching_up is None
+
+    def _wait_for_the_job(self) -> None:
+        """See the job end, so that nobody has to log in once more only to learn that."""
+        deadline = time.monotonic() + _END_S
+        asked = self._asked
+        while not self.job.news.over and not self.job.order.hold and time.monotonic() < deadline:
+            self._turn()
+            if self._asked > asked:
+                break
+
+    # --- Telling ------------------------------------------------------------------------------------------------------
+
+    def _note(self) -> str:
+        return _STOP_NOTES[min(self._asked, 2)]
+
+    def _tell_wait(self) -> None:
+        """What the job waits for; while it runs and nobody serves there yet, what the link says."""
+        job = self.job
+        text = job.news.text
+        if job.news.stage is Stage.RUNNING and job.link.state is not LinkState.LIVE and job.link.text != "connecting":
+            text = job.link.text or text
+        if not text or text == self._told:
+            return
+        with self._terminal.curtain.drawing() as free:
+            if free:
+                self._told = text
+                self._say(text)
+
+    def refused(self) -> list[Problem] | None:
+        """Why the job was never sent; None when it was."""
+        news = self.job.news
+        if news.over and not news.id and news.problem is not None:
+            return [news.problem]
+        return None
+
+    def tell_detached(self) -> int:
+        """How to come back."""
+        shell, model, job = self._terminal.shell, self.model, self.job
+        if self._as_json:
+            shell.say_json(about_run(model, job))
+        else:
+            shell.say(f"It goes on by itself. Come back with: clew attach {model.number}")
+        return OK if not job.news.over else exit_status(model.state)
+
+    def tell(self, card: ExerciseCard | None) -> int:
+        """How it ended; returns the exit status."""
+        model, shell = self.model, self._terminal.shell
+        for found in dict.fromkeys(self._problems):
+            if found != self.job.news.problem:
+                self._say(str(found))
+        for line in self._ending(card):
+            self._say(line)
+        if self._as_json:
+            shell.say_json(about_run(model, self.job))
+        return exit_status(model.state)
+
+    def _ending(self, card: ExerciseCard | None) -> Iterator[str]:
+        model = self.model
+        if model.history.fold.done and model.state is model.history.fold.state:
+            yield from result_lines(model.history, card, model.folder)
+        else:
+            yield f"{words.state_word(model.state)}. {model.reason}".strip()
+            values = values_line(model.history, card)
+            yield from [f"As far as it came: {values}."] if values else []
+            yield from [f"Kept in {model.folder}"] if model.history.fold.attempt else []
+        if model.history.fold.attempt:
+            yield f"That is the copy of its journal; its other files are on {self.job.title}."
+
+
+def about_run(model: RunModel, job: JobModel) -> dict[str, object]:
+    """The line of JSON: what ``clew run --json`` says, and where it ran."""
+    found: dict[str, object] = {"run": model.id, "exercise": model.spec.exercise}
+    if model.history.fold.attempt:
+        found = summary(model.history, model.folder)
+    found |= {"state": model.state, "reason": model.reason, "number": model.number}
+    return found | {"site": job.order.site, "job": job.id, "job_number": job.number, "job_id": job.news.id}

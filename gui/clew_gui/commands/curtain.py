@@ -1,0 +1,34 @@
+"""Questions of a login and a picture that is drawn anew share one terminal: while one asks, nobody draws."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from clew_gui.remote.prompts import Prompt, Prompter
+
+
+class Curtain:
+    """A ``Prompter`` that hands questions on to ``prompter``. ``asked`` counts them."""
+
+    def __init__(self, prompter: Prompter) -> None:
+        self.asked = 0
+        self._prompter = prompter
+        self._stage = threading.Lock()
+
+    def ask(self, prompt: Prompt) -> str | None:
+        """As ``Prompter.ask``; waits until what is being drawn is there."""
+        with self._stage:
+            self.asked += 1
+            return self._prompter.ask(prompt)
+
+    @contextmanager
+    def drawing(self) -> Iterator[bool]:
+        """Whether the terminal may be written to within."""
+        free = self._stage.acquire(blocking=False)
+        try:
+            yield free
+        finally:
+            if free:
+                self._stage.release()

@@ -1,0 +1,168 @@
+"""``clew fetch``: brings home the journals of runs that were made on a site without this computer, as by a job script
+with ``clew-agent run SPEC.toml``."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from clew_gui.commands.result import ending
+from clew_gui.commands.shell import FAILED, OK, Parser, Shell
+from clew_gui.remote.job_book import job_book
+from clew_gui.remote.prompts import AskOnce, headless_prompter
+from clew_gui.remote.site_line import SiteLine, open_line
+from clew_gui.remote.site_store import site_store
+from clew_gui.session.job_record import JobRecord, job_record
+from clew_gui.session.mirror import Mirror
+from clew_shared.journal import journal_path
+from clew_shared.messages import MAX_FETCH_BYTES
+from clew_shared.problem import Problem, ProblemError, problem
+from clew_shared.reading import read_run, summary
+from clew_shared.spec import RunSpec, from_toml
+
+_SPEC_BYTES = 1 << 20
+_MOST_ATTEMPTS = 9999
+_LIST = 'cd -- "$1" 2>/dev/null && ls -1 || true'
+_ABSOLUTE = 'case "$1" in "~"|"~/"*) set -- "$HOME${1#\\~}";; esac; cd -- "$1" && pwd -P'
+
+
+class There(NamedTuple):
+    """A run folder on the site."""
+
+    path: str
+    spec: RunSpec
+
+
+def fetch(shell: Shell, argv: Sequence[str]) -> int:
+    """``clew fetch --site NAME [RUN|PATH]``: 0 when everything that was asked for is here."""
+    parser = Parser(
+        "clew fetch",
+        "Bring home the journal of a run that was made on a site without this computer; it is then among the runs.\n"
+        "Of a run that still goes on comes what is there; fetch it again for the rest.",
+    )
+    parser.add_argument("--site", metavar="NAME", required=True, help="where it was made")
+    parser.add_argument("run", metavar="RUN|PATH", nargs="?", help="its id or its folder there (default: all runs)")
+    parser.add_argument("--json", action="store_true", help="one line of JSON: a list of runs")
+    options = parser.parse_args(list(argv))
+    site = site_store(shell.places).load(options.site)
+    if not site.host:
+        raise problem("cli.site", "The runs of this computer are here already.", "See: clew runs", options.site)
+    line = open_line(options.site, site, shell.places, AskOnce(headless_prompter(os.environ)))
+    try:
+        return fetch_runs(shell, line, options.run or "", options.json)
+    finally:
+        line.close()
+
+
+def fetch_runs(shell: Shell, line: SiteLine, word: str, as_json: bool) -> int:
+    """Bring the runs that ``word`` names; returns the exit status. Raises ``ProblemError`` when there are none."""
+    record = job_record(shell.places)
+    found: list[Mirror] = []
+    problems: list[Problem] = []
+    for path in _folders(line, word):
+        try:
+            there = _look(line, path)
+            _check_owner(shell, record, there.spec.run)
+            found.append(_bring(shell, line, record, there))
+        except ProblemError as error:
+            problems += error.problems
+    if not found and problems:
+        raise ProblemError(*problems)
+    for one in problems:
+        shell.note(str(one))
+    if as_json:
+        shell.say_json([summary(read_run(mirror.folder), mirror.folder) for mirror in found])
+    elif not found:
+        shell.say(f"There is no run of yours on {line.title} that is not here already.")
+    for mirror in found if not as_json else ():
+        number = record.numbers[mirror.folder.name]
+        shell.say(f"Run {number}: {ending(read_run(mirror.folder))} Kept in {mirror.folder}")
+    return OK if not problems else FAILED
+
+
+# --- What is there ----------------------------------------------------------------------------------------------------
+
+
+def _folders(line: SiteLine, word: str) -> Iterator[str]:
+    """Paths of run folders over there, as ``word`` names them."""
+    runs = str(PurePosixPath(line.layout().run("x")).parent)
+    if "/" in word or word.startswith("~"):
+        done = line.run(("sh", "-c", _ABSOLUTE, "sh", word))
+        if done.late or done.code or not done.out.startswith("/"):
+            raise problem("fetch.folder", f"There is no folder {word} on {line.title}.", "Check the path.", word)
+        yield done.out.rstrip("\n")
+        return
+    names = [name for name in line.run(("sh", "-c", _LIST, "sh", runs)).out.split() if _is_run(name)]
+    chosen = [name for name in names if name.startswith(word)]
+    if word and len(chosen) != 1:
+        text = f"{len(chosen) or 'No'} runs on {line.title} begin with {word!r}."
+        raise problem("fetch.run", text, "Give the whole id, or the path of its folder there.", word)
+    yield from (f"{runs}/{name}" for name in chosen)
+
+
+def _look(line: SiteLine, path: str) -> There:
+    """The run in that folder. Raises ``ProblemError`` when it is none."""
+    file = f"{path}/spec.toml"
+    if line.connection.stat(file) is None:
+        raise problem("fetch.folder", f"{path} on {line.title} is no run folder: it has no spec.toml.", "", path)
+    spec = from_toml(line.connection.read(file, 0, _SPEC_BYTES).decode(errors="replace"), file)
+    if not _is_run(spec.run):
+        raise problem("fetch.run", f"The spec in {file} names no run.", "The run's own folder has one.", path)
+    return There(path, spec)
+
+
+def _check_owner(shell: Shell, record: JobRecord, run: str) -> None:
+    """A run that was given to a job of this computer comes through that job's link, and through nothing else."""
+    job = job_book(shell.places).job_of(run)
+    if job and record.settled.get(run) != job:
+        hint = f"Come back to it: clew attach {run[:8]}"
+        raise problem("fetch.job", f"The run {run[:8]} was sent from here.", hint, run)
+
+
+def _is_run(name: str) -> bool:
+    try:
+        return str(uuid.UUID(name)) == name
+    except ValueError:
+        return False
+
+
+# --- Bringing it ------------------------------------------------------------------------------------------------------
+
+
+def _bring(shell: Shell, line: SiteLine, record: JobRecord, there: There) -> Mirror:
+    mirror = Mirror(shell.places.mirrors / there.spec.run)
+    try:
+        if mirror.spec() is None:
+            mirror.keep_spec(there.spec)
+        attempt = 1
+        while attempt <= _MOST_ATTEMPTS and _copy(line, there, mirror, attempt):
+            attempt += 1
+        record.number(there.spec.run, time.time())
+        if record.where.get(there.spec.run) != line.title:
+            record.came_from(there.spec.run, line.title, time.time())
+    except OSError as error:
+        text = f"The run cannot be kept in {mirror.folder}: {error}."
+        raise problem("mirror.write", text, "Make room on that disk.", str(mirror.folder)) from None
+    if not mirror.attempts():
+        raise problem("fetch.empty", f"The run in {there.path} has not begun: it has no journal yet.", "", there.path)
+    return mirror
+
+
+def _copy(line: SiteLine, there: There, mirror: Mirror, attempt: int) -> bool:
+    """Bring what is missing of one journal; whether there is one."""
+    path = f"{there.path}/{journal_path(mirror.folder, attempt).name}"
+    state = line.connection.stat(path)
+    if state is None or state.folder:
+        return False
+    if mirror.length(attempt) > state.size:
+        mirror.set_aside(attempt)
+    while (have := mirror.length(attempt)) < state.size:
+        data = line.connection.read(path, have, min(MAX_FETCH_BYTES, state.size - have))
+        if not data:
+            break
+        mirror.append(attempt, have, data)
+    return True

@@ -1,0 +1,243 @@
+"""``clew jobs``, ``clew cancel`` and ``clew attach``: the jobs on all sites, ended or come back to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.table import Table
+
+from clew_gui.commands.agent import cards
+from clew_gui.commands.at_site import Following, Terminal, open_session, open_terminal
+from clew_gui.commands.program import stop_requests
+from clew_gui.commands.result import exit_status, result_lines
+from clew_gui.commands.run import title
+from clew_gui.commands.shell import FAILED, OK, Parser, Shell
+from clew_gui.commands.words import state_word
+from clew_gui.remote.job_book import JobBook, job_book
+from clew_gui.remote.jobs import JobNews, Order, Stage
+from clew_gui.remote.schedulers.state import Phase
+from clew_gui.session.job_record import job_record
+from clew_gui.session.job_state import verdict
+from clew_shared.cards import Catalogue
+from clew_shared.journal import attempts
+from clew_shared.places import Places
+from clew_shared.problem import problem
+from clew_shared.reading import read_run, summary
+
+JOB_HELP = "its number (j3), id, the beginning of its id, or the number of one of its runs"
+_SHOWN = 20
+_LOOK_S = 0.05
+_CANCEL_S = 60.0
+"""A login with a question, and a scheduler that is slow to answer."""
+_WORDS = {
+    Stage.DRAFT: "Not sent",
+    Stage.CONNECTING: "Connecting",
+    Stage.PREPARING: "Preparing",
+    Stage.SUBMITTING: "Being sent",
+    Stage.QUEUED: "Waits",
+    Stage.RUNNING: "Runs",
+    Stage.LOST: "Lost",
+}
+_ENDS = {
+    Phase.COMPLETED: "Ended",
+    Phase.FAILED: "Failed",
+    Phase.CANCELLED: "Cancelled",
+    Phase.TIMED_OUT: "Time was up",
+    Phase.OUT_OF_MEMORY: "Out of memory",
+    Phase.NODE_FAILED: "Node failed",
+}
+
+
+class Line(NamedTuple):
+    """A job of the book; ``number`` is the one that is shown."""
+
+    number: int
+    order: Order
+    title: str
+    news: JobNews
+    runs: tuple[int, ...]
+
+
+def job_lines(places: Places, book: JobBook) -> list[Line]:
+    """All jobs, the oldest first; runs by their numbers."""
+    numbers = job_record(places).numbers
+    return [
+        Line(
+            place,
+            book.order(job),
+            book.title(job),
+            book.news(job),
+            tuple(numbers[run] for run in book.runs(job) if run in numbers),
+        )
+        for place, job in enumerate(book.jobs(), 1)
+    ]
+
+
+def job_word(news: JobNews) -> str:
+    """How far it is, or how it ended."""
+    if news.stage is not Stage.ENDED:
+        return _WORDS[news.stage]
+    return _ENDS.get(news.phase, "Ended") if news.phase is not None else "Not sent"
+
+
+# --- clew jobs --------------------------------------------------------------------------------------------------------
+
+
+def jobs(shell: Shell, argv: Sequence[str]) -> int:
+    """``clew jobs``: one line for each job, the latest last."""
+    parser = Parser("clew jobs", f"List the jobs on sites as they were last heard of, the latest {_SHOWN} of them.")
+    parser.add_argument("--all", action="store_true", help="all of them")
+    parser.add_argument("--json", action="store_true", help="one line of JSON: a list of jobs")
+    options = parser.parse_args(list(argv))
+    lines = job_lines(shell.places, job_book(shell.places))
+    shown = lines if options.all else lines[-_SHOWN:]
+    if options.json:
+        shell.say_json([_as_json(line) for line in shown])
+    elif not lines:
+        shell.say("No job was sent to a site yet. Begin with: clew run softmax --site NAME")
+    else:
+        shell.console().print(_table(shown))
+        if len(shown) < len(lines):
+            shell.say(f"{len(lines) - len(shown)} older jobs are not shown; --all shows them.")
+    return OK
+
+
+def _table(lines: Sequence[Line]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("Job", "Site", "Id there", "State", "Runs"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("")
+    for line in lines:
+        runs = ", ".join(map(str, line.runs)) or ("holds a node" if line.order.hold else "")
+        text = line.news.problem.text if line.news.problem is not None else line.news.text
+        table.add_row(f"j{line.number}", line.title, line.news.id, job_word(line.news), runs, text)
+    return table
+
+
+def _as_json(line: Line) -> dict[str, object]:
+    news = line.news
+    return {
+        "number": line.number,
+        "job": line.order.job,
+        "site": line.order.site,
+        "id": news.id,
+        "stage": news.stage,
+        "phase": news.phase,
+        "text": news.text,
+        "hold": line.order.hold,
+        "runs": [spec.run for spec in line.order.runs],
+        "problem": news.problem,
+    }
+
+
+# --- Which one --------------------------------------------------------------------------------------------------------
+
+
+def find_job(places: Places, book: JobBook, word: str) -> str:
+    """The UUID of the job that ``word`` names. Raises ``ProblemError`` when there is none, or more than one."""
+    jobs, record = book.jobs(), job_record(places)
+    if word[:1] in "jJ" and word[1:].isdecimal() and 0 < int(word[1:9]) <= len(jobs):
+        return jobs[int(word[1:]) - 1]
+    runs = [run for run, number in record.numbers.items() if word == str(number)]
+    runs = runs or [run for run in record.numbers if word and run.startswith(word)]
+    found = [job for run in runs if (job := book.job_of(run))]
+    found = found or [job for job in jobs if word and job.startswith(word)]
+    found = list(dict.fromkeys(found))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise problem("cli.job", f"{len(found)} jobs begin with {word!r}.", "Give more of the id.", word)
+    if runs:
+        raise problem("cli.job", f"Run {word} is one of this computer's.", f"See: clew show {word}", word)
+    raise problem("cli.job", f"There is no job or run {word!r} on a site.", "`clew jobs` lists them.", word)
+
+
+# --- clew cancel ------------------------------------------------------------------------------------------------------
+
+
+def cancel(shell: Shell, argv: Sequence[str]) -> int:
+    """``clew cancel JOB``: 0 when the job is over, 1 when that could not be learnt in time."""
+    parser = Parser("clew cancel", "End a job with all its runs, take it out of the queue, or let go of a held node.")
+    parser.add_argument("job", metavar="JOB", help=JOB_HELP)
+    parser.add_argument("--json", action="store_true", help="one line of JSON: the job")
+    options = parser.parse_args(list(argv))
+    return cancel_job(open_terminal(shell), options.job, options.json)
+
+
+def cancel_job(terminal: Terminal, word: str, as_json: bool = False) -> int:
+    """End the job that ``word`` names; returns the exit status."""
+    shell, book = terminal.shell, terminal.desks.book
+    job = find_job(shell.places, book, word)
+    if not book.news(job).over:
+        with open_session(terminal, cards(shell.places), (job,)) as session:
+            session.cancel(job)
+            deadline = time.monotonic() + _CANCEL_S
+            while not session.jobs[job].news.over and time.monotonic() < deadline:
+                session.tick(_LOOK_S)
+                time.sleep(_LOOK_S)
+    line = next(line for line in job_lines(shell.places, book) if line.order.job == job)
+    if as_json:
+        shell.say_json(_as_json(line))
+    else:
+        what = f"Job j{line.number} on {line.title}: {job_word(line.news).lower()}. {line.news.text}".strip()
+        shell.say(what if line.news.over else f"{what} It was asked to end; `clew jobs` tells more later.")
+    return OK if line.news.over else FAILED
+
+
+# --- clew attach ------------------------------------------------------------------------------------------------------
+
+
+def attach(shell: Shell, argv: Sequence[str]) -> int:
+    """``clew attach RUN``: follow a run on a site again, or fetch what is missing of it; the run's exit status."""
+    parser = Parser(
+        "clew attach",
+        "Come back to a run on a site: follow it, or fetch what is missing when it has ended.\n"
+        "The exit status is that of `clew run`.",
+    )
+    parser.add_argument("run", metavar="RUN|JOB", help=f"the run's number or id; or of a job, {JOB_HELP}")
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
+    options = parser.parse_args(list(argv))
+    return attach_run(open_terminal(shell), options.run, options.json)
+
+
+def attach_run(terminal: Terminal, word: str, as_json: bool = False) -> int:
+    """Follow the run that ``word`` names, or the last one of that job."""
+    shell, book = terminal.shell, terminal.desks.book
+    job = find_job(shell.places, book, word)
+    record = job_record(shell.places)
+    runs = [run for run in book.runs(job) if book.job_of(run) == job and run not in record.forgotten]
+    chosen = [run for run in runs if str(record.numbers.get(run)) == word or run.startswith(word)] or runs[-1:]
+    if not chosen:
+        hint = f"To end it: clew cancel {word}"
+        raise problem("cli.job", f"The job {word} has no run to follow.", hint, word)
+    known = cards(shell.places)
+    if book.news(job).over and record.settled.get(chosen[0]) == job:
+        return _tell_kept(shell, shell.places.mirrors / chosen[0], known, book.news(job), as_json)
+    with open_session(terminal, known, (job,)) as session, stop_requests() as stops:
+        following = Following(terminal, session, chosen[0], as_json, stops)
+        spec = following.model.spec
+        card = next((card for card in known.exercises if card.id == spec.exercise), None)
+        following.to_the_end(card, f"{title(spec, card)}, on {following.job.title}")
+        return following.tell(card)
+
+
+def _tell_kept(shell: Shell, folder: Path, known: Catalogue, news: JobNews, as_json: bool) -> int:
+    """How a run ended of which everything is here already."""
+    state, reason = verdict(news, began=bool(attempts(folder)))
+    say = shell.note if as_json else shell.say
+    if attempts(folder):
+        history = read_run(folder)
+        card = next((card for card in known.exercises if card.id == history.fold.exercise), None)
+        state, reason = (history.fold.state, history.fold.reason) if history.fold.done else (state, reason)
+        for line in result_lines(history, card, folder):
+            say(line)
+        if as_json:
+            shell.say_json(summary(history, folder) | {"state": state, "reason": reason})
+    else:
+        say(f"{state_word(state)}. {reason}")
+        if as_json:
+            shell.say_json({"run": folder.name, "state": state, "reason": reason})
+    return exit_status(state)

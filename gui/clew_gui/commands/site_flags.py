@@ -1,0 +1,63 @@
+"""The flags with which ``clew run`` goes to a site, and where that is."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from clew_gui.commands.allocation_flags import add_allocation_flags, given_allocation
+from clew_gui.commands.shell import Parser
+from clew_gui.remote.allocation import FIELDS, build_allocation, flag
+from clew_gui.remote.site_store import site_store
+from clew_gui.session.job_model import Place
+from clew_shared.places import Places
+from clew_shared.problem import Problem
+from clew_shared.spec import RunSpec
+
+SITE_OPTIONS = ("site", "dry_run", "detach", *(field.name for field in FIELDS))
+"""Options that no hyperparameter can have a flag of the same name beside; it is reached through ``--set``."""
+
+
+def add_site_flags(parser: Parser) -> None:
+    """``--site`` and what goes with it."""
+    group = parser.add_argument_group("on a site")
+    group.add_argument("--site", metavar="NAME", help="run there; `clew site list` lists the sites")
+    group.add_argument("--dry-run", action="store_true", help="print the job script that would be sent, and end")
+    group.add_argument("--detach", action="store_true", help="return when the job waits; `clew attach` comes back")
+    add_allocation_flags(parser, "with --site, instead of what the site's jobs usually ask for")
+
+
+def check_site_flags(options: argparse.Namespace) -> list[Problem]:
+    """Flags that do not go together."""
+    if options.site is not None:
+        wrong = [name for name in ("out", "queue") if getattr(options, name)]
+        words = "A run on a site is kept where all copies are, and the scheduler queues it"
+        return [Problem("cli.site", f"{words}: --{name} has no use there.", "Leave it out.", name) for name in wrong]
+    given = [f"--{name.replace('_', '-')}" for name in ("dry_run", "detach") if getattr(options, name)]
+    given += [flag(field) for field in FIELDS if field.name in given_allocation(options)]
+    hint = "Say which with --site NAME, or leave it out."
+    return [Problem("cli.site", f"{name} is for a run on a site.", hint, name) for name in given]
+
+
+def data_there(text: str, there: bool) -> list[Problem]:
+    """What is wrong with ``site:/path``."""
+    path = text.removeprefix("site:")
+    if not there:
+        return [Problem("cli.data", f"{text} is a path on a site.", "Say which site with --site NAME.", "data")]
+    if not path.startswith("/") or not path.isprintable():
+        return [Problem("cli.data", f"A path on a site begins with a slash, got {path!r}.", where="data")]
+    return []
+
+
+def read_place(places: Places, options: argparse.Namespace, spec: RunSpec) -> Place | None:
+    """Where the run goes; None for this computer. Raises ``ProblemError`` for an unknown site and wrong values."""
+    if options.site is None:
+        return None
+    site = site_store(places).load(options.site)
+    exercises = str(Path(options.exercises).expanduser().absolute()) if options.exercises else ""
+    return Place(
+        site=options.site,
+        allocation=build_allocation(site.allocation, given_allocation(options)),
+        data=spec.data if Path(spec.data).is_absolute() else "",
+        exercises=exercises,
+    )
