@@ -7,6 +7,7 @@ import pytest
 from clew_gui.remote.schedulers.job import JobRef
 from clew_gui.remote.schedulers.registry import scheduler_of
 from clew_gui.remote.schedulers.state import JobState, Output, PartitionLimits, Phase
+from clew_shared.problem import ProblemError
 from tests.contract.joblab import JOB, a_job
 from tests.contract.recorded import mnsubmit, pbs, slurm
 
@@ -48,6 +49,12 @@ def test_a_refused_job_of_that_name_is_not_found() -> None:
     job = a_job(job=SLURM_JOB)
     listed = slurm.SQUEUE_REFUSED.replace("clew-r", f"clew-{SLURM_JOB}")
     assert scheduler_of("slurm").found(job, Output(0, listed)) == ""
+
+
+def test_an_empty_queue_of_pbs_is_an_answer() -> None:
+    assert scheduler_of("pbs").found(a_job(), Output(153)) == ""
+    with pytest.raises(ProblemError):
+        scheduler_of("pbs").found(a_job(), Output(8, err="Problem loading jobs."))
 
 
 def test_slurms_limits() -> None:

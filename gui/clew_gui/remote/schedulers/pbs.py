@@ -75,7 +75,8 @@ class Pbs:
 
     def found(self, job: JobSpec, output: Output) -> str:
         """The id of the latest job of that name."""
-        if output.late or output.code:
+        empty = output.code in _UNKNOWN_CODES and not is_silent(output.said)  # Slurm's qstat says so of an empty queue
+        if output.late or (output.code and not empty):
             raise problem("scheduler.silent", "The scheduler does not answer.", "Try again in a minute.")
         listed = [match[1] for line in output.out.splitlines() if (match := re.fullmatch(_ID, line.strip()))]
         named = [
