@@ -15,6 +15,7 @@ from clew_shared.problem import Problem, ProblemError
 _LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
+_END = object()
 Failed = Callable[[tuple[Problem, ...]], None]
 
 
@@ -56,19 +57,23 @@ class Work(QObject, Generic[T]):
     # --- In the thread ------------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
+        values = self._values(self._stopped)
         with suppress(RuntimeError):  # the window is gone: nobody wants to know
-            try:
-                for value in self._values(self._stopped):
-                    if self._stopped.is_set():
-                        return
-                    self._came.emit(value)
-            except ProblemError as error:
-                self._broke.emit(error.problems)
-            except Exception as error:  # noqa: BLE001  # the thread's border: the window shows it and stays usable
-                _LOG.exception("%s", self.thread_.name)
-                hint = "Clew goes on. Please copy this message and tell who maintains Clew; the log has more."
-                self._broke.emit((Problem("window.unexpected", f"{type(error).__name__}: {error}", hint),))
+            while (value := self._next(values)) is not _END and not self._stopped.is_set():
+                self._came.emit(value)
             self._ended.emit()
+
+    def _next(self, values: Iterator[T]) -> T | object:
+        """The next value; none more after a failure, which is told."""
+        try:
+            return next(values, _END)
+        except ProblemError as error:
+            self._broke.emit(error.problems)
+        except Exception as error:
+            _LOG.exception("%s", self.thread_.name)
+            hint = "Clew goes on. Please copy this message and tell who maintains Clew; the log has more."
+            self._broke.emit((Problem("window.unexpected", f"{type(error).__name__}: {error}", hint),))
+        return _END
 
     # --- In the window's thread ---------------------------------------------------------------------------------------
 
