@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew_gui.remote.connection import Hop
+from clew_gui.remote.consent import consents, words_of
 from clew_gui.remote.doctor import examine
 from clew_gui.remote.doctor.checks import CHECKS
 from clew_gui.remote.doctor.finding import Finding, Told, Verdict, fine, note, wrong
@@ -18,6 +20,7 @@ from clew_gui.remote.doctor.home import compared, home, in_bytes, parse_quota, q
 from clew_gui.remote.doctor.modules import Available, matching, near, parse_avail
 from clew_gui.remote.doctor.partitions import most_gpus, parse_qstat, parse_sinfo
 from clew_gui.remote.doctor.runner import Check, follow
+from clew_gui.remote.doctor.software import consent
 from clew_gui.remote.doctor.ward import TOTAL_S, Questions, Ward
 from clew_gui.remote.layout import Layout
 from clew_gui.remote.prompts import Kind, NobodyToAsk, Prompt
@@ -25,7 +28,7 @@ from clew_gui.remote.schedulers.state import Output
 from clew_gui.remote.sites import Site
 from clew_gui.remote.ssh_config import SshHost
 from clew_shared.places import Places
-from clew_shared.problem import ProblemError, problem
+from clew_shared.problem import Problem, ProblemError, problem
 
 
 @pytest.fixture
@@ -316,3 +319,74 @@ def test_what_somebody_may_have_meant() -> None:
     assert near("tensorflow/2.16", there) == ("TensorFlow/2.17",)
     assert near("python-ml", there) == ("python_ML/3.11",)
     assert near("gromacs", there) == ()
+
+
+# --- What needs consent -----------------------------------------------------------------------------------------------
+
+
+def test_own_lines_need_consent_before_they_are_run(ward: Ward) -> None:
+    ward.site = Site(host="login", prologue="source /apps/lab.sh\n")
+    found = consent(ward)
+    assert (found.verdict, found.code) == (Verdict.BAD, "site.consent")
+    assert found.hint.endswith("clew site show mine --consent")
+    consents(ward.places).give(words_of(ward.site))
+    assert consent(ward).verdict is Verdict.OK
+
+
+def test_a_way_that_is_a_command_needs_consent_before_it_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = SshHost(name="login", proxy_command="nc %h %p")
+    monkeypatch.setattr("clew_gui.remote.doctor.road.resolve", lambda _: entry)
+    monkeypatch.setattr("clew_gui.remote.doctor.road.dial", lambda *_: pytest.fail("it was dialled"))
+    found = list(examine("mine", Site(host="login"), Places(tmp_path, tmp_path / "run"), NobodyToAsk()))
+    assert (found[0].check, found[0].verdict, "nc %h %p" in found[0].text) == ("way", Verdict.BAD, True)
+    assert looked_at(found)["shell"] == ("skipped", "Not tried, because the way there needs your consent.")
+
+
+# --- Where on the way a login failed ----------------------------------------------------------------------------------
+
+WAY = (Hop(host="gate", user="me"), Hop(host="login", user="me", keys=("~/.ssh/lab",)))
+
+
+@pytest.mark.parametrize(
+    ("found", "where", "step"),
+    [
+        (Problem("ssh.hostkey.changed", "", where="me@gate"), "me@gate", "hostkey"),
+        (Problem("ssh.password", "", where="me@login"), "me@login", "login"),
+        (Problem("ssh.forwarding", "", where="me@gate"), "me@login", "port"),
+        (Problem("ssh.connect", "me@gate cannot reach it: refused", where="login:22"), "me@login", "port"),
+        (Problem("ssh.connect", "Name or service not known", where="login:22"), "me@login", "name"),
+        (Problem("ssh.key.ppk", "", where="~/.ssh/lab"), "me@login", "login"),
+        (Problem("ssh.reach", "", where="me@gate"), "me@gate", "hostkey"),
+        (Problem("ssh.incompatible", "", where="nowhere"), "me@gate", "login"),
+    ],
+)
+def test_a_failed_login_is_told_of_the_right_hop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Problem, where: str, step: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise ProblemError(found)
+
+    monkeypatch.setattr("clew_gui.remote.doctor.road.way_to", lambda *_: WAY)
+    monkeypatch.setattr("clew_gui.remote.doctor.road.dial", fail)
+    monkeypatch.setattr("clew_gui.remote.doctor.road._look_up", lambda _: fine("Known."))
+    monkeypatch.setattr("clew_gui.remote.doctor.road._knock", lambda _: fine("Answers."))
+    told_of = list(examine("mine", Site(host="login"), Places(tmp_path, tmp_path / "run"), NobodyToAsk()))
+    bad = [(one.where, one.check) for one in told_of if one.verdict is Verdict.BAD]
+    assert bad == [(where, step)]
+    steps = [(one.where, one.check) for one in told_of if one.where]
+    assert steps == [(hop.title, name) for hop in WAY for name in ("name", "port", "hostkey", "login")]
+    after = [one.verdict for one in told_of[steps.index((where, step)) + 1 :] if one.where]
+    assert set(after) <= {Verdict.SKIPPED}
+
+
+def test_a_lost_connection_is_told_once(ward: Ward) -> None:
+    def lost(_: Ward) -> Told:
+        raise problem("ssh.lost", "Gone.")
+
+    checks = [Check("a", "A", lost, "", ("login",)), Check("b", "B", is_fine, "", ("login",))]
+    assert looked_at(list(follow(ward, checks, False)))["b"] == (
+        "skipped",
+        "Not tried, because the connection was lost.",
+    )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from clew_gui.cli import main
+from clew_gui.remote.doctor import Finding, Verdict
 from clew_gui.remote.site_file import read_site
 
 
@@ -128,3 +130,90 @@ def test_a_broken_file_is_told_beside_the_list(said: Said, home: Path) -> None:
     found = said.json("list")["sites"]
     assert isinstance(found, list)
     assert "holds no secret" in found[1]["problems"][0]["text"]
+
+
+def test_consent_is_given_to_what_was_shown(said: Said, tmp_path: Path) -> None:
+    path = tmp_path / "class.toml"
+    path.write_text('host = "login"\nscheduler = "slurm"\nprologue = "source /apps/lab.sh\\n"\n')
+    said("add", "course", "--file", str(path))
+    assert "clew site show course --consent" in said("show", "course")
+    text = said("show", "course", "--consent")
+    assert "    source /apps/lab.sh\n" in text
+    assert "You have agreed to this text." in text
+    assert "not agreed" not in said("show", "course")
+    assert said.json("show", "course", "--consent")["consent_missing"] == []
+    path.write_text(path.read_text().replace("lab.sh", "other.sh"))
+    said("add", "course", "--file", str(path), "--replace")
+    assert "not agreed" in said("show", "course")
+
+
+def test_a_site_without_words_of_its_own_needs_no_consent(said: Said) -> None:
+    said("add", "mine", "--host", "login")
+    assert "It runs no words of its own." in said("show", "mine", "--consent")
+
+
+# --- doctor and modules -----------------------------------------------------------------------------------------------
+
+FINE = Finding(check="login", title="Login", verdict=Verdict.OK, text="In.", where="me@login", seconds=0.5)
+BAD = Finding(check="home", title="Home folder", verdict=Verdict.BAD, text="Full.", hint="Make room.", code="site.full")
+LATER = [Finding(check=name, title=name, verdict=Verdict.SKIPPED, text="Not tried.") for name in ("data", "ports")]
+
+
+def examined(monkeypatch: pytest.MonkeyPatch, *findings: Finding, ends: BaseException | None = None) -> None:
+    def examine(*_: object) -> Iterator[Finding]:
+        yield from findings
+        if ends is not None:
+            raise ends
+
+    monkeypatch.setattr("clew_gui.commands.site_doctor.examine", examine)
+
+
+def test_findings_are_shown_as_they_are(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    examined(monkeypatch, FINE, *LATER)
+    said("add", "mine", "--host", "login")
+    text = said("doctor", "mine")
+    assert "  ok  Login               In.\n" in text
+    assert "   -  2 more              Not tried. (data, ports)\n" in text
+    assert text.endswith("Nothing keeps runs from working there.\n")
+
+
+def test_something_bad_is_an_exit_status(
+    said: Said, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    examined(monkeypatch, FINE, BAD)
+    said("add", "mine", "--host", "login")
+    assert main(["site", "doctor", "mine"]) == 1
+    text = capsys.readouterr().out
+    assert " BAD  Home folder         Full.\n                          -> Make room.\n" in text
+    assert text.endswith("One thing keeps runs from working there: Home folder.\n")
+
+
+def test_findings_for_programs(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    examined(monkeypatch, FINE, BAD)
+    said("add", "mine", "--host", "login")
+    found = said.json("doctor", "mine", code=1)
+    findings = found.pop("findings")
+    assert found == {"format": 1, "site": "mine", "ok": False, "ended": True}
+    assert isinstance(findings, list)
+    assert findings[1] == {
+        "check": "home",
+        "title": "Home folder",
+        "verdict": "bad",
+        "text": "Full.",
+        "hint": "Make room.",
+        "where": "",
+        "code": "site.full",
+        "seconds": 0.0,
+    }
+
+
+def test_control_c_ends_the_examination_with_what_is_known(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    examined(monkeypatch, FINE, ends=KeyboardInterrupt())
+    said("add", "mine", "--host", "login")
+    found = said.json("doctor", "mine", code=130)
+    assert (found["ok"], found["ended"]) == (False, False)
+
+
+def test_this_computer_has_no_modules(said: Said) -> None:
+    assert "has no modules of a site" in said("modules", "local", code=2)
+    assert "There is no site 'nosuch'" in said("doctor", "nosuch", code=2)

@@ -167,6 +167,9 @@ def _well(ward: Ward, number: int, step: str) -> Told:
 def _failed(ward: Ward, found: Problem, took: float) -> Iterator[Finding]:
     """What the failure says of each step: before it all went well, after it nothing was tried."""
     number, step = _place(ward, found)
+    cause = _FAILS[step]
+    if number == 0 and step in ("name", "port"):  # both were in order a moment ago
+        step = "hostkey"
     for earlier in range(number):
         yield from _passed(ward, earlier, "login")
         told = fine(f"{ward.hops[earlier].title} let you in.")
@@ -175,7 +178,7 @@ def _failed(ward: Ward, found: Problem, took: float) -> Iterator[Finding]:
     hop = ward.hops[number]
     told = _unseen(ward, hop, found) if step == "hostkey" else _refused(found)
     yield _finding(ward, step, _STEPS[step], hop, told, took)
-    yield from _unreached(ward, number, step)
+    yield from _unreached(ward, number, step, cause)
 
 
 def _place(ward: Ward, found: Problem) -> tuple[int, str]:
@@ -209,9 +212,9 @@ def _unseen(ward: Ward, hop: Hop, found: Problem) -> Told:
     return wrong(text.replace("fingerprint SHA", "fingerprint: SHA"), found.hint, "ssh.hostkey.unknown")
 
 
-def _unreached(ward: Ward, number: int, step: str) -> Iterator[Finding]:
+def _unreached(ward: Ward, number: int, step: str, words: str = "") -> Iterator[Finding]:
     """Everything on the way behind the step that failed."""
-    cause = _FAILS[step].format(host=ward.hops[number].title)
+    cause = (words or _FAILS[step]).format(host=ward.hops[number].title)
     ward.causes["login"] = cause
     steps = list(_STEPS)
     for place, hop in enumerate(ward.hops[number:], number):

@@ -65,4 +65,6 @@ def _look(ward: Ward, check: Check) -> Told:
         return check.look(ward)
     except ProblemError as error:
         found = error.problems[0]
+        if found.code == "ssh.lost":
+            ward.causes["login"] = "the connection was lost"
         return wrong(found.text, found.hint, found.code)

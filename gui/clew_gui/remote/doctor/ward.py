@@ -23,7 +23,8 @@ from clew_shared.places import Places
 from clew_shared.problem import problem
 
 CALL_S = 20.0
-"""The bound on one command. A scheduler that is away keeps its commands for longer; that is a finding then."""
+"""The bound on one command, but for modules and Python, which may take their time. A scheduler that is away keeps its
+commands for longer; that is a finding then."""
 TOTAL_S = 180.0
 """The bound on everything but a job's waiting and what people are asked; what is left then is not tried."""
 
@@ -110,7 +111,7 @@ class Ward:
         self._line = self._bounded(self.site, SteadyConnection(once))
 
     def _bounded(self, site: Site, connection: SteadyConnection) -> SiteLine:
-        return _BoundedLine(self.name, site, connection, lambda: min(CALL_S, self.left_s))
+        return _BoundedLine(self.name, site, connection, lambda: self.left_s)
 
     def line_with(self, modules: Sequence[str]) -> SiteLine:
         """The same line for a site that loads only these modules."""
