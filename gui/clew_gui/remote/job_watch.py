@@ -20,7 +20,7 @@ from clew_shared.problem import Problem, ProblemError
 
 _log = logging.getLogger(__name__)
 
-_SURE_S = 5.0
+SURE_S = 5.0
 """A scheduler that does not know a job is asked once more after so long: it may just have started anew."""
 _AGAIN_S = 5.0
 _JOIN_S = 3.0
@@ -42,7 +42,10 @@ class Hearer(Protocol):
 class JobWatch:
     """Watches from the first ``add`` until ``close``. ``line`` may wait and raises ``ProblemError``."""
 
-    def __init__(self, line: Callable[[], SiteLine], hearer: Hearer, watcher: Watcher | None = None) -> None:
+    def __init__(
+        self, line: Callable[[], SiteLine], hearer: Hearer, watcher: Watcher | None = None, sure: float = SURE_S
+    ) -> None:
+        self._sure = sure
         self._line = line
         self._hearer = hearer
         self._watcher = watcher if watcher is not None else Watcher()
@@ -172,7 +175,7 @@ class JobWatch:
 
     def _surely_gone(self, job_id: str) -> bool:
         """Whether the scheduler has said so before; the watcher asks again by itself."""
-        return time.monotonic() - self._gone.setdefault(job_id, time.monotonic()) >= _SURE_S
+        return time.monotonic() - self._gone.setdefault(job_id, time.monotonic()) >= self._sure
 
     def _accounts(self, line: SiteLine, ref: JobRef) -> JobState | None:
         command = line.scheduler.history((ref,))

@@ -24,7 +24,7 @@ from clew_shared.problem import Problem, ProblemError, problem
 _OPEN_S = 8.0
 _HOP_S = 20.0
 _RELAY_S = 30.0
-_SPEAKS_S = 4.0
+SPEAKS_S = 4.0
 """A greeting comes in one round trip; a relay's program has to start before."""
 _GREETING = b"\xff"
 """Every ZMTP peer begins so at once, without being asked (https://rfc.zeromq.org/spec/23, section "Framing")."""
@@ -76,8 +76,9 @@ class RouteFinder:
     The kind that worked last comes first the next time; after a failure all are tried.
     """
 
-    def __init__(self, line: SiteLine, installed: Callable[[], Installed]) -> None:
+    def __init__(self, line: SiteLine, installed: Callable[[], Installed], patience: float = SPEAKS_S) -> None:
         self._line = line
+        self._patience = patience
         self._installed = installed
         self._last: Kind | None = None
         self._declined: set[str] = set()
@@ -93,7 +94,7 @@ class RouteFinder:
                     way.close()
                     return Found(None)
                 try:
-                    _check(way, _RELAY_S if kind is Kind.RELAY else _SPEAKS_S)
+                    _check(way, _RELAY_S if kind is Kind.RELAY else self._patience)
                 except ProblemError as error:
                     way.close()
                     if error.problems[0].code == "ssh.lost":

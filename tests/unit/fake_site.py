@@ -1,0 +1,237 @@
+"""A site without a network: a login node with files and a Slurm that tests can spoil. Nothing waits."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from clew_gui.remote.allocation import Allocation
+from clew_gui.remote.bootstrap import Installed
+from clew_gui.remote.connection import Command, Finished, Hop, RemoteFile, Stream
+from clew_gui.remote.job_sender import Bringer
+from clew_gui.remote.site_line import SiteLine
+from clew_gui.remote.sites import Site
+from clew_gui.remote.steady import SteadyConnection
+from clew_shared.problem import ProblemError, problem
+
+HOME = "/home/student"
+CLEW = f"{HOME}/.local/share/clew"
+AWAY = problem("ssh.lost", "The connection to login was lost.")
+AGENT = Installed(
+    command=("/site/python", "-m", "clew_agent"), environment={"PYTHONPATH": "/there"}, python="3.11", tensorflow="2.19"
+)
+
+
+class Job(msgspec.Struct):
+    """A line of ``squeue``."""
+
+    name: str
+    state: str = "PENDING"
+    reason: str = "Priority"
+    nodes: str = ""
+    start: str = "N/A"
+    end: str = "N/A"
+
+
+class FakeStream:
+    """Says ``first`` and then ends, or stays silent when that is None."""
+
+    def __init__(self, first: bytes | None) -> None:
+        self._first = first
+        self._closed = threading.Event()
+
+    def recv(self, limit: int) -> bytes:
+        if self._first is None:
+            self._closed.wait(10.0)
+            return b""
+        data, self._first = self._first[:limit], b""
+        return data
+
+    def send(self, data: bytes) -> None:
+        """Nobody reads it."""
+
+    def end(self) -> None:
+        self._closed.set()
+
+    def close(self) -> None:
+        self._closed.set()
+
+
+Answer = Callable[[], Stream]
+
+
+class Login:
+    """The login node and its scheduler; as a connection it dials nothing. ``away`` is raised by every call."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.modes: dict[str, int] = {}
+        self.jobs: dict[str, Job] = {}
+        self.commands: list[tuple[str, ...]] = []
+        self.away: ProblemError | None = None
+        self.silent = False
+        """The scheduler does not answer."""
+        self.before: dict[str, Callable[[], None]] = {}
+        """Called before a program of this name runs."""
+        self.after: dict[str, Callable[[], None]] = {}
+        self.refusal = ""
+        self.streams: dict[tuple[str, int], Answer] = {}
+        self.relay: Answer | None = None
+        self.node: Login | ProblemError | None = None
+        self.dials = 0
+        self.woken = 0
+
+    # --- As a connection ----------------------------------------------------------------------------------------------
+
+    def connected(self) -> Login:
+        self._reach()
+        self.dials += 1
+        return self
+
+    def run(self, command: Command, *, stdin: bytes = b"", timeout: float = 30.0) -> Finished:
+        words = [word for word in command if "=" not in word or word.startswith(("-", "/"))][1:]
+        self._reach()
+        name = words[0]
+        self.commands.append(tuple(words))
+        self.before.get(_program(words), _nothing)()
+        self._reach()
+        done = self._do(name, words)
+        self.after.get(_program(words), _nothing)()
+        return done
+
+    def stat(self, path: str, timeout: float = 30.0) -> RemoteFile | None:
+        self._reach()
+        data = self.files.get(path)
+        return None if data is None else RemoteFile(len(data), 0.0, self.modes.get(path, 0o600))
+
+    def read(self, path: str, offset: int = 0, limit: int | None = None, timeout: float = 60.0) -> bytes:
+        self._reach()
+        if path not in self.files:
+            raise problem("ssh.file", f"{path}: there is no such file.")
+        data = self.files[path][offset:]
+        return data if limit is None else data[:limit]
+
+    def write(
+        self, path: str, data: bytes | Path, *, mode: int = 0o600, offset: int = 0, timeout: float = 600.0
+    ) -> None:
+        self._reach()
+        self.files[path] = data if isinstance(data, bytes) else data.read_bytes()
+        self.modes[path] = mode
+
+    def connect(self, host: str, port: int, timeout: float = 10.0) -> Stream:
+        self._reach()
+        answer = self.streams.get((host, port))
+        if answer is None:
+            raise problem("ssh.connect", f"login cannot reach {host}, port {port}: Connection refused.")
+        return answer()
+
+    def open(self, command: Command, timeout: float = 30.0) -> Stream:
+        self._reach()
+        self.commands.append(tuple(command))
+        if self.relay is None:
+            raise problem("ssh.shell", "srun: error: Unable to create step.")
+        return self.relay()
+
+    def hop(self, hop: Hop, timeout: float = 30.0) -> Login:
+        self._reach()
+        if isinstance(self.node, Login):
+            return self.node
+        raise self.node or problem("ssh.auth", f"{hop.title} lets nobody in.")
+
+    def wake(self) -> None:
+        self.woken += 1
+
+    def close(self) -> None:
+        self.away = self.away or AWAY
+
+    def _reach(self) -> None:
+        if self.away is not None:
+            raise self.away
+
+    # --- As a shell and Slurm -----------------------------------------------------------------------------------------
+
+    @property
+    def sent(self) -> int:
+        """How often something was submitted."""
+        return sum(_program(words) == "sbatch" for words in self.commands)
+
+    def _do(self, name: str, words: Sequence[str]) -> Finished:
+        program = _program(words)
+        if self.silent and program in ("sbatch", "squeue", "scancel", "sinfo"):
+            return _done(1, err="slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+        if program == "printf":
+            return _done(out=f"{HOME}\n\n")
+        if program == "sbatch":
+            return self._submit(words)
+        if program == "squeue":
+            return _done(out=self._queue(words))
+        if program == "scancel":
+            self.jobs[words[1]].state = "CANCELLED"
+        if program == "sinfo":
+            return _done(out="2:00|1-infinite|3|short\n")
+        if program == "sacct":
+            return _done(1, err="Slurm accounting storage is disabled")
+        if program == "mv":
+            self.files[words[-1]] = self.files.pop(words[-2])
+        return _done()
+
+    def _submit(self, words: Sequence[str]) -> Finished:
+        if self.refusal:
+            return _done(1, err=f"sbatch: error: {self.refusal}")
+        folder = next(word for word in words if word.startswith("/"))
+        name = re.search(r"--job-name=(\S+)", self.files[f"{folder}/job.sh"].decode())
+        assert name is not None
+        number = str(len(self.jobs) + 1)
+        self.jobs[number] = Job(name=name[1])
+        return _done(out=f"{number}\n")
+
+    def _queue(self, words: Sequence[str]) -> str:
+        lines = []
+        for number, job in self.jobs.items():
+            wanted = any(word == f"--name={job.name}" for word in words) or any(
+                word.startswith("--jobs=") and number in word[7:].split(",") for word in words
+            )
+            if wanted:
+                where = f"{job.nodes}|{job.start}|{job.end}"
+                lines.append(f"{number}|{job.state}|{job.reason}|{where}|10:00|1|{job.name}")
+        return "\n".join(lines)
+
+
+def _nothing() -> None:
+    """The usual."""
+
+
+def _done(code: int = 0, out: str = "", err: str = "") -> Finished:
+    return Finished(code, out.encode(), err.encode())
+
+
+def _program(words: Sequence[str]) -> str:
+    line = " ".join(words)
+    names = ("sbatch", "squeue", "scancel", "sinfo", "sacct", "printf", "mkdir", "mv")
+    return next((name for name in names if re.search(rf"\b{name}\b", line)), words[0])
+
+
+def a_site(**fields: Any) -> Site:
+    """A site with Slurm."""
+    return Site(host="login", title="Lab", scheduler="slurm", allocation=Allocation(time="10"), **fields)
+
+
+def a_line(login: Login, site: Site | None = None) -> SiteLine:
+    """The line to the fake login node."""
+    connection = cast("SteadyConnection", login)
+    return SiteLine("lab", site or a_site(), connection, (Hop(host="login", user="student"),))
+
+
+def a_bringer(**replaced: Any) -> Bringer:
+    """Brings nothing, and says where it would be."""
+    usual: dict[str, Any] = {
+        "ensure_agent": lambda line, say: AGENT,
+        "stage": lambda line, path, say: f"{CLEW}/staged/abc/{Path(path).name}",
+        "stage_exercises": lambda line, folder, say: f"{CLEW}/staged/exercises",
+    }
+    return Bringer(**(usual | replaced))
