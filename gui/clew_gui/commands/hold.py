@@ -57,7 +57,11 @@ def let_go(shell: Shell, argv: Sequence[str]) -> int:
         for job in jobs:
             order, news = desks.book.order(job), desks.book.news(job)
             running = news.stage is Stage.RUNNING
-            state = held_line(news, order.allocation.nodes) if running else news.stage.value.capitalize()
+            state = (
+                held_line(news, order.allocation.nodes)
+                if running
+                else f"{news.stage.value.capitalize()}, as last heard."
+            )
             shell.say(f"{desks.book.title(job)}: {summary(order.allocation)}. {state}")
             if options.list:
                 continue

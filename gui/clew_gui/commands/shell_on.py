@@ -15,11 +15,10 @@ from clew_gui.commands.shell import Parser, Shell
 from clew_gui.remote.allocation import build_allocation
 from clew_gui.remote.held import live_job
 from clew_gui.remote.job_book import job_book
-from clew_gui.remote.jobs import Stage
 from clew_gui.remote.prompts import AskOnce, headless_prompter
 from clew_gui.remote.schedulers.job import JobRef
 from clew_gui.remote.shells import Shell as OpenShell
-from clew_gui.remote.shells import shell_of_its_own, shell_on_job, still_runs
+from clew_gui.remote.shells import shell_of_its_own, shell_on_job, where_it_runs
 from clew_gui.remote.site_line import open_line
 from clew_shared.problem import problem
 
@@ -47,19 +46,13 @@ def shell(shell: Shell, argv: Sequence[str]) -> int:
         )
     with closing(open_line(options.site, site, shell.places, AskOnce(headless_prompter(os.environ)))) as line:
         if job:
-            news = book.news(job)
-            ref = JobRef(news.id, job)
-            if news.stage is not Stage.RUNNING or not still_runs(line, ref):
-                raise problem("shell.waits", f"The allocation does not run now. {news.text}".strip(), _WAIT, "site")
-            opened = shell_on_job(line, ref, first_node(news.nodes), command, term, size)
+            ref = JobRef(book.news(job).id, job)
+            opened = shell_on_job(line, ref, first_node(where_it_runs(line, ref)), command, term, size)
         else:
             opened = shell_of_its_own(line, str(uuid.uuid4()), allocation, command, term, size)
         if size is not None:
             shell.note(f"A terminal {opened.text}, through {line.connection.route}.")
         return _use(opened, size is not None)
-
-
-_WAIT = "`clew let-go --list` shows it; or take another one with --fresh."
 
 
 def _split(argv: list[str]) -> tuple[list[str], tuple[str, ...]]:

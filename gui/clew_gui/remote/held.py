@@ -20,19 +20,16 @@ def held_jobs(book: JobBook, site: str = "") -> tuple[str, ...]:
 
 
 def live_job(book: JobBook, site: str) -> str:
-    """The job on a site beside which something can be opened: one that is held, else one that runs; empty: none."""
-    held = held_jobs(book, site)
-    running = [job for job in reversed(book.open_jobs()) if book.order(job).site == site and _runs(book, job)]
-    return next((job for job in held if job in running), "") or next(iter((*held, *running)), "")
+    """The job on a site beside which something can be opened: one that is held, else one that was sent; of several one
+    that is known to run. Empty: none. The book may be behind: nobody may have watched the job since."""
+    mine = [job for job in reversed(book.open_jobs()) if book.order(job).site == site and book.wish(job) is None]
+    sent = [job for job in mine if book.news(job).id or book.order(job).hold]
+    return max(sent, key=lambda job: (book.order(job).hold, book.news(job).stage is Stage.RUNNING), default="")
 
 
 def job_for(book: JobBook, site: str, allocation: Allocation) -> str:
     """The held allocation on a site that was asked for in just these words, for a further run; empty: none."""
     return next((job for job in held_jobs(book, site) if book.order(job).allocation == allocation), "")
-
-
-def _runs(book: JobBook, job: str) -> bool:
-    return book.news(job).stage is Stage.RUNNING and book.wish(job) is None
 
 
 def node_hours(news: JobNews, nodes: int, now: float | None = None) -> float:

@@ -11,7 +11,7 @@ from clew_gui.remote.connection import Connection
 from clew_gui.remote.routes import node_hop
 from clew_gui.remote.schedulers.job import JobRef
 from clew_gui.remote.schedulers.scheduler import Command
-from clew_gui.remote.schedulers.state import ON_NODE
+from clew_gui.remote.schedulers.state import ON_NODE, WAITING
 from clew_gui.remote.site_line import SiteLine
 from clew_gui.remote.sites import job_of
 from clew_gui.remote.steady import SteadyConnection
@@ -31,10 +31,14 @@ class Shell(msgspec.Struct, frozen=True):
     close: Callable[[], None]
 
 
-def still_runs(line: SiteLine, job: JobRef) -> bool:
-    """Whether the scheduler has the job on a node. Waits; raises ``ProblemError`` when the site cannot be reached."""
+def where_it_runs(line: SiteLine, job: JobRef) -> str:
+    """The job's nodes in the scheduler's words. Waits; raises ``ProblemError`` when the job is on no node now."""
     state = line.scheduler.states((job,), line.run(line.scheduler.status((job,)))).get(job.id)
-    return state is not None and state.phase in ON_NODE
+    if state is None or state.phase not in ON_NODE:
+        why = line.scheduler.explain(state).text if state is not None and state.phase in WAITING else ""
+        hint = f"`clew let-go --list` shows what is held; or: clew shell --site {line.name} --fresh"
+        raise problem("shell.waits", f"The allocation does not run now. {why}".strip(), hint, "site")
+    return state.nodes
 
 
 def shell_on_job(
