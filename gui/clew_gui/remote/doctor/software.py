@@ -55,12 +55,12 @@ def modules(ward: Ward) -> Told:
 
 def _others(ward: Ward, name: str) -> str:
     """What to name instead."""
-    see = f"clew site modules {shlex.quote(ward.name)} lists what there is."
+    see = f"See what there is: clew site modules {shlex.quote(ward.name)}"
     try:
         meant = near(name, available(ward.line))
     except ProblemError:
         return see
-    return f"Did you mean {' or '.join(meant)}? {see[0].upper()}{see[1:]}" if meant else see
+    return f"Did you mean {' or '.join(meant)}? {see}" if meant else see
 
 
 def python(ward: Ward) -> Told:
