@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from clew_gui.remote.prompts import Prompter
     from clew_gui.session.desks import Desks
     from clew_gui.views.plots import ConvergencePlots
-    from clew_gui.views.sites.asker import WindowPrompter
+    from clew_gui.views.sites.asker import SharedAnswers, WindowPrompter
     from clew_gui.views.sites.deeds import SiteDeeds
 
 _LOG = logging.getLogger(__name__)
@@ -109,6 +109,7 @@ class Program(QObject):
         self.session: SessionLike | None = None
         self.asker: WindowPrompter | None = None
         self.sites: SiteDeeds | None = None
+        self._answers: SharedAnswers | None = None
         self._desks: Desks | None = None
         self._make_session: SessionMaker | None = None
         self._loader = Loader(self)
@@ -144,10 +145,11 @@ class Program(QObject):
 
     def _begin_session(self) -> None:
         if self._make_session is not None:
-            from clew_gui.views.sites.asker import WindowPrompter
+            from clew_gui.views.sites.asker import SharedAnswers, WindowPrompter
 
             self.asker = WindowPrompter(self.window.look, self.window)
-            self.session, self._desks = self._make_session(self.asker)
+            self._answers = SharedAnswers(self.asker)
+            self.session, self._desks = self._make_session(self._answers)
             QTimer.singleShot(0, self, self._attach)
 
     def _attach(self) -> None:
@@ -162,9 +164,9 @@ class Program(QObject):
         from clew_gui.remote.site_store import site_store
         from clew_gui.views.sites.deeds import SiteDeeds
 
-        if self.asker is not None and not self._closed:
+        if self._answers is not None and not self._closed:
             store = site_store(self.places)
-            self.sites = SiteDeeds(self.window, self.desk, self.places, self.asker, store, self._desks)
+            self.sites = SiteDeeds(self.window, self.desk, self.places, self._answers, store, self._desks)
 
     def _make_plots(self) -> None:
         from clew_gui.views.plots import ConvergencePlots

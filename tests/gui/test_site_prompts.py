@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.remote.prompts import AskOnce, Kind, Prompt
 from clew_gui.views.parts import Look
-from clew_gui.views.sites.asker import WindowPrompter
+from clew_gui.views.sites.asker import SharedAnswers, WindowPrompter
 from clew_gui.views.sites.prompt_dialogs import ChangedKeyDialog, HostKeyDialog, PromptDialog, SecretDialog
 from clew_shared.problem import Problem
 
@@ -127,6 +127,22 @@ def test_several_questions_get_a_dialog_each_one_after_the_other(asker: WindowPr
         dialog.go.click()
         qtbot.waitUntil(lambda d=dialog: asker.dialog is not d, timeout=10_000)  # type: ignore[misc]
     assert {one.wait(qtbot) for one in asked} == {"one", "two"}
+
+
+def test_a_password_is_asked_for_once_by_all_who_log_in_and_again_when_it_was_refused() -> None:
+    given = iter(("one", "two", "three"))
+
+    class Person:
+        def ask(self, prompt: Prompt) -> str | None:
+            return next(given)
+
+    shared = SharedAnswers(Person())
+    assert [shared.ask(PASSWORD), shared.ask(PASSWORD)] == ["one", "one"]
+    refused = Prompt(kind=Kind.PASSWORD, title=PASSWORD.title, text="Password:", again="That was refused.")
+    assert [shared.ask(refused), shared.ask(PASSWORD)] == ["two", "two"]
+    assert shared.ask(CODE) == "three"
+    with pytest.raises(StopIteration):
+        shared.ask(CODE)  # a code counts once
 
 
 def test_escape_cancels(asker: WindowPrompter, qtbot: QtBot) -> None:

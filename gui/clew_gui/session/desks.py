@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
@@ -46,8 +47,8 @@ class Desk(Protocol):
 
 
 class Desks:
-    """``make`` makes the desk of a site, given its name, the book and where to tell news. Used from one thread; the
-    news come from threads of the desks."""
+    """``make`` makes the desk of a site, given its name, the book and where to tell news. Used from one thread, but
+    ``preview``; the news come from threads of the desks."""
 
     def __init__(self, book: JobBook, make: Callable[[str, JobBook, Tell], Desk], title: Callable[[str], str]) -> None:
         self.book = book
@@ -57,6 +58,7 @@ class Desks:
         """Called, from any thread, with everything new of any job."""
         self._make = make
         self._desks: dict[str, Desk] = {}
+        self._making = threading.Lock()
 
     def submit(self, order: Order) -> None:
         """Note the job and begin to send it. Raises ``ProblemError`` when the site is not known or the disk refuses."""
@@ -102,9 +104,10 @@ class Desks:
             raise problem("job.unknown", f"There is no job {job}.", "`clew jobs` lists them.", job) from None
 
     def _of(self, site: str) -> Desk:
-        if site not in self._desks:
-            self._desks[site] = self._make(site, self.book, lambda news: self.listen(news))
-        return self._desks[site]
+        with self._making:
+            if site not in self._desks:
+                self._desks[site] = self._make(site, self.book, lambda news: self.listen(news))
+            return self._desks[site]
 
 
 def open_desks(places: Places, prompter: Prompter) -> Desks:

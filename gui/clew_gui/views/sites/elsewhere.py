@@ -69,7 +69,7 @@ class Work(QObject, Generic[T]):
             return next(values, _END)
         except ProblemError as error:
             self._broke.emit(error.problems)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # the thread's border: the window shows it and stays usable
             _LOG.exception("%s", self.thread_.name)
             hint = "Clew goes on. Please copy this message and tell who maintains Clew; the log has more."
             self._broke.emit((Problem("window.unexpected", f"{type(error).__name__}: {error}", hint),))

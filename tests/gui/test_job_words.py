@@ -1,0 +1,115 @@
+"""What is said of a run on a site while its job waits, works and ends."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from clew_gui.remote.allocation import Allocation
+from clew_gui.remote.jobs import Stage
+from clew_gui.session.job_model import JobModel
+from clew_gui.views.card_words import NOTHING
+from clew_gui.views.sites import job_words
+from clew_gui.views.sites.where_form import node_hours
+from clew_shared.lifecycle import RunState
+from tests.gui import fakes
+from tests.gui.conftest import Opener
+
+NOW = 1_000_000.0
+
+
+def job_with(
+    run: fakes.FakeRun | None, stage: Stage, link: str = "LIVE", since: float = NOW, **news: object
+) -> JobModel:
+    """A job and its link."""
+    job = fakes.FakeSession().add_job(run, stage, **news)
+    job.link = fakes.FakeLink(link, since, "the agent comes up")  # type: ignore[assignment]
+    return job
+
+
+def a_run() -> fakes.FakeRun:
+    """A run of which nothing is known."""
+    return fakes.FakeSession().add()
+
+
+@pytest.mark.parametrize(
+    ("stage", "news", "word", "below"),
+    [
+        (Stage.CONNECTING, {"text": "Logging in."}, "Connecting", "Logging in."),
+        (Stage.PREPARING, {"text": "Brings the agent there: 12 of 31 MB."}, "Preparing", "Brings the agent there: 12"),
+        (Stage.QUEUED, {"text": "Other jobs come first.", "id": "7"}, "Queued", "Other jobs come first."),
+        (Stage.QUEUED, {"text": "The limit is 2 minutes.", "blocked": True}, "Will not start", "The limit is 2"),
+        (Stage.QUEUED, {}, "Queued", "Waits for the site."),
+    ],
+)
+def test_what_the_card_says_while_a_job_waits(stage: Stage, news: dict[str, Any], word: str, below: str) -> None:
+    run = a_run()
+    job = job_with(run, stage, **news)
+    found = job_words.card_words(run, job, NOW)
+    assert found.word == word
+    assert found.below.startswith(below)
+    assert found.waits
+
+
+def test_the_end_of_a_jobs_time_is_counted_down() -> None:
+    run = a_run()
+    run.begin()
+    found = job_words.card_words(run, job_with(run, Stage.RUNNING, until=NOW + 1380), NOW)
+    assert (found.countdown, found.left_s, found.waits) == ("Ends in 23 min", 1380, False)
+    run.end(RunState.FINISHED)
+    assert job_words.card_words(run, None, NOW) == NOTHING, "it is over"
+
+
+def test_a_silent_link_is_told_calmly() -> None:
+    run = a_run()
+    run.begin()
+    run.link_stale = True
+    job = job_with(run, Stage.RUNNING, "STALE", NOW - 20, nodes="node1")
+    words = "No word from node1 for 20 s. Training goes on there."
+    assert job_words.card_words(run, job, NOW).sentence == words
+    assert job_words.link_words(job, NOW) == (words, "unlink", "stale")
+
+
+def test_the_route_stands_in_the_status_line() -> None:
+    job = job_with(a_run(), Stage.RUNNING, nodes="node1")
+    job.target = FakeRoute()  # type: ignore[assignment]
+    assert job_words.link_words(job, NOW)[0] == "node1: live, through login, jumping into node1"
+    assert job_words.pill_words(job)[0] == "The Cave, live"
+
+
+class FakeRoute:
+    """A target that says how it goes."""
+
+    route = "through login, jumping into node1"
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (Allocation(time="01:00:00"), "1 node-hour"),
+        (Allocation(time="02:00:00", nodes=2), "4 node-hours"),
+        (Allocation(time="30"), "0.50 node-hours"),
+        (Allocation(time="1-00:00:00", nodes=8), "192 node-hours"),
+    ],
+)
+def test_what_a_job_counts_in_node_hours(asked: Allocation, words: str) -> None:
+    assert node_hours(asked) == words
+
+
+def test_a_run_that_will_not_end_in_time_says_so_early(open_window: Opener, qtbot: QtBot) -> None:
+    session = fakes.FakeSession()
+    run = session.add(steps=10_000)
+    run.begin(10_000)
+    run.train(100, 10.0)
+    session.add_job(run, Stage.RUNNING, until=time.time() + 60, nodes="node1")
+    program = open_window(session)
+    card = program.window.run_view.card
+    assert card.forecast.text() == "Will not finish in this job's time."
+    assert card.limit.text().startswith("Ends in")
+    session.jobs.clear()
+    run.job = None
+    program.desk.tell.card()
+    assert card.forecast.text().startswith("Will finish in")

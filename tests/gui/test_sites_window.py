@@ -1,0 +1,301 @@
+"""Runs on a site from the window: a real session, real agents, a site whose queue is the test's; and what is shown."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtWidgets import QDialog
+from pytestqt.qtbot import QtBot
+
+from clew_gui.app import Program, build_app
+from clew_gui.remote.allocation import Allocation
+from clew_gui.remote.job_book import JobBook, job_book
+from clew_gui.remote.jobs import JobNews, Stage
+from clew_gui.remote.site_store import site_store
+from clew_gui.remote.sites import Site
+from clew_gui.remote.target import LocalTarget
+from clew_gui.session import Session
+from clew_gui.session.desks import Desks
+from clew_gui.session.job_model import Place
+from clew_gui.views.sites.consent_dialog import ConsentDialog
+from clew_gui.views.sites.deeds import SiteDeeds
+from clew_gui.views.sites.held import HoldDialog
+from clew_gui.views.sites.prompt_dialogs import ChangedKeyDialog
+from clew_gui.views.sites.script_dialog import ScriptDialog
+from clew_gui.views.sites.sites_dialog import SitesDialog
+from clew_gui.views.window_state import NoMemory, WindowState
+from clew_shared.places import Places, find_places
+from clew_shared.problem import Problem
+from tests.gui import fakes
+from tests.gui.conftest import Opener
+from tests.integration.agents import BOUND_S, STAND_IN, end_all
+from tests.integration.fake_site import FakeSite
+from tests.integration.stand_in_agent import CATALOGUE
+
+CAVE = Site(
+    title="The Cave",
+    host="login.invalid",
+    scheduler="slurm",
+    prologue="module load python",
+    allocation=Allocation(time="01:00:00", gpus=1),
+)
+
+
+class Student:
+    """The real window with a real session whose site is the test's."""
+
+    def __init__(self, qtbot: QtBot, places: Places) -> None:
+        self._qtbot, self._places = qtbot, places
+        self.sites: list[FakeSite] = []
+        desks = Desks(job_book(places), self._make, lambda _name: CAVE.title)
+        session = Session(places, CATALOGUE, LocalTarget(places, STAND_IN), desks)
+        session.start()
+        memory = NoMemory(WindowState(told_runs_go_on=True))
+        self.program: Program = build_app(
+            places, catalogue=CATALOGUE, session=session, desks=desks, memory=memory, theme="light"
+        )
+        self.window = self.program.window
+        with qtbot.waitExposed(self.window):
+            self.window.show()
+        self.until(lambda: self.program.sites is not None, "everything that concerns sites")
+
+    def _make(self, name: str, book: JobBook, tell: Callable[[JobNews], None]) -> FakeSite:
+        self.sites.append(FakeSite(self._places.home / name, book, tell))
+        return self.sites[-1]
+
+    @property
+    def site(self) -> FakeSite:
+        return self.sites[0]
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + BOUND_S
+        while not condition():
+            told = [str(problem) for problem in self.window.messages.problems()]
+            assert time.monotonic() < deadline, f"{what} did not happen; {told}, {self.window.status.text('link')}"
+            self._qtbot.wait(20)
+
+    def says(self, word: str) -> None:
+        """Wait until the run's card shows this state."""
+        self.until(lambda: self.window.run_view.card.pill.accessibleName() == f"State: {word}", word)
+
+    def dialog(self, kind: type[QDialog]) -> QDialog:
+        """Wait for a dialog of this kind."""
+        self.until(lambda: any(one.isVisible() for one in self.window.findChildren(kind)), kind.__name__)
+        return next(one for one in self.window.findChildren(kind) if one.isVisible())
+
+    def job(self) -> str:
+        run = self.program.desk.scope.run()
+        assert run is not None
+        assert run.job is not None
+        return run.job.job
+
+
+@pytest.fixture
+def student(qtbot: QtBot, home: object) -> Iterator[Student]:
+    """Sits before a window with one site."""
+    places = find_places()
+    site_store(places).save("cave", CAVE)
+    one = Student(qtbot, places)
+    yield one
+    one.window.close()
+    one.program.close()
+    one.window.deleteLater()
+    one.program.deleteLater()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+    for site in one.sites:
+        site.clear()
+    for agent in psutil.Process().children():
+        agent.kill()
+        agent.wait(BOUND_S)
+    for folder in places.runs.glob("*"):
+        end_all(folder.name)
+
+
+def test_a_run_goes_to_the_site_waits_there_and_comes_back(student: Student) -> None:
+    form, card = student.window.next_run, student.window.run_view.card
+    form.where.choose("site:cave")
+    assert form.run.text().strip() == "Run on The Cave"
+    assert form.cost.whole() == "Asks for 1 node with 1 GPU, 1 hour"
+    assert form.where.form is not None
+    form.where.form.form.row("time").editor.set_value("02:00:00")
+    form.form.row("steps").editor.set_value(500)
+    form.run.click()
+    consent = student.dialog(ConsentDialog)
+    assert student.sites == [], "nothing is sent before what the site runs of its own was agreed to"
+    consent.accept()
+    student.says("Submitting")
+    job = student.job()
+    order = student.site.book.order(job)
+    assert (order.site, order.allocation) == ("cave", Allocation(time="02:00:00", gpus=1))
+    student.site.queue(job, "Waits in the queue: other jobs come first.")
+    student.says("Queued")
+    assert card.speed.whole() == "Waits in the queue: other jobs come first."
+    assert card.cancel.isVisible()
+    assert not card.stop.isVisible()
+    assert "The Cave: waits in the queue" in student.window.status.text("link")
+    student.site.begin(job)
+    student.says("Finished")
+    run = student.program.desk.scope.run()
+    assert run is not None
+    assert run.history.fold.step == 500
+    assert not card.cancel.isVisible()
+
+
+def test_a_waiting_job_is_cancelled_and_tried_here_meanwhile(student: Student) -> None:
+    form, card = student.window.next_run, student.window.run_view.card
+    form.where.choose("site:cave")
+    form.run.click()
+    student.dialog(ConsentDialog).accept()
+    student.says("Submitting")
+    job, waiting = student.job(), student.program.desk.scope.run()
+    assert waiting is not None
+    student.site.queue(job)
+    student.says("Queued")
+    card.here.click()
+    student.until(lambda: len(student.program.desk.scope.runs()) == 2, "the small run")
+    here = student.program.desk.scope.run()
+    assert here is not None
+    assert here.job is None, "the run of this computer is in front"
+    student.program.desk.select(waiting.id)
+    student.says("Queued")
+    card.cancel.click()
+    student.says("Stopped")
+
+
+def test_the_script_is_shown_as_it_would_be_sent(student: Student) -> None:
+    form = student.window.next_run
+    form.where.choose("site:cave")
+    assert form.where.form is not None
+    form.where.form.script.click()
+    student.dialog(ConsentDialog).accept()
+    dialog = student.dialog(ScriptDialog)
+    assert isinstance(dialog, ScriptDialog)
+    student.until(lambda: dialog.text.toPlainText().startswith("#!/bin/bash\n# "), "the script")
+    assert dialog.copy_button.isEnabled()
+    dialog.accept()
+
+
+def test_a_site_that_lacks_consent_is_not_used_when_the_person_says_no(student: Student) -> None:
+    student.window.next_run.where.choose("site:cave")
+    student.window.next_run.run.click()
+    student.dialog(ConsentDialog).reject()
+    assert student.sites == []
+    assert student.program.desk.scope.runs() == []
+
+
+def test_a_node_is_held_with_its_cost_in_sight_and_let_go(student: Student) -> None:
+    form = student.window.next_run
+    form.where.choose("site:cave")
+    student.window.actions_["hold"].trigger()
+    student.dialog(HoldDialog).accept()
+    student.dialog(ConsentDialog).accept()
+    sites = student.program.sites
+    assert sites is not None
+    student.until(lambda: len(sites.strip.rows()) == 1, "the strip")
+    job = sites.strip.rows()[0].job
+    assert form.where.choice().job == job, "the next run goes there"
+    student.site.news(job, Stage.RUNNING, "Runs.", nodes="node1", starts=time.time() - 1800, until=time.time() + 1800)
+    student.until(lambda: "node1 of The Cave, ends in 30 min" in sites.strip.rows()[0].text.whole(), "its end")
+    assert form.run.text().strip() == "Run on node1"
+    sites.strip.rows()[0].let_go.click()
+    student.until(lambda: not sites.strip.isVisible(), "the strip's end")
+    assert form.where.choice().key == "", "runs go to this computer again"
+
+
+# --- With a session that answers at once ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cave(places: Places) -> Places:
+    """One site without words of its own."""
+    site_store(places).save("cave", Site(title="The Cave", host="login.invalid", scheduler="slurm"))
+    return places
+
+
+def deeds(program: Program, qtbot: QtBot) -> SiteDeeds:
+    """What concerns sites, once it is there."""
+    qtbot.waitUntil(lambda: program.sites is not None, timeout=20_000)
+    assert program.sites is not None
+    return program.sites
+
+
+def test_the_choice_is_remembered_and_what_was_asked_for(open_window: Opener, cave: Places, qtbot: QtBot) -> None:
+    memory = NoMemory(WindowState(told_runs_go_on=True))
+    program = open_window(memory=memory)
+    deeds(program, qtbot)
+    where = program.window.next_run.where
+    where.choose("site:cave")
+    assert where.form is not None
+    where.form.form.row("partition").editor.set_value("gpu")
+    program.window.close()
+    assert (memory.state.place, memory.state.asked) == ("site:cave", {"cave": {"partition": "gpu"}})
+    again = open_window(memory=memory)
+    deeds(again, qtbot)
+    assert again.window.next_run.place() == Place(site="cave", allocation=Allocation(partition="gpu"))
+
+
+def test_data_of_this_computer_go_along_and_data_of_the_site_stay_there(
+    open_window: Opener, cave: Places, qtbot: QtBot
+) -> None:
+    program = open_window()
+    deeds(program, qtbot)
+    form = program.window.next_run
+    form.where.choose("site:cave")
+    form.use_file("/home/me/my.npz")
+    place = form.place()
+    assert place is not None
+    assert (place.data, form.spec().data) == ("/home/me/my.npz", "/home/me/my.npz")
+    form.use_data("site:/gpfs/mnist.npz")
+    place = form.place()
+    assert place is not None
+    assert (place.data, form.spec().data) == ("", "site:/gpfs/mnist.npz")
+    form.there.setText("mnist.npz")
+    assert not form.run.isEnabled()
+    assert "begins with /" in form.run.toolTip()
+    form.where.choose("")
+    assert form.run.isEnabled(), "this computer has no such choice"
+    assert form.place() is None
+
+
+def test_a_wrong_wish_keeps_run_from_being_pressed_and_is_unfolded(
+    open_window: Opener, cave: Places, qtbot: QtBot
+) -> None:
+    program = open_window()
+    deeds(program, qtbot)
+    form = program.window.next_run
+    form.where.choose("site:cave")
+    assert form.where.form is not None
+    assert not form.where.form.fold.button.isChecked()
+    form.where.form.form.row("time").editor.set_value("soon")
+    assert form.where.form.fold.button.isChecked()
+    assert not form.run.isEnabled()
+    assert "cannot be read" in form.run.toolTip()
+
+
+def test_sites_are_reached_from_the_list_of_places(open_window: Opener, cave: Places, qtbot: QtBot) -> None:
+    program = open_window()
+    deeds(program, qtbot)
+    where = program.window.next_run.where
+    where.combo.setCurrentIndex(where.combo.count() - 1)
+    where.combo.activated.emit(where.combo.currentIndex())
+    (dialog,) = program.window.findChildren(SitesDialog)
+    assert where.choice().key == ""
+    dialog.close_button.click()
+
+
+def test_a_changed_host_key_is_told_once_for_a_job(open_window: Opener, cave: Places, qtbot: QtBot) -> None:
+    session = fakes.FakeSession()
+    program = open_window(session)
+    deeds(program, qtbot)
+    found = Problem("ssh.hostkey.changed", "The server shows another key.", "Ask the site.", "cave")
+    job = session.add_job(session.add(), Stage.CONNECTING, problem=found)
+    for _ in range(2):
+        session.tell(jobs=frozenset((job.id,)))
+        program.desk.bridge.tick()  # type: ignore[union-attr]
+    dialogs = program.window.findChildren(ChangedKeyDialog)
+    assert len(dialogs) == 1
+    dialogs[0].reject()
