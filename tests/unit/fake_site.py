@@ -230,8 +230,8 @@ def a_line(login: Login, site: Site | None = None) -> SiteLine:
 def a_bringer(**replaced: Any) -> Bringer:
     """Brings nothing, and says where it would be."""
     usual: dict[str, Any] = {
-        "ensure_agent": lambda line, say: AGENT,
-        "stage": lambda line, path, say: f"{CLEW}/staged/abc/{Path(path).name}",
-        "stage_exercises": lambda line, folder, say: f"{CLEW}/staged/exercises",
+        "ensure_agent": lambda _line, _say: AGENT,
+        "stage": lambda _line, path, _say: f"{CLEW}/staged/abc/{Path(path).name}",
+        "stage_exercises": lambda _line, _folder, _say: f"{CLEW}/staged/exercises",
     }
     return Bringer(**(usual | replaced))

@@ -16,13 +16,12 @@ from clew_gui.remote.errands import Errands, pauses
 from clew_gui.remote.job_book import JobBook, Wish
 from clew_gui.remote.job_sender import Bringer, Say, Sender, job_spec
 from clew_gui.remote.job_target import JobTarget
-from clew_gui.remote.job_watch import JobWatch
+from clew_gui.remote.job_watch import SURE_S, JobWatch
 from clew_gui.remote.jobs import JobNews, Order, Stage
 from clew_gui.remote.news_board import NewsBoard
 from clew_gui.remote.routes import RouteFinder
 from clew_gui.remote.schedulers.job import LOG, JobRef, JobSpec
 from clew_gui.remote.schedulers.state import ON_NODE, JobState, PartitionLimits
-from clew_gui.remote.schedulers.watcher import Watcher
 from clew_gui.remote.schedulers.words import describe
 from clew_gui.remote.site_line import SiteLine
 from clew_shared.problem import Problem, ProblemError, problem
@@ -44,6 +43,7 @@ _NO_AGENT = Installed(command=("?",), environment={}, python="", tensorflow="")
 class SiteDesk:
     """One per site and program. ``open_site`` makes the line when it is first needed, in a thread of the desk; what it
     raises becomes news. ``tell`` is called from threads of the desk with all that is new of a job; it must not wait.
+    A job that the scheduler does not know is asked for once more after ``sure`` seconds.
 
     Everything but ``line``, ``finder``, ``installed``, ``preview`` and ``close`` returns at once.
     """
@@ -55,7 +55,7 @@ class SiteDesk:
         book: JobBook,
         tell: Tell,
         bringer: Bringer | None = None,
-        watcher: Watcher | None = None,
+        sure: float = SURE_S,
     ) -> None:
         self.name = name
         self.title = name
@@ -73,7 +73,7 @@ class SiteDesk:
         self._targets: dict[str, JobTarget] = {}
         self._board = NewsBoard(book, tell, self._kick)
         self._errands = Errands(self._failed)
-        self._watch = JobWatch(self.line, self, watcher)
+        self._watch = JobWatch(self.line, self, sure=sure)
 
     # --- What can be asked for ----------------------------------------------------------------------------------------
 

@@ -1,0 +1,187 @@
+"""Which way to an agent is taken, and that one counts only when the agent itself speaks."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+
+import pytest
+
+from clew_gui.remote.connection import Hop
+from clew_gui.remote.routes import Kind, RouteFinder, node_hop, relay_command
+from clew_gui.remote.schedulers.job import JobRef
+from clew_shared.messages import AgentAddress
+from clew_shared.problem import ProblemError, problem
+from tests.unit.fake_site import AGENT, AWAY, FakeStream, Login, a_line, a_site
+
+JOB = JobRef("7", "0f3d6c52-8f0e-4c1b-9a70-3b6a4b1f2c11")
+ADDRESS = AgentAddress(
+    agent=JOB.job,
+    host="node1",
+    boot="b",
+    pid=1,
+    generation=1,
+    address="10.0.0.11",
+    port=4000,
+    public_key="k",
+    allow_list="/a",
+)
+AT = (ADDRESS.address, ADDRESS.port)
+SPEAKS = b"\xff\0\0\0\0\0\0\0\1\x7f"
+
+
+def speaks() -> FakeStream:
+    return FakeStream(SPEAKS)
+
+
+def finder(login: Login) -> RouteFinder:
+    return RouteFinder(a_line(login), lambda: AGENT, patience=0.05)
+
+
+def open_node() -> Login:
+    node = Login()
+    node.streams[AT] = speaks
+    return node
+
+
+def test_through_the_login_node() -> None:
+    login = Login()
+    login.streams[AT] = speaks
+    found = finder(login).find(JOB, ADDRESS)
+    assert found.way is not None
+    assert (found.way.kind, found.way.text) == (Kind.LOGIN, "through login")
+    assert found.way.open().recv(64) == SPEAKS
+
+
+def test_by_its_name_where_the_nodes_own_address_is_not_known_on_the_login_node() -> None:
+    login = Login()
+    login.streams["node1", 4000] = speaks
+    assert finder(login).find(JOB, ADDRESS).way is not None
+
+
+def test_into_the_node_where_the_login_node_reaches_no_port() -> None:
+    login = Login()
+    login.node = open_node()
+    found = finder(login).find(JOB, ADDRESS)
+    assert found.way is not None
+    assert (found.way.kind, found.way.text) == (Kind.HOP, "through login, jumping into node1")
+    found.way.close()
+    assert login.node.away is not None  # the jump is given back
+    assert login.away is None
+
+
+def test_the_nodes_loopback_where_its_own_address_is_closed() -> None:
+    login = Login()
+    login.node = Login()
+    login.node.streams["127.0.0.1", 4000] = speaks
+    assert finder(login).find(JOB, ADDRESS).way is not None
+
+
+def test_as_a_step_of_the_job_where_nobody_may_log_in_to_nodes() -> None:
+    login = Login()
+    login.relay = speaks
+    found = finder(login).find(JOB, ADDRESS)
+    assert found.way is not None
+    assert (found.way.kind, found.way.text) == (Kind.RELAY, "through login, as a step of the job")
+    command = login.commands[-1]
+    assert command[:3] == ("srun", "--jobid=7", "--overlap")
+    assert command[-1].endswith("relay 10.0.0.11 4000 1>&3 3>&-")
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        (None, "nothing comes back within"),
+        (b"SSH-2.0-OpenSSH\r\n", "something answers there that is no agent"),
+        (b"", "accepted and closed at once"),
+    ],
+)
+def test_a_port_that_does_not_speak_as_an_agent_is_no_way(first: bytes | None, said: str) -> None:
+    login = Login()
+    login.streams[AT] = login.streams["node1", 4000] = lambda: FakeStream(first)
+    login.relay = speaks
+    found = finder(login).find(JOB, ADDRESS)
+    assert found.way is not None
+    assert found.way.kind is Kind.RELAY
+    login.relay = None
+    nothing = finder(login).find(JOB, ADDRESS)
+    assert nothing.problem is not None
+    assert said in nothing.problem.text
+
+
+def test_without_a_way_each_one_is_told_with_its_reason() -> None:
+    login = Login()
+    login.node = problem("ssh.auth", "student@node1 lets nobody in.")
+    found = finder(login).find(JOB, ADDRESS)
+    assert found.way is None
+    assert found.problem is not None
+    assert found.problem.code == "route.none"
+    for words in ("Connection refused", "jumping into node1: student@node1 lets nobody in", "as a step of the job"):
+        assert words in found.problem.text
+
+
+def test_what_worked_comes_first_the_next_time_and_all_are_tried_after_it() -> None:
+    login, ways = Login(), finder
+    login.relay = speaks
+    one = ways(login)
+    assert one.find(JOB, ADDRESS).way is not None
+    tried = len(login.commands)
+    login.streams[AT] = speaks
+    found = one.find(JOB, ADDRESS)
+    assert found.way is not None
+    assert found.way.kind is Kind.RELAY
+    assert len(login.commands) == tried + 1
+    login.relay = None
+    found = one.find(JOB, ADDRESS)
+    assert found.way is not None
+    assert found.way.kind is Kind.LOGIN
+
+
+def test_a_lost_link_is_no_answer() -> None:
+    login = Login()
+    login.away = AWAY
+    with pytest.raises(ProblemError, match="was lost"):
+        finder(login).find(JOB, ADDRESS)
+
+
+def test_who_cancelled_the_login_to_a_node_is_not_asked_again() -> None:
+    login, asked = Login(), []
+
+    class Asks(Login):
+        def hop(self, hop: Hop, timeout: float = 30.0) -> Login:
+            asked.append(hop.host)
+            raise problem("ssh.cancelled", "The login to student@node1 was cancelled.")
+
+    login = Asks()
+    login.relay = speaks
+    one = finder(login)
+    assert one.find(JOB, ADDRESS).way is not None
+    login.relay = None
+    assert one.find(JOB, ADDRESS).way is None
+    assert asked == ["node1"]
+
+
+def test_a_plain_host_is_not_jumped_into_and_has_no_steps() -> None:
+    login = Login()
+    login.node = open_node()
+    found = RouteFinder(a_line(login, a_site().__class__(host="login")), lambda: AGENT, 0.05).find(JOB, ADDRESS)
+    assert found.way is None
+
+
+def test_the_relay_keeps_words_of_modules_and_prologues_out_of_its_bytes() -> None:
+    """Run by a real shell, with a module command and a prologue that print."""
+    echo = AGENT.__class__(command=("echo", "speaks"), environment={"A": "b c"}, python="", tensorflow="")
+    command = relay_command(echo, ("python",), "echo prologue; module() { echo module; }", ADDRESS)
+    done = subprocess.run(["bash", *command[2:]], capture_output=True, text=True, check=False, timeout=30)
+    assert done.stdout == "speaks relay 10.0.0.11 4000\n"
+    assert "prologue" in done.stderr
+
+
+def test_a_modules_name_cannot_break_out_of_the_relay() -> None:
+    command = relay_command(AGENT, ("x; touch /tmp/y",), "", ADDRESS)
+    assert f"module load {shlex.quote('x; touch /tmp/y')}" in command[-1]
+
+
+def test_a_node_is_entered_as_the_same_person_without_what_belongs_to_the_login_node() -> None:
+    login = Hop(host="l", name="l", user="me", keys=("k",), port=2222, fingerprints=("f",), host_key_alias="a")
+    assert node_hop(login, "node1") == Hop(host="node1", name="node1", user="me", keys=("k",))

@@ -1,0 +1,475 @@
+"""A site's desk without a network: what is sent and told, in which order, and what no trouble may end."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from clew_gui.remote.allocation import Allocation
+from clew_gui.remote.job_book import BookLine, JobBook, Sender
+from clew_gui.remote.job_sender import Bringer
+from clew_gui.remote.jobs import JobNews, Order, Stage
+from clew_gui.remote.schedulers.state import Phase
+from clew_gui.remote.site_desk import SiteDesk
+from clew_gui.remote.site_line import SiteLine
+from clew_shared.problem import ProblemError, problem
+from clew_shared.spec import RunSpec, from_toml
+from tests.unit.fake_site import AGENT, AWAY, CLEW, Job, Login, a_bringer, a_line, a_site
+
+LIMIT_S = 20.0
+
+
+class Office:
+    """A laptop with a book, and a program with a desk."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "jobs.jsonl"
+        self.login = Login()
+        self.book = JobBook(self.path)
+        self.told: list[JobNews] = []
+
+    def desk(self, bringer: Bringer | None = None, site: Callable[[], SiteLine] | None = None) -> SiteDesk:
+        self.book = JobBook(self.path)
+        opened = site if site is not None else lambda: a_line(self.login)
+        return SiteDesk("lab", opened, self.book, self.told.append, bringer or a_bringer(), sure=0.2)
+
+    def stages(self, job: str) -> list[Stage]:
+        return list(dict.fromkeys(news.stage for news in self.told if news.job == job))
+
+    def texts(self, job: str) -> list[str]:
+        return [news.text for news in self.told if news.job == job]
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Office:
+    return Office(tmp_path)
+
+
+@pytest.fixture
+def desk(office: Office) -> Iterator[SiteDesk]:
+    with closing(office.desk()) as desk:
+        yield desk
+
+
+def an_order(**fields: object) -> Order:
+    specs = (RunSpec(exercise="softmax", run=str(uuid.uuid4())),)
+    usual = {"runs": specs, "allocation": Allocation(time="10")}
+    return Order(job=str(uuid.uuid4()), site="lab", **(usual | fields))  # type: ignore[arg-type]
+
+
+def until(desk: SiteDesk, true: Callable[[], bool]) -> None:
+    """Wait for it; whoever waits in the desk need not wait long."""
+    deadline = time.monotonic() + LIMIT_S
+    while not true():
+        assert time.monotonic() < deadline, "it did not come about"
+        desk.wake()
+        time.sleep(0.01)
+
+
+def reach(desk: SiteDesk, job: str, stage: Stage) -> JobNews:
+    until(desk, lambda: desk.news(job).stage is stage)
+    return desk.news(job)
+
+
+# --- Sending ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_order_is_in_the_book_before_anything_is_sent(office: Office) -> None:
+    order, seen = an_order(), []
+
+    def opened() -> SiteLine:
+        seen.append(JobBook(office.path).order(order.job))
+        return a_line(office.login)
+
+    with closing(office.desk(site=opened)) as desk:
+        desk.take(order, "The lab")
+        reach(desk, order.job, Stage.QUEUED)
+    assert seen == [order]
+    assert JobBook(office.path).title(order.job) == "The lab"
+
+
+def test_an_order_that_cannot_be_noted_is_not_sent(office: Office, desk: SiteDesk) -> None:
+    office.path.mkdir()
+    with pytest.raises(ProblemError, match="so it is not sent"):
+        desk.take(an_order())
+    assert office.login.commands == []
+
+
+def test_specs_and_script_lie_there_before_the_job_is_sent(office: Office, desk: SiteDesk) -> None:
+    order, login, there = an_order(), office.login, {}
+    login.before["sbatch"] = lambda: there.update(login.files)
+    desk.take(order)
+    news = reach(desk, order.job, Stage.QUEUED)
+    assert news.id == "1"
+    folder = f"{CLEW}/jobs/{order.job}"
+    run = order.runs[0].run
+    assert from_toml(there[f"{folder}/runs/{run}.toml"].decode()) == order.runs[0]
+    assert there[f"{folder}/job.sh"].decode() == desk.preview(order)
+    assert login.modes[f"{folder}/job.sh"] == 0o700
+    assert office.stages(order.job) == [Stage.CONNECTING, Stage.PREPARING, Stage.SUBMITTING, Stage.QUEUED]
+
+
+def test_the_script_serves_the_job_with_its_home_and_lease(office: Office, desk: SiteDesk) -> None:
+    script = desk.preview(an_order(exercises="~/mine"))
+    assert f"exec /site/python -m clew_agent serve --job --exercises {CLEW}/staged/exercises <" in script
+    assert f"export CLEW_HOME={CLEW}" in script
+    assert "export PYTHONPATH=/there" in script
+    assert "--idle inf" in desk.preview(an_order(hold=True))
+
+
+def test_ports_and_the_courses_data_are_the_sites_own(office: Office) -> None:
+    site = a_site(ports=(5000, 5010), data="/course/data")
+    with closing(office.desk(site=lambda: a_line(office.login, site))) as desk:
+        script = desk.preview(an_order())
+    assert "--ports 5000-5010" in script
+    assert "export CLEW_COURSE_DATA=/course/data" in script
+
+
+def test_data_that_were_brought_are_used_from_there(office: Office, desk: SiteDesk) -> None:
+    specs = tuple(
+        RunSpec(exercise="softmax", run=str(uuid.uuid4()), data=data) for data in ("/my/set.npz", "digits", "site:/x")
+    )
+    order = an_order(runs=specs, data="/my/set.npz")
+    desk.take(order)
+    reach(desk, order.job, Stage.QUEUED)
+    files = [office.login.files[f"{CLEW}/jobs/{order.job}/runs/{spec.run}.toml"].decode() for spec in specs]
+    assert [from_toml(text).data for text in files] == [f"{CLEW}/staged/abc/set.npz", "digits", "/x"]
+
+
+def test_what_the_scheduler_refuses_is_over(office: Office, desk: SiteDesk) -> None:
+    office.login.refusal = "invalid partition specified: nosuch"
+    order = an_order()
+    desk.take(order)
+    news = reach(desk, order.job, Stage.ENDED)
+    assert news.problem is not None
+    assert news.problem.code == "scheduler.partition"
+    assert JobBook(office.path).open_jobs() == ()
+
+
+@pytest.mark.parametrize("code", ["ssh.auth", "ssh.reach", "site.consent"])
+def test_who_asks_for_a_job_learns_at_once_that_the_site_lets_nobody_in(office: Office, code: str) -> None:
+    office.login.away = problem(code, "It is closed.")
+    order = an_order()
+    with closing(office.desk()) as desk:
+        desk.take(order)
+        news = reach(desk, order.job, Stage.ENDED)
+    assert news.problem is not None
+    assert news.problem.code == code
+
+
+def test_a_network_that_goes_away_meanwhile_is_waited_for(office: Office) -> None:
+    def stage(line: SiteLine, path: str, say: Callable[[str], None]) -> str:
+        if len(lost) < 2:
+            lost.append(path)
+            raise AWAY
+        return "/staged"
+
+    lost: list[str] = []
+    order = an_order(data="/my/set.npz")
+    with closing(office.desk(a_bringer(stage=stage))) as desk:
+        desk.take(order)
+        reach(desk, order.job, Stage.QUEUED)
+    assert "Lab cannot be asked now." in office.texts(order.job)
+    assert len(lost) == 2
+    assert office.login.sent == 1
+
+
+def test_an_answer_that_was_lost_is_looked_for_and_nothing_is_sent_twice(office: Office, desk: SiteDesk) -> None:
+    def lose() -> None:
+        office.login.after.clear()
+        raise AWAY
+
+    office.login.after["sbatch"] = lose
+    order = an_order()
+    desk.take(order)
+    news = reach(desk, order.job, Stage.QUEUED)
+    assert (news.id, office.login.sent, len(office.login.jobs)) == ("1", 1, 1)
+
+
+def test_what_did_not_arrive_is_sent_again_when_it_was_looked_for_twice(office: Office, desk: SiteDesk) -> None:
+    def lose() -> None:
+        office.login.before.clear()
+        raise AWAY
+
+    office.login.before["sbatch"] = lose
+    order = an_order()
+    desk.take(order)
+    reach(desk, order.job, Stage.QUEUED)
+    looks = [words for words in office.login.commands if f"--name=clew-{order.job}" in words]
+    assert (office.login.sent, len(office.login.jobs), len(looks)) == (2, 1, 2)
+
+
+def test_a_long_staging_delays_no_question_about_another_job(office: Office) -> None:
+    staging, go_on = threading.Event(), threading.Event()
+
+    def stage(line: SiteLine, path: str, say: Callable[[str], None]) -> str:
+        staging.set()
+        assert go_on.wait(LIMIT_S)
+        return "/staged"
+
+    first, second = an_order(), an_order(data="/my/set.npz")
+    with closing(office.desk(a_bringer(stage=stage))) as desk:
+        desk.take(first)
+        reach(desk, first.job, Stage.QUEUED)
+        desk.take(second)
+        assert staging.wait(LIMIT_S)
+        office.login.jobs["1"].state, office.login.jobs["1"].nodes = "RUNNING", "node1"
+        news = reach(desk, first.job, Stage.RUNNING)
+        assert (news.text, desk.news(second.job).stage) == ("The job runs on node1.", Stage.PREPARING)
+        go_on.set()
+        reach(desk, second.job, Stage.QUEUED)
+
+
+def test_a_job_that_is_cancelled_before_it_was_sent_is_not_sent(office: Office) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def ensure(line: SiteLine, say: Callable[[str], None]) -> object:
+        begun.set()
+        assert go_on.wait(LIMIT_S)
+        return AGENT
+
+    order = an_order()
+    with closing(office.desk(a_bringer(ensure_agent=ensure))) as desk:
+        desk.take(order)
+        assert begun.wait(LIMIT_S)
+        desk.cancel(order.job)
+        go_on.set()
+        news = reach(desk, order.job, Stage.ENDED)
+    assert news.text == "You cancelled the job; nothing was sent."
+    assert office.login.sent == 0
+
+
+# --- While it waits and runs ------------------------------------------------------------------------------------------
+
+
+def sent(office: Office, desk: SiteDesk, **fields: object) -> Order:
+    order = an_order(**fields)
+    desk.take(order)
+    reach(desk, order.job, Stage.QUEUED)
+    return order
+
+
+def test_the_reason_and_the_expected_begin_are_told(office: Office, desk: SiteDesk) -> None:
+    order = sent(office, desk)
+    office.login.jobs["1"].start = "2099-01-01T12:00:00"
+    until(desk, lambda: desk.news(order.job).starts is not None)
+    assert desk.news(order.job).text.startswith("Other jobs come first. It is expected to begin on ")
+
+
+def test_a_limit_is_told_with_its_number(office: Office, desk: SiteDesk) -> None:
+    order = sent(office, desk)
+    office.login.jobs["1"].reason = "PartitionTimeLimit"
+    until(desk, lambda: desk.news(order.job).blocked)
+    wanted = "It will not start: the partition's limit is 2 minutes, and it asks for 10 minutes."
+    assert desk.news(order.job).text == wanted
+
+
+def test_a_scheduler_that_does_not_answer_ends_nothing(office: Office, desk: SiteDesk) -> None:
+    order = sent(office, desk)
+    office.login.silent = True
+    until(desk, lambda: desk.news(order.job).problem is not None)
+    found = desk.news(order.job)
+    assert found.problem is not None
+    assert (found.stage, found.problem.code) == (Stage.QUEUED, "scheduler.silent")
+    office.login.silent = False
+    until(desk, lambda: desk.news(order.job).problem is None)
+
+
+def test_no_network_ends_nothing(office: Office, desk: SiteDesk) -> None:
+    order = sent(office, desk)
+    office.login.away = AWAY
+    until(desk, lambda: desk.news(order.job).problem is not None)
+    assert desk.news(order.job).text == "Lab cannot be asked now. The job waits on."
+    office.login.away = None
+    until(desk, lambda: desk.news(order.job).problem is None)
+    assert not desk.news(order.job).over
+
+
+def test_an_agent_that_is_heard_takes_a_trouble_away(office: Office, desk: SiteDesk) -> None:
+    order = sent(office, desk)
+    office.login.jobs["1"].state = "RUNNING"
+    reach(desk, order.job, Stage.RUNNING)
+    office.login.silent = True
+    until(desk, lambda: desk.news(order.job).problem is not None)
+    desk.heard(order.job)
+    assert desk.news(order.job).problem is None
+
+
+def test_a_job_that_was_put_back_waits_again(office: Office, desk: SiteDesk) -> None:
+    order = sent(office, desk)
+    office.login.jobs["1"].state = "RUNNING"
+    reach(desk, order.job, Stage.RUNNING)
+    office.login.jobs["1"].state, office.login.jobs["1"].reason = "PENDING", "BeginTime"
+    news = reach(desk, order.job, Stage.QUEUED)
+    assert news.text == "The job was put back into the queue, and will begin anew."
+
+
+# --- How it ends ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "phase", "code"),
+    [
+        ("COMPLETED", Phase.COMPLETED, ""),
+        ("OUT_OF_MEMORY", Phase.OUT_OF_MEMORY, "job.memory"),
+        ("TIMEOUT", Phase.TIMED_OUT, "job.time"),
+        ("NODE_FAIL", Phase.NODE_FAILED, "job.node"),
+        ("CANCELLED", Phase.CANCELLED, "job.cancelled"),
+        ("FAILED", Phase.FAILED, "job.failed"),
+    ],
+)
+def test_each_end_has_its_own_word(office: Office, desk: SiteDesk, word: str, phase: Phase, code: str) -> None:
+    order = sent(office, desk)
+    office.login.jobs["1"].state, office.login.jobs["1"].nodes = word, "node1"
+    news = reach(desk, order.job, Stage.ENDED)
+    assert (news.phase, news.problem.code if news.problem is not None else "") == (phase, code)
+    assert JobBook(office.path).news(order.job).phase is phase
+
+
+def a_record(job: str, state: str, why: str = "", detail: str = "") -> bytes:
+    lines = {"format": 1, "job": job, "id": 1, "host": "node1", "restart": 0, "starts": 1, "began": 1, "until": 0}
+    rest = {"written": 2, "state": state, "why": why, "detail": detail, "code": 3}
+    return "".join(f"{name}={value}\n" for name, value in (lines | rest).items()).encode()
+
+
+def test_the_keepers_word_says_why_it_failed(office: Office, desk: SiteDesk) -> None:
+    order = sent(office, desk)
+    office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "ended", "module", "python")
+    office.login.jobs["1"].state, office.login.jobs["1"].nodes = "FAILED", "node1"
+    news = reach(desk, order.job, Stage.ENDED)
+    assert news.text == "The module python could not be loaded on the node."
+    assert news.problem is not None
+    assert f"jobs/{order.job}/job.log on Lab" in news.problem.hint
+
+
+def test_a_job_that_the_scheduler_forgot_ended_as_its_keeper_says(office: Office, desk: SiteDesk) -> None:
+    order = sent(office, desk)
+    office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "running")
+    office.login.files[f"{CLEW}/jobs/{order.job}/record.1"] = a_record(order.job, "ended", "finished")
+    del office.login.jobs["1"]
+    assert reach(desk, order.job, Stage.ENDED).phase is Phase.COMPLETED
+
+
+def test_a_job_that_nobody_knows_any_more_is_lost_only_after_a_second_look(office: Office) -> None:
+    with closing(office.desk()) as desk:
+        order = sent(office, desk)
+        job = office.login.jobs.pop("1")
+        asked = len(office.login.commands)
+        until(desk, lambda: len(office.login.commands) > asked + 1)
+        assert not desk.news(order.job).over
+        office.login.jobs["1"] = job  # a controller that has just started anew
+        job.state = "RUNNING"
+        reach(desk, order.job, Stage.RUNNING)
+        del office.login.jobs["1"]
+        news = reach(desk, order.job, Stage.LOST)
+    assert (news.phase, news.problem.code if news.problem is not None else "") == (Phase.GONE, "job.lost")
+
+
+def test_who_cancelled_is_told(office: Office, desk: SiteDesk) -> None:
+    order = sent(office, desk)
+    desk.cancel(order.job)
+    news = reach(desk, order.job, Stage.ENDED)
+    assert (news.text, news.problem) == ("You cancelled the job.", None)
+    assert "The job is being cancelled." in office.texts(order.job)
+
+
+def test_a_wish_to_end_waits_for_the_network(office: Office, desk: SiteDesk) -> None:
+    order = sent(office, desk, hold=True)
+    office.login.away = AWAY
+    desk.let_go(order.job)
+    until(desk, lambda: desk.news(order.job).problem is not None)
+    office.login.away = None
+    assert reach(desk, order.job, Stage.ENDED).text == "You let the allocation go."
+
+
+# --- After the program was started anew -------------------------------------------------------------------------------
+
+
+def noted(office: Office, stage: Stage, sender: Sender, **news: object) -> Order:
+    """A job that another program wrote into the book."""
+    order = an_order()
+    lines = [
+        BookLine(job=order.job, order=order, title="Lab", sender=sender),
+        BookLine(job=order.job, news=JobNews(job=order.job, stage=stage, **news)),  # type: ignore[arg-type]
+    ]
+    with office.path.open("ab") as file:
+        file.writelines(msgspec.json.encode(line) + b"\n" for line in lines)
+    return order
+
+
+DEAD = Sender(2**22 + 1, 0.0)
+
+
+def test_a_job_of_the_book_is_watched_again(office: Office) -> None:
+    with closing(office.desk()) as before:
+        order = sent(office, before)
+    office.login.away = None
+    office.login.jobs["1"].state = "RUNNING"
+    with closing(office.desk()) as desk:
+        desk.follow(order.job)
+        reach(desk, order.job, Stage.RUNNING)
+        office.login.jobs["1"].state, office.login.jobs["1"].nodes = "COMPLETED", "node1"
+        reach(desk, order.job, Stage.ENDED)
+    assert office.login.sent == 1
+
+
+def test_a_submission_whose_answer_nobody_heard_is_found_by_its_name(office: Office) -> None:
+    order = noted(office, Stage.SUBMITTING, DEAD)
+    with closing(office.desk()) as desk:
+        office.login.jobs["7"] = msgspec.structs.replace(_job(order), state="RUNNING", nodes="node2")
+        desk.follow(order.job)
+        assert reach(desk, order.job, Stage.RUNNING).id == "7"
+    assert office.login.sent == 0
+
+
+def test_a_submission_that_never_arrived_is_told_and_not_sent_behind_ones_back(office: Office) -> None:
+    order = noted(office, Stage.SUBMITTING, DEAD)
+    with closing(office.desk()) as desk:
+        desk.follow(order.job)
+        news = reach(desk, order.job, Stage.ENDED)
+    assert news.problem is not None
+    assert (news.problem.code, office.login.sent) == ("job.unsent", 0)
+
+
+def test_what_was_never_sent_needs_no_connection_to_know(office: Office) -> None:
+    order = noted(office, Stage.PREPARING, DEAD)
+    with closing(office.desk()) as desk:
+        desk.follow(order.job)
+        news = reach(desk, order.job, Stage.ENDED)
+    assert news.problem is not None
+    assert (news.problem.code, office.login.commands) == ("job.unsent", [])
+
+
+def test_what_another_program_is_sending_is_left_to_it(office: Office) -> None:
+    parent = psutil.Process(os.getppid())
+    order = noted(office, Stage.PREPARING, Sender(parent.pid, parent.create_time()))
+    with closing(office.desk()) as desk:
+        desk.follow(order.job)
+        until(desk, lambda: bool(office.told))
+        assert desk.news(order.job).stage is Stage.PREPARING
+        office.login.jobs["3"] = _job(order)
+        JobBook(office.path).note_news(JobNews(job=order.job, stage=Stage.QUEUED, id="3"))
+        assert reach(desk, order.job, Stage.QUEUED).id == "3"
+        office.login.jobs["3"].state = "RUNNING"
+        reach(desk, order.job, Stage.RUNNING)
+    assert office.login.sent == 0
+
+
+def _job(order: Order) -> Job:
+    return Job(name=f"clew-{order.job}")
+
+
+def test_a_desk_that_closes_leaves_its_jobs_alone(office: Office) -> None:
+    with closing(office.desk()) as desk:
+        order = sent(office, desk)
+    assert office.login.jobs["1"].state == "PENDING"
+    assert JobBook(office.path).news(order.job).stage is Stage.QUEUED
