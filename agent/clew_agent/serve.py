@@ -6,7 +6,7 @@ import argparse
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -103,14 +103,15 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     launcher = Launcher(places.home, options.guard, options.exercises, nursery)
     name = job.job if job is not None else ""
     desk = RunDesk(places.runs, record, launcher, control, devices, find_search(places), name)
-    address = publish(places, _address(agent, router))
-    duty = JobDuty(job, desk, _overtaken(places, address)) if job is not None else None
+    address = _address(agent, router)
+    duty = JobDuty(job, desk, lambda: _overtaken(places, address)) if job is not None else None
     services = Services(places, agent, address.address, router.watch, router.unwatch)
     supervisor = Supervisor(router, desk, control, catalogue, nursery, services, duty)
     supervisor.agent = agent
-    _log.info("Agent %s serves %s at %s, port %d.", agent, places.home, address.address, router.port)
     try:
         with posix.stop_requests(lambda _number: supervisor.end()):
+            address = publish(places, address)  # who reads it may ask for the end at once
+            _log.info("Agent %s serves %s at %s, port %d.", agent, places.home, address.address, router.port)
             supervisor.run(options.idle)
     finally:
         withdraw(places, address)
@@ -123,14 +124,10 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
         context.term()  # bounded by the sockets' linger, half a second
 
 
-def _overtaken(places: Places, mine: AgentAddress) -> Callable[[], bool]:
+def _overtaken(places: Places, mine: AgentAddress) -> bool:
     """Whether a later agent has written its address: its job was queued again while this node was thought lost."""
-
-    def look() -> bool:
-        found = read_address(address_path(places, mine.agent))
-        return found is not None and found.generation > mine.generation
-
-    return look
+    found = read_address(address_path(places, mine.agent))
+    return found is not None and found.generation > mine.generation
 
 
 def _nursery(places: Places, options: Options, devices: Devices, router: GuardedRouter) -> NurseryClient | None:

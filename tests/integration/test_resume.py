@@ -252,8 +252,9 @@ def test_a_changed_rate_and_every_step_survive_four_attempts(tmp_path: Path) -> 
     folder = tmp_path / "run"
     spec = write_spec(tmp_path, "softmax", data="digits", run="changed", params=PARAMS | {"checkpoint_every": 1000})
     with running("run", spec, "--out", folder) as process:
-        trainer = trainer_of(wait_for(folder, trained(1500)))
+        trainer = trainer_of(wait_for(folder, trained(1)))
         with remote("changed") as client:
+            wait_for(folder, trained(1500))
             client.ask(Pause(run="changed"))
             wait_for(folder, lambda found: states(found)[-1] is RunState.PAUSED)
             client.ask(SetLive(run="changed", name="learning_rate", value=0.003))
