@@ -18,7 +18,7 @@ from clew_gui.remote.doctor.checks import CHECKS
 from clew_gui.remote.doctor.finding import Finding, Told, Verdict, fine, note, wrong
 from clew_gui.remote.doctor.home import compared, home, in_bytes, parse_quota, quota, shell
 from clew_gui.remote.doctor.modules import Available, matching, near, parse_avail
-from clew_gui.remote.doctor.partitions import most_gpus, parse_qstat, parse_sinfo
+from clew_gui.remote.doctor.partitions import first_node, most_gpus, parse_qstat, parse_sinfo
 from clew_gui.remote.doctor.runner import Check, follow
 from clew_gui.remote.doctor.software import consent
 from clew_gui.remote.doctor.ward import TOTAL_S, Questions, Ward
@@ -258,6 +258,13 @@ def test_queues_of_pbs() -> None:
     assert (closed.seconds, closed.nodes, closed.up) == (None, None, False)
 
 
+def test_a_node_of_pbs() -> None:
+    text = "n1\n     Mom = n1\n     state = down,offline\n     np = 16\n\nn2.example\n     state = free\n     np = 16\n"
+    assert first_node(text) == "n2.example"
+    assert first_node("n1\n     Mom = n1\n     state = job-exclusive\n") == "n1"
+    assert first_node("pbsnodes: cannot connect to server\n") == ""
+
+
 def test_gpus_of_pbs_nodes() -> None:
     assert most_gpus("n1\n     state = free\n     gpus = 4\nn2\n    resources_available.ngpus = 8\n") == 8
     assert most_gpus("n1\n     state = free\n") == 0
@@ -268,6 +275,7 @@ def test_any_answer_is_read(text: str) -> None:
     parse_sinfo(text)
     parse_qstat(text)
     most_gpus(text)
+    first_node(text)
     parse_quota(text)
     parse_avail(Output(0, text))
 

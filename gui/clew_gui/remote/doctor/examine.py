@@ -26,8 +26,8 @@ def examine(
     """Look at the site ``name``, one finding after another; ``prompter`` is asked what the login asks.
 
     Waits for the network: call it from a worker thread, and close the iterator, or set ``stop`` from any thread, to
-    end it. What is on its way then takes up to ``ward.CALL_S`` seconds more. ``want_job`` sends a tiny job, which tells
-    what a node has. Every refusal is a finding; nothing is raised but what the prompter raises.
+    end it. A command on its way is waited for: a moment mostly, two minutes at most. ``want_job`` sends a tiny job,
+    which tells what a node has. Every refusal is a finding; nothing is raised but what the prompter raises.
     """
     if is_local(site):
         yield from local_findings(places)

@@ -78,6 +78,14 @@ def _number(text: str) -> int | None:
     return int(text) if re.fullmatch(r"[0-9]{1,7}", text) else None
 
 
+def first_node(pbsnodes: str) -> str:
+    """A node that is up, in the answer of ``pbsnodes -a``: its name stands before its indented lines."""
+    match = re.search(
+        r"^([A-Za-z0-9][\w.-]{0,200})\s*\n(?:[ \t]+(?!state =).*\n)*[ \t]+state = (?:free|job)", pbsnodes, re.MULTILINE
+    )
+    return match[1] if match is not None else ""
+
+
 def most_gpus(pbsnodes: str) -> int:
     """The most GPUs that one node has in the answer of ``pbsnodes -a``: Torque's words and OpenPBS'."""
     return max(_each(r"^\s*(?:gpus|resources_available\.ngpus) = ([0-9]{1,4})\s*$", pbsnodes), default=0)

@@ -9,6 +9,7 @@ import msgspec
 
 from clew_gui.remote.connection import Hop
 from clew_gui.remote.doctor.finding import Told, fine, note, untried, wrong
+from clew_gui.remote.doctor.partitions import first_node
 from clew_gui.remote.doctor.ward import Ward, last_line
 from clew_gui.remote.prompts import Kind
 from clew_shared.problem import Problem, ProblemError
@@ -107,6 +108,8 @@ def refused_at(ward: Ward, node: str) -> Problem | None:
 
 
 def _a_node(ward: Ward) -> str:
+    if ward.site.scheduler == "pbs":
+        return first_node(ward.line.run(("pbsnodes", "-a")).out)
     done = ward.line.run(_NODES)
     lines = [line.split() for line in done.out.splitlines() if len(line.split()) == 2]
     up = [name for name, state in lines if re.match(r"(idle|mix|alloc)", state)]
