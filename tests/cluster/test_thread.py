@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 import zmq
 
@@ -22,6 +23,7 @@ from clew_gui.remote.routes import RouteFinder
 from clew_gui.remote.schedulers.job import JobRef
 from clew_gui.remote.schedulers.state import Phase
 from clew_gui.remote.site_desk import SiteDesk
+from clew_gui.remote.site_file import read_site
 from clew_gui.remote.site_line import SiteLine, open_line
 from clew_gui.remote.sites import Site
 from clew_shared.channel import Channel, KeyPair
@@ -29,7 +31,7 @@ from clew_shared.lifecycle import RunState
 from clew_shared.messages import Fetch, Fetched, GetStatus, Hello, Refused, Shutdown, Status, Welcome
 from clew_shared.places import Places
 from clew_shared.spec import RunSpec
-from tests.cluster.mini import LIMIT_S, MiniCluster
+from tests.cluster.mini import FOLDER, LIMIT_S, MiniCluster
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
 ANSWER_S = 60.0
@@ -67,14 +69,14 @@ class Laptop:
             allocation=Allocation(time="10"),
         )
 
-    def line(self) -> SiteLine:
+    def line(self, site: Site | None = None) -> SiteLine:
         """A further line to the site."""
-        return open_line("mini", self.site, self.places, AskOnce(Agrees()))
+        return open_line("mini", site or self.site, self.places, AskOnce(Agrees()))
 
     @contextmanager
-    def desk(self, *jobs: str) -> Iterator[SiteDesk]:
+    def desk(self, *jobs: str, site: Site | None = None) -> Iterator[SiteDesk]:
         """A program that has just been started, and follows ``jobs``."""
-        with closing(SiteDesk("mini", self.line, job_book(self.places), self.heard.append)) as desk:
+        with closing(SiteDesk("mini", lambda: self.line(site), job_book(self.places), self.heard.append)) as desk:
             for job in jobs:
                 desk.follow(job)
             yield desk
@@ -129,7 +131,7 @@ def channel_to(target: JobTarget) -> Iterator[Channel]:
     """As a session's link: the agent is found, the key let in, and both know each other."""
     keys, context = KeyPair.generate(), zmq.Context()
     target.introduce("viewer-test", keys.public)
-    wait_until(lambda: target.find() is not None, target.absent())
+    wait_until(lambda: target.find() is not None, "the agent was not reached")
     address = target.find()
     assert address is not None
     target.admit(address, "viewer-test", keys.public)
@@ -207,6 +209,27 @@ def test_an_order_becomes_a_journal_on_the_laptop_and_the_file_has_the_same_byte
 def test_the_script_that_is_shown_is_the_one_that_is_sent(cluster: MiniCluster, desk: SiteDesk, held: Order) -> None:
     sent = cluster.on("login", f"cat ~/.local/share/clew/jobs/{held.job}/job.sh")
     assert desk.preview(held).rstrip("\n") == sent
+
+
+@pytest.mark.parametrize("kind", ["minicluster-pbs", "minicluster-mn", "minicluster-bw", "minicluster-ssh"])
+def test_every_kind_of_site_is_reached_and_let_go(
+    cluster: MiniCluster, laptop: Laptop, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", cluster.info()["laptop_home"])  # its key opens the login node on the way to node1
+    stored = read_site(FOLDER / f"sites/{kind}.toml")
+    jump = ("student@10.77.0.1",) if stored.jump else ()
+    host = "10.77.1.11" if stored.jump else "10.77.0.1"
+    site = msgspec.structs.replace(stored, host=host, jump=jump, key=laptop.site.key)
+    order = Order(job=str(uuid.uuid4()), site=kind, allocation=site.allocation, hold=True)
+    with laptop.desk(site=site) as desk:
+        desk.take(order, stored.title)
+        target = desk.target(order.job)
+        with channel_to(target) as channel:
+            assert isinstance(channel.request(GetStatus(), ANSWER_S), Status)
+            assert target.route == f"through {host}"
+        desk.let_go(order.job)
+        wait_until(lambda: desk.news(order.job).over)
+        assert desk.news(order.job).text == "You let the allocation go."
 
 
 # --- Routes -----------------------------------------------------------------------------------------------------------
