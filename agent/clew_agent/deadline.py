@@ -17,7 +17,8 @@ _NEAR_S = 35.0
 
 
 class Deadline:
-    """``left`` seconds from now the job is over (None: nobody knows when), which lasts ``limit`` seconds in all.
+    """``left`` seconds from now the job is over (None: nobody knows when), which lasts ``limit`` seconds in all (None:
+    it begins now).
 
     ``why`` says why the job's keeper is ending it just now; None where there is no keeper.
     """
@@ -25,14 +26,14 @@ class Deadline:
     def __init__(
         self,
         left: float | None = None,
-        limit: float = math.inf,
+        limit: float | None = None,
         why: Callable[[], str | None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
         self._why = why
         self._end = math.inf if left is None else clock() + left
-        self._spare = min(_SPARE_S, max(0.0, min(limit, left or 0.0) / _SPARE_PART))
+        self._spare = min(_SPARE_S, max(0.0, (left or 0.0) if limit is None else limit) / _SPARE_PART)
 
     @staticmethod
     def of(allocation: Allocation) -> Deadline:
@@ -41,8 +42,8 @@ class Deadline:
             return Deadline(why=lambda: allocation.record().get("why"))
         left = allocation.until - time.time()
         began = allocation.record().get("began", "")
-        whole = allocation.until - float(began) if began.isdecimal() else left
-        return Deadline(left, max(whole, 0.0), lambda: allocation.record().get("why"))
+        whole = allocation.until - float(began) if began.isdecimal() else None
+        return Deadline(left, whole, lambda: allocation.record().get("why"))
 
     @property
     def known(self) -> bool:

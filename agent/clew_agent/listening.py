@@ -21,7 +21,7 @@ ANYWHERE = "0.0.0.0"  # noqa: S104  # a job's agent only, which lets nobody in w
 _FROM = ("SLURM_LAUNCH_NODE_IPADDR", "SLURM_SUBMIT_HOST", "PBS_O_HOST")
 """Where a job was sent from: a login node, which is where viewers come from."""
 _NAMES_WITHIN_S = 3.0
-_RANGE = re.compile(r"\s*(\d{1,5})\s*(?:-\s*(\d{1,5})\s*)?")
+_RANGE = re.compile(r"\s*(\d{1,5})\s*(?:-\s*(\d{1,5})\s*)?", re.ASCII)
 
 
 class PortRange(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """A real supervisor whose guard is the stand-in.
 
-``python -m tests.integration.stand_in_agent [idle seconds] [--slots N] [--gpus N]``; the GPUs are names only.
+``python -m tests.integration.stand_in_agent [idle seconds] [--slots N] [--gpus N] [--job]``; the GPUs are
+names only.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import logging
 import sys
 from typing import Annotated
 
+from clew_agent.allocation import read_allocation
 from clew_agent.devices import Devices, Gpu
 from clew_agent.serve import Options, serve
 from clew_shared.cards import Catalogue, ExerciseCard, StrategyCard
@@ -61,10 +63,12 @@ def main() -> int:
     parser.add_argument("idle", type=float, nargs="?", default=600.0)
     parser.add_argument("--slots", type=int, default=1)
     parser.add_argument("--gpus", type=int, default=0)
+    parser.add_argument("--job", action="store_true")
     words = parser.parse_args()
     gpus = tuple(Gpu(str(number), f"Stand-in GPU ({number})") for number in range(words.gpus))
     devices = Devices(gpus, places=words.slots)
-    return serve(find_places(), Options(idle=words.idle, catalogue=CATALOGUE, guard=GUARD, devices=devices))
+    job = read_allocation() if words.job else None
+    return serve(find_places(), Options(idle=words.idle, catalogue=CATALOGUE, guard=GUARD, devices=devices, job=job))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from clew_agent import posix
+from clew_agent.allocation import read_allocation
 from clew_agent.control import Commands, Control
 from clew_agent.devices import given
 from clew_shared.cards import MetricSpec
@@ -52,6 +53,7 @@ class Trainer:
                 pid=os.getpid(),
                 steps=int(self.number("steps")),
                 devices=given(),
+                job=read_allocation().job,
             )
         )
         self.write(Schema(id=1, metrics=(MetricSpec(name="loss", label="loss", better="lower"),)))

@@ -1,0 +1,93 @@
+"""``clew-agent relay``: bytes go both ways unchanged, to this node only, and it ends with either side."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.integration.agent_runs import LIMIT_S, agent, command
+
+DATA = bytes(range(256)) * 4096
+"""A mebibyte of every value a byte can have, also line ends and what ends a terminal's input."""
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(LIMIT_S)
+        yield server
+
+
+@pytest.fixture
+def relay(listener: socket.socket) -> Iterator[subprocess.Popen[bytes]]:
+    words = command("relay", "127.0.0.1", listener.getsockname()[1])
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def read(descriptor: int, count: int) -> bytes:
+    data = b""
+    while len(data) < count and (piece := os.read(descriptor, 1 << 16)):
+        data += piece
+    return data
+
+
+def test_bytes_go_both_ways_unchanged(listener: socket.socket, relay: subprocess.Popen[bytes]) -> None:
+    assert relay.stdin is not None
+    assert relay.stdout is not None
+    connection, _ = listener.accept()
+    with connection:
+        relay.stdin.write(DATA)
+        relay.stdin.flush()
+        assert read(connection.fileno(), len(DATA)) == DATA
+        connection.sendall(DATA[::-1])
+        assert read(relay.stdout.fileno(), len(DATA)) == DATA[::-1]
+
+
+def test_it_ends_when_the_agent_hangs_up(listener: socket.socket, relay: subprocess.Popen[bytes]) -> None:
+    connection, _ = listener.accept()
+    connection.close()
+    assert relay.wait(LIMIT_S) == 0
+
+
+def test_it_ends_when_its_input_ends(listener: socket.socket, relay: subprocess.Popen[bytes]) -> None:
+    assert relay.stdin is not None
+    connection, _ = listener.accept()
+    with connection:
+        relay.stdin.close()
+        assert relay.wait(LIMIT_S) == 0
+        assert connection.recv(1) == b""
+
+
+def test_another_nodes_address_is_refused() -> None:
+    done = agent("relay", "192.0.2.1", 22)  # of the addresses that are reserved for documentation
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "'192.0.2.1' is no address of this node" in done.stderr
+
+
+def test_where_nobody_listens_is_said(listener: socket.socket) -> None:
+    port = listener.getsockname()[1]
+    listener.close()
+    done = agent("relay", "localhost", port)
+    assert done.returncode == 1
+    assert "does not answer" in done.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("localhost",), ("localhost", "x"), ("localhost", "0"), ("localhost", "70000")])
+def test_wrong_words_show_the_right_ones(words: tuple[str, ...]) -> None:
+    done = agent("relay", *words)
+    assert done.returncode == 2
+    assert "usage: clew-agent relay HOST PORT" in done.stderr
+
+
+def test_it_begins_with_next_to_nothing() -> None:
+    code = "import sys, clew_agent.relay; print(sorted({m.split('.')[0] for m in sys.modules} & {*sys.argv[1:]}))"
+    heavy = ["zmq", "numpy", "psutil", "tensorflow", "platformdirs", "tomli_w"]
+    done = subprocess.run([sys.executable, "-c", code, *heavy], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
