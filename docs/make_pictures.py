@@ -61,8 +61,99 @@ def paint(theme: str, tab: str, file: str) -> None:
     program.close()
 
 
+def paint_sites(theme: str, file: str) -> None:
+    """The sites, with a preset that somebody fills in, in a process of its own."""
+    import msgspec
+    from PySide6.QtWidgets import QApplication, QWidget
+
+    from clew_gui.remote.site_presets import PRESETS
+    from clew_gui.remote.site_store import site_store
+    from clew_gui.views.parts import Look
+    from clew_gui.views.sites.sites_dialog import SitesDialog
+    from clew_gui.views.theme import DARK, LIGHT, apply, prepare
+    from clew_shared.places import find_places
+
+    app = QApplication(sys.argv[:1])
+    prepare(app)
+    store = site_store(find_places())
+    for name in ("jureca", "minotauro", "davide"):
+        store.save(name, msgspec.structs.replace(PRESETS[name], user="lab017"), replace=True)
+    parent, worn = QWidget(), DARK if theme == "dark" else LIGHT
+    dialog = SitesDialog(parent, Look(worn), store, ("login",))
+    dialog.choose("jureca")
+    apply(app, worn)
+    dialog.show()
+    app.processEvents()
+    dialog.grab().save(file)
+    dialog.close()
+
+
+def paint_waiting(theme: str, file: str) -> None:
+    """A run that waits in a site's queue beside those that were recorded, in a process of its own."""
+    from dataclasses import dataclass
+
+    import msgspec
+    from PySide6.QtCore import QTimer
+
+    from clew_gui.app import build_app
+    from clew_gui.remote.allocation import Allocation
+    from clew_gui.remote.jobs import JobNews, Order, Stage
+    from clew_gui.remote.site_presets import PRESETS
+    from clew_gui.remote.site_store import site_store
+    from clew_gui.session.job_model import JobModel
+    from clew_gui.session.job_record import job_record
+    from clew_gui.views.recorded import RecordedRun, RecordedSession, read_heads
+    from clew_gui.views.window_state import NoMemory, WindowState
+    from clew_shared.history import History
+    from clew_shared.lifecycle import RunState
+    from clew_shared.places import find_places
+    from clew_shared.spec import RunSpec
+
+    @dataclass(frozen=True)
+    class Waiting(RecordedRun):
+        """Nothing of it has begun."""
+
+        @property
+        def state(self) -> RunState:
+            """In the queue."""
+            return RunState.QUEUED
+
+    places = find_places()
+    site_store(places).save("jureca", msgspec.structs.replace(PRESETS["jureca"], user="lab017"), replace=True)
+    session = RecordedSession(read_heads(places.runs.iterdir()), job_record(places))
+    news = JobNews(
+        job="waiting", stage=Stage.QUEUED, id="8021734", text="Other jobs come first. It is expected to begin at 09:52."
+    )
+    order = Order(job="waiting", site="jureca", allocation=Allocation(gpus=1, time="01:00:00"))
+    title, number = PRESETS["jureca"].title, len(session.runs) + 1
+    spec = RunSpec(exercise="softmax", run="waiting", params={"optimizer": "nadam", "learning_rate": 0.001})
+    run = Waiting("waiting", number, number - 1, spec, History(), places.runs, title, job=news)
+    session.runs = {**session.runs, run.id: run}
+    session.jobs = {"waiting": JobModel(1, order, title, news)}
+    state = WindowState(place="site:jureca", asked={"jureca": {"gpus": 1}})
+    program = build_app(places, session=session, memory=NoMemory(state), theme=theme, exercise="softmax")
+    program.window.resize(*SIZE)
+    program.window.show()
+
+    def show_all() -> None:
+        for known in session.runs:
+            program.desk.show_curve(known, True)
+        program.desk.select(run.id)
+        QTimer.singleShot(800, program.app.quit)
+
+    program.ready.connect(show_all)
+    program.app.exec()
+    program.window.grab().save(file)
+    program.window.close()
+    program.close()
+
+
 def main() -> None:
     """Train, then paint."""
+    painters = {"sites": paint_sites, "waiting": paint_waiting}
+    if sys.argv[1:2] == ["paint"] and sys.argv[3] in painters:
+        painters[sys.argv[3]](sys.argv[2], sys.argv[4])
+        return
     if sys.argv[1:2] == ["paint"]:
         paint(*sys.argv[2:5])
         return
@@ -76,7 +167,8 @@ def main() -> None:
             call(home, "-m", "clew_gui", "run", "softmax", *words, *data)
         call(home / "race", "-m", "clew_gui", "race", "linear-regression")
         call(home / "race", __file__, "paint", "light", "race", str(IMAGES / "race-light.png"))
-        for theme, tab in (("light", "run"), ("dark", "run"), ("light", "guide")):
+        shown = (("light", "run"), ("dark", "run"), ("light", "guide"), ("light", "sites"), ("light", "waiting"))
+        for theme, tab in shown:
             call(home, __file__, "paint", theme, tab, str(IMAGES / f"{tab}-{theme}.png"))
 
 

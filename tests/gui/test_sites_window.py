@@ -199,7 +199,7 @@ def test_a_node_is_held_with_its_cost_in_sight_and_let_go(student: Student) -> N
     job = sites.strip.rows()[0].job
     assert form.where.choice().job == job, "the next run goes there"
     student.site.news(job, Stage.RUNNING, "Runs.", nodes="node1", starts=time.time() - 1800, until=time.time() + 1800)
-    student.until(lambda: "node1 of The Cave, ends in 30 min" in sites.strip.rows()[0].text.whole(), "its end")
+    student.until(lambda: "node1 of The Cave, ends in 30 min" in sites.strip.rows()[0].text.text(), "its end")
     assert form.run.text().strip() == "Run on node1"
     sites.strip.rows()[0].let_go.click()
     student.until(lambda: not sites.strip.isVisible(), "the strip's end")

@@ -10,11 +10,11 @@ from clew_gui.views.theme import font
 
 
 class Fold(QWidget):
-    """``content`` below a button that shows and hides it."""
+    """``content`` below a button that shows and hides it; ``extra`` stands at the end of its line."""
 
     toggled = Signal(bool)
 
-    def __init__(self, look: Look, title: str, content: QWidget, inset: int = 0) -> None:
+    def __init__(self, look: Look, title: str, content: QWidget, inset: int = 0, extra: QWidget | None = None) -> None:
         super().__init__()
         self._look, self._title, self._words = look, title, ""
         self.content = content
@@ -28,7 +28,7 @@ class Fold(QWidget):
         self.button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.button.toggled.connect(self._show)
         self.said = Elided("", "caption", "3")
-        head = row(self.button, self.said, gap=4, margins=(inset, 0, 12, 0))
+        head = row(self.button, self.said, *((extra,) if extra is not None else ()), gap=4, margins=(inset, 0, 12, 0))
         head.setStretch(1, 1)
         column(head, content, gap=2, parent=self)
         content.hide()

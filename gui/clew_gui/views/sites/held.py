@@ -8,7 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from clew_gui.remote.allocation import Allocation, seconds_asked, summary
-from clew_gui.views.parts import Button, Elided, Glyph, Look, column, frame, label, row
+from clew_gui.views.parts import Button, Glyph, Look, column, frame, label, row
 from clew_gui.views.sites.job_words import JobLike, held_words
 from clew_gui.views.sites.prompt_dialogs import Snug
 from clew_gui.views.sites.where_form import node_hours
@@ -44,7 +44,7 @@ class HeldRow(QWidget):
 
     def __init__(self, look: Look, job: str) -> None:
         super().__init__()
-        self.text = Elided("", "caption", "2")
+        self.text = label("", "caption", "2", wrap=True)
         self.let_go = Button(look, "Let go", "quiet", "", "Give this allocation back; what runs on it ends")
         line = row(Glyph(look, "server", "warn", 14), self.text, self.let_go, gap=6, parent=self)
         line.setStretch(1, 1)
@@ -73,7 +73,7 @@ class HeldStrip(QWidget):
                 self._rows[job] = line = HeldRow(self._look, job)
                 line.let_go.clicked.connect(lambda _on=False, j=job: self.let_go_asked.emit(j))
                 self._box.addWidget(line)
-            self._rows[job].text.set_text(held_words(model, now))
+            self._rows[job].text.setText(held_words(model, now))
         self.setVisible(bool(wanted))
 
     def rows(self) -> list[HeldRow]:

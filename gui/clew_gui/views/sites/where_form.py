@@ -12,7 +12,7 @@ from clew_gui.remote.allocation import FIELDS, Allocation, changed, check_alloca
 from clew_gui.remote.sites import Site
 from clew_gui.remote.times import in_words
 from clew_gui.views.form import ParamForm, Usual
-from clew_gui.views.parts import Button, Look, column, row
+from clew_gui.views.parts import Button, Look, column
 from clew_gui.views.sites.fold import Fold
 from clew_shared.params import Value
 from clew_shared.problem import Problem
@@ -34,14 +34,12 @@ class WhereForm(QWidget):
         self.form = ParamForm(look, specs, _USUAL, heads=False)
         self.form.set_values(usual | {key: value for key, value in changes.items() if key in usual})
         self.form.changed.connect(self._edited)
-        self.fold = Fold(look, "Job", self.form, inset=10)
         script = Button(look, "Show script…", "quiet", "script", "The job script exactly as it would be sent")
         script.clicked.connect(self.script_asked)
         self.script = script
-        column(self.fold, row(10, script, None, gap=0), gap=0, parent=self)
-        scheduled = site.scheduler != "none"
-        self.fold.setVisible(scheduled)
-        script.setVisible(scheduled)
+        self.fold = Fold(look, "Job", self.form, inset=10, extra=script)
+        column(self.fold, gap=0, parent=self)
+        self.fold.setVisible(site.scheduler != "none")
         self._edited()
 
     def allocation(self) -> Allocation:
