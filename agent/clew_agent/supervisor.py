@@ -103,7 +103,8 @@ class Supervisor:
         self._rope.close()
 
     def run(self, idle: float) -> None:
-        """Serve until ``Shutdown``, ``end``, or until for ``idle`` seconds no viewer asked and no run lived."""
+        """Serve until ``Shutdown``, ``end``, or until for ``idle`` seconds no viewer asked and no run lived; in a job
+        only what is asked to be done counts."""
         while not self._ending:
             self.turn()
             if self._busy():
@@ -121,7 +122,6 @@ class Supervisor:
         """Wait for something to do, at most a second, and do it."""
         requests = self._router.poll(self._patience())
         for identity, request_id, payload in requests:
-            self._heard = time.monotonic()
             self._receive(Caller(identity, request_id), payload)
         for caller, reply in self._control.receive():
             self._answer(caller, reply)
@@ -175,6 +175,8 @@ class Supervisor:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self._reject(caller, error)
             return
+        if self._duty is None or not isinstance(request, _READING):
+            self._heard = time.monotonic()  # in a job a window that only looks on does not keep the node
         self._handle(caller, request)
 
     def _reject(self, caller: Caller, error: Exception) -> None:
