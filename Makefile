@@ -2,6 +2,7 @@
 
 PY := .venv/bin/python
 PYTEST_ARGS ?=
+WORKERS ?= 2
 BENCH_ARGS ?=
 ROUNDS ?=
 SOAK_MINUTES ?=
@@ -10,7 +11,7 @@ SOAK_MINUTES ?=
 
 help:
 	@echo "make run            open the window; without a display run an exercise headless and write a picture"
-	@echo "make test           run the tests (PYTEST_ARGS='tests/unit -k journal' to choose)"
+	@echo "make test           run the tests (PYTEST_ARGS='tests/unit -k journal' to choose, WORKERS=0 for one process)"
 	@echo "make check          lint, types, import rules, generated files"
 	@echo "make format         let ruff rewrite what it can"
 	@echo "make bench          measure speed (BENCH_ARGS='--only loops' to choose); takes a quarter of an hour on a quiet machine"
@@ -25,7 +26,7 @@ run: setup
 	@.venv/bin/clew start
 
 test: setup
-	@$(PY) -m pytest $(PYTEST_ARGS)
+	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 check: setup
 	@.venv/bin/ruff check

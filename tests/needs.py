@@ -77,9 +77,14 @@ NEEDS: Mapping[str, Need] = {
 }
 
 
+def needs_of(item: pytest.Item) -> list[str]:
+    """What one test needs."""
+    return [str(name) for mark in item.iter_markers("needs") for name in mark.args]
+
+
 def missing_needs(item: pytest.Item) -> list[str]:
     """The needs of one test that this machine lacks; an unknown name ends the run."""
-    wanted = [str(name) for mark in item.iter_markers("needs") for name in mark.args]
+    wanted = needs_of(item)
     for name in wanted:
         if name not in NEEDS:
             raise pytest.UsageError(f"{item.nodeid} needs '{name}', but tests/needs.py knows only {', '.join(NEEDS)}")
