@@ -19,8 +19,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import setproctitle
-
 from clew_agent import posix
 from clew_agent.exits import BAD_INPUT, exit_code_for
 from clew_agent.guard import watch
@@ -39,6 +37,14 @@ from clew_shared.places import find_places
 from clew_shared.problem import ProblemError
 from clew_shared.runfolder import RunFolder
 
+try:
+    from setproctitle import setproctitle
+except ImportError:  # a package that a site may lack
+
+    def setproctitle(title: str) -> None:
+        """Titles are for people who look with ``ps``; nothing else depends on them."""
+
+
 _REAP_MS = 200
 _FORKABLE_THREADS = 1
 
@@ -52,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     posix.die_with_parent()  # while it imports it does not look whether the supervisor is still there
     channel = socket.socket(fileno=options.channel)
     posix.heed_children()
-    setproctitle.setproctitle("clew-agent nursery")
+    setproctitle("clew-agent nursery")
     start = time.perf_counter()
     warm = Warm()
     with suppress(OSError):  # the supervisor has gone
@@ -143,7 +149,7 @@ class Nursery:
             os.environ.pop(name, None)
         os.environ.update(request.environment)
         words = f"{request.folder} --attempt {request.attempt}"
-        setproctitle.setproctitle(f"clew-agent guard {words}")
+        setproctitle(f"clew-agent guard {words}")
         exercises = Path(request.exercises) if request.exercises else None
         try:
             fold = watch(RunFolder(Path(request.folder)), request.attempt, exercises, start=self._fork_trainer)
@@ -154,7 +160,7 @@ class Nursery:
 
     def _fork_trainer(self, folder: RunFolder, attempt: int, exercises: Path | None) -> posix.Forked:
         def work() -> int:
-            setproctitle.setproctitle(f"clew-agent trainer {folder.path} --attempt {attempt}")
+            setproctitle(f"clew-agent trainer {folder.path} --attempt {attempt}")
             posix.print_to(folder.log)
             return self._warm.train(folder, attempt, exercises)
 

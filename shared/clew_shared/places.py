@@ -7,7 +7,6 @@ import tempfile
 from pathlib import Path
 
 import msgspec
-import platformdirs
 
 _TMP = Path("/tmp")  # noqa: S108  # what is put there is checked to be the user's own
 
@@ -47,13 +46,19 @@ class Places(msgspec.Struct, frozen=True):
 def find_places() -> Places:
     """The folders of this user: below ``CLEW_HOME``, else where the platform keeps a program's data."""
     home = os.environ.get("CLEW_HOME")
-    base = Path(home) if home else Path(platformdirs.user_data_dir("clew", appauthor=False))
+    base = Path(home) if home else _usual_home()
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     # Batch systems hand on a login node's variable, whose folder is not on the compute node.
     there = bool(runtime) and Path(runtime).is_dir()
     private = Path(runtime) / "clew" if there else _temporary() / f"clew-{user}"
     return Places(home=base, private=private)
+
+
+def _usual_home() -> Path:
+    import platformdirs  # late: on a site, where ``CLEW_HOME`` is always set, the package may be absent
+
+    return Path(platformdirs.user_data_dir("clew", appauthor=False))
 
 
 def _temporary() -> Path:

@@ -13,7 +13,7 @@ import psutil
 import pytest
 import zmq
 
-from clew_agent.listening import own_addresses
+from clew_agent.listening import ANYWHERE, LOOPBACK, own_addresses
 from clew_shared.channel import Channel, KeyPair
 from clew_shared.events import Attempt
 from clew_shared.journal import JournalWriter, Record, journal_path, read_journal
@@ -127,9 +127,9 @@ def test_it_is_found_by_the_jobs_name_and_listens_where_the_login_node_can_reach
     assert address.agent == job.job
     listening = psutil.Process(address.pid).net_connections("tcp")
     assert [one.laddr.ip for one in listening if one.laddr.port == address.port and one.status == "LISTEN"] == [
-        "0.0.0.0"
+        ANYWHERE
     ]
-    assert address.address in (*own_addresses(), "127.0.0.1")
+    assert address.address in (*own_addresses(), LOOPBACK)
 
 
 def test_nobody_is_let_in_without_a_key_whatever_the_address(job: Job, context: zmq.Context[zmq.Socket[bytes]]) -> None:
@@ -232,7 +232,7 @@ def test_two_jobs_on_one_node_and_one_home_do_not_know_each_others_runs(new_job:
 
 def test_a_follow_on_job_takes_up_what_has_not_finished(new_job: Callable[..., Job]) -> None:
     first, second = new_job(), new_job()
-    stopped, finished = stand_in_spec(**(SLOW | {"fault": "hurries", "steps": 3000})), stand_in_spec(steps=20)
+    stopped, finished = stand_in_spec(pause=0.02, fault="hurries", steps=3000), stand_in_spec(steps=20)
     done = first.add(finished)
     watching = first.serve()
     watching.wait_state(done, RunState.FINISHED)
@@ -271,7 +271,7 @@ def test_a_job_that_is_queued_again_goes_on_beside_what_a_cut_off_node_may_still
 
 
 def test_the_same_job_on_the_same_node_again_goes_on_with_what_was_killed(job: Job) -> None:
-    spec = stand_in_spec(**(SLOW | {"fault": "hurries", "steps": 3000}))
+    spec = stand_in_spec(pause=0.02, fault="hurries", steps=3000)
     run = job.add(spec)
     first = job.agent()
     job.viewer(first).wait_state(run, RunState.RUNNING)
