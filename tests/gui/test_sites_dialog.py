@@ -320,7 +320,11 @@ def test_an_error_that_nobody_expected_is_a_finding(parent: QWidget, qtbot: QtBo
         yield RIGHT
         raise ZeroDivisionError("oh")
 
-    dialog = DoctorDialog(parent, Look(), "The cave", broken)
-    qtbot.waitUntil(lambda: not dialog.busy, timeout=10_000)
-    assert [step.state for step in dialog.steps] == ["right", "wrong"]
-    assert "ZeroDivisionError: oh" in dialog.report()
+    def never_begun(_stop: threading.Event, _node: bool) -> Iterator[Step]:
+        raise ZeroDivisionError("oh")
+
+    for examine, states in ((broken, ["right", "wrong"]), (never_begun, ["wrong"])):
+        dialog = DoctorDialog(parent, Look(), "The cave", examine)
+        qtbot.waitUntil(lambda d=dialog: not d.busy, timeout=10_000)  # type: ignore[misc]
+        assert [step.state for step in dialog.steps] == states
+        assert "ZeroDivisionError: oh" in dialog.report()

@@ -45,9 +45,8 @@ def the_doctor(
     from clew_gui.remote.doctor import examine
 
     for found in examine(name, site, places, prompter, node, stop):
-        title = f"{found.title}, {found.where}" if found.where else found.title
         trouble = Problem(found.code, found.text, found.hint, found.where) if found.code else None
-        yield Step(title, _STATES.get(found.verdict, "note"), found.text, found.hint, trouble)
+        yield Step(found.title, _STATES.get(found.verdict, "note"), found.text, found.hint, trouble, found.where)
 
 
 class SiteDeeds(QObject):

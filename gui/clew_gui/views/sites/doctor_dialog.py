@@ -12,7 +12,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QScrollArea, QWidget
 
 from clew_gui.views.dialogs import Dialog
-from clew_gui.views.parts import Button, Glyph, Look, column, frame, label, panel, row, set_role
+from clew_gui.views.parts import Button, Elided, Glyph, Look, column, frame, label, panel, row, set_role
 from clew_gui.views.sites.elsewhere import Work
 from clew_shared.problem import Problem
 
@@ -29,13 +29,15 @@ _NAMES = 128
 
 @dataclass(frozen=True)
 class Step:
-    """One finding: what was looked at, how it is, in words; ``mend`` is what to do now. ``open``: not looked at."""
+    """One finding: what was looked at, how it is, in words; ``mend`` is what to do now, ``where`` which host of
+    several it is about. ``open``: not looked at."""
 
     title: str
     state: State
     text: str = ""
     mend: str = ""
     problem: Problem | None = None
+    where: str = ""
 
 
 Examine = Callable[[threading.Event, bool], Iterator[Step]]
@@ -49,15 +51,19 @@ class StepRow(QWidget):
         super().__init__()
         self.step = step
         glyph, tone = _LOOKS[step.state]
-        name = label(step.title, "strong", "bad" if step.state == "wrong" else "")
-        name.setFixedWidth(_NAMES)
+        unseen = step.state == "open"
+        name = label(step.title, "body" if unseen else "strong", "bad" if step.state == "wrong" else "3" * unseen)
         name.setWordWrap(True)
+        names = column(name, *((Elided(step.where, "caption", "3"),) if step.where else ()), None, gap=0)
+        side = QWidget()
+        side.setLayout(names)
+        side.setFixedWidth(_NAMES)
         text = label(step.text, "body", "3" if step.state == "open" else "2", wrap=True)
         text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         top = Qt.AlignmentFlag.AlignTop
         sign = column(Glyph(look, glyph, tone, 16), None, margins=(0, 1, 0, 0))
-        line = row(sign, name, text, gap=12)
-        line.setAlignment(name, top)
+        line = row(sign, side, text, gap=12)
+        line.setAlignment(text, top)
         line.setStretch(2, 1)
         box = column(line, gap=6, margins=(0, 5, 0, 5), parent=self)
         if step.mend:
@@ -87,6 +93,7 @@ class DoctorDialog(Dialog):
         self._look, self._title, self._examine = look, title, examine
         self._work: Work[Step] | None = None
         self.steps: list[Step] = []
+        self._first_wrong: StepRow | None = None
         self.count = label("", "body", "2")
         self.add(self.count)
         self._list = panel()
@@ -120,6 +127,7 @@ class DoctorDialog(Dialog):
         """Look at everything anew; ``node``: also with a small job."""
         self.stop()
         self.steps.clear()
+        self._first_wrong = None
         while (item := self._rows.takeAt(0)) is not None:
             widget = item.widget()
             if widget is not None:
@@ -151,7 +159,10 @@ class DoctorDialog(Dialog):
 
     def _found(self, step: Step) -> None:
         self.steps.append(step)
-        self._rows.insertWidget(self._rows.count() - 1, StepRow(self._look, step))
+        line = StepRow(self._look, step)
+        self._rows.insertWidget(self._rows.count() - 1, line)
+        if step.state == "wrong" and self._first_wrong is None:
+            self._first_wrong = line
         self._tell()
         if step.problem is not None:
             self.key_changed.emit(step.problem)
@@ -162,6 +173,8 @@ class DoctorDialog(Dialog):
 
     def _over(self) -> None:
         self._work = None
+        if self._first_wrong is not None:
+            self._area.ensureWidgetVisible(self._first_wrong)
         self._tell()
         self.ended.emit()
 
@@ -182,7 +195,8 @@ class DoctorDialog(Dialog):
         """All findings as text."""
         lines = [f"Checking {self._title}: {told(self.steps, self.busy)}"]
         for step in self.steps:
-            lines.append(f"[{_SIGNS[step.state]}] {step.title}: {step.text}")
+            name = f"{step.title} ({step.where})" if step.where else step.title
+            lines.append(f"[{_SIGNS[step.state]}] {name}: {step.text}")
             lines += [f"      {step.mend}"] if step.mend else []
         return "\n".join(lines)
 

@@ -57,11 +57,15 @@ class Work(QObject, Generic[T]):
     # --- In the thread ------------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        values = self._values(self._stopped)
+        values = self._all()
         with suppress(RuntimeError):  # the window is gone: nobody wants to know
             while (value := self._next(values)) is not _END and not self._stopped.is_set():
                 self._came.emit(value)
             self._ended.emit()
+
+    def _all(self) -> Iterator[T]:
+        """Begun with the first value, so that a failure to begin is told as well."""
+        yield from self._values(self._stopped)
 
     def _next(self, values: Iterator[T]) -> T | object:
         """The next value; none more after a failure, which is told."""
