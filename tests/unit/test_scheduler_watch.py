@@ -65,6 +65,18 @@ def test_one_call_is_for_all_jobs() -> None:
     assert {jobs for _, jobs in night.calls} == {("7", "8", "9")}
 
 
+def test_after_something_has_happened_it_is_asked_at_once_although_agents_spoke() -> None:
+    night = Night("7")
+    night.until(200)
+    night.watcher.heard("7", night.now)
+    asked = len(night.calls)
+    night.watcher.hurry(night.now)
+    night.until(206)
+    moments = [moment for moment, _ in night.calls[asked:]]
+    assert moments[0] == pytest.approx(200, abs=0.2)
+    assert moments[1] - moments[0] < 4
+
+
 def test_after_a_change_the_next_question_comes_soon_again() -> None:
     night = Night("7")
     night.until(200)

@@ -162,6 +162,15 @@ def test_a_short_silence_is_borne(steady: SteadyConnection, cable: Network) -> N
     patient.close()
 
 
+def test_after_sleep_a_link_that_does_not_answer_is_given_up_at_once(steady: SteadyConnection, cable: Network) -> None:
+    steady._patience = 3600.0
+    steady.run("true")
+    cable.freeze()
+    steady.wake()
+    until(lambda: not steady.alive, "it was waited for")
+    cable.thaw()
+
+
 def test_a_server_that_comes_back_is_dialled_anew(
     start: Callable[..., SshServer], files: SshFiles, school: School
 ) -> None:
