@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from clew_shared.channel import allow
 from clew_shared.journal import attempts, journal_path
 from clew_shared.messages import MAX_FETCH_BYTES, AgentAddress, ContinueRun, Fetched, StartRun
 from clew_shared.places import Places
-from clew_shared.problem import ProblemError, problem
+from clew_shared.problem import Problem, ProblemError, problem
 from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec, read_spec
 from tests.integration.agents import BOUND_S, STAND_IN, Viewer, end_all, wait_for
@@ -124,7 +125,7 @@ class FakeSite:
 
     def cancel(self, job: str) -> None:
         self.book.note_wish(job, Wish.CANCEL)
-        self.end(job, Phase.CANCELLED, "You cancelled the job.")
+        self.end(job, Phase.CANCELLED, "You cancelled the job.", kill=True)
 
     def let_go(self, job: str) -> None:
         self.book.note_wish(job, Wish.LET_GO)
@@ -200,3 +201,46 @@ class FakeSite:
             process.wait(BOUND_S)
         for folder in self.places.runs.glob("*"):
             end_all(folder.name)
+
+
+class BusySite(FakeSite):
+    """A site that works by itself: a job waits until ``nodes`` is set, runs, and ends with its agent."""
+
+    def __init__(self, home: Path, book: JobBook, tell: Callable[[JobNews], None]) -> None:
+        super().__init__(home, book, tell)
+        self.nodes = threading.Event()
+        self.refusal: Problem | None = None
+        self._closing = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def take(self, order: Order, title: str = "") -> None:
+        super().take(order, title)
+        if self.refusal is not None:
+            self.news(order.job, Stage.ENDED, problem=self.refusal)
+            return
+        self._threads.append(threading.Thread(target=self._work, args=(order.job,)))
+        self._threads[-1].start()
+
+    def follow(self, job: str) -> None:
+        super().follow(job)
+        if not self._threads:
+            self._threads.append(threading.Thread(target=self._work, args=(job,)))
+            self._threads[-1].start()
+
+    def _work(self, job: str) -> None:
+        if self.book.news(job).stage is not Stage.RUNNING:
+            self.queue(job)
+            while not self.nodes.wait(0.01):
+                if self._closing.is_set() or self.book.news(job).over:
+                    return
+            self.begin(job)
+        while not self._closing.is_set() and not self.book.news(job).over:
+            process = self._agents.get(job)
+            if process is None or process.poll() is not None:
+                self.end(job, Phase.COMPLETED, "The job has ended.")
+            self._closing.wait(0.01)
+
+    def close(self) -> None:
+        self._closing.set()
+        for thread in self._threads:
+            thread.join(BOUND_S)

@@ -20,14 +20,13 @@ from clew_gui.session import JobModel, LinkState, Place, RunModel, Session
 from clew_gui.session.desks import Desks, open_desks
 from clew_gui.session.job_state import not_begun
 from clew_shared.cards import Catalogue, ExerciseCard
-from clew_shared.lifecycle import TERMINAL
 from clew_shared.problem import Problem, ProblemError
 from clew_shared.reading import summary
 from clew_shared.spec import RunSpec
 
 _LOOK_S = 0.05
 _END_S = 15.0
-"""So long the end of a job whose run has ended is waited for: an idle agent lets go of its node within seconds."""
+"""So long the end of a job whose run has ended is waited for; its agent is asked to let go of the node."""
 _STOP_NOTES = (
     "",
     "Stopping after this block, with a checkpoint. Ctrl+C again cancels the job.",
@@ -188,14 +187,16 @@ class Following:
         model, job = self.model, self.job
         if model.settled or (job.news.over and job.news.phase is None and not job.news.id):
             return True
-        fold = model.history.fold
-        return model.state in TERMINAL and fold.done and fold.sealed and model.catching_up is None
+        return model.complete
 
     def _wait_for_the_job(self) -> None:
         """See the job end, so that nobody has to log in once more only to learn that."""
         deadline = time.monotonic() + _END_S
         asked = self._asked
-        while not self.job.news.over and not self.job.order.hold and time.monotonic() < deadline:
+        while not self.job.order.hold and time.monotonic() < deadline:
+            news = self.job.news
+            if news.over and (self.model.settled or not news.id):
+                break
             self._turn()
             if self._asked > asked:
                 break

@@ -4,6 +4,7 @@ with ``clew-agent run SPEC.toml``."""
 from __future__ import annotations
 
 import os
+import re
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -66,8 +67,8 @@ def fetch_runs(shell: Shell, line: SiteLine, word: str, as_json: bool) -> int:
     for path in _folders(line, word):
         try:
             there = _look(line, path)
-            _check_owner(shell, record, there.spec.run)
-            found.append(_bring(shell, line, record, there))
+            if not _is_from_here(shell, record, there.spec.run, asked_for=bool(word)):
+                found.append(_bring(shell, line, record, there))
         except ProblemError as error:
             problems += error.problems
     if not found and problems:
@@ -90,7 +91,7 @@ def fetch_runs(shell: Shell, line: SiteLine, word: str, as_json: bool) -> int:
 def _folders(line: SiteLine, word: str) -> Iterator[str]:
     """Paths of run folders over there, as ``word`` names them."""
     runs = str(PurePosixPath(line.layout().run("x")).parent)
-    if "/" in word or word.startswith("~"):
+    if re.fullmatch("[0-9a-f-]*", word) is None:
         done = line.run(("sh", "-c", _ABSOLUTE, "sh", word))
         if done.late or done.code or not done.out.startswith("/"):
             raise problem("fetch.folder", f"There is no folder {word} on {line.title}.", "Check the path.", word)
@@ -115,12 +116,15 @@ def _look(line: SiteLine, path: str) -> There:
     return There(path, spec)
 
 
-def _check_owner(shell: Shell, record: JobRecord, run: str) -> None:
-    """A run that was given to a job of this computer comes through that job's link, and through nothing else."""
+def _is_from_here(shell: Shell, record: JobRecord, run: str, asked_for: bool) -> bool:
+    """Whether it comes through the link of a job of this computer, and so through nothing else. Raises ``ProblemError``
+    when just this one is wanted."""
     job = job_book(shell.places).job_of(run)
-    if job and record.settled.get(run) != job:
+    from_here = bool(job) and record.settled.get(run) != job
+    if from_here and asked_for:
         hint = f"Come back to it: clew attach {run[:8]}"
         raise problem("fetch.job", f"The run {run[:8]} was sent from here.", hint, run)
+    return from_here
 
 
 def _is_run(name: str) -> bool:

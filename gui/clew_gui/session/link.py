@@ -142,6 +142,7 @@ class Link:
         """End the thread and the connection; agent and runs go on. Waits a few seconds at most."""
         self.leave()
         if self._thread.ident is None:
+            self._run_errands()
             self._target.close()
             self._context.term()
         else:
@@ -161,6 +162,7 @@ class Link:
                 self._fetcher.find_mirrors(frozenset(self._others))
             while not self._closing.is_set():
                 self._guarded_turn()
+            self._run_errands()
         finally:
             self._disconnect()
             self._target.close()
@@ -176,8 +178,7 @@ class Link:
             self._fail(LinkState.OFFLINE, "failed")
 
     def _turn(self) -> None:
-        while self._errands:
-            self._errands.popleft()()
+        self._run_errands()
         busy = self._fetcher.replay()
         if self._talk is None:
             if self._hurried:
@@ -189,6 +190,10 @@ class Link:
         else:
             busy |= self._read_files()
         self._wait(0.0 if busy else _TURN_S)
+
+    def _run_errands(self) -> None:
+        while self._errands:
+            self._errands.popleft()()
 
     def _adopt(self, run: str) -> None:
         self._fetcher.find(run)

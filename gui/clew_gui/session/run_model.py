@@ -118,6 +118,13 @@ class RunModel:
         return "It never reached the agent." if self.never_arrived else ""
 
     @property
+    def complete(self) -> bool:
+        """Whether it has ended, and all of its journal has been taken in."""
+        fold, listed = self.history.fold, self.status
+        waits = listed is not None and listed.state not in TERMINAL
+        return fold.done and fold.sealed and self.state is fold.state and not waits and self.catching_up is None
+
+    @property
     def queue(self) -> int:
         """Its place in the agent's queue from 1; 0 when it does not wait."""
         return self.status.queue if self.status is not None else 0

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from clew_gui.session.desks import Desks
 
 
+_GRACE_S = 60.0
+"""As long as an agent in a job waits for a viewer."""
+
+
 class Session:
     """Runs of this computer, and with ``desks`` those on sites. All methods belong to one thread, none of them waits;
     ``close`` ends within seconds.
@@ -47,8 +51,8 @@ class Session:
     as they are found; ``jobs`` a ``JobModel`` for every job on a site. Commands return at once; a refusal comes in
     ``Changes.problems`` of a later tick.
 
-    With ``only`` it follows those jobs of earlier programs and whatever is started by it, and has nothing to do with
-    this computer's agent and runs: for commands.
+    With ``only`` it follows those jobs of earlier programs and whatever is started by it, has nothing to do with this
+    computer's agent and runs, and lets go of a node as soon as its runs have ended: for commands.
     """
 
     def __init__(
@@ -66,7 +70,7 @@ class Session:
         self._record = job_record(places)
         self._inbox = Inbox()
         self._runs = RunTable(places, self._record, desks.book if desks is not None else None, target.name)
-        self._jobs = SiteJobs(places, self._runs, self._inbox, desks)
+        self._jobs = SiteJobs(places, self._runs, self._inbox, desks, _GRACE_S if only is None else 0.0)
         self._jobs.reopen(only)
         self._has_link = only is None
         others = self._record.forgotten | set(self._record.refused) | self._jobs.owned()
@@ -93,7 +97,9 @@ class Session:
 
     def tick(self, budget: float = 0.008) -> Changes:
         """Take in what arrived, for about ``budget`` seconds; the rest waits for the next tick."""
-        return self._intake.tick(budget)
+        changes = self._intake.tick(budget)
+        self._jobs.let_go_of_idle(time.monotonic())
+        return changes
 
     def close(self) -> None:
         """End the links. Agents, jobs and all runs go on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from clew_gui.session.job_state import not_begun
 from clew_gui.session.link import Link
 from clew_gui.session.run_model import RunModel
 from clew_gui.session.run_table import RunTable
-from clew_gui.session.states import LinkStatus
+from clew_gui.session.states import LinkState, LinkStatus
 from clew_shared.places import Places
 from clew_shared.problem import problem
 from clew_shared.spec import RunSpec
@@ -25,14 +26,15 @@ if TYPE_CHECKING:
 
 class SiteJobs:
     """``models`` by UUID: all jobs of the book and those that were sent since, the oldest first. ``here`` is this
-    computer's link, through which runs come whose job needs none any more.
+    computer's link, through which runs come whose job needs none any more. ``grace`` is for how many seconds a node
+    without work is kept, if nobody holds it: so long Continue goes on at once.
 
     For the session's thread. The disk is asked for the book; nothing else is waited for.
     """
 
     here: Link
 
-    def __init__(self, places: Places, runs: RunTable, inbox: Inbox, desks: Desks | None) -> None:
+    def __init__(self, places: Places, runs: RunTable, inbox: Inbox, desks: Desks | None, grace: float) -> None:
         self.models: dict[str, JobModel] = {}
         self._places = places
         self._runs = runs
@@ -42,6 +44,8 @@ class SiteJobs:
         self._left: list[Link] = []
         self._handed: dict[str, str] = {}
         self._continued: set[str] = set()
+        self._grace = grace
+        self._idle_since: dict[str, float] = {}
         self._started = False
         if desks is not None:
             desks.listen = inbox.put
@@ -198,6 +202,22 @@ class SiteJobs:
     def alive(self, model: RunModel) -> None:
         """An agent has it at work."""
         self._continued.discard(model.id)
+
+    def let_go_of_idle(self, now: float) -> None:
+        """End the agents of jobs whose runs have all ended for a while: a link that stays would keep their node until
+        its time is up, and it is paid for. ``now`` is a reading of the monotonic clock."""
+        for job, link in self._links.items():
+            if not self._is_idle(job):
+                self._idle_since.pop(job, None)
+            elif now - self._idle_since.setdefault(job, now) >= self._grace:
+                self._idle_since[job] = math.inf
+                link.renew()
+
+    def _is_idle(self, job: str) -> bool:
+        model = self.models[job]
+        runs = [self._runs.models[run] for run in self._runs_of(job) if run in self._runs.models]
+        running = model.news.stage is Stage.RUNNING and model.link.state is LinkState.LIVE
+        return running and not model.order.hold and bool(runs) and all(run.complete for run in runs)
 
     # --- Parts --------------------------------------------------------------------------------------------------------
 
