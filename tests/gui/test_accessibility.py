@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
@@ -27,6 +28,15 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.remote.allocation import Allocation
+from clew_gui.remote.prompts import Kind, Prompt
+from clew_gui.remote.site_store import SiteStore
+from clew_gui.remote.sites import Site
+from clew_gui.views.parts import Look
+from clew_gui.views.sites.held import HoldDialog
+from clew_gui.views.sites.prompt_dialogs import prompt_dialog
+from clew_gui.views.sites.script_dialog import ScriptDialog
+from clew_gui.views.sites.sites_dialog import SitesDialog
 from clew_gui.views.theme import DARK, LIGHT
 from tests.gui import fakes
 from tests.gui.conftest import Opener
@@ -34,6 +44,22 @@ from tests.gui.conftest import Opener
 CONTROLS = (QAbstractButton, QAbstractItemView, QAbstractSlider, QComboBox, QLineEdit, QPlainTextEdit, QTabBar)
 NOT_FOR_THE_KEYBOARD = (QScrollBar, QHeaderView, QMenuBar)
 """Scroll bars follow the cursor, headings have the sort menu's place in the table, menus have Alt."""
+NAMED = {
+    QAccessible.Role.Button,
+    QAccessible.Role.ButtonMenu,
+    QAccessible.Role.CheckBox,
+    QAccessible.Role.ComboBox,
+    QAccessible.Role.EditableText,
+    QAccessible.Role.PageTab,
+    QAccessible.Role.PageTabList,
+    QAccessible.Role.RadioButton,
+    QAccessible.Role.Slider,
+    QAccessible.Role.Table,
+    QAccessible.Role.Tree,
+    QAccessible.Role.ProgressBar,
+    QAccessible.Role.MenuItem,
+}
+"""What must say what it is."""
 SPOKEN_BY_THEIR_PARENT = (QAccessible.Role.ScrollBar, QAccessible.Role.Separator, QAccessible.Role.Grip)
 
 
@@ -149,24 +175,9 @@ def test_every_control_has_a_name(program: Program) -> None:
 def test_the_accessibility_tree_has_no_nameless_control(program: Program) -> None:
     root = QAccessible.queryAccessibleInterface(program.window)
     assert root is not None
-    asked = {
-        QAccessible.Role.Button,
-        QAccessible.Role.ButtonMenu,
-        QAccessible.Role.CheckBox,
-        QAccessible.Role.ComboBox,
-        QAccessible.Role.EditableText,
-        QAccessible.Role.PageTab,
-        QAccessible.Role.PageTabList,
-        QAccessible.Role.RadioButton,
-        QAccessible.Role.Slider,
-        QAccessible.Role.Table,
-        QAccessible.Role.Tree,
-        QAccessible.Role.ProgressBar,
-        QAccessible.Role.MenuItem,
-    }
     seen = list(names(root))
     assert {QAccessible.Role.Button, QAccessible.Role.PageTab, QAccessible.Role.EditableText} <= {s[0] for s in seen}
-    assert [f"{role.name}: {kind}" for role, name, kind in seen if role in asked and not name.strip()] == []
+    assert [f"{role.name}: {kind}" for role, name, kind in seen if role in NAMED and not name.strip()] == []
 
 
 def test_the_focus_can_be_seen_on_every_control(open_window: Opener, qtbot: QtBot) -> None:
@@ -204,3 +215,40 @@ def test_states_keep_their_words_in_both_themes(open_window: Opener, theme: obje
     program.shell.choose_theme("dark" if theme is DARK else "light")
     assert program.window.run_view.card.pill.accessibleName() == "State: Running"
     program.shell.choose_theme("light")
+
+
+FINGERPRINT = "SHA256:" + "a" * 43
+DETAILS = ("The server at login was not seen before.", "Its key has the fingerprint", FINGERPRINT)
+
+
+def _dialogs(parent: QWidget, folder: Path) -> Iterator[QDialog]:
+    """What concerns sites, each as a person meets it first."""
+    look, store = Look(), SiteStore(folder)
+    store.save("cave", Site(title="The Cave", host="login", scheduler="slurm"))
+    sites = SitesDialog(parent, look, store, ("login",))
+    sites.choose("cave")
+    yield sites
+    yield prompt_dialog(parent, look, Prompt(kind=Kind.PASSWORD, title="login", text="Password:"))
+    yield prompt_dialog(parent, look, Prompt(kind=Kind.CODE, title="login", text="Code:"))
+    yield prompt_dialog(parent, look, Prompt(kind=Kind.CONFIRM, title="login", text="The same?", details=DETAILS))
+    yield ScriptDialog(parent, look, "The Cave")
+    yield HoldDialog(parent, look, "The Cave", Allocation(time="1h"))
+
+
+def test_dialogs_of_sites_are_spoken_and_walked_with_the_keyboard(qtbot: QtBot, tmp_path: Path) -> None:
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    parent.show()
+    for dialog in _dialogs(parent, tmp_path):
+        with qtbot.waitExposed(dialog):
+            dialog.show()
+        interface = QAccessible.queryAccessibleInterface(dialog)
+        assert interface is not None
+        silent = [
+            f"{kind} ({role.name})" for role, name, kind in names(interface) if role in NAMED and not name.strip()
+        ]
+        assert silent == [], dialog.windowTitle()
+        chain = set(focus_chain(dialog))
+        missed = [f"{type(w).__name__} {w.accessibleName()!r}" for w in controls(dialog) if w not in chain]
+        assert missed == [], dialog.windowTitle()
+        dialog.close()
