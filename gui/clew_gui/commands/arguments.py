@@ -319,7 +319,8 @@ def _out(text: str | None) -> list[Problem]:
 
 def _queue(request: Request) -> list[Problem]:
     """The agent keeps its runs in one place and knows its own exercises."""
-    clash = next((name for name in ("out", "exercises") if request.queue and getattr(request, name) is not None), "")
+    queued = request.queue and request.site is None
+    clash = next((name for name in ("out", "exercises") if queued and getattr(request, name) is not None), "")
     if not clash:
         return []
     text = f"--queue hands the run to this computer's agent, which has no use for --{clash}."
