@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -21,6 +22,7 @@ from clew_gui.remote.target import LocalTarget
 from clew_gui.session import Session
 from clew_gui.session.desks import Desks
 from clew_gui.session.job_model import Place
+from clew_gui.session.settings import LocalSettings, local_settings
 from clew_gui.views.sites.consent_dialog import ConsentDialog
 from clew_gui.views.sites.deeds import SiteDeeds
 from clew_gui.views.sites.held import HoldDialog
@@ -259,6 +261,17 @@ def test_data_of_this_computer_go_along_and_data_of_the_site_stay_there(
     form.where.choose("")
     assert form.run.isEnabled(), "this computer has no such choice"
     assert form.place() is None
+
+
+def test_a_folder_of_own_exercises_goes_along(open_window: Opener, cave: Places, qtbot: QtBot, tmp_path: Path) -> None:
+    local_settings(cave).save(LocalSettings(exercises=str(tmp_path)))
+    session = fakes.FakeSession()
+    program = open_window(session)
+    deeds(program, qtbot)
+    program.window.next_run.where.choose("site:cave")
+    program.window.next_run.run.click()
+    qtbot.waitUntil(lambda: bool(session.asked), timeout=10_000)
+    assert session.asked[0][2] == Place(site="cave", exercises=str(tmp_path))
 
 
 def test_a_wrong_wish_keeps_run_from_being_pressed_and_is_unfolded(

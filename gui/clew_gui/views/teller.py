@@ -220,7 +220,8 @@ class Teller:
         if not card.datasets:
             self._window.status.tell("data", "Needs no data", "data")
             return
-        here = self._scope.session.link.datasets if self._scope.session is not None else ()
+        elsewhere = bool(self._window.next_run.where.choice().key)
+        here = self._scope.session.link.datasets if self._scope.session is not None and not elsewhere else ()
         absent = [words.data_name(name) for name in card.datasets if here and name not in here]
         text = f"Data: {words.data_name(chosen or card.datasets[0])}"
         note = f"; {', '.join(absent)} was not found here" if absent and words.data_name(chosen) not in absent else ""

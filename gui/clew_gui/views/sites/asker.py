@@ -96,6 +96,7 @@ class WindowPrompter(QObject):
         dialog.finished.connect(lambda _code: self._finished(question))
         dialog.destroyed.connect(lambda: self._finished(question))  # with the dialog that it stood in front of
         dialog.open()
+        QApplication.alert(self._window)  # it may be behind others: the server does not wait for long
         dialog.raise_()
         dialog.activateWindow()
 

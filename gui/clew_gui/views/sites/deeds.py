@@ -19,6 +19,7 @@ from clew_gui.remote.sites import LOCAL, Site, is_local
 from clew_gui.remote.ssh_config import offered_hosts, user_config
 from clew_gui.session.desks import Desks
 from clew_gui.session.job_model import Place
+from clew_gui.session.settings import local_settings
 from clew_gui.views.desk import SECOND_TICKS, Desk
 from clew_gui.views.sites.consent_dialog import ConsentDialog, missing_consents
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, State, Step
@@ -168,7 +169,7 @@ class SiteDeeds(QObject):
 
     def run(self, spec: RunSpec) -> None:
         """Run at the chosen place, once everything that the site runs of its own was agreed to."""
-        place, chosen = self._window.next_run.place(), self._window.next_run.where.choice()
+        place, chosen = self._place(), self._window.next_run.where.choice()
         if place is None or chosen.site is None:
             self._desk.start(spec, place)
         else:
@@ -182,14 +183,19 @@ class SiteDeeds(QObject):
 
     def show_script(self) -> None:
         """The job script of what stands in the form, exactly as it would be sent."""
-        place, chosen = self._window.next_run.place(), self._window.next_run.where.choice()
+        place, chosen = self._place(), self._window.next_run.where.choice()
         desks = self._desks
         if place is None or chosen.site is None or desks is None:
             self._window.messages.show_note("Only runs on a site have a job script: choose one under Run on.")
             return
         spec = msgspec.structs.replace(self._window.next_run.spec(), run=str(uuid.uuid4()))
         order = Order(
-            job=str(uuid.uuid4()), site=place.site, allocation=place.allocation, runs=(spec,), data=place.data
+            job=str(uuid.uuid4()),
+            site=place.site,
+            allocation=place.allocation,
+            runs=(spec,),
+            data=place.data,
+            exercises=place.exercises,
         )
 
         def show() -> None:
@@ -227,7 +233,7 @@ class SiteDeeds(QObject):
 
     def ask_hold(self) -> None:
         """Say what it costs, then hold."""
-        place, chosen = self._window.next_run.place(), self._window.next_run.where.choice()
+        place, chosen = self._place(), self._window.next_run.where.choice()
         if place is None or chosen.site is None:
             self._window.messages.show_note("A node is held on a site: choose one under Run on first.")
             return
@@ -258,6 +264,12 @@ class SiteDeeds(QObject):
             session.cancel(job)
         except ProblemError as error:
             self._desk.refused(error)
+
+    def _place(self) -> Place | None:
+        """What stands in the form, with the folder of own exercises that the settings name."""
+        place = self._window.next_run.place()
+        folder = local_settings(self._places).load().exercises
+        return msgspec.structs.replace(place, exercises=folder) if place is not None and folder else place
 
     # --- Parts --------------------------------------------------------------------------------------------------------
 
