@@ -130,7 +130,7 @@ def paint_waiting(theme: str, file: str) -> None:
     run = Waiting("waiting", number, number - 1, spec, History(), places.runs, title, job=news)
     session.runs = {**session.runs, run.id: run}
     session.jobs = {"waiting": JobModel(1, order, title, news)}
-    state = WindowState(place="site:jureca", asked={"jureca": {"gpus": 1}})
+    state = WindowState(told_runs_go_on=True, place="site:jureca", asked={"jureca": {"gpus": 1}})
     program = build_app(places, session=session, memory=NoMemory(state), theme=theme, exercise="softmax")
     program.window.resize(*SIZE)
     program.window.show()
