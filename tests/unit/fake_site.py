@@ -86,6 +86,10 @@ class Login:
         self.dials = 0
         self.woken = 0
 
+    @property
+    def alive(self) -> bool:
+        return self.away is None
+
     # --- As a connection ----------------------------------------------------------------------------------------------
 
     def connected(self) -> Login:

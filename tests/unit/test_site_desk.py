@@ -313,6 +313,34 @@ def test_a_job_that_was_put_back_waits_again(office: Office, desk: SiteDesk) -> 
     assert news.text == "The job was put back into the queue, and will begin anew."
 
 
+def test_who_cancelled_a_login_is_not_asked_again_until_doing_something(office: Office) -> None:
+    """A site with one-time codes: nobody wants to be asked for one every few seconds."""
+
+    class Asks(Login):
+        asked = 0
+
+        def connected(self) -> Login:
+            if self.away is not None:
+                self.asked += 1
+                raise problem("ssh.cancelled", "The login to student@login was cancelled.")
+            return super().connected()
+
+    office.login = login = Asks()
+    with closing(office.desk()) as desk:
+        order = sent(office, desk)
+        login.away = AWAY
+        until(desk, lambda: login.asked > 0)
+        wait_for_all = desk.news(order.job)
+        before = login.asked
+        for _ in range(20):
+            with pytest.raises(ProblemError, match="was cancelled"):
+                desk.line()
+        assert login.asked <= before + 1  # the last wake of this test may have been answered meanwhile
+        assert not wait_for_all.over
+        login.away = None
+        until(desk, lambda: desk.news(order.job).problem is None)
+
+
 # --- How it ends ------------------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from clew_gui.remote import bootstrap
 from clew_gui.remote.bootstrap import Installed
-from clew_gui.remote.job_news import TRANSIENT
+from clew_gui.remote.errands import pauses
 from clew_gui.remote.jobs import Order
 from clew_gui.remote.schedulers.job import SCRIPT, JobSpec
 from clew_gui.remote.schedulers.record import ExitRecord, parse_record
@@ -59,21 +59,31 @@ def there(spec: RunSpec, order: Order, staged: str) -> RunSpec:
 
 
 class Sender:
-    """Sends one job after the other. ``say`` gets progress, ``pause`` waits between two attempts."""
+    """Sends one job after the other. ``say`` gets progress, ``pause`` waits between two attempts, ``wanted`` says
+    whether somebody still wants the job. ``reach`` gives the line again after it was cut; it asks no person twice."""
 
-    def __init__(self, line: SiteLine, bringer: Bringer, say: Say, pause: Pause) -> None:
-        self._line = line
+    def __init__(
+        self,
+        reach: Callable[[], SiteLine],
+        bringer: Bringer,
+        say: Say,
+        pause: Pause,
+        wanted: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._reach = reach
         self._bringer = bringer
         self._say = say
         self._pause = pause
+        self._wanted = wanted
 
     def prepare(self, order: Order, installed: Installed) -> JobSpec:
         """Bring what the job needs and put its script and specs into its folder. Raises ``ProblemError``."""
-        staged = self._bringer.stage(self._line, order.data, self._say) if order.data else ""
-        job = job_spec(self._line, order, installed, self.exercises(order))
-        script = self._line.scheduler.script(job)
-        layout, connection = self._line.layout(), self._line.connection
-        self._line.make_folder(layout.job_runs(order.job))
+        line = self._reach()
+        staged = self._bringer.stage(line, order.data, self._say) if order.data else ""
+        job = job_spec(line, order, installed, self.exercises(order))
+        script = line.scheduler.script(job)
+        layout, connection = line.layout(), line.connection
+        line.make_folder(layout.job_runs(order.job))
         for spec in order.runs:
             text = to_toml(there(spec, order, staged))
             connection.write(f"{layout.job_runs(order.job)}/{spec.run}.toml", text.encode())
@@ -84,7 +94,7 @@ class Sender:
         """The order's own exercises on the site, brought there; empty without any. Raises ``ProblemError``."""
         if not order.exercises:
             return ""
-        return self._bringer.stage_exercises(self._line, Path(order.exercises).expanduser(), self._say)
+        return self._bringer.stage_exercises(self._reach(), Path(order.exercises).expanduser(), self._say)
 
     def submit(self, job: JobSpec) -> str:
         """Hand it to the scheduler, once; the scheduler's id.
@@ -93,11 +103,12 @@ class Sender:
         it is refused, or when nobody wants it any more.
         """
         for _ in range(_SENDS):
+            line = self._reach()  # what is wrong before anything was sent is the caller's
+            if not self._wanted():
+                raise problem("job.cancelled", "You cancelled the job; nothing was sent.")
             try:
-                answer = self._line.scheduler.submitted(self._line.run(self._line.scheduler.submit(job)))
-            except ProblemError as error:
-                if error.problems[0].code not in TRANSIENT:
-                    raise
+                answer = line.scheduler.submitted(line.run(line.scheduler.submit(job)))
+            except ProblemError:
                 self._say("The connection was lost while the job was sent; it is looked for.")
             else:
                 if answer.id:
@@ -113,7 +124,8 @@ class Sender:
     def find(self, job: JobSpec) -> str:
         """The id of a job that may have been taken; empty when it was not, which is looked at twice.
 
-        Waits until the scheduler answers. Raises ``ProblemError`` when nobody wants to know any more.
+        Waits until the site answers, whatever is wrong meanwhile. Raises ``ProblemError`` only when nobody waits any
+        more.
         """
         for look in range(2):
             found = self._look(job)
@@ -124,20 +136,18 @@ class Sender:
         return ""
 
     def _look(self, job: JobSpec) -> str:
-        seconds = 1.0
+        pause = pauses()
         while True:
             try:
-                found = self._line.scheduler.found(job, self._line.run(self._line.scheduler.find(job)))
+                line = self._reach()
+                found = line.scheduler.found(job, line.run(line.scheduler.find(job)))
                 if not found:
-                    record = read_record(self._line, job.job)
+                    record = read_record(line, job.job)
                     found = record.id if record is not None else ""
                 return found
             except ProblemError as error:
-                if error.problems[0].code not in TRANSIENT:
-                    raise
                 self._say(error.problems[0].text)
-            self._rest(seconds)
-            seconds = min(seconds * 2, 30.0)
+            self._rest(pause())
 
     def _rest(self, seconds: float) -> None:
         if not self._pause(seconds):

@@ -319,6 +319,7 @@ class JobTarget:
     def _open(self) -> Stream:
         way = self._through()
         try:
+            self._owner.line()  # a login that was refused is not tried again because of a reconnecting socket
             return _Heard(way.open(), self._hear, self._ended)
         except ProblemError:
             self._ended()

@@ -6,12 +6,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
 
 from msgspec.structs import replace
 
 from clew_gui.remote import job_news
 from clew_gui.remote.bootstrap import Installed
+from clew_gui.remote.door import Door
 from clew_gui.remote.errands import Errands, pauses
 from clew_gui.remote.job_book import JobBook, Wish
 from clew_gui.remote.job_sender import Bringer, Say, Sender, job_spec
@@ -29,7 +29,6 @@ from clew_shared.spec import RunSpec
 
 _log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 Tell = Callable[[JobNews], None]
 
 _SENDERS = 2
@@ -59,14 +58,12 @@ class SiteDesk:
     ) -> None:
         self.name = name
         self.title = name
-        self._open_site = open_site
+        self._door = Door(open_site)
         self._book = book
         self._bringer = bringer if bringer is not None else Bringer()
         self._lock = threading.Lock()
-        self._opening = threading.Lock()
         self._installing = threading.Lock()
         self._places = threading.Semaphore(_SENDERS)
-        self._line: SiteLine | None = None
         self._finder: RouteFinder | None = None
         self._installed: Installed | None = None
         self._confirmed: set[str] = set()
@@ -85,6 +82,7 @@ class SiteDesk:
             text = f"The job cannot be noted on this computer, so it is not sent: {error}."
             raise problem("book.write", text, "Make room on the disk.") from None
         self.title = title or self.title
+        self._door.knock()
         self._errands.start(order.job, lambda: self._send(order))
 
     def follow(self, job: str) -> None:
@@ -93,6 +91,7 @@ class SiteDesk:
         self.title = self._book.title(job)
         if news.over or self._errands.is_busy(job):
             return
+        self._door.knock()
         self._take_over(job, news)
         if not news.id:
             self._errands.start(job, lambda: self._resume(job))
@@ -122,14 +121,14 @@ class SiteDesk:
     def preview(self, order: Order) -> str:
         """The job script exactly as it would be sent. Dials, installs the agent and stages exercises if that was not
         done before, since the script names where they lie. Raises ``ProblemError``."""
+        self._door.knock()
         line = self.line()
-        sender = Sender(line, self._bringer, _log.info, self._errands.pause)
+        sender = Sender(self.line, self._bringer, _log.info, self._errands.pause)
         return line.scheduler.script(job_spec(line, order, self.installed(), sender.exercises(order)))
 
     def wake(self) -> None:
-        """The laptop woke up, or the network changed: look at once."""
-        if self._line is not None:
-            self._line.connection.wake()
+        """The laptop woke up, the network changed, or the person wants to log in again: look at once."""
+        self._door.wake()
         self._watch.hurry()
         self._errands.wake()
         for target in self._all_targets():
@@ -138,8 +137,7 @@ class SiteDesk:
     def close(self) -> None:
         """End threads and connection; jobs go on. Waits a few seconds at most."""
         self._errands.close()
-        if self._line is not None:
-            self._line.close()
+        self._door.close()
         for target in self._all_targets():
             target.close()
         self._watch.close()
@@ -148,22 +146,18 @@ class SiteDesk:
     # --- For targets and services: may wait ---------------------------------------------------------------------------
 
     def line(self) -> SiteLine:
-        """The site's line, made when it is first needed. Raises ``ProblemError``, as when consent is lacking."""
-        with self._opening:
-            if self._errands.closing:
-                raise problem("ssh.lost", "The connection was closed here.")
-            if self._line is None:
-                self._line = self._open_site()
-                self._finder = RouteFinder(self._line, self.installed)
-                self.title = self._line.title
-            return self._line
+        """The site's line, connected: see ``Door.line``."""
+        line = self._door.line()
+        self.title = line.title
+        return line
 
     def finder(self) -> RouteFinder:
-        """Looks for ways to the site's nodes; as ``line``."""
-        self.line()
-        if self._finder is None:
-            raise RuntimeError("a line has a finder")
-        return self._finder
+        """Looks for ways to the site's nodes. Raises ``ProblemError`` when there is no line to it."""
+        line = self._door.opened()
+        with self._lock:
+            if self._finder is None:
+                self._finder = RouteFinder(line, self.installed)
+            return self._finder
 
     def installed(self, say: Say = _log.info) -> Installed:
         """The agent there, brought at the first call. Raises ``ProblemError``."""
@@ -205,7 +199,7 @@ class SiteDesk:
         """The job waits or runs."""
         with self._lock:
             (self._confirmed.add if state.phase in ON_NODE else self._confirmed.discard)(job)
-        reason = describe(state, self.line().scheduler, limits)
+        reason = describe(state, self._door.opened().scheduler, limits)
         wish = self._book.wish(job)
 
         def change(news: JobNews) -> JobNews:
@@ -216,7 +210,7 @@ class SiteDesk:
 
     def ended(self, job: str, state: JobState) -> None:
         """The job is over."""
-        line, wish = self.line(), self._book.wish(job)
+        line, wish = self._door.opened(), self._book.wish(job)
         log = f"{line.layout().job(job)}/{LOG} on {self.title}"
         reason = describe(state, line.scheduler)
         self._board.publish(job, lambda news: job_news.of_end(news, state, reason, wish, log))
@@ -235,12 +229,10 @@ class SiteDesk:
             self._places.acquire()
         try:
             line = self._connect(job)
-            spec = self._patiently(job, lambda: self._prepare(line, order), self._given_up)
-            if self._given_up(job):
-                raise _not_sent()
+            spec = self._patiently(job, lambda: self._prepare(order))
             self._at(job, Stage.SUBMITTING, f"Goes to {line.scheduler.label} on {self.title}.")
             say = self._say(job, Stage.SUBMITTING)
-            job_id = Sender(line, self._bringer, say, self._errands.pause).submit(spec)
+            job_id = self._sender(job, say).submit(spec)
         finally:
             self._places.release()
         self._sent(job, job_id)
@@ -248,15 +240,16 @@ class SiteDesk:
     def _connect(self, job: str) -> SiteLine:
         """The first connection is not tried twice: whoever has just asked for the job learns at once what is wrong."""
         self._at(job, Stage.CONNECTING, f"Connects to {self.title}.")
-        line = self.line()
-        line.connection.connected()
-        return line
+        return self.line()
 
-    def _prepare(self, line: SiteLine, order: Order) -> JobSpec:
+    def _prepare(self, order: Order) -> JobSpec:
         say = self._say(order.job, Stage.PREPARING)
         say(f"Prepares {self.title}.")
         installed = self.installed(say)
-        return Sender(line, self._bringer, say, self._errands.pause).prepare(order, installed)
+        return self._sender(order.job, say).prepare(order, installed)
+
+    def _sender(self, job: str, say: Say) -> Sender:
+        return Sender(self.line, self._bringer, say, self._errands.pause, lambda: not self._given_up(job))
 
     def _sent(self, job: str, job_id: str) -> None:
         sent = {"stage": Stage.QUEUED, "id": job_id, "text": "It was sent.", "problem": None}
@@ -269,18 +262,18 @@ class SiteDesk:
     def _watch_it(self, job: str, job_id: str) -> None:
         self._watch.add(JobRef(job_id, job), self._book.order(job).allocation.partition)
 
-    def _patiently(self, job: str, work: Callable[[], T], given_up: Callable[[str], bool]) -> T:
+    def _patiently(self, job: str, work: Callable[[], JobSpec]) -> JobSpec:
         """Do ``work``, again and again while the network is away: nothing is lost by that."""
         pause = pauses()
         while True:
             try:
                 return work()
             except ProblemError as error:
-                if error.problems[0].code not in job_news.TRANSIENT or given_up(job):
+                if error.problems[0].code not in job_news.TRANSIENT or self._given_up(job):
                     raise
                 self._unreached(job, error.problems[0])
-            if not self._errands.pause(pause()) or given_up(job):
-                raise _not_sent()
+            if not self._errands.pause(pause()) or self._given_up(job):
+                raise problem("job.cancelled", "You cancelled the job; nothing was sent.")
 
     def _given_up(self, job: str) -> bool:
         return self._book.wish(job) is not None or self._errands.closing
@@ -304,19 +297,28 @@ class SiteDesk:
         if self._book.news(job).stage is not Stage.SUBMITTING:
             text = "The job was never sent: the program that was about to send it has ended."
             raise problem("job.unsent", text, "Send it again.")
-        line = self._patiently(job, self._known_line, lambda _: self._errands.closing)
         say = self._say(job, Stage.SUBMITTING)
         say("Nobody knows whether it was sent; it is looked for.")
-        spec = job_spec(line, self._book.order(job), _NO_AGENT)  # it is looked for by its name
-        found = Sender(line, self._bringer, say, self._errands.pause).find(spec)
+        line = self._found_home(job)
+        if line is None:
+            return
+        found = self._sender(job, say).find(job_spec(line, self._book.order(job), _NO_AGENT))  # by its name
         if not found:
             raise problem("job.unsent", "The scheduler did not get the job.", "Send it again.")
         self._sent(job, found)
 
-    def _known_line(self) -> SiteLine:
-        line = self.line()
-        line.layout()
-        return line
+    def _found_home(self, job: str) -> SiteLine | None:
+        """The line, when it is known where things lie; None when the desk closes before."""
+        pause = pauses()
+        while True:
+            try:
+                line = self.line()
+                line.layout()
+                return line
+            except ProblemError as error:
+                self._unreached(job, error.problems[0])
+            if not self._errands.pause(pause()):
+                return None
 
     # --- Ending -------------------------------------------------------------------------------------------------------
 
@@ -327,6 +329,7 @@ class SiteDesk:
             self._book.note_wish(job, wish)
         except OSError as error:
             _log.warning("The wish to end a job cannot be noted: %s", error)
+        self._door.knock()
         self._board.publish(job, lambda news: replace(news, text=_ending(wish)))
         self._errands.wake()
         self._errands.start(_END + job, lambda: self._end_it(job))
@@ -374,10 +377,6 @@ class SiteDesk:
     def _all_targets(self) -> list[JobTarget]:
         with self._lock:
             return list(self._targets.values())
-
-
-def _not_sent() -> ProblemError:
-    return problem("job.cancelled", "You cancelled the job; nothing was sent.")
 
 
 def _begun(news: JobNews) -> JobNews:
