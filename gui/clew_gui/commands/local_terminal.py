@@ -118,7 +118,7 @@ def _raw(handle: int) -> Iterator[None]:
 
     before = termios.tcgetattr(handle)
     try:
-        tty.setraw(handle)
+        tty.setraw(handle, termios.TCSADRAIN)  # what was typed ahead stays
         yield
     finally:
         termios.tcsetattr(handle, termios.TCSADRAIN, before)
