@@ -10,10 +10,12 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.jobs import Stage
+from clew_gui.remote.schedulers.state import Phase
 from clew_gui.session.job_model import JobModel
 from clew_gui.views.card_words import NOTHING
 from clew_gui.views.sites import job_words
 from clew_gui.views.sites.where_form import node_hours
+from clew_shared.events import Checkpoint
 from clew_shared.lifecycle import RunState
 from tests.gui import fakes
 from tests.gui.conftest import Opener
@@ -84,6 +86,21 @@ class FakeRoute:
     """A target that says how it goes."""
 
     route = "through login, jumping into node1"
+
+
+def test_a_run_whose_jobs_time_was_up_is_continued(open_window: Opener, qtbot: QtBot) -> None:
+    session = fakes.FakeSession()
+    run = session.add()
+    run.begin()
+    run.train(140)
+    run.feed(Checkpoint(step=140, folder="checkpoints/00000140", files=()))
+    run.end(RunState.TIMED_OUT, "the job's time was up")
+    session.add_job(run, Stage.ENDED, phase=Phase.TIMED_OUT)
+    card = open_window(session).window.run_view.card
+    assert card.pill.accessibleName() == "State: Timed out"
+    assert card.go_on.isEnabled()
+    card.go_on.click()
+    assert session.asked == [("continue", run.id)]
 
 
 @pytest.mark.parametrize(

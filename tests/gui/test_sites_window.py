@@ -205,7 +205,7 @@ def test_a_node_is_held_with_its_cost_in_sight_and_let_go(student: Student) -> N
     assert form.run.text().strip() == "Run on node1"
     sites.strip.rows()[0].let_go.click()
     student.until(lambda: not sites.strip.isVisible(), "the strip's end")
-    assert form.where.choice().key == "", "runs go to this computer again"
+    assert form.where.choice().key == "site:cave", "the next run waits in the site's queue again"
 
 
 # --- With a session that answers at once ------------------------------------------------------------------------------
@@ -235,8 +235,10 @@ def test_the_choice_is_remembered_and_what_was_asked_for(open_window: Opener, ca
     where.form.form.row("partition").editor.set_value("gpu")
     program.window.close()
     assert (memory.state.place, memory.state.asked) == ("site:cave", {"cave": {"partition": "gpu"}})
-    again = open_window(memory=memory)
+    again = open_window(memory=memory, ready=False)
+    assert not again.window.next_run.run.isEnabled(), "until the site is there, nothing runs elsewhere by mistake"
     deeds(again, qtbot)
+    assert again.window.next_run.run.isEnabled()
     assert again.window.next_run.place() == Place(site="cave", allocation=Allocation(partition="gpu"))
 
 

@@ -58,6 +58,7 @@ class WhereBox(QWidget):
         self._look = look
         self._choices: dict[str, PlaceChoice] = {HERE: THIS}
         self._wanted = HERE
+        self._offered = False
         self._changes: dict[str, Mapping[str, Value]] = {}
         self.form: WhereForm | None = None
         self.combo = combo([(HERE, THIS.title)], "Where to run")
@@ -92,8 +93,9 @@ class WhereBox(QWidget):
         return self._wanted, {name: dict(changes) for name, changes in self._changes.items() if changes}
 
     def offer(self, choices: Sequence[PlaceChoice]) -> None:
-        """What there is beside this computer. What is gone is not chosen any more; what is new of it is shown."""
-        before = self.choice()
+        """What there is beside this computer. In the place of a held node that is gone stands its site."""
+        before, was_offered = self.choice(), self._offered
+        self._offered = True
         self._choices = {HERE: THIS, **{one.key: one for one in choices}}
         with QSignalBlocker(self.combo):
             self.combo.clear()
@@ -104,10 +106,12 @@ class WhereBox(QWidget):
                     self.combo.setItemData(place, one.why_not, Qt.ItemDataRole.ToolTipRole)
             self.combo.insertSeparator(self.combo.count())
             self.combo.addItem("Sites…", _SITES)
-        wanted = self._wanted if self._wanted in self._choices else HERE
-        self.combo.setCurrentIndex(self.combo.findData(wanted))
+        self._wanted = next(key for key in (self._wanted, f"site:{before.name}", HERE) if key in self._choices)
+        self.combo.setCurrentIndex(self.combo.findData(self._wanted))
         if self.choice() != before:
             self._show()
+        elif not was_offered:
+            self.changed.emit()
 
     def choose(self, key: str) -> None:
         """Choose by key; an unknown one changes nothing."""
@@ -156,6 +160,8 @@ class WhereBox(QWidget):
     def problems(self) -> tuple[Problem, ...]:
         """What keeps a run from going there."""
         chosen = self.choice()
+        if self._wanted != HERE and not self._offered:  # a quick Run must not go somewhere else than the last one
+            return (Problem("place.loading", "The sites are being read; this takes a second."),)
         if chosen.why_not:
             return (Problem("place.refused", chosen.why_not),)
         return self.form.problems() if self.form is not None else ()

@@ -238,6 +238,9 @@ class SiteDeeds(QObject):
             self._window.messages.show_note("A node is held on a site: choose one under Run on first.")
             return
         site = chosen.site
+        if site.scheduler == "none":
+            self._window.messages.show_note(f"{chosen.title} has no queue: every run begins there at once.")
+            return
         dialog = HoldDialog(self._window, self._window.look, chosen.title, place.allocation)
         dialog.accepted.connect(lambda: self._with_consent(chosen.name, site, lambda: self.hold(place)))
         dialog.open()

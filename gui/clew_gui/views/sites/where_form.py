@@ -8,7 +8,7 @@ import msgspec
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.remote.allocation import FIELDS, Allocation, changed, check_allocation, seconds_asked, summary
+from clew_gui.remote.allocation import FIELDS, Allocation, changed, check_allocation, seconds_asked
 from clew_gui.remote.sites import Site
 from clew_gui.remote.times import in_words
 from clew_gui.views.form import ParamForm, Usual
@@ -61,7 +61,8 @@ class WhereForm(QWidget):
 
     def _edited(self) -> None:
         self.form.show_problems(check_allocation(self.allocation()))
-        self.fold.say(summary(self.allocation()))
+        changes = len(self.changes())
+        self.fold.say(f"{changes} changed" if changes else "as usual there")
         if self.problems():
             self.fold.unfold()
         self.changed.emit()
