@@ -63,7 +63,7 @@ class Laptop:
     def words(self, *words: str) -> list[str]:
         return [str(FOLDER / "on"), "laptop", "env", f"CLEW_HOME={self._home}", CLEW, *words]
 
-    def clew(self, *words: str, status: int = 0, **options: str) -> subprocess.CompletedProcess[str]:
+    def clew(self, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
         """A command that ends by itself."""
         done = subprocess.run(
             self.words(*words),
@@ -72,7 +72,6 @@ class Laptop:
             text=True,
             timeout=LIMIT_S * 2,
             check=False,
-            **options,  # type: ignore[call-overload]
         )
         assert done.returncode == status, (words, done.returncode, done.stdout, done.stderr)
         return done

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from clew_gui.remote.terminals import Size, Terminal
+from clew_gui.remote.terminals import UNKNOWN, Size, Terminal
 from clew_shared.problem import ProblemError
 
 _CHUNK = 4096
@@ -45,10 +45,9 @@ def join(terminal: Terminal, raw: bool, handle: int = 0, out: int = 1) -> int:
     try:
         with _signals(ring), _raw(handle if raw else -1):
             shower.start()
-            _pass_on(terminal, handle, reading)
+            ended = _pass_on(terminal, handle, reading)
+        status = terminal.exit_status(_STATUS_S) if ended else UNKNOWN
     finally:
-        with suppress(ProblemError):
-            status = terminal.exit_status(_STATUS_S) if not shower.is_alive() else 255
         terminal.close()
         shower.join(_STATUS_S)
         os.close(reading)
@@ -71,14 +70,15 @@ def _show(terminal: Terminal, out: int, found: list[ProblemError], ring: Callabl
         ring(_ENDED)
 
 
-def _pass_on(terminal: Terminal, handle: int, bell: int) -> None:
+def _pass_on(terminal: Terminal, handle: int, bell: int) -> bool:
+    """Whether the other end was over, rather than that this program was asked to end."""
     watched = [handle, bell]
     while True:
         ready, _, _ = select.select(watched, [], [])
         if bell in ready:
             rung = os.read(bell, _CHUNK)
             if _ENDED in rung or _STOP in rung:
-                return
+                return _ENDED in rung
             if _RESIZED in rung and (size := own_size()) is not None:
                 terminal.resize(size)
         if handle in ready:

@@ -1,0 +1,200 @@
+"""Which allocation a command means, what it costs, and the local ends of terminals and browsers."""
+
+from __future__ import annotations
+
+import os
+import pty
+import queue
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clew_gui.commands.local_terminal import join
+from clew_gui.commands.shell_on import _split, first_node
+from clew_gui.remote.allocation import Allocation
+from clew_gui.remote.held import held_jobs, held_line, job_for, live_job, node_hours
+from clew_gui.remote.job_book import JobBook, Wish
+from clew_gui.remote.jobs import JobNews, Order, Stage
+from clew_gui.remote.services import show_in_browser
+from clew_gui.remote.terminals import Size
+from clew_shared.problem import ProblemError, problem
+
+JOBS = [f"00000000-0000-4000-8000-00000000000{number}" for number in range(5)]
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> JobBook:
+    return JobBook(tmp_path / "jobs.jsonl")
+
+
+def sent(book: JobBook, number: int, stage: Stage, hold: bool, **changes: object) -> str:
+    order = Order(job=JOBS[number], site="lab", hold=hold, **changes)  # type: ignore[arg-type]
+    book.note_order(order)
+    book.note_news(JobNews(job=order.job, stage=stage, id=str(number)))
+    return order.job
+
+
+def test_what_is_held_comes_before_what_only_runs(book: JobBook) -> None:
+    assert live_job(book, "lab") == ""
+    run = sent(book, 0, Stage.RUNNING, hold=False)
+    assert live_job(book, "lab") == run
+    queued = sent(book, 1, Stage.QUEUED, hold=True)
+    assert live_job(book, "lab") == queued
+    running = sent(book, 2, Stage.RUNNING, hold=True)
+    sent(book, 3, Stage.QUEUED, hold=True)
+    assert live_job(book, "lab") == running
+    assert live_job(book, "other") == ""
+
+
+def test_what_is_over_or_let_go_is_held_no_more(book: JobBook) -> None:
+    over = sent(book, 0, Stage.ENDED, hold=True)
+    gone = sent(book, 1, Stage.RUNNING, hold=True)
+    book.note_wish(gone, Wish.LET_GO)
+    kept = sent(book, 2, Stage.RUNNING, hold=True)
+    assert over not in held_jobs(book)
+    assert held_jobs(book) == held_jobs(book, "lab") == (kept,)
+
+
+def test_a_run_goes_to_the_allocation_that_was_asked_for_in_the_same_words(book: JobBook) -> None:
+    big = sent(book, 0, Stage.RUNNING, hold=True, allocation=Allocation(nodes=2))
+    sent(book, 1, Stage.RUNNING, hold=False, allocation=Allocation(nodes=3))
+    assert job_for(book, "lab", Allocation(nodes=2)) == big
+    assert job_for(book, "lab", Allocation(nodes=3)) == ""
+
+
+def test_the_cost_is_nodes_times_hours() -> None:
+    waiting = JobNews(job=JOBS[0], stage=Stage.QUEUED, starts=100.0)
+    running = JobNews(job=JOBS[0], stage=Stage.RUNNING, starts=100.0, until=7300.0, nodes="node[1-2]")
+    assert node_hours(waiting, 2, 3700.0) == 0.0
+    assert node_hours(running, 2, 1900.0) == 1.0
+    line = held_line(running, 2, 1900.0)
+    assert line.startswith("node[1-2] is yours until ")
+    assert line.endswith("for 1 hour 30 minutes yet; 1.00 node hours so far.")
+
+
+@pytest.mark.parametrize(
+    ("told", "node"),
+    [
+        ("node1", "node1"),
+        ("node[03-07,9]", "node03"),
+        ("node[4,9],other", "node4"),
+        ("a1,node[4,9]", "a1"),
+        ("nid00001/0+nid00001/1+nid00002/0", "nid00001"),
+        ("", ""),
+    ],
+)
+def test_the_first_of_several_nodes(told: str, node: str) -> None:
+    assert first_node(told) == ([node] if node else [])
+
+
+def test_a_command_stands_behind_two_dashes() -> None:
+    assert _split(["--site", "a"]) == (["--site", "a"], ())
+    assert _split(["--site", "a", "--", "ls", "-l"]) == (["--site", "a"], ("ls", "-l"))
+    assert _split(["--", "cd x && ls"]) == ([], ("bash", "-lc", "cd x && ls"))
+
+
+# --- The terminal here ------------------------------------------------------------------------------------------------
+
+
+class Far:
+    """A terminal elsewhere that ends when ``q`` is typed, or dies."""
+
+    def __init__(self, death: ProblemError | None = None) -> None:
+        self.typed = b""
+        self.ended = False
+        self._death = death
+        self._says: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def recv(self, limit: int) -> bytes:
+        data = self._says.get()
+        if not data and self._death is not None:
+            raise self._death
+        return data
+
+    def send(self, data: bytes) -> None:
+        self.typed += data
+        self._says.put(data.upper())
+        if b"q" in data:
+            self._says.put(b"")
+
+    def end(self) -> None:
+        self.ended = True
+        self._says.put(b"")
+
+    def close(self) -> None:
+        self._says.put(b"")
+
+    def resize(self, size: Size) -> None:
+        raise AssertionError("nothing was resized")
+
+    def exit_status(self, timeout: float) -> int:
+        return 7
+
+
+@pytest.fixture
+def window() -> Iterator[tuple[int, int]]:
+    ours, theirs = pty.openpty()
+    yield ours, theirs
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_every_key_goes_there_and_the_terminal_is_restored(window: tuple[int, int]) -> None:
+    ours, theirs = window
+    before = termios.tcgetattr(theirs)
+    far = Far()
+    os.write(ours, b"ahead\x03\x04q")
+    # A terminal gives nothing before the line's end until it is raw; what was typed ahead comes then.
+    assert join(far, True, theirs, theirs) == 7
+    assert far.typed.endswith(b"q")
+    assert termios.tcgetattr(theirs) == before
+
+
+def test_a_link_that_dies_is_told_and_the_terminal_is_restored(window: tuple[int, int]) -> None:
+    ours, theirs = window
+    before = termios.tcgetattr(theirs)
+    os.write(ours, b"q")
+    with pytest.raises(ProblemError, match="gone"):
+        join(Far(problem("ssh.lost", "It is gone.")), True, theirs, theirs)
+    assert termios.tcgetattr(theirs) == before
+
+
+def test_without_a_terminal_the_end_of_the_input_is_passed_on() -> None:
+    reading, writing = os.pipe()
+    out_reading, out_writing = os.pipe()
+    os.write(writing, b"abc")
+    os.close(writing)
+    far = Far()
+    assert join(far, False, reading, out_writing) == 7
+    assert (far.typed, far.ended) == (b"abc", True)
+    assert os.read(out_reading, 10) == b"ABC"
+    for handle in (reading, out_reading, out_writing):
+        os.close(handle)
+
+
+# --- The browser ------------------------------------------------------------------------------------------------------
+
+
+def test_the_browsers_argument_holds_no_secret(tmp_path: Path) -> None:
+    url, called = "http://127.0.0.1:5/lab?token=secret&x=<", []
+
+    def browse(address: str) -> bool:
+        called.append(address)
+        return True
+
+    page = show_in_browser(url, tmp_path / "private", browse)
+    assert page is not None
+    assert "secret" not in called[0]
+    assert called[0] == page.path.as_uri()
+    assert page.path.stat().st_mode & 0o077 == 0
+    assert "url=http://127.0.0.1:5/lab?token=secret&amp;x=&lt;" in page.path.read_text()
+    page.close()
+    page.close()
+    assert not page.path.exists()
+
+
+def test_where_there_is_no_browser_nothing_is_left(tmp_path: Path) -> None:
+    assert show_in_browser("http://127.0.0.1:5/", tmp_path / "private", lambda _: False) is None
+    assert list((tmp_path / "private").iterdir()) == []
