@@ -12,6 +12,7 @@ from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.jobs import Stage
 from clew_gui.remote.schedulers.state import Phase
 from clew_gui.session.job_model import JobModel
+from clew_gui.views import words
 from clew_gui.views.card_words import NOTHING
 from clew_gui.views.sites import job_words
 from clew_gui.views.sites.where_form import node_hours
@@ -54,6 +55,14 @@ def test_what_the_card_says_while_a_job_waits(stage: Stage, news: dict[str, Any]
     assert found.word == word
     assert found.below.startswith(below)
     assert found.waits
+
+
+def test_the_table_has_the_stages_words() -> None:
+    run = a_run()
+    run.waiting = RunState.SUBMITTED
+    assert words.state_word(run) == "Submitted"
+    job_with(run, Stage.PREPARING)
+    assert words.state_word(run) == "Preparing"
 
 
 def test_the_end_of_a_jobs_time_is_counted_down() -> None:

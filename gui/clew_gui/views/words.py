@@ -154,6 +154,8 @@ def state_word(run: RunLike) -> str:
         return "Reading …"
     if run.link_stale and run.state not in TERMINAL:
         return "Stale"
+    if run.job is not None and run.state is RunState.SUBMITTED:
+        return run.job.stage.value.capitalize()  # Connecting, Preparing, Submitting
     return STATE_WORDS[run.state]
 
 

@@ -16,7 +16,8 @@ class ScriptDialog(Dialog):
 
     def __init__(self, parent: QWidget, look: Look, title: str) -> None:
         super().__init__(parent, f"Job script for {title}", "This is what would be sent, character by character.")
-        self.said = label(f"Asking {title} where things lie …", "body", "2", wrap=True)
+        words = f"Asking {title} where things lie; the agent is brought there if it is not there yet …"
+        self.said = label(words, "body", "2", wrap=True)
         self.add(self.said)
         self.text = QPlainTextEdit()
         self.text.setReadOnly(True)
@@ -33,6 +34,7 @@ class ScriptDialog(Dialog):
         close.setDefault(True)
         close.clicked.connect(self.accept)
         self.finish(None, self.copy_button, close)
+        close.setFocus()
         self.resize(760, 600)
 
     def show_script(self, text: str) -> None:
