@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import http.client
+import json
 import os
 import pty
 import re
@@ -235,6 +236,15 @@ def test_what_is_not_held_cannot_be_used(laptop: Laptop) -> None:
     done = laptop.clew("open", "jupyter", "--site", "torque", status=2)
     assert "clew hold --site torque" in done.stderr
     assert "No allocation is held" in laptop.clew("let-go", "--site", "torque", status=2).stderr
+
+
+def test_a_run_uses_the_allocation_that_is_held(laptop: Laptop, held: str) -> None:
+    jobs = "squeue --noheader --states=all --format=%A"
+    before = laptop.cluster.on("login", jobs)
+    done = laptop.clew("run", "linear-regression", "--site", "lab", "--preset", "tiny", "--json")
+    assert json.loads(done.stdout)["state"] == "FINISHED"
+    assert laptop.cluster.on("login", jobs) == before
+    assert wait_for_job(laptop) == held
 
 
 # --- A terminal -------------------------------------------------------------------------------------------------------

@@ -87,7 +87,8 @@ def run_there(
 
     Raises ``ProblemError`` when nothing could be sent; then nothing is left behind.
     """
-    with open_session(terminal, known) as session, stop_requests() as stops:
+    jobs = (place.job,) if place.job else ()
+    with open_session(terminal, known, jobs) as session, stop_requests() as stops:
         run = session.start_run(spec, place)
         following = Following(terminal, session, run, as_json, stops)
         following.begin()
@@ -176,7 +177,9 @@ class Following:
     def _stop(self, again: bool) -> None:
         """The first request is for the run, the second for the job; in the queue the first is for the job already."""
         try:
-            if again or not_begun(self.job.news):
+            if self.job.order.hold:  # the allocation is others' as well
+                self._session.stop(self.model.id, now=again)
+            elif again or not_begun(self.job.news):
                 self._session.cancel(self.job.id)
             else:
                 self._session.stop(self.model.id)

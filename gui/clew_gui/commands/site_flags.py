@@ -8,6 +8,8 @@ from pathlib import Path
 from clew_gui.commands.allocation_flags import add_allocation_flags, given_allocation
 from clew_gui.commands.shell import Parser
 from clew_gui.remote.allocation import FIELDS, build_allocation, flag
+from clew_gui.remote.held import job_for
+from clew_gui.remote.job_book import job_book
 from clew_gui.remote.site_store import site_store
 from clew_gui.session.job_model import Place
 from clew_shared.places import Places
@@ -50,14 +52,16 @@ def data_there(text: str, there: bool) -> list[Problem]:
 
 
 def read_place(places: Places, options: argparse.Namespace, spec: RunSpec) -> Place | None:
-    """Where the run goes; None for this computer. Raises ``ProblemError`` for an unknown site and wrong values."""
+    """Where the run goes; None for this computer. An allocation that is held, asked for in the same words, is used.
+
+    Raises ``ProblemError`` for an unknown site and wrong values.
+    """
     if options.site is None:
         return None
     site = site_store(places).load(options.site)
     exercises = str(Path(options.exercises).expanduser().absolute()) if options.exercises else ""
-    return Place(
-        site=options.site,
-        allocation=build_allocation(site.allocation, given_allocation(options)),
-        data=spec.data if Path(spec.data).is_absolute() else "",
-        exercises=exercises,
-    )
+    allocation = build_allocation(site.allocation, given_allocation(options))
+    data = spec.data if Path(spec.data).is_absolute() else ""
+    bare = not (data or exercises or options.dry_run)  # files are brought by a job of the run's own
+    job = job_for(job_book(places), options.site, allocation) if bare else ""
+    return Place(site=options.site, allocation=allocation, data=data, exercises=exercises, job=job)
