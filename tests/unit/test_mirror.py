@@ -52,6 +52,19 @@ def test_whatever_comes_twice_or_with_a_gap_the_copy_is_a_beginning_of_the_journ
     assert sum(item.size for item in found) == len(journal)
 
 
+def test_two_programs_that_keep_the_same_copy_do_each_other_no_harm(journal: bytes, tmp_path: Path) -> None:
+    mirrors = [Mirror(tmp_path / "run"), Mirror(tmp_path / "run")]
+    found: list[list[Record | Damage]] = [[], []]
+    assert [mirror.length(1) for mirror in mirrors] == [0, 0]
+    for turn, size in enumerate((300, 500, 700, len(journal), len(journal))):
+        which = turn % 2
+        start = mirrors[which].length(1)
+        found[which] += mirrors[which].append(1, start, journal[start:size])
+    assert journal_path(tmp_path / "run", 1).read_bytes() == journal
+    assert found == [whole(journal, tmp_path)] * 2
+    assert [mirror.problem for mirror in mirrors] == [None, None]
+
+
 def test_a_frame_that_is_still_coming_is_not_given_out(journal: bytes, tmp_path: Path) -> None:
     first = next(item for item in whole(journal, tmp_path) if isinstance(item, Record))
     mirror = Mirror(tmp_path / "run")
@@ -91,12 +104,14 @@ def test_a_disk_that_refuses_leaves_the_copy_as_it_was(
 ) -> None:
     mirror = Mirror(tmp_path / "run")
     mirror.append(1, 0, journal[:100])
-    opened = Path.open
+    opened, asked = Path.open, []
 
     def half(path: Path, mode: str = "r", *rest: object) -> object:
         """Writes half of what it should, then says that the disk is full."""
         file = opened(path, mode)
-        if mode == "ab":
+        asked.append(mode)
+        if asked == ["r+b"]:
+            file.seek(100)
             file.write(journal[100:150])
             file.close()
             raise OSError(28, "No space left on device")

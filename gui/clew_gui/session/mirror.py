@@ -63,6 +63,8 @@ class Mirror:
     def append(self, attempt: int, offset: int, data: bytes) -> Items:
         """Add bytes that begin at ``offset``; the frames that they complete. Bytes that are here change nothing.
 
+        Another program may keep the same copy at the same time: both write the same bytes to the same places.
+
         Raises ``OSError`` when the disk refuses; then the copy is as long as it was. Bytes behind a gap are dropped.
         """
         have = self.length(attempt)
@@ -72,7 +74,9 @@ class Mirror:
         make_private(self.folder)
         path = journal_path(self.folder, attempt)
         try:
-            with path.open("ab") as file:
+            path.touch()
+            with path.open("r+b") as file:
+                file.seek(have)
                 file.write(data)
         except OSError:
             with suppress(OSError), path.open("r+b") as file:
