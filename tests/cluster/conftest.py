@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.cluster.journey import Student
 from tests.cluster.mini import UP_LIMIT_S, MiniCluster
 
 
@@ -21,3 +22,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniCluster]:
         yield mini
     finally:
         mini("down")
+
+
+@pytest.fixture(scope="module")
+def student(cluster: MiniCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Student]:
+    """Sits at the laptop, with a home of their own for each file of tests."""
+    with cluster.network("laptop"):
+        yield Student(cluster, tmp_path_factory.mktemp("student"))

@@ -1,0 +1,182 @@
+"""A student at the mini cluster's laptop: one program after the other on the same home, and what must be true of a
+run's two copies, the node's and the laptop's, whatever happened between them."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from clew_gui.remote.allocation import Allocation
+from clew_gui.remote.prompts import Kind, Prompt
+from clew_gui.remote.site_store import site_store
+from clew_gui.remote.sites import Site
+from clew_gui.session import JobModel, Place, RunModel, Session
+from clew_gui.session.desks import open_desks
+from clew_gui.session.states import LinkState
+from clew_shared.catalogue import load_builtin
+from clew_shared.history import History
+from clew_shared.params import Value
+from clew_shared.places import Places
+from clew_shared.problem import Problem
+from clew_shared.runfolder import RunFolder
+from clew_shared.spec import RunSpec
+from clew_shared.verify import verify_run
+from minicluster.state import State
+from tests.cluster.mini import MiniCluster
+
+BOUND_S = 120.0
+"""A job starts, the agent comes up, TensorFlow is imported: on a busy machine."""
+ENDLESS = 10_000_000
+"""Steps of a run that goes on until it is stopped."""
+
+
+class Agrees:
+    """A person who has seen the fingerprints and knows no password."""
+
+    def ask(self, prompt: Prompt) -> str | None:
+        return "yes" if prompt.kind is Kind.CONFIRM else None
+
+
+class Student:
+    """Who sits at the laptop. ``programs`` count how often a program was begun there."""
+
+    def __init__(self, cluster: MiniCluster, folder: Path) -> None:
+        self.cluster = cluster
+        self.places = Places(home=folder / "home", private=folder / "private")
+        key = Path(cluster.info()["laptop_home"]) / ".ssh/id_ed25519"
+        site = Site(
+            title="Mini cluster",
+            host="10.77.0.1",
+            user="student",
+            key=str(key),
+            scheduler="slurm",
+            modules=("tensorflow",),
+        )
+        site_store(self.places).save("mini", site)
+
+    @contextmanager
+    def program(self, *jobs: str) -> Iterator[Program]:
+        """A program that has just been started, and follows ``jobs`` and what it sends itself."""
+        desks = open_desks(self.places, Agrees())
+        session = Session(self.places, load_builtin(), desks=desks, only=jobs)
+        try:
+            session.start()
+            yield Program(session)
+        finally:
+            session.close()
+
+    def there(self, run: str) -> RunFolder:
+        """The run's folder on the cluster, seen from outside: no fault of a network or host hides it."""
+        return RunFolder(self.home() / ".local/share/clew/runs" / run)
+
+    def home(self) -> Path:
+        """The student's home on the cluster."""
+        return Path(f"/proc/{State(self.cluster.folder).pid('switch')}/root/home/student")
+
+    def here(self, run: str) -> RunFolder:
+        """The laptop's copy."""
+        return RunFolder(self.places.mirrors / run)
+
+    def judge(self, run: RunModel, attempts: int = 1) -> None:
+        """Both copies of every attempt are the same bytes, sealed and sound, and the curve has each step once."""
+        judge(self.there(run.id), self.here(run.id), run.history, attempts)
+
+
+class Program:
+    """A session, and everything that it told."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.problems: list[Problem] = []
+
+    def until(self, true: Callable[[], bool], what: str, limit_s: float = BOUND_S) -> None:
+        """Let the program live until something is so."""
+        deadline = time.monotonic() + limit_s
+        while not true():
+            assert time.monotonic() < deadline, f"{what}: {self._told()}"
+            changes = self.session.tick()
+            self.problems += changes.problems
+            if not changes.points:
+                time.sleep(0.02)
+
+    def live_for(self, seconds: float) -> None:
+        """Let the program live while a fault lasts."""
+        end = time.monotonic() + seconds
+        self.until(lambda: time.monotonic() >= end, "time")
+
+    def _told(self) -> str:
+        jobs = [(job.news.stage, job.news.text, job.link) for job in self.session.jobs.values()]
+        runs = [(run.state, run.reason, run.history.fold.step) for run in self.session.runs.values()]
+        return f"{jobs} {runs} {[str(problem) for problem in self.problems]}"
+
+    # --- One run ------------------------------------------------------------------------------------------------------
+
+    def send(self, steps: int = ENDLESS, checkpoint_every: int = 500, **asked: object) -> RunModel:
+        """Send a run as a job that asks for this; its model."""
+        params: dict[str, Value] = {"steps": steps, "checkpoint_every": checkpoint_every}
+        spec = RunSpec(exercise="softmax", run=str(uuid.uuid4()), data="digits", params=params)
+        allocation = Allocation(**{"time": "10", **asked})  # type: ignore[arg-type]
+        return self.session.runs[self.session.start_run(spec, Place(site="mini", allocation=allocation))]
+
+    def job(self, run: RunModel) -> JobModel:
+        """The run's latest job."""
+        assert run.job is not None
+        return self.session.jobs[run.job.job]
+
+    def trains(self, run: RunModel) -> None:
+        """Wait for steps that were not here before."""
+        before = run.history.fold.step
+        self.until(lambda: run.history.fold.step > before, "the curve goes on")
+
+    def catches_up(self, there: RunFolder, here: RunFolder) -> float:
+        """Wait until all is here that the node has written by now; how many seconds that took."""
+        last, start = there.journal(there.attempts()[-1]), time.monotonic()
+        size, copy = last.stat().st_size, here.path / last.name
+        self.until(lambda: copy.exists() and copy.stat().st_size >= size, "what was written meanwhile is here")
+        return time.monotonic() - start
+
+    def is_live(self, run: RunModel) -> bool:
+        """Whether the run's agent speaks."""
+        return self.job(run).link.state is LinkState.LIVE
+
+    def stop(self, run: RunModel) -> None:
+        """End the run, and wait for its last byte and its job's end."""
+        self.session.stop(run.id)
+        self.until(lambda: run.complete, "the run's end")
+        self.until(lambda: self.job(run).news.over, "the job's end")
+
+
+def judge(there: RunFolder, here: RunFolder, history: History, attempts: int = 1) -> None:
+    """The run folder on the cluster, its copy on a laptop, and the curves that were read from that."""
+    assert there.attempts() == here.attempts() == tuple(range(1, attempts + 1))
+    for attempt in there.attempts():
+        assert _digest(here.journal(attempt)) == _digest(there.journal(attempt)), f"attempt {attempt}"
+    assert not list(here.path.glob("damaged.*")), "no copy had to be set aside"
+    assert [str(finding) for finding in verify_run(there.path).findings] == []
+    every_step_once(history)
+
+
+def every_step_once(history: History, metric: str = "loss") -> None:
+    """No gap, no duplicate."""
+    steps = history.column(metric).steps
+    assert steps.tolist() == list(range(history.fold.step)), f"{len(steps)} of {history.fold.step} steps"
+
+
+def same_bits(history: History, metric: str = "loss") -> int:
+    """Whatever attempt recorded a step, it has the same bits; how many steps were done more than once."""
+    known: dict[int, bytes] = {}
+    again = 0
+    for attempt in range(1, history.fold.attempt + 1):
+        column = history.column(metric, attempt)
+        for step, value in zip(column.steps.tolist(), column.values, strict=True):
+            again += step in known
+            assert known.setdefault(step, value.tobytes()) == value.tobytes(), f"step {step} of attempt {attempt}"
+    return again
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

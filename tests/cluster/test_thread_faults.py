@@ -1,0 +1,131 @@
+"""A run on a node while the thread to it breaks, and what each thing that goes wrong there ends in."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+import psutil
+import pytest
+
+from clew_shared.lifecycle import RunState
+from clew_shared.places import find_places
+from clew_shared.reading import read_run
+from clew_shared.runfolder import RunFolder
+from tests.cluster.journey import BOUND_S, ENDLESS, Student, judge
+from tests.cluster.mini import FOLDER, MiniCluster
+from tests.integration.faults.chance import Chance, Tally
+
+pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(900)]
+CUTS_S = (1.0, 10.0, 20.0)
+LONG_CUTS_S = (1.0, 10.0, 20.0, 45.0, 90.0)
+
+
+@pytest.fixture
+def chance(request: pytest.FixtureRequest) -> Chance:
+    return Chance(request.node.name)
+
+
+@pytest.fixture(scope="module")
+def tally() -> Iterator[Tally]:
+    tally = Tally()
+    yield tally
+    tally.keep()
+
+
+# --- The thread is cut ------------------------------------------------------------------------------------------------
+
+
+def test_two_runs_lose_no_byte_to_cuts_restarts_and_laptops_that_freeze_or_close(
+    cluster: MiniCluster, student: Student, chance: Chance, tally: Tally, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One is watched by this program, the other by ``clew run``, whose laptop is frozen as well."""
+    cuts = [*LONG_CUTS_S, *(chance.dice.uniform(0.5, 90.0) for _ in range(5))] if chance.soak else CUTS_S
+    back: list[str] = []
+    with Terminal(cluster, "60" if chance.soak else "10") as terminal, student.program() as program:
+        run = program.send(time=terminal.time)
+        there, here = student.there(run.id), student.here(run.id)
+        program.trains(run)
+        program.until(terminal.trains, "the terminal's run trains")
+        for seconds in cuts:
+            with cluster.broken("cut", "laptop"):
+                program.live_for(seconds)
+            back.append(f"{seconds:.0f} s cut: {program.catches_up(there, here):.1f} s")
+            tally.add("cuts")
+        with cluster.broken("freeze", "laptop"):  # this program is not among the laptop's
+            frozen = terminal.size()
+            program.live_for(3.0)
+            assert terminal.size() == frozen
+        terminal.thaw()
+        cluster("fault", "sshd-restart")
+        back.append(f"sshd restarted: {program.catches_up(there, here):.1f} s")
+        program.until(lambda: terminal.size() > frozen, "the terminal's run goes on")
+        job = program.job(run).id
+    with student.program(job) as program:  # the laptop was closed and is opened again
+        run = program.session.runs[run.id]
+        program.until(lambda: program.is_live(run), "the agent is reached again")
+        back.append(f"opened again: {program.catches_up(there, here):.1f} s")
+        program.stop(run)
+        assert run.state is RunState.STOPPED
+        student.judge(run)
+        assert program.problems == []
+    terminal.judge(student)
+    with capsys.disabled():
+        print(f"\nafter so long all was here again: {', '.join(back)}")
+
+
+class Terminal:
+    """``clew run`` on the laptop, with a home of its own, until it is interrupted."""
+
+    def __init__(self, cluster: MiniCluster, time: str) -> None:
+        self.time = time
+        self._cluster = cluster
+        self._mirrors = find_places().mirrors
+
+    def __enter__(self) -> Self:
+        program = Path(sys.executable).with_name("clew")
+        words = ["run", "softmax", "--site", "minicluster", "--steps", str(ENDLESS), "--time", self.time, "--json"]
+        self._process = subprocess.Popen(
+            [FOLDER / "on", "laptop", str(program), *words, "--data", "digits"],
+            env=self._cluster.environment | {"CLEW_HOME": os.environ["CLEW_HOME"]},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for child in psutil.Process(self._process.pid).children(recursive=True):
+            child.send_signal(signal.SIGINT)
+        self.out, self.err = self._process.communicate(timeout=BOUND_S)
+
+    def _journal(self) -> Path | None:
+        return next(self._mirrors.glob("*/journal.0001"), None)
+
+    def thaw(self) -> None:
+        """``nsenter``, which brought it there, stops itself when it sees it stop, and is no process of the laptop's."""
+        self._process.send_signal(signal.SIGCONT)
+
+    def size(self) -> int:
+        """Bytes of its run's journal that are on the laptop."""
+        return path.stat().st_size if (path := self._journal()) is not None else 0
+
+    def trains(self) -> bool:
+        """Whether there is a first step; it ends never before that."""
+        assert self._process.poll() is None, self._process.communicate()
+        path = self._journal()
+        return path is not None and read_run(path.parent).fold.step > 0
+
+    def judge(self, student: Student) -> None:
+        """What it said in the end, and the bytes that it has."""
+        said = json.loads(self.out.splitlines()[-1])
+        assert (self._process.returncode, said["state"]) == (130, "STOPPED"), self.err
+        here = RunFolder(self._mirrors / said["run"])
+        judge(student.there(said["run"]), here, read_run(here.path))
