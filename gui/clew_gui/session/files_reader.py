@@ -56,6 +56,6 @@ class FilesReader:
             return True
         shorter = found.size < fetch.offset
         self._fetcher.answered(_ID + run.encode(), _SHORTER if shorter else found)
-        if not found.data and not found.sealed:
+        if not found.data and not found.sealed and not shorter:
             self._fetcher.later(run)
         return True

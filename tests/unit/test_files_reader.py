@@ -1,0 +1,139 @@
+"""Journals by files: the same mirror goes on, failures wait, and the end of a job settles its runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clew_gui.session.fetcher import Fetcher
+from clew_gui.session.files_reader import FilesReader
+from clew_gui.session.inbox import Batch, Inbox, Restarted, Settled
+from clew_gui.session.mirror import Mirror
+from clew_shared.journal import journal_path
+from clew_shared.messages import Fetched
+from clew_shared.problem import ProblemError, problem
+from clew_shared.spec import RunSpec
+from tests.unit.runs import RUN, small_run
+
+
+class Folder:
+    """A run's folder on a site; ``piece`` bytes at a time, until ``down``."""
+
+    def __init__(self, data: bytes, piece: int = 400, sealed: bool = True) -> None:
+        self.data, self.piece, self.sealed, self.down = data, piece, sealed, False
+        self.asked: list[tuple[int, int]] = []
+
+    def fetch(self, run: str, attempt: int, offset: int) -> Fetched | None:
+        self.asked.append((attempt, offset))
+        if self.down:
+            raise problem("ssh.network", "No way there.")
+        if attempt > 1:
+            return None
+        piece = self.data[offset : offset + self.piece]
+        return Fetched(
+            run=run, attempt=1, offset=offset, data=piece, size=len(self.data), attempts=1, sealed=self.sealed
+        )
+
+    def spec(self, run: str) -> RunSpec | None:
+        return RunSpec(exercise="softmax", run=run)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> bytes:
+    return small_run(tmp_path / "node").journal(1).read_bytes()
+
+
+def follow(tmp_path: Path, have: bytes = b"") -> tuple[Inbox, Fetcher, FilesReader]:
+    inbox = Inbox()
+    fetcher = Fetcher(tmp_path / "mirrors", inbox, "job")
+    if have:
+        Mirror(tmp_path / "mirrors" / RUN).append(1, 0, have)
+    fetcher.follow(RUN)
+    while fetcher.replay():
+        pass
+    return inbox, fetcher, FilesReader(fetcher)
+
+
+def read_all(reader: FilesReader, folder: Folder) -> None:
+    while reader.turn(folder):
+        pass
+
+
+def taken(inbox: Inbox) -> list[object]:
+    return list(iter(inbox.take, None))
+
+
+def copied(tmp_path: Path) -> bytes:
+    return journal_path(tmp_path / "mirrors" / RUN, 1).read_bytes()
+
+
+def test_a_copy_goes_on_where_it_ends_and_a_job_that_is_over_settles_its_run(journal: bytes, tmp_path: Path) -> None:
+    inbox, _, reader = follow(tmp_path, journal[:500])
+    reader.finish()
+    folder = Folder(journal)
+    read_all(reader, folder)
+    assert folder.asked[0] == (1, 500)
+    assert copied(tmp_path) == journal
+    assert taken(inbox)[-1] == Settled(RUN, "job")
+    read_all(reader, folder)
+    assert taken(inbox) == [], "once is enough"
+
+
+def test_what_was_whole_already_is_looked_at_once_for_a_later_attempt(journal: bytes, tmp_path: Path) -> None:
+    inbox, _, reader = follow(tmp_path, journal)
+    taken(inbox)
+    reader.finish()
+    folder = Folder(journal)
+    read_all(reader, folder)
+    assert folder.asked == [(2, 0)]
+    assert taken(inbox) == [Settled(RUN, "job")]
+
+
+def test_a_run_that_never_began_is_settled_without_a_journal(tmp_path: Path) -> None:
+    inbox, _, reader = follow(tmp_path)
+    reader.finish()
+
+    class Nothing(Folder):
+        def fetch(self, run: str, attempt: int, offset: int) -> Fetched | None:
+            return None
+
+    read_all(reader, Nothing(b""))
+    assert taken(inbox) == [Settled(RUN, "job")]
+
+
+def test_a_file_that_still_grows_is_looked_at_again_only_after_a_while(journal: bytes, tmp_path: Path) -> None:
+    inbox, _, reader = follow(tmp_path)
+    folder = Folder(journal[:700], sealed=False)
+    read_all(reader, folder)
+    assert [offset for _, offset in folder.asked] == [0, 400, 700]
+    assert not reader.turn(folder)
+    assert [type(found) for found in taken(inbox)] == [Batch, Batch]
+
+
+def test_a_site_that_cannot_be_reached_is_asked_again(journal: bytes, tmp_path: Path) -> None:
+    _, fetcher, reader = follow(tmp_path)
+    reader.finish()
+    folder = Folder(journal)
+    folder.down = True
+    with pytest.raises(ProblemError):
+        reader.turn(folder)
+    assert not reader.turn(folder), "not at once"
+    folder.down = False
+    fetcher.follow(RUN).not_before = 0.0
+    read_all(reader, folder)
+    assert copied(tmp_path) == journal
+
+
+def test_a_copy_that_is_longer_than_the_journal_is_set_aside(journal: bytes, tmp_path: Path) -> None:
+    inbox, fetcher, reader = follow(tmp_path, journal + b"more than there ever was")
+    folder = Folder(journal[:700], sealed=False)
+    fetcher.follow(RUN).complete = False
+    fetcher.follow(RUN).attempt = 1
+    reader.turn(folder)
+    assert Restarted(RUN) in taken(inbox)
+    while fetcher.replay():
+        pass
+    fetcher.replay()
+    read_all(reader, folder)
+    assert copied(tmp_path) == journal[:700]
