@@ -29,7 +29,7 @@ PRESETS: Mapping[str, Site] = {
         host="jureca.fz-juelich.de",
         scheduler="slurm",
         allocation=Allocation(time="01:00:00"),
-        note="The course's reservation changes daily: give it with --reservation. Keys only; the key must be uploaded.",
+        note="The reservation changes daily: set the day's before a run. Keys only; the key must be uploaded.",
     ),
     "davide": Site(
         title="D.A.V.I.D.E. (CINECA)",
@@ -38,7 +38,7 @@ PRESETS: Mapping[str, Site] = {
         gres="gpu:tesla",
         modules=("autoload",),
         allocation=Allocation(time="01:00:00", gpus=1),
-        note=f"{_GONE} The account is the course's: give it with --account.",
+        note=f"{_GONE} The account is the one that the course gives.",
     ),
     "bluewaters": Site(
         title="Blue Waters (NCSA)",
