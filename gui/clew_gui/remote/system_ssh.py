@@ -42,6 +42,8 @@ from clew_shared.problem import ProblemError, problem
 
 _POLL_S = 0.02
 _END_S = 2.0
+_BUFFER = 1 << 20
+"""Between two processes that pass bytes on in turn: with the system's usual 200 KB each waits for the other."""
 _REASON_S = 0.5
 """The master says why a channel was refused a moment after its client says that it was."""
 _CANNOT = 255
@@ -261,6 +263,8 @@ class ProcessStream:
         self.begun = b""
         self._owner = owner
         self._sock, theirs = socket.socketpair()
+        for end in (self._sock, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)  # the system may give less
         with theirs:
             self._process = subprocess.Popen(
                 command, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=subprocess.PIPE, start_new_session=True

@@ -18,7 +18,8 @@ from clew_shared.problem import Problem, ProblemError
 
 _log = logging.getLogger(__name__)
 
-CHUNK = 65536
+CHUNK = 262144
+"""So much is passed on at a time: paramiko moves all that waits whenever a part of it is taken."""
 MOST_STREAMS = 200
 """More at a time are refused: each has two threads and up to 2 MiB on its way."""
 _BACKLOG = 64
