@@ -23,6 +23,10 @@ _RESAMPLES = 10_000
 USUAL_ROUNDS = 7
 
 
+class CannotMeasure(Exception):
+    """What a benchmark needs is not to be had here; the text says what."""
+
+
 class Timing(NamedTuple):
     """One round of one contender: how many steps, how long they took, and what came out."""
 

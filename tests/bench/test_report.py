@@ -10,13 +10,18 @@ from clew_shared.events import Attempt, Log, Points
 from clew_shared.journal import JournalWriter
 from clew_shared.reading import read_run
 from clew_shared.verify import verify_run
+from tests.bench import __main__ as program
 from tests.bench.__main__ import names, updated
 from tests.bench.bench_first import rows as stage_rows
 from tests.bench.bench_journal import make_folder
 from tests.bench.bench_loops import RACES, Contender, Race, behind, check_results, present, race, rows
+from tests.bench.bench_site import rows as site_rows
 from tests.bench.bench_start import imports
+from tests.bench.bench_tunnel import OPENSSH, PARAMIKO
+from tests.bench.bench_tunnel import rows as tunnel_rows
 from tests.bench.first_point_worker import journal_marks, split
-from tests.bench.measure import Timing, ratio, table
+from tests.bench.measure import CannotMeasure, Timing, ratio, table
+from tests.bench.site_clicker import AGENT, ARRIVED, CLICK, DIALLED, IMPORTED, LIVE, stages
 
 
 def test_a_ratio_of_medians_lies_within_its_interval() -> None:
@@ -64,6 +69,41 @@ def test_the_marks_of_a_run_come_from_its_journal(tmp_path: Path) -> None:
     assert sorted(journal_marks(path).values()) == [5.0, 5.5, 6.0]
 
 
+def test_what_the_laptop_and_the_agent_do_at_once_follows_on_the_same_moment() -> None:
+    found = stages({CLICK: 10.0, DIALLED: 10.5, AGENT: 12.0, IMPORTED: 16.0, ARRIVED: 16.5} | {LIVE: 13.0})
+    assert found[DIALLED] == (0.5, 0.5)
+    assert found[IMPORTED] == (4.0, 6.0)
+    assert found[ARRIVED] == (0.5, 6.5)
+    late = stages({CLICK: 10.0, AGENT: 12.0, IMPORTED: 13.0, LIVE: 16.0, ARRIVED: 16.5})
+    assert late[ARRIVED] == (0.5, 6.5)
+    lines = site_rows({"cold": [found, found], "held": [stages({CLICK: 1.0, IMPORTED: 1.2, ARRIVED: 1.5})]})
+    assert lines[0] == (DIALLED, "0.500 (0.50)", "")
+    assert lines[-1] == (ARRIVED, "0.500 (6.50)", "0.300 (0.50)")
+
+
+def test_tunnels_are_compared_with_openssh() -> None:
+    quick = {"down": 50.0, "up": 80.0, "trip": 0.25, "slow trip": 1.0, "open": 3.0}
+    lines = tunnel_rows({PARAMIKO: [quick] * 3, OPENSSH: [quick | {"down": 100.0}] * 3})
+    assert lines[0][:2] == (PARAMIKO, "50, × 0.5 (0.5 to 0.5)")
+    assert lines[1] == (OPENSSH, "100", "80", "0.25", "1.00", "3.00")
+
+
+def test_what_cannot_be_measured_is_said_and_the_page_stays(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measure(*_: object) -> str:
+        raise CannotMeasure("There is no cluster.")
+
+    page = tmp_path / "benchmarks.md"
+    page.write_text("# Benchmarks\n", encoding="utf-8")
+    monkeypatch.setattr(program, "_PAGE", page)
+    monkeypatch.setattr(program, "measure", measure)
+    monkeypatch.setattr("sys.argv", ["bench", "--only", "site"])
+    assert program.main() == 0
+    assert "Not measured. There is no cluster." in capsys.readouterr().out
+    assert page.read_text(encoding="utf-8") == "# Benchmarks\n"
+
+
 def test_imports_are_summed_by_package_and_marked_what_is_slow() -> None:
     text = "import time:      1500 |       1500 |   clew_gui.views\nimport time:  500 | 2000 | clew_gui\n"
     assert imports(text + "import time: 3000 | 3000 | json\nnothing\n").startswith("5 ms: the rest")
@@ -91,7 +131,7 @@ def test_a_contender_whose_framework_is_absent_is_left_out(monkeypatch: pytest.M
 
 
 def test_all_benchmarks_are_known() -> None:
-    assert names() == ["start", "first", "loops", "observation", "journal", "plot", "99"]
+    assert names() == ["start", "first", "site", "tunnel", "loops", "observation", "journal", "plot", "99"]
 
 
 def test_a_table_lines_up() -> None:
