@@ -7,11 +7,17 @@ import hashlib
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import msgspec
+import psutil
+from minicluster.namespaces import processes_of
+from minicluster.state import State
+
 from clew_gui.remote.allocation import Allocation
-from clew_gui.remote.prompts import Kind, Prompt
+from clew_gui.remote.prompts import AskOnce, Kind, Prompt, Prompter
+from clew_gui.remote.site_line import SiteLine, open_line
 from clew_gui.remote.site_store import site_store
 from clew_gui.remote.sites import Site
 from clew_gui.session import JobModel, Place, RunModel, Session
@@ -25,7 +31,6 @@ from clew_shared.problem import Problem
 from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec
 from clew_shared.verify import verify_run
-from minicluster.state import State
 from tests.cluster.mini import MiniCluster
 
 BOUND_S = 120.0
@@ -56,18 +61,24 @@ class Student:
             scheduler="slurm",
             modules=("tensorflow",),
         )
-        site_store(self.places).save("mini", site)
+        store = site_store(self.places)
+        store.save("mini", site)
+        store.save("otp", msgspec.structs.replace(site, key="", port=2222))
 
     @contextmanager
-    def program(self, *jobs: str) -> Iterator[Program]:
+    def program(self, *jobs: str, prompter: Prompter | None = None) -> Iterator[Program]:
         """A program that has just been started, and follows ``jobs`` and what it sends itself."""
-        desks = open_desks(self.places, Agrees())
+        desks = open_desks(self.places, prompter or Agrees())
         session = Session(self.places, load_builtin(), desks=desks, only=jobs)
         try:
             session.start()
             yield Program(session)
         finally:
             session.close()
+
+    def line(self) -> SiteLine:
+        """A connection of its own to the login node."""
+        return open_line("mini", site_store(self.places).load("mini"), self.places, AskOnce(Agrees()))
 
     def there(self, run: str) -> RunFolder:
         """The run's folder on the cluster, seen from outside: no fault of a network or host hides it."""
@@ -80,6 +91,25 @@ class Student:
     def here(self, run: str) -> RunFolder:
         """The laptop's copy."""
         return RunFolder(self.places.mirrors / run)
+
+    def processes(self, node: str, job: str) -> list[psutil.Process]:
+        """Those of the job on the node, parents before their children."""
+        found = []
+        for pid in processes_of(State(self.cluster.folder).pid(node)):
+            with suppress(psutil.Error):  # it ended meanwhile
+                process = psutil.Process(pid)
+                if process.environ().get("CLEW_JOB") == job or f"/{job}/" in " ".join(process.cmdline()):
+                    found.append(process)
+        return sorted(found, key=lambda process: process.create_time())
+
+    def kill_all(self, node: str, job: str) -> None:
+        """As a scheduler does that gives nobody the time to say a last word."""
+        for process in self.processes(node, job):
+            with suppress(psutil.Error):
+                process.suspend()
+        for process in self.processes(node, job):
+            with suppress(psutil.Error):
+                process.kill()
 
     def judge(self, run: RunModel, attempts: int = 1) -> None:
         """Both copies of every attempt are the same bytes, sealed and sound, and the curve has each step once."""
@@ -115,12 +145,19 @@ class Program:
 
     # --- One run ------------------------------------------------------------------------------------------------------
 
-    def send(self, steps: int = ENDLESS, checkpoint_every: int = 500, **asked: object) -> RunModel:
+    def send(
+        self,
+        steps: int = ENDLESS,
+        checkpoint_every: int = 500,
+        site: str = "mini",
+        hold: bool = False,
+        **asked: object,
+    ) -> RunModel:
         """Send a run as a job that asks for this; its model."""
         params: dict[str, Value] = {"steps": steps, "checkpoint_every": checkpoint_every}
         spec = RunSpec(exercise="softmax", run=str(uuid.uuid4()), data="digits", params=params)
         allocation = Allocation(**{"time": "10", **asked})  # type: ignore[arg-type]
-        return self.session.runs[self.session.start_run(spec, Place(site="mini", allocation=allocation))]
+        return self.session.runs[self.session.start_run(spec, Place(site=site, allocation=allocation, hold=hold))]
 
     def job(self, run: RunModel) -> JobModel:
         """The run's latest job."""

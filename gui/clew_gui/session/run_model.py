@@ -61,12 +61,12 @@ class RunModel:
         if self.refused:
             return RunState.FAILED, self.refused
         job, fold = self.job, self.history.fold
-        if job is not None and (job.over or self.status is None):
+        if job is not None and (job.over or self.status is None or not_begun(job)):  # or it waits once more
             if fold.done and not self._ended_before(job):
                 return fold.state, fold.reason
             if job.over:
                 return self._after(job)
-            if not fold.attempt or fold.done:
+            if not fold.attempt or fold.done or not_begun(job):
                 return waiting_state(job), job.text
         state = self._state_with_journal() if fold.attempt else self._state_without_journal()
         return state, self._told_reason(state)

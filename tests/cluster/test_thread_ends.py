@@ -1,0 +1,217 @@
+"""What each thing that goes wrong on a cluster ends in: for the job, for the run, in words, and what Continue makes of
+it. docs/connecting.md has the table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import psutil
+import pytest
+
+from clew_gui.remote.jobs import Stage
+from clew_gui.remote.schedulers.state import Phase
+from clew_gui.session import RunModel
+from clew_shared.lifecycle import RunState
+from tests.cluster.journey import Program, Student, every_step_once, same_bits
+from tests.cluster.mini import MiniCluster
+
+pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(600)]
+
+
+class Scene(NamedTuple):
+    """A run that trains on a node, and who looks at it."""
+
+    student: Student
+    program: Program
+    run: RunModel
+
+    @property
+    def cluster(self) -> MiniCluster:
+        return self.student.cluster
+
+    @property
+    def id(self) -> str:
+        """The scheduler's number of the job."""
+        return self.program.job(self.run).news.id
+
+    @property
+    def node(self) -> str:
+        return self.cluster.on("ctl", "squeue", "--noheader", f"--jobs={self.id}", "--format=%N")
+
+    def agent(self) -> psutil.Process | None:
+        """The agent that serves the run's job; None while there is none."""
+        found = self.student.processes(self.node, self.program.job(self.run).id)
+        return next((one for one in found if "serve" in _words(one)), None)
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
+
+
+@pytest.fixture
+def scene(student: Student) -> Iterator[Scene]:
+    """A run that trains on a node for ever."""
+    with student.program() as program:
+        run = program.send()
+        program.trains(run)
+        program.until(lambda: program.job(run).news.nodes != "", "the scheduler says where it runs")
+        yield Scene(student, program, run)
+        if not program.job(run).news.over:
+            program.session.cancel(program.job(run).id)
+            program.until(lambda: program.job(run).news.over, "the job's end")
+
+
+# --- Faults that end a job --------------------------------------------------------------------------------------------
+
+
+class End(NamedTuple):
+    """What a fault ends in."""
+
+    make: Callable[[Scene], None]
+    phase: Phase
+    job: str
+    """What is said of the job."""
+    state: RunState
+    reason: str
+    """What is said of the run."""
+    hint: str = "Continue goes on from the last checkpoint"
+
+
+def _power_off(scene: Scene) -> None:
+    node = scene.node
+    scene.cluster("fault", "node-kill", node)
+    scene.cluster.on("ctl", "scontrol", "update", f"nodename={node}", "state=down", "reason=power")
+
+
+def _cancel(scene: Scene) -> None:
+    scene.cluster.on("ctl", "scancel", scene.id)
+
+
+def _kill(scene: Scene) -> None:
+    scene.student.kill_all(scene.node, scene.program.job(scene.run).id)
+
+
+ENDS = {
+    "node killed": End(
+        _power_off,
+        Phase.NODE_FAILED,
+        "A node of the job failed on {node}.",
+        RunState.FAILED,
+        "A node of the job failed",
+    ),
+    "job cancelled outside": End(_cancel, Phase.CANCELLED, "The job was cancelled.", RunState.STOPPED, "on request"),
+    "job killed": End(
+        _kill,
+        Phase.FAILED,
+        "The job was killed by signal 9.",
+        RunState.FAILED,
+        "killed by signal 9",
+        "Its own words are in",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_what_ends_a_job_is_told_and_what_was_written_is_here(scene: Scene, name: str) -> None:
+    end, run, program = ENDS[name], scene.run, scene.program
+    node = scene.node
+    end.make(scene)
+    try:
+        program.until(lambda: program.job(run).news.over and run.settled, "the job's end")
+        news = program.job(run).news
+        assert (news.stage, news.phase, news.text) == (Stage.ENDED, end.phase, end.job.format(node=node))
+        assert news.problem is not None
+        assert end.hint in news.problem.hint
+        assert run.state is end.state
+        assert end.reason in run.reason
+        there, here = scene.student.there(run.id), scene.student.here(run.id)
+        assert here.journal(1).read_bytes() == there.journal(1).read_bytes()
+        every_step_once(run.history)
+        assert program.problems == [news.problem]
+    finally:
+        scene.cluster("heal")
+
+
+def test_a_node_that_was_cut_off_and_comes_back_spoils_nothing(scene: Scene) -> None:
+    student, program, run, node = scene.student, scene.program, scene.run, scene.node
+    first, there, here = program.job(run).id, student.there(run.id), student.here(run.id)
+    with scene.cluster.broken("cut", node):
+        scene.cluster.on("ctl", "scontrol", "update", f"nodename={node}", "state=down", "reason=silent")
+        program.until(lambda: program.job(run).news.over and run.settled, "the job's end")
+        assert (run.state, program.job(run).news.phase) == (RunState.FAILED, Phase.NODE_FAILED)
+        reached, size = run.history.fold.step, there.journal(1).stat().st_size
+        program.session.continue_run(run.id)
+        program.until(lambda: run.history.fold.attempt == 2 and run.history.fold.step > reached, "further steps")
+        program.until(lambda: there.journal(1).stat().st_size > size, "the cut node writes on")
+    program.until(lambda: not student.processes(node, first), "the end of what trained on the cut node")
+    program.trains(run)
+    program.stop(run)
+    assert run.state is RunState.STOPPED
+    assert here.journal(2).read_bytes() == there.journal(2).read_bytes()
+    assert there.journal(1).read_bytes().startswith(here.journal(1).read_bytes())
+    every_step_once(run.history)
+    assert same_bits(run.history) > 0
+
+
+# --- Faults that a run outlives ---------------------------------------------------------------------------------------
+
+
+def _kill_the_agent(scene: Scene) -> int:
+    """Its keeper starts another."""
+    agent = scene.agent()
+    assert agent is not None
+    agent.kill()
+    scene.program.until(lambda: (new := scene.agent()) is not None and new.pid != agent.pid, "another agent")
+    return 1
+
+
+def _stop_the_controller(scene: Scene) -> int:
+    with scene.cluster.broken("controller-down"):
+        assert scene.cluster.call("on", "login", "squeue").returncode != 0
+        scene.program.trains(scene.run)
+        assert scene.run.state is RunState.RUNNING
+    return 1
+
+
+def _fill_the_home(scene: Scene) -> int:
+    with scene.cluster.broken("home-full", "student"):
+        scene.program.until(lambda: scene.run.state is RunState.PAUSED, "training waits")
+        assert scene.run.reason == "Waiting for the disk: No space left on device"
+    scene.program.until(lambda: scene.run.state is RunState.RUNNING, "training goes on")
+    return 1
+
+
+def _requeue(scene: Scene) -> int:
+    """The same job starts again, and its agent goes on with the run."""
+    cluster, program, run = scene.cluster, scene.program, scene.run
+    cluster.on("ctl", "scontrol", "update", f"jobid={scene.id}", "requeue=1")
+    cluster.on("ctl", "scontrol", "requeue", scene.id)
+    program.until(lambda: program.job(run).news.stage is Stage.QUEUED, "the job waits again")
+    assert (run.state, run.reason) == (RunState.QUEUED, program.job(run).news.text)
+    program.until(lambda: cluster.job_state(scene.id) == "PENDING", "it may begin")
+    cluster.on("ctl", "scontrol", "update", f"jobid={scene.id}", "starttime=now")  # Slurm would wait for two minutes
+    program.until(lambda: run.history.fold.attempt == 2, "the further attempt")
+    return 2
+
+
+OUTLIVED = {
+    "agent killed": _kill_the_agent,
+    "controller away": _stop_the_controller,
+    "home full": _fill_the_home,
+    "job requeued": _requeue,
+}
+
+
+@pytest.mark.parametrize("name", OUTLIVED)
+def test_what_a_run_outlives_costs_no_step(scene: Scene, name: str) -> None:
+    attempts = OUTLIVED[name](scene)
+    scene.program.trains(scene.run)
+    scene.program.stop(scene.run)
+    assert scene.run.state is RunState.STOPPED
+    assert scene.program.problems == []
+    same_bits(scene.run.history)
+    scene.student.judge(scene.run, attempts)
