@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from clew_gui.remote.connection import Hop, SshFiles
 from clew_gui.remote.dialler import dial
+from clew_gui.remote.paramiko_connection import dial_paramiko
 from clew_gui.remote.prompts import AskOnce, Kind, Prompter
 from tests.integration.ssh.conftest import hop_to, trust
 from tests.integration.ssh.people import Person
@@ -51,6 +54,19 @@ def test_what_paramiko_cannot_speak_goes_through_the_systems_ssh(
     trust(files, server)
     found = route([hop_to(server, "user")], msgspec.structs.replace(files, ssh_config=str(config)))
     assert found.startswith("student@login (the system's ssh, because the server speaks only methods")
+
+
+@pytest.mark.parametrize(("has", "taken"), [((), "-gcm@"), (("Ciphers aes192-ctr,aes256-ctr",), "-ctr")])
+def test_a_cipher_that_authenticates_by_itself_comes_first_where_the_server_has_one(
+    start: Callable[..., SshServer], files: SshFiles, has: tuple[str, ...], taken: str
+) -> None:
+    server = start(*has)
+    trust(files, server)
+    with closing(dial_paramiko(hop_to(server, "user"), files, AskOnce(Person({})))) as connection:
+        assert connection.run("echo in").stdout == b"in\n"
+        link: Any = connection._link
+        assert taken in link.remote_cipher
+        assert taken in link.local_cipher
 
 
 def test_a_key_that_paramiko_does_not_read(server: SshServer, files: SshFiles, school: School) -> None:
