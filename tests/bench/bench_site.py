@@ -22,8 +22,8 @@ names; in brackets are seconds since Run. From *agent up* on two things go on at
 (three lines), and the agent begins the run by itself (the lines with →). The last line is from the later of the two.
 When the job began is when Slurm made its log, the rest are wall-clock times of laptop, agent and journal; all hosts
 are one computer with one clock. Medians of each line over the rounds, so that lines need not add up. Limits: the
-queue is empty and the network has no delay: on a real site the queue comes before everything else, each of some ten
-round trips costs what `ping` says, and bringing the agent what the line takes for its 0.3 MB."""
+queue is empty and the network has no delay: on a real site the queue comes before everything else, each round trip
+costs what `ping` says, and what is brought there what the line takes for it."""
 
 
 def race(laptop: Laptop, rounds: int, warm_up: bool = True) -> dict[str, list[Stages]]:

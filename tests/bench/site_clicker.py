@@ -144,6 +144,7 @@ class Clicker:
         if not held:
             marks |= {name: at for name, at in self._desks[site].marks.items() if name}
             marks[STARTED] = self._began(site, job.id)
+            self.session.cancel(job.id)  # its agent would end by itself, but perhaps a minute later
             self.until(lambda: job.news.over)
         return marks
 
