@@ -34,14 +34,16 @@ class RunFold:
     ``attempt`` is the latest attempt seen (0: none yet) and everything else is about that one: ``state`` with
     ``reason``, ``problem`` and ``exit_code``; ``step`` is the number of updates done and ``steps`` of how many;
     ``started`` and ``ended`` are wall-clock seconds since 1970 (0.0: not yet), ``updated`` the latest time seen in a
-    record, ``first_started`` when the run's first attempt began. The first terminal state of an attempt stays, whatever
-    is written behind it; only LOST, which is the viewer's guess, gives way to what the node says.
+    record, ``first_started`` when the run's first attempt began, ``job`` the batch job around it (Clew's UUID; empty:
+    none). The first terminal state of an attempt stays, whatever is written behind it; only LOST, which is the viewer's
+    guess, gives way to what the node says.
     """
 
     def __init__(self) -> None:
         self.run = ""
         self.exercise = ""
         self.host = ""
+        self.job = ""
         self.attempt = 0
         self.state = RunState.DRAFT
         self.reason = ""
@@ -101,7 +103,7 @@ class RunFold:
             self.sealed = True
 
     def _start(self, event: Attempt) -> None:
-        self.run, self.exercise, self.host = event.run, event.exercise, event.host
+        self.run, self.exercise, self.host, self.job = event.run, event.exercise, event.host, event.job
         self.step, self.steps = event.start_step, event.steps
         self.started = event.time
         self.first_started = self.first_started or event.time

@@ -92,24 +92,22 @@ class Student:
         """The laptop's copy."""
         return RunFolder(self.places.mirrors / run)
 
-    def processes(self, node: str, job: str) -> list[psutil.Process]:
-        """Those of the job on the node, parents before their children."""
+    def processes(self, node: str, **environment: str) -> list[psutil.Process]:
+        """Those on the node with these environment variables, parents before their children."""
         found = []
         for pid in processes_of(State(self.cluster.folder).pid(node)):
             with suppress(psutil.Error):  # it ended meanwhile
                 process = psutil.Process(pid)
-                if process.environ().get("CLEW_JOB") == job or f"/{job}/" in " ".join(process.cmdline()):
+                if environment.items() <= process.environ().items():
                     found.append(process)
         return sorted(found, key=lambda process: process.create_time())
 
-    def kill_all(self, node: str, job: str) -> None:
-        """As a scheduler does that gives nobody the time to say a last word."""
-        for process in self.processes(node, job):
-            with suppress(psutil.Error):
-                process.suspend()
-        for process in self.processes(node, job):
-            with suppress(psutil.Error):
-                process.kill()
+    def kill_all(self, node: str, **environment: str) -> None:
+        """As a scheduler does that gives nobody the time for a last word."""
+        for send in (psutil.Process.suspend, psutil.Process.kill):
+            for process in self.processes(node, **environment):
+                with suppress(psutil.Error):
+                    send(process)
 
     def judge(self, run: RunModel, attempts: int = 1) -> None:
         """Both copies of every attempt are the same bytes, sealed and sound, and the curve has each step once."""

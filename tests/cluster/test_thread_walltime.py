@@ -45,7 +45,7 @@ def test_a_run_whose_job_was_killed_goes_on_from_its_checkpoint_and_repeats_the_
         run = program.send(checkpoint_every=200)
         program.until(lambda: run.history.fold.step > 250, "steps behind a checkpoint")
         program.until(lambda: program.job(run).news.nodes != "", "the scheduler says where it runs")
-        student.kill_all(program.job(run).news.nodes, program.job(run).id)
+        student.kill_all(program.job(run).news.nodes, SLURM_JOB_ID=program.job(run).news.id)
         program.until(lambda: run.settled, "the job's end")
         reached = run.history.fold.step
         program.session.continue_run(run.id)

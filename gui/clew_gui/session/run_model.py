@@ -72,14 +72,16 @@ class RunModel:
         return state, self._told_reason(state)
 
     def _ended_before(self, job: JobNews) -> bool:
-        """Whether the end in the journal is that of an earlier job."""
+        """Whether the end in the journal is that of an earlier job. It may be this job's agent that writes it down."""
         if not self.follows_on:
             return False
+        if self.history.fold.job:
+            return self.history.fold.job != job.job
         return not_begun(job) or (job.starts is not None and self.history.fold.ended < job.starts)
 
     def _after(self, job: JobNews) -> tuple[RunState, str]:
         """The job is over, and the journal as far as it is here has no end of this job's."""
-        if not self.settled:
+        if not self.settled and (job.id or self.follows_on):  # one that was never sent has left nothing
             fold = self.history.fold
             state = fold.state if fold.attempt and not fold.done else RunState.STARTING
             return state, "The job is over; what it left is being fetched."

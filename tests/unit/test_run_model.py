@@ -1,0 +1,55 @@
+"""A run's state on a site: what its journal says, and for which of its jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clew_gui.remote.jobs import JobNews, Stage
+from clew_gui.session.run_model import RunModel
+from clew_shared.events import Attempt, Event, Seal, State
+from clew_shared.lifecycle import RunState
+from clew_shared.messages import RunStatus
+from clew_shared.spec import RunSpec
+
+FIRST, SECOND = "first-job", "second-job"
+BEGAN, SEALED = 100.0, 300.0
+STATUS = RunStatus(run="r", exercise="softmax", state=RunState.FAILED, attempt=1, size=100)
+
+
+@pytest.fixture
+def model() -> RunModel:
+    """A run whose job was killed without a last word. The agent of the next one has just written its end."""
+    model = RunModel(RunSpec(exercise="softmax", run="r"), 1, Path("r"), "node1")
+    events: tuple[Event, ...] = (
+        Attempt(time=BEGAN, format=1, run="r", attempt=1, exercise="softmax", spec_sha256="", job=FIRST),
+        State(time=BEGAN, state=RunState.RUNNING),
+        State(time=SEALED, state=RunState.FAILED, reason="It ended without a word."),
+        Seal(time=SEALED, size=100, sha256="", writer="guard"),
+    )
+    for event in events:
+        model.history.feed(1, event)
+    model.status = STATUS
+    return model
+
+
+def test_an_end_that_the_next_jobs_agent_wrote_is_not_that_jobs(model: RunModel) -> None:
+    model.job, model.follows_on = JobNews(job=SECOND, stage=Stage.RUNNING, starts=200.0), True
+    assert (model.state, model.complete) == (RunState.STARTING, False), "it has yet to take the run up"
+
+
+def test_an_end_in_its_own_job_is_the_end(model: RunModel) -> None:
+    model.job, model.follows_on = JobNews(job=FIRST, stage=Stage.RUNNING, starts=50.0), True
+    assert (model.state, model.complete) == (RunState.FAILED, True)
+
+
+def test_a_run_waits_again_when_its_job_was_put_back_into_the_queue() -> None:
+    model = RunModel(RunSpec(exercise="softmax", run="r"), 1, Path("r"), "node1")
+    model.history.feed(1, Attempt(format=1, run="r", attempt=1, exercise="softmax", spec_sha256="", job=FIRST))
+    model.history.feed(1, State(state=RunState.RUNNING))
+    model.status = RunStatus(run="r", exercise="softmax", state=RunState.RUNNING, attempt=1, size=100)
+    model.job = JobNews(job=FIRST, stage=Stage.QUEUED, text="The job was put back into the queue.")
+    assert (model.state, model.reason) == (RunState.QUEUED, "The job was put back into the queue.")
+    model.job = JobNews(job=FIRST, stage=Stage.RUNNING)
+    assert model.state is RunState.RUNNING
