@@ -113,7 +113,7 @@ def test_feeding_says_whether_the_shown_state_changed() -> None:
     assert found.reason == "on request"
 
 
-@pytest.mark.parametrize(("first", "second"), product(sorted(TERMINAL - {S.LOST}), sorted(TERMINAL)))
+@pytest.mark.parametrize(("first", "second"), list(product(sorted(TERMINAL - {S.LOST}), sorted(TERMINAL))))
 def test_the_first_terminal_state_wins_whoever_writes_another(first: RunState, second: RunState) -> None:
     told = Problem("a", "The first.")
     found = fold([(1, attempt()), (1, state(S.RUNNING)), (1, state(first, time=5.0, reason="first", problem=told))])
