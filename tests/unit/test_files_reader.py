@@ -10,7 +10,7 @@ from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.files_reader import FilesReader
 from clew_gui.session.inbox import Batch, Inbox, Restarted, Settled
 from clew_gui.session.mirror import Mirror
-from clew_shared.journal import journal_path
+from clew_shared.journal import journal_path, read_journal
 from clew_shared.messages import Fetched
 from clew_shared.problem import ProblemError, problem
 from clew_shared.spec import RunSpec
@@ -88,6 +88,36 @@ def test_what_was_whole_already_is_looked_at_once_for_a_later_attempt(journal: b
     read_all(reader, folder)
     assert folder.asked == [(2, 0)]
     assert taken(inbox) == [Settled(RUN, "job")]
+
+
+def test_a_long_copy_is_settled_as_well_when_it_has_been_read(journal: bytes, tmp_path: Path) -> None:
+    inbox, fetcher, reader = follow(tmp_path)
+    Mirror(tmp_path / "mirrors" / "other").append(1, 0, journal)
+    fetcher.release(RUN)
+    fetcher.follow("other")
+    reader.finish()
+    folder = Folder(journal)
+    assert not reader.turn(folder), "it is still being read"
+    while fetcher.replay():
+        pass
+    read_all(reader, folder)
+    assert folder.asked == [(2, 0)]
+    assert taken(inbox)[-1] == Settled("other", "job")
+
+
+def test_a_journal_that_another_program_began_to_keep_is_read_from_its_beginning(
+    journal: bytes, tmp_path: Path
+) -> None:
+    inbox, fetcher, reader = follow(tmp_path)
+    Mirror(tmp_path / "mirrors" / RUN).append(1, 0, journal[:500])
+    folder = Folder(journal)
+    while not folder.asked:
+        reader.turn(folder)
+        fetcher.replay()
+    read_all(reader, folder)
+    assert folder.asked[0] == (1, 500)
+    batches = [found for found in taken(inbox) if isinstance(found, Batch)]
+    assert [item for batch in batches for item in batch.items] == list(read_journal(tmp_path / "node/journal.0001"))
 
 
 def test_a_run_that_never_began_is_settled_without_a_journal(tmp_path: Path) -> None:

@@ -65,6 +65,17 @@ def test_two_programs_that_keep_the_same_copy_do_each_other_no_harm(journal: byt
     assert [mirror.problem for mirror in mirrors] == [None, None]
 
 
+def test_what_another_program_adds_while_the_copy_is_read_is_taken_once(journal: bytes, tmp_path: Path) -> None:
+    one, other = Mirror(tmp_path / "run"), Mirror(tmp_path / "run")
+    other.append(1, 0, journal[:500])
+    assert one.length(1) == 500
+    other.append(1, 500, journal[500:900])
+    found = [item for items in one.read(1) for item in items]
+    assert one.length(1) == 900
+    found += one.append(1, 900, journal[900:])
+    assert found == whole(journal, tmp_path)
+
+
 def test_a_frame_that_is_still_coming_is_not_given_out(journal: bytes, tmp_path: Path) -> None:
     first = next(item for item in whole(journal, tmp_path) if isinstance(item, Record))
     mirror = Mirror(tmp_path / "run")

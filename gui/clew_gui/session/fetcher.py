@@ -173,7 +173,8 @@ class Fetcher:
         attempt = cursor.attempt
         self._check_mirror(cursor, attempt)
         if attempt in cursor.mirror.sealed:
-            later = cursor.status is not None and cursor.status.attempt > attempt
+            told = cursor.status is not None and cursor.status.attempt > attempt
+            later = told or self._last  # nobody tells then: it is looked for
             cursor.complete, cursor.attempt = not later, attempt + 1 if later else attempt
 
     # --- What is to come ----------------------------------------------------------------------------------------------
@@ -187,6 +188,10 @@ class Fetcher:
             return None
         run = min(wanted)[1]
         cursor = self._cursors[run]
+        if cursor.mirror.unread(cursor.attempt):  # another program of this computer was faster
+            cursor.replay = _read_one(cursor.mirror, cursor.attempt)
+            self._replays.append(run)
+            return self.next_fetch()
         return run, Fetch(run=run, attempt=cursor.attempt, offset=cursor.mirror.length(cursor.attempt))
 
     def sent(self, run: str, request_id: bytes) -> None:
@@ -288,5 +293,9 @@ def _damaged_there(mirror: Mirror, attempt: int) -> Problem:
 
 def _read_all(mirror: Mirror) -> Iterator[tuple[int, Items]]:
     for attempt in mirror.attempts():
-        for items in mirror.read(attempt):
-            yield attempt, items
+        yield from _read_one(mirror, attempt)
+
+
+def _read_one(mirror: Mirror, attempt: int) -> Iterator[tuple[int, Items]]:
+    for items in mirror.read(attempt):
+        yield attempt, items

@@ -45,13 +45,20 @@ class Mirror:
             self._lengths[attempt] = path.stat().st_size if path.exists() else 0
         return self._lengths[attempt]
 
+    def unread(self, attempt: int) -> bool:
+        """Whether there are bytes of an attempt that were not given out: another program keeps the same copy."""
+        return self.length(attempt) > 0 and attempt not in self._readers
+
     def read(self, attempt: int) -> Iterator[Items]:
         """What is here already of an attempt, piece by piece. To be read to its end before anything is appended."""
-        reader = self._readers[attempt] = FrameReader()
+        reader, taken = FrameReader(), 0
+        self._readers[attempt] = reader
         path = journal_path(self.folder, attempt)
         with path.open("rb") as file:
             while data := file.read(_CHUNK):
+                taken += len(data)
                 yield self._checked(attempt, reader.feed(data))
+        self._lengths[attempt] = taken  # another program may have added some since it was measured
         if reader.missing and ends_sealed(path):
             yield self.finish(attempt)
 
