@@ -14,8 +14,10 @@ from clew_gui.remote.schedulers.state import Phase
 from clew_gui.remote.target import LocalTarget
 from clew_gui.session import LinkState, Place, RunModel, Session
 from clew_gui.session.desks import Desks
+from clew_gui.session.link import Link
 from clew_shared.journal import journal_path
 from clew_shared.lifecycle import RunState
+from clew_shared.messages import StartRun
 from clew_shared.params import Value
 from clew_shared.places import Places, find_places
 from clew_shared.problem import Problem, ProblemError, problem
@@ -285,6 +287,18 @@ def test_a_held_node_takes_one_run_after_the_other(window: Window) -> None:
     assert len(window.session.runs) == 2
 
 
+def test_a_held_node_reads_the_sites_own_data_and_gets_no_file_of_this_computer(
+    window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(Link, "ask", lambda _link, command: asked.append(command))
+    job = window.session.hold(SITE)
+    with pytest.raises(ProblemError, match="not to a node that is held"):
+        window.session.start_run(RunSpec(exercise="stand-in", data="/my/set.npz"), Place(job=job, data="/my/set.npz"))
+    window.session.start_run(RunSpec(exercise="stand-in", data="site:/their/set.npz"), Place(job=job))
+    assert [command.spec.data for command in asked if isinstance(command, StartRun)] == ["/their/set.npz"]
+
+
 def test_while_a_job_waits_the_same_is_tried_here_with_fewer_steps(window: Window) -> None:
     model = window.start(steps=1000)
     window.site.queue(window.job(model))
@@ -308,8 +322,10 @@ def test_what_a_site_refuses_is_told_once_and_the_run_failed(window: Window) -> 
 
     model = window.start(steps=10)
     found = Problem("scheduler.partition", "There is no partition 'huge'.")
+    window.site.down = True  # as where nobody could log in
     for _ in range(2):
         window.site.news(window.job(model), Stage.ENDED, problem=found)
     window.until_state(model, RunState.FAILED)
     assert model.reason == found.text
     assert window.problems == [found]
+    assert window.site.fetches == 0, "what was never sent has left nothing"

@@ -14,8 +14,9 @@ import msgspec
 import psutil
 import pytest
 
+from clew_gui.remote import job_sender
 from clew_gui.remote.allocation import Allocation
-from clew_gui.remote.job_book import BookLine, JobBook, Sender
+from clew_gui.remote.job_book import BookLine, JobBook, Sender, Wish
 from clew_gui.remote.job_sender import Bringer
 from clew_gui.remote.jobs import JobNews, Order, Stage
 from clew_gui.remote.schedulers.state import Phase
@@ -115,6 +116,7 @@ def test_specs_and_script_lie_there_before_the_job_is_sent(office: Office, desk:
     assert from_toml(there[f"{folder}/runs/{run}.toml"].decode()) == order.runs[0]
     assert there[f"{folder}/job.sh"].decode() == desk.preview(order)
     assert login.modes[f"{folder}/job.sh"] == 0o700
+    until(desk, lambda: office.stages(order.job)[-1] is Stage.QUEUED)  # told behind it became known
     assert office.stages(order.job) == [Stage.CONNECTING, Stage.PREPARING, Stage.SUBMITTING, Stage.QUEUED]
 
 
@@ -208,6 +210,20 @@ def test_what_did_not_arrive_is_sent_again_when_it_was_looked_for_twice(office: 
     assert (office.login.sent, len(office.login.jobs), len(looks)) == (2, 1, 2)
 
 
+def test_the_second_look_for_a_job_waits_whatever_changes_meanwhile(office: Office) -> None:
+    line, order, pauses = a_line(office.login), an_order(), []
+
+    def pause(seconds: float) -> bool:
+        pauses.append(seconds)
+        if len(pauses) == 3:  # the scheduler comes to write it down; until then something woke this twice
+            office.login.jobs["4"] = _job(order)
+        time.sleep(0.001)
+        return True
+
+    sender = job_sender.Sender(lambda: line, a_bringer(), lambda _text: None, pause, again=0.2)
+    assert sender.find(job_sender.job_spec(line, order, AGENT)) == "4"
+
+
 def test_a_long_staging_delays_no_question_about_another_job(office: Office) -> None:
     staging, go_on = threading.Event(), threading.Event()
 
@@ -246,6 +262,26 @@ def test_a_job_that_is_cancelled_before_it_was_sent_is_not_sent(office: Office) 
         news = reach(desk, order.job, Stage.ENDED)
     assert news.text == "You cancelled the job; nothing was sent."
     assert office.login.sent == 0
+
+
+def test_a_job_that_is_cancelled_while_its_data_are_brought_is_given_up(office: Office) -> None:
+    begun = threading.Event()
+
+    def stage(line: SiteLine, path: str, say: Callable[[str], None]) -> str:
+        deadline = time.monotonic() + LIMIT_S
+        while time.monotonic() < deadline:
+            say("Bringing it.")
+            begun.set()
+            time.sleep(0.01)
+        return "/staged"
+
+    order = an_order(data="/my/set.npz")
+    with closing(office.desk(a_bringer(stage=stage))) as desk:
+        desk.take(order)
+        assert begun.wait(LIMIT_S)
+        desk.cancel(order.job)
+        news = reach(desk, order.job, Stage.ENDED)
+    assert news.text == "You cancelled the job; nothing was sent."
 
 
 # --- While it waits and runs ------------------------------------------------------------------------------------------
@@ -417,6 +453,23 @@ def test_a_wish_to_end_waits_for_the_network(office: Office, desk: SiteDesk) -> 
     until(desk, lambda: desk.news(order.job).problem is not None)
     office.login.away = None
     assert reach(desk, order.job, Stage.ENDED).text == "You let the allocation go."
+
+
+def test_a_scheduler_that_cannot_end_a_job_is_asked_again(office: Office, desk: SiteDesk) -> None:
+    order = sent(office, desk)
+    office.login.silent = True
+    desk.cancel(order.job)
+    until(desk, lambda: any("could not be ended: slurm_load_jobs error" in text for text in office.texts(order.job)))
+    office.login.silent = False
+    assert reach(desk, order.job, Stage.ENDED).text == "You cancelled the job."
+
+
+def test_who_cancelled_is_told_also_if_that_was_another_program(office: Office, desk: SiteDesk) -> None:
+    order = sent(office, desk)
+    JobBook(office.path).note_wish(order.job, Wish.CANCEL)
+    office.login.jobs["1"].state = "CANCELLED"
+    news = reach(desk, order.job, Stage.ENDED)
+    assert (news.text, news.problem) == ("You cancelled the job.", None)
 
 
 # --- After the program was started anew -------------------------------------------------------------------------------

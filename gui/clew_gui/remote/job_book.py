@@ -145,6 +145,12 @@ class JobBook:
         with self._lock:
             return next((job for job in reversed(self._entries) if run in self._entries[job].runs), "")
 
+    def went_with(self, run: str, but: str = "") -> bool:
+        """Whether the run was given to a job that a scheduler took, other than the job ``but``."""
+        with self._lock:
+            others = (entry for job, entry in self._entries.items() if job != but)
+            return any(run in entry.runs and entry.news.id for entry in others)
+
     # --- Writing ------------------------------------------------------------------------------------------------------
 
     def note_order(self, order: Order, title: str = "") -> None:

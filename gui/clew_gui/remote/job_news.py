@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from clew_gui.remote.job_book import Wish
 from clew_gui.remote.jobs import JobNews, Stage
 from clew_gui.remote.schedulers.reasons import Reason
-from clew_gui.remote.schedulers.state import ENDED, ON_NODE, WAITING, JobState, Phase
+from clew_gui.remote.schedulers.state import ENDED, ON_NODE, WAITING, JobState, Output, Phase
 from clew_shared.problem import Problem
 
 TRANSIENT = frozenset({"ssh.name", "ssh.reach", "ssh.busy", "ssh.lost", "ssh.timeout", "scheduler.silent"})
@@ -53,6 +53,25 @@ def of_state(before: JobNews, state: JobState, reason: Reason, now: float) -> Jo
             blocked=False,
         )
     return before
+
+
+def begun(before: JobNews) -> JobNews:
+    """The news when its agent was found, if the scheduler still said that it waits."""
+    if before.stage is not Stage.QUEUED:
+        return before
+    return replace(before, stage=Stage.RUNNING, text="The job runs.", blocked=False, problem=None)
+
+
+def ending(wish: Wish) -> str:
+    """What is said while that is done."""
+    return "The job is being cancelled." if wish is Wish.CANCEL else "The allocation is let go."
+
+
+def not_ended(before: JobNews, done: Output) -> JobNews:
+    """The scheduler was asked to end it, and ``done`` is no yes."""
+    said = "no answer in time" if done.late else done.said.strip()[-200:] or f"exit code {done.code}"
+    found = Problem("job.end", f"The job could not be ended: {said.rstrip('.')}.", "It is tried again.", before.job)
+    return replace(before, text=found.text, problem=found)
 
 
 def of_end(before: JobNews, state: JobState, reason: Reason, wish: Wish | None, log: str = "") -> JobNews:

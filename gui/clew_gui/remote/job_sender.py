@@ -3,6 +3,7 @@ handed to the scheduler. Everything here waits for the network."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import msgspec
 from clew_gui.remote import bootstrap
 from clew_gui.remote.bootstrap import Installed
 from clew_gui.remote.errands import pauses
-from clew_gui.remote.jobs import Order
+from clew_gui.remote.jobs import Order, as_there
 from clew_gui.remote.schedulers.job import SCRIPT, JobSpec
 from clew_gui.remote.schedulers.record import ExitRecord, parse_record
 from clew_gui.remote.site_line import SiteLine
@@ -24,7 +25,7 @@ Say = Callable[[str], None]
 Pause = Callable[[float], bool]
 """Waits so many seconds; false when nobody wants the rest any more."""
 
-_LOOK_AGAIN_S = 5.0
+LOOK_AGAIN_S = 5.0
 """A submission that was given up may still be on its way into the scheduler's books."""
 _SENDS = 3
 _MOST_RECORDS = 200
@@ -53,14 +54,13 @@ def there(spec: RunSpec, order: Order, staged: str) -> RunSpec:
     """The spec as the site reads it: the laptop's data are where they were brought, the site's own are a path there."""
     if order.data and spec.data == order.data:
         return msgspec.structs.replace(spec, data=staged)
-    if spec.data.startswith("site:"):
-        return msgspec.structs.replace(spec, data=spec.data.removeprefix("site:"))
-    return spec
+    return as_there(spec)
 
 
 class Sender:
     """Sends one job after the other. ``say`` gets progress, ``pause`` waits between two attempts, ``wanted`` says
-    whether somebody still wants the job. ``reach`` gives the line again after it was cut; it asks no person twice."""
+    whether somebody still wants the job. ``reach`` gives the line again after it was cut; it asks no person twice.
+    A job that may have been taken is looked for once more after ``again`` seconds."""
 
     def __init__(
         self,
@@ -69,12 +69,14 @@ class Sender:
         say: Say,
         pause: Pause,
         wanted: Callable[[], bool] = lambda: True,
+        again: float = LOOK_AGAIN_S,
     ) -> None:
         self._reach = reach
         self._bringer = bringer
         self._say = say
         self._pause = pause
         self._wanted = wanted
+        self._again = again
 
     def prepare(self, order: Order, installed: Installed) -> JobSpec:
         """Bring what the job needs and put its script and specs into its folder. Raises ``ProblemError``."""
@@ -132,7 +134,7 @@ class Sender:
             if found:
                 return found
             if look == 0:
-                self._rest(_LOOK_AGAIN_S)
+                self._rest_all(self._again)
         return ""
 
     def _look(self, job: JobSpec) -> str:
@@ -148,6 +150,12 @@ class Sender:
             except ProblemError as error:
                 self._say(error.problems[0].text)
             self._rest(pause())
+
+    def _rest_all(self, seconds: float) -> None:
+        """All of it, also when something changes meanwhile: the scheduler is no faster for that."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self._rest(left)
 
     def _rest(self, seconds: float) -> None:
         if not self._pause(seconds):

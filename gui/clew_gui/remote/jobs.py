@@ -11,6 +11,9 @@ from clew_gui.remote.schedulers.state import Phase
 from clew_shared.problem import Problem
 from clew_shared.spec import RunSpec
 
+SITE_PATH = "site:"
+"""What begins a path of the site itself, where one of this computer could stand."""
+
 
 class Stage(StrEnum):
     """How far a job is. Only ENDED and LOST are final."""
@@ -43,6 +46,11 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     data: str = ""
     exercises: str = ""
     hold: bool = False
+
+
+def as_there(spec: RunSpec) -> RunSpec:
+    """The spec as the site reads it: data of the site's own (``site:/path``) are a path there."""
+    return msgspec.structs.replace(spec, data=spec.data.removeprefix(SITE_PATH))
 
 
 class JobNews(msgspec.Struct, frozen=True, kw_only=True):

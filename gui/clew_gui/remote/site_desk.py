@@ -6,6 +6,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -70,6 +72,7 @@ class SiteDesk:
         self._targets: dict[str, JobTarget] = {}
         self._board = NewsBoard(book, tell, self._kick)
         self._errands = Errands(self._failed)
+        self._sure = sure
         self._watch = JobWatch(self.line, self, sure=sure)
 
     # --- What can be asked for ----------------------------------------------------------------------------------------
@@ -184,7 +187,7 @@ class SiteDesk:
 
     def serves(self, job: str) -> None:
         """Its agent's address was found, so it runs, whatever the scheduler said last."""
-        self._board.publish(job, lambda news: _begun(news) if news.stage is Stage.QUEUED else news)
+        self._board.publish(job, job_news.begun)
         self._watch.hurry()
 
     def fell_silent(self, job: str) -> None:
@@ -200,17 +203,17 @@ class SiteDesk:
         with self._lock:
             (self._confirmed.add if state.phase in ON_NODE else self._confirmed.discard)(job)
         reason = describe(state, self._door.opened().scheduler, limits)
-        wish = self._book.wish(job)
+        wish = self._latest_wish(job)
 
         def change(news: JobNews) -> JobNews:
             now = job_news.of_state(news, state, reason, time.time())
-            return now if wish is None else replace(now, text=_ending(wish))
+            return now if wish is None else replace(now, text=job_news.ending(wish))
 
         self._board.publish(job, change)
 
     def ended(self, job: str, state: JobState) -> None:
         """The job is over."""
-        line, wish = self._door.opened(), self._book.wish(job)
+        line, wish = self._door.opened(), self._latest_wish(job)
         log = f"{line.layout().job(job)}/{LOG} on {self.title}"
         reason = describe(state, line.scheduler)
         self._board.publish(job, lambda news: job_news.of_end(news, state, reason, wish, log))
@@ -243,13 +246,13 @@ class SiteDesk:
         return self.line()
 
     def _prepare(self, order: Order) -> JobSpec:
-        say = self._say(order.job, Stage.PREPARING)
+        say = partial(self._say_preparing, order.job)
         say(f"Prepares {self.title}.")
         installed = self.installed(say)
         return self._sender(order.job, say).prepare(order, installed)
 
     def _sender(self, job: str, say: Say) -> Sender:
-        return Sender(self.line, self._bringer, say, self._errands.pause, lambda: not self._given_up(job))
+        return Sender(self.line, self._bringer, say, self._errands.pause, lambda: not self._given_up(job), self._sure)
 
     def _sent(self, job: str, job_id: str) -> None:
         sent = {"stage": Stage.QUEUED, "id": job_id, "text": "It was sent.", "problem": None}
@@ -266,14 +269,23 @@ class SiteDesk:
         """Do ``work``, again and again while the network is away: nothing is lost by that."""
         pause = pauses()
         while True:
+            self._check_wanted(job)
             try:
                 return work()
             except ProblemError as error:
-                if error.problems[0].code not in job_news.TRANSIENT or self._given_up(job):
+                if error.problems[0].code not in job_news.TRANSIENT:
                     raise
                 self._unreached(job, error.problems[0])
-            if not self._errands.pause(pause()) or self._given_up(job):
-                raise problem("job.cancelled", "You cancelled the job; nothing was sent.")
+            self._errands.pause(pause())
+
+    def _check_wanted(self, job: str) -> None:
+        if self._given_up(job):
+            raise problem("job.cancelled", "You cancelled the job; nothing was sent.")
+
+    def _say_preparing(self, job: str, text: str) -> None:
+        """What brings things tells its progress every second: there it is ended, if nobody wants the job any more."""
+        self._check_wanted(job)
+        self._at(job, Stage.PREPARING, text)
 
     def _given_up(self, job: str) -> bool:
         return self._book.wish(job) is not None or self._errands.closing
@@ -330,7 +342,7 @@ class SiteDesk:
         except OSError as error:
             _log.warning("The wish to end a job cannot be noted: %s", error)
         self._door.knock()
-        self._board.publish(job, lambda news: replace(news, text=_ending(wish)))
+        self._board.publish(job, lambda news: replace(news, text=job_news.ending(wish)))
         self._errands.wake()
         self._errands.start(_END + job, lambda: self._end_it(job))
 
@@ -344,11 +356,18 @@ class SiteDesk:
             except ProblemError as error:
                 self._unreached(job, error.problems[0])
             else:
-                if not done.late:
-                    self._watch.hurry()
+                self._watch.hurry()  # it may be over already
+                if not done.late and not done.code:
                     return
+                self._board.publish(job, partial(job_news.not_ended, done=done))
             if not self._errands.pause(pause()):
                 return
+
+    def _latest_wish(self, job: str) -> Wish | None:
+        """Also that of another program: it tells why the job ended."""
+        with suppress(OSError):
+            self._book.refresh()
+        return self._book.wish(job)
 
     def _failed(self, key: str, found: Problem) -> None:
         """A job's refusal becomes its news; of one that was sent the watch knows more."""
@@ -377,11 +396,3 @@ class SiteDesk:
     def _all_targets(self) -> list[JobTarget]:
         with self._lock:
             return list(self._targets.values())
-
-
-def _begun(news: JobNews) -> JobNews:
-    return replace(news, stage=Stage.RUNNING, text="The job runs.", blocked=False, problem=None)
-
-
-def _ending(wish: Wish) -> str:
-    return "The job is being cancelled." if wish is Wish.CANCEL else "The allocation is let go."

@@ -88,12 +88,12 @@ class Desks:
 
     def wake(self) -> None:
         """The laptop woke up, or the network changed."""
-        for desk in self._desks.values():
+        for desk in tuple(self._desks.values()):
             desk.wake()
 
     def close(self) -> None:
         """Hang up everywhere; jobs go on."""
-        for desk in self._desks.values():
+        for desk in tuple(self._desks.values()):  # ``preview`` may just make one
             desk.close()
         self._desks.clear()
 

@@ -50,7 +50,7 @@ class RunTable:
         model.site, model.where = self._book.order(job).site, self._book.title(job)
         model.job, model.status = self._book.news(job), None
         model.settled = self.record.settled.get(model.id) == job
-        model.follows_on = sum(model.id in self._book.runs(other) for other in self._book.jobs()) > 1
+        model.follows_on = self._book.went_with(model.id, but=job)
 
     def settle(self, model: RunModel, job: str) -> None:
         """All that the job left of the run is here; if that cannot be noted it is looked for again next time."""

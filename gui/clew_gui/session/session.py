@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from clew_gui.remote.jobs import as_there
 from clew_gui.remote.sites import LOCAL
 from clew_gui.session.changes import Changes
 from clew_gui.session.commands import Command
@@ -139,6 +140,9 @@ class Session:
     def _start_there(self, spec: RunSpec, place: Place) -> None:
         held = None
         try:
+            if place.job and place.data:
+                text = "A file of this computer is brought by a job of the run's own, not to a node that is held."
+                raise problem("job.data", text, "Run it on the site itself, or name data that lie there.", "data")
             if place.job:
                 held = self._jobs.give(place.job, spec)
             job = place.job or self._jobs.submit(place, spec)
@@ -152,7 +156,7 @@ class Session:
         else:
             model.link = job
             held.adopt(spec.run)
-            held.ask(StartRun(spec=spec))
+            held.ask(StartRun(spec=as_there(spec)))
 
     def hold(self, place: Place) -> str:
         """Take an allocation and keep it, without a run yet; the job's UUID. Raises ``ProblemError``."""

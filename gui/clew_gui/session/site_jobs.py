@@ -60,8 +60,7 @@ class SiteJobs:
         for job in self.models if self._desks is not None else ():
             if only is not None and job not in only:
                 continue
-            runs = self._runs_of(job)
-            if not self.models[job].news.over or any(not self._runs.is_settled(run, job) for run in runs):
+            if not self._is_done(job):
                 self._open(job)
 
     def owned(self) -> frozenset[str]:
@@ -261,9 +260,16 @@ class SiteJobs:
         if model is not None:
             model.link = job
 
+    def _is_done(self, job: str) -> bool:
+        """Whether it is over and nothing is left to fetch. To learn that of one that was never sent nobody logs in."""
+        news, book = self.models[job].news, self._needed().book
+        return news.over and all(
+            self._runs.is_settled(run, job) or not (news.id or book.went_with(run)) for run in self._runs_of(job)
+        )
+
     def _perhaps_leave(self, job: str) -> None:
         """End the link of a job that is over when nothing is left to fetch."""
-        if self.models[job].news.over and all(self._runs.is_settled(run, job) for run in self._runs_of(job)):
+        if self._is_done(job):
             link = self._links.pop(job, None)
             if link is not None:
                 link.leave()

@@ -15,13 +15,12 @@ import msgspec
 
 from clew_gui.remote.bootstrap.sizes import shown
 from clew_gui.remote.bootstrap.sources import Source, exercises_of, source_of
+from clew_gui.remote.jobs import SITE_PATH
 from clew_gui.remote.schedulers.state import Output
 from clew_gui.remote.site_line import SiteLine, local_path
 from clew_gui.remote.tokens import is_remote_path
 from clew_shared.problem import ProblemError, problem
 
-SITE_PATH = "site:"
-"""What begins a path of the site itself."""
 FIRST_PIECE = 1 << 20
 LARGEST_PIECE = 32 << 20
 _PIECE_S = 1.0
