@@ -62,6 +62,12 @@ class Door:
 
     def look(self, head: bytes) -> Verdict:
         """What becomes of the request that begins with ``head`` (up to and with its empty line)."""
+        try:
+            return self._look(head)
+        except ValueError:  # an address that is none
+            return Verdict(Answer.REFUSE)
+
+    def _look(self, head: bytes) -> Verdict:
         lines = head.decode("latin-1").split("\r\n")[:-2]
         words = lines[0].split(" ") if lines else []
         if len(words) != 3 or not words[1].startswith("/") or any(":" not in line for line in lines[1:]):

@@ -84,6 +84,10 @@ def test_what_wants_the_token_itself_keeps_it() -> None:
     assert door().look(head("/lab?token=the-token", HTML)).target == "/lab?token=the-token"
 
 
+def test_an_address_that_is_none_is_refused() -> None:
+    assert door().look(head("//[x?token=the-token", HTML)).answer is Answer.REFUSE
+
+
 def test_nobody_is_sent_to_another_host() -> None:
     assert door(strip=True).look(head("//elsewhere/?token=the-token", HTML)).target == "/"
     assert door(strip=True).look(head("///elsewhere?token=the-token", HTML)).target.startswith("/elsewhere")
