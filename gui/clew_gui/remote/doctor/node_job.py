@@ -16,6 +16,7 @@ from clew_gui.remote.doctor.home import compared
 from clew_gui.remote.doctor.node_answer import NodeAnswer
 from clew_gui.remote.doctor.routes import refused_at
 from clew_gui.remote.doctor.ward import Ward, listed
+from clew_gui.remote.routes import SPEAKS_S, first_bytes
 from clew_gui.remote.schedulers.job import LOG, SCRIPT, JobRef, JobSpec
 from clew_gui.remote.schedulers.registry import scheduler_of
 from clew_gui.remote.schedulers.state import WAITING, JobState, Phase
@@ -174,7 +175,7 @@ def _called(ward: Ward, found: _Answer) -> NodeAnswer:
         try:
             stream = ward.line.connection.connect(found.host, found.port)
             try:
-                known["reached"] = stream.recv(16).startswith(b"clew")
+                known["reached"] = (first_bytes(stream, SPEAKS_S) or b"").startswith(b"clew")
             finally:
                 stream.close()
         except ProblemError as error:
