@@ -32,7 +32,8 @@ class SiteJournals:
             return None
         left = min(MAX_FETCH_BYTES, state.size - offset)
         data = line.connection.read(path, offset, left, timeout=_READ_S) if left > 0 else b""
-        attempts = self._count(line, run, attempt)
+        whole = offset + len(data) >= state.size  # before that nobody asks for a later attempt
+        attempts = self._count(line, run, attempt) if whole else max(self._attempts.get(run, 0), attempt)
         return Fetched(
             run=run,
             attempt=attempt,
