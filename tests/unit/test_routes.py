@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 
+import msgspec
 import pytest
 
 from clew_gui.remote.connection import Hop
@@ -135,6 +136,15 @@ def test_what_worked_comes_first_the_next_time_and_all_are_tried_after_it() -> N
     found = one.find(JOB, ADDRESS)
     assert found.way is not None
     assert found.way.kind is Kind.LOGIN
+
+
+@pytest.mark.parametrize("name", ["", "-oProxyCommand=x", "node1'$(touch x)'", "node1\nnode2", "a b"])
+def test_a_node_whose_name_is_none_is_not_jumped_into(name: str) -> None:
+    login = Login()
+    login.node = open_node()
+    found = finder(login).find(JOB, msgspec.structs.replace(ADDRESS, host=name, address="10.0.0.9"))
+    assert found.problem is not None
+    assert "no name of a host" in found.problem.text
 
 
 def test_a_lost_link_is_no_answer() -> None:

@@ -18,6 +18,7 @@ from clew_gui.remote.bootstrap import Installed
 from clew_gui.remote.connection import Connection, Hop, Stream
 from clew_gui.remote.schedulers.job import JobRef
 from clew_gui.remote.site_line import SiteLine
+from clew_gui.remote.tokens import is_host
 from clew_shared.messages import AgentAddress
 from clew_shared.problem import Problem, ProblemError, problem
 
@@ -170,7 +171,12 @@ _TRIED = {
 
 
 def node_hop(login: Hop, node: str) -> Hop:
-    """The compute node as a further hop: the same person with the same keys as on the login node."""
+    """The compute node as a further hop: the same person with the same keys as on the login node.
+
+    Raises ``ProblemError`` for a name that is none. It was told by the site, and becomes part of a command line here.
+    """
+    if not is_host(node):
+        raise problem("route.node", f"The site calls a node {node[:80]!r}, which is no name of a host.")
     return msgspec.structs.replace(
         login, host=node, name=node, port=22, host_key_alias="", fingerprints=(), proxy_command=""
     )
