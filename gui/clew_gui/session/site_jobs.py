@@ -164,8 +164,9 @@ class SiteJobs:
         stage, job.news = job.news.stage, news
         link = self._links.get(news.job)
         if link is not None and news.over:
-            link.finish()
             self._perhaps_leave(news.job)
+            if news.job in self._links:
+                link.finish()
         elif link is not None and stage is not news.stage and news.stage is Stage.RUNNING:
             link.look()
         found = [self._runs.models[run] for run in self._runs_of(news.job) if run in self._runs.models]
