@@ -7,11 +7,11 @@ import secrets
 
 import msgspec
 
-from clew_gui.remote.connection import Hop
 from clew_gui.remote.doctor.finding import Told, fine, note, untried, wrong
 from clew_gui.remote.doctor.partitions import first_node
 from clew_gui.remote.doctor.ward import Ward, last_line
 from clew_gui.remote.prompts import Kind
+from clew_gui.remote.routes import node_hop
 from clew_shared.problem import Problem, ProblemError
 
 _SSH = 22
@@ -91,13 +91,11 @@ def nodes(ward: Ward) -> Told:
 
 def refused_at(ward: Ward, node: str) -> Problem | None:
     """Why one cannot log in to ``node`` from the login node's side; None when one can. Nobody is asked for it."""
-    last = ward.hops[-1]
-    hop = Hop(host=node, name=node, user=last.login, keys=last.keys, identities_only=last.identities_only)
     questions = ward.questions
     questions.quiet = True
     asked = len(questions.asked)
     try:
-        ward.line.connection.hop(hop, _HOP_S).close()
+        ward.line.connection.hop(node_hop(ward.hops[-1], node), _HOP_S).close()
     except ProblemError as error:
         found = error.problems[0]
         unknown = any(one.kind is Kind.CONFIRM for one in questions.asked[asked:])
