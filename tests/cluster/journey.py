@@ -33,7 +33,7 @@ from clew_shared.spec import RunSpec
 from clew_shared.verify import verify_run
 from tests.cluster.mini import MiniCluster
 
-BOUND_S = 120.0
+BOUND_S = 240.0
 """A job starts, the agent comes up, TensorFlow is imported: on a busy machine."""
 ENDLESS = 10_000_000
 """Steps of a run that goes on until it is stopped."""

@@ -160,42 +160,56 @@ def test_a_node_that_was_cut_off_and_comes_back_spoils_nothing(scene: Scene) -> 
 # --- Faults that a run outlives ---------------------------------------------------------------------------------------
 
 
-def _kill_the_agent(scene: Scene) -> int:
+@pytest.fixture(scope="module")
+def lasting(student: Student) -> Iterator[tuple[str, str]]:
+    """One run and its job for all these faults, one after the other; in the end both copies are the same."""
+    with student.program() as program:
+        run = program.send(time="30")
+        program.trains(run)
+        lasting = run.id, program.job(run).id
+    yield lasting
+    with student.program(lasting[1]) as program:
+        run = program.session.runs[lasting[0]]
+        program.until(lambda: program.is_live(run), "the agent is reached")
+        program.stop(run)
+        assert run.state is RunState.STOPPED
+        same_bits(run.history)
+        student.judge(run, attempts=len(student.there(run.id).attempts()))
+
+
+def _kill_the_agent(scene: Scene) -> None:
     """Its keeper starts another."""
     agent = scene.agent()
     assert agent is not None
     agent.kill()
     scene.program.until(lambda: (new := scene.agent()) is not None and new.pid != agent.pid, "another agent")
-    return 1
 
 
-def _stop_the_controller(scene: Scene) -> int:
+def _stop_the_controller(scene: Scene) -> None:
     with scene.cluster.broken("controller-down"):
         assert scene.cluster.call("on", "login", "squeue").returncode != 0
         scene.program.trains(scene.run)
         assert scene.run.state is RunState.RUNNING
-    return 1
 
 
-def _fill_the_home(scene: Scene) -> int:
+def _fill_the_home(scene: Scene) -> None:
     with scene.cluster.broken("home-full", "student"):
         scene.program.until(lambda: scene.run.state is RunState.PAUSED, "training waits")
         assert scene.run.reason == "Waiting for the disk: No space left on device"
     scene.program.until(lambda: scene.run.state is RunState.RUNNING, "training goes on")
-    return 1
 
 
-def _requeue(scene: Scene) -> int:
+def _requeue(scene: Scene) -> None:
     """The same job starts again, and its agent goes on with the run."""
     cluster, program, run = scene.cluster, scene.program, scene.run
-    cluster.on("ctl", "scontrol", "update", f"jobid={scene.id}", "requeue=1")
-    cluster.on("ctl", "scontrol", "requeue", scene.id)
+    job, before = scene.id, run.history.fold.attempt
+    cluster.on("ctl", "scontrol", "update", f"jobid={job}", "requeue=1")
+    cluster.on("ctl", "scontrol", "requeue", job)
     program.until(lambda: program.job(run).news.stage is Stage.QUEUED, "the job waits again")
     assert (run.state, run.reason) == (RunState.QUEUED, program.job(run).news.text)
-    program.until(lambda: cluster.job_state(scene.id) == "PENDING", "it may begin")
-    cluster.on("ctl", "scontrol", "update", f"jobid={scene.id}", "starttime=now")  # Slurm would wait for two minutes
-    program.until(lambda: run.history.fold.attempt == 2, "the further attempt")
-    return 2
+    program.until(lambda: cluster.job_state(job) == "PENDING", "it may begin")
+    cluster.on("ctl", "scontrol", "update", f"jobid={job}", "starttime=now")  # Slurm would wait for two minutes
+    program.until(lambda: run.history.fold.attempt == before + 1, "the further attempt")
 
 
 OUTLIVED = {
@@ -207,11 +221,13 @@ OUTLIVED = {
 
 
 @pytest.mark.parametrize("name", OUTLIVED)
-def test_what_a_run_outlives_costs_no_step(scene: Scene, name: str) -> None:
-    attempts = OUTLIVED[name](scene)
-    scene.program.trains(scene.run)
-    scene.program.stop(scene.run)
-    assert scene.run.state is RunState.STOPPED
-    assert scene.program.problems == []
-    same_bits(scene.run.history)
-    scene.student.judge(scene.run, attempts)
+def test_what_a_run_outlives_costs_no_step(student: Student, lasting: tuple[str, str], name: str) -> None:
+    with student.program(lasting[1]) as program:
+        run = program.session.runs[lasting[0]]
+        program.until(lambda: program.is_live(run) and run.state is RunState.RUNNING, "the agent is reached")
+        OUTLIVED[name](Scene(student, program, run))
+        program.catches_up(student.there(run.id), student.here(run.id))
+        program.trains(run)
+        assert run.state is RunState.RUNNING
+        every_step_once(run.history)
+        assert program.problems == []

@@ -131,9 +131,15 @@ def _assert_others_read_nothing(cluster: MiniCluster, student: Student, node: st
         assert found == "", found
     environments = "find /proc -maxdepth 2 -user student -name environ -readable 2>/dev/null"
     assert cluster.call("on", f"classmate@{node}", environments).stdout == ""
-    for folder in (student.places.home, student.places.private):
-        for path in [folder, *folder.rglob("*")]:
-            assert path.is_symlink() or path.parent != folder or not path.stat().st_mode & 0o077, path
+    assert _open_to_all(student.places.home) == []
+
+
+def _open_to_all(path: Path) -> list[Path]:
+    """Files in there that every user of the computer could open if they could come as far as ``path``."""
+    mode = path.stat().st_mode
+    if path.is_dir():
+        return [found for inner in path.iterdir() for found in _open_to_all(inner)] if mode & 0o001 else []
+    return [path] if mode & 0o006 else []
 
 
 def _assert_not_written(cluster: MiniCluster, student: Student, secrets: list[str], public_key: str) -> None:
@@ -163,7 +169,7 @@ def _files(cluster: MiniCluster, student: Student) -> Iterator[tuple[str, bytes]
     hosts = [
         root_of(state.pid(host)) / folder for host in ("login", "ctl", "node1", "node2", "node3") for folder in _OWN
     ]
-    for top in [student.home(), student.places.home, student.places.private, *hosts]:
+    for top in [student.home(), student.places.home, *hosts]:
         for path in top.rglob("*"):
             if "software" not in path.parts and path.is_file() and not path.is_symlink():
                 with suppress(OSError):
