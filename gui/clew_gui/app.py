@@ -39,10 +39,10 @@ from clew_shared.places import Places, find_places
 from clew_shared.problem import Problem, ProblemError
 
 if TYPE_CHECKING:
-    from clew_gui.remote.prompts import Prompter
+    from clew_gui.remote.prompts import AskOnce, Prompter
     from clew_gui.session.desks import Desks
     from clew_gui.views.plots import ConvergencePlots
-    from clew_gui.views.sites.asker import SharedAnswers, WindowPrompter
+    from clew_gui.views.sites.asker import WindowPrompter
     from clew_gui.views.sites.deeds import SiteDeeds
 
 _LOG = logging.getLogger(__name__)
@@ -109,7 +109,8 @@ class Program(QObject):
         self.session: SessionLike | None = None
         self.asker: WindowPrompter | None = None
         self.sites: SiteDeeds | None = None
-        self._answers: SharedAnswers | None = None
+        self._answers: AskOnce | None = None
+        """For all in this window that logs in: what the doctor was told, the desk of a site need not ask again."""
         self._desks: Desks | None = None
         self._make_session: SessionMaker | None = None
         self._loader = Loader(self)
@@ -145,10 +146,11 @@ class Program(QObject):
 
     def _begin_session(self) -> None:
         if self._make_session is not None:
-            from clew_gui.views.sites.asker import SharedAnswers, WindowPrompter
+            from clew_gui.remote.prompts import AskOnce
+            from clew_gui.views.sites.asker import WindowPrompter
 
             self.asker = WindowPrompter(self.window.look, self.window)
-            self._answers = SharedAnswers(self.asker)
+            self._answers = AskOnce(self.asker)
             self.session, self._desks = self._make_session(self._answers)
             QTimer.singleShot(0, self, self._attach)
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Protocol, runtime_checkable
 
 import msgspec
 
@@ -49,10 +49,19 @@ class Prompter(Protocol):
         """The answer; None when the person cancelled. Raises ``ProblemError`` when nobody can be asked."""
 
 
+@runtime_checkable
+class Remembers(Protocol):
+    """A ``Prompter`` that may give an answer without asking."""
+
+    def refused(self, prompt: Prompt) -> None:
+        """The answer was wrong: ask again the next time."""
+
+
 class AskOnce:
     """Remembers passwords and passphrases as long as the program runs, in memory only; codes and confirmations never.
 
-    An answer that turned out wrong is forgotten by ``refused``. One question at a time, also from several threads.
+    An answer that turned out wrong is forgotten by ``refused``. One question at a time, also from several threads. It
+    is a ``Prompter`` itself: one for all that logs in may stand behind those of each part of the program.
     """
 
     def __init__(self, prompter: Prompter) -> None:
@@ -72,9 +81,10 @@ class AskOnce:
             return answer
 
     def refused(self, prompt: Prompt) -> None:
-        """The answer was wrong: ask again the next time."""
-        with self._lock:
-            self._known.pop((prompt.kind, prompt.title), None)
+        """The answer was wrong: ask again the next time. Does not wait for a question that is being asked."""
+        self._known.pop((prompt.kind, prompt.title), None)
+        if isinstance(self._prompter, Remembers):
+            self._prompter.refused(prompt)
 
 
 def kind_of(text: str) -> Kind:

@@ -13,7 +13,7 @@ from clew_gui.remote.connection import Connection, Hop, ssh_files
 from clew_gui.remote.doctor.finding import Finding
 from clew_gui.remote.doctor.node_answer import NodeAnswer
 from clew_gui.remote.doctor.partitions import Partition
-from clew_gui.remote.prompts import AskOnce, Kind, Prompt, Prompter, no_one_to_ask
+from clew_gui.remote.prompts import AskOnce, Kind, Prompt, Prompter, Remembers, no_one_to_ask
 from clew_gui.remote.schedulers.scheduler import Command
 from clew_gui.remote.schedulers.state import Output
 from clew_gui.remote.site_line import SiteLine
@@ -54,6 +54,11 @@ class Questions:
         if prompt.kind is Kind.CONFIRM and answer == "yes":
             self.accepted.append(prompt)
         return answer
+
+    def refused(self, prompt: Prompt) -> None:
+        """As ``Remembers.refused``."""
+        if isinstance(self._prompter, Remembers):
+            self._prompter.refused(prompt)
 
 
 class _BoundedLine(SiteLine):

@@ -8,7 +8,7 @@ from collections import deque
 from PySide6.QtCore import QObject, Qt, QThread, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
-from clew_gui.remote.prompts import ANSWER_WITHIN_S, Kind, Prompt, Prompter
+from clew_gui.remote.prompts import ANSWER_WITHIN_S, Prompt
 from clew_gui.views.dialogs import Dialog
 from clew_gui.views.parts import Look
 from clew_gui.views.sites.prompt_dialogs import prompt_dialog
@@ -109,27 +109,3 @@ class WindowPrompter(QObject):
         if self._current is question:
             self._current, self.dialog = None, None
             self._news.emit()
-
-
-class SharedAnswers:
-    """A ``Prompter`` for everything in one window that logs in: what the doctor was told, the desk of a site need not
-    ask again. Passwords and passphrases only, in memory only; one that was refused is asked for anew."""
-
-    def __init__(self, prompter: Prompter) -> None:
-        self._prompter = prompter
-        self._known: dict[tuple[Kind, str], str] = {}
-        self._lock = threading.Lock()
-
-    def ask(self, prompt: Prompt) -> str | None:
-        """As ``Prompter.ask``; from any thread but the window's own."""
-        key = (prompt.kind, prompt.title)
-        with self._lock:
-            if prompt.again:
-                self._known.pop(key, None)
-            if key in self._known:
-                return self._known[key]
-        answer = self._prompter.ask(prompt)
-        if answer is not None and prompt.kind in (Kind.PASSWORD, Kind.PASSPHRASE):
-            with self._lock:
-                self._known[key] = answer
-        return answer
