@@ -21,7 +21,7 @@ from tests.guards import (
     no_modal_dialogs,
     no_unexpected_logs,
 )
-from tests.needs import Selection, needs_of
+from tests.needs import Selection
 
 __all__ = [
     "expect_logs",
@@ -40,12 +40,6 @@ _COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("clew", _COMMON, derandomize=bool(os.environ.get("CI")))
 settings.register_profile("soak", _COMMON, derandomize=False, max_examples=2000)
 settings.load_profile("soak" if os.environ.get("CLEW_SOAK") == "1" else "clew")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where several processes share the tests, those of a file stay together, and those of the cluster."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("cluster" if "cluster" in needs_of(item) else item.location[0]))
 
 
 def pytest_configure(config: pytest.Config) -> None:

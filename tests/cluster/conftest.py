@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from tests.cluster.journey import Student
 from tests.cluster.mini import UP_LIMIT_S, MiniCluster
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Each process of a test run brings up a cluster of its own; the first of them may have packages to install."""
+    with (Path(tempfile.gettempdir()) / "clew-cluster-up.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +29,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniCluster]:
     (folder / "data").mkdir()
     (folder / "data/digits.csv").write_text("3,1,4\n")
     mini = MiniCluster(folder / "run", CLEW_DATA=str(folder / "data"))
-    mini("up", limit_s=UP_LIMIT_S)
+    with one_at_a_time():
+        mini("up", limit_s=UP_LIMIT_S)
     try:
         yield mini
     finally:
