@@ -1,7 +1,13 @@
-"""``clew-agent relay HOST PORT``: standard input goes to a TCP connection, and what comes back to standard output.
+"""``clew-agent relay [--agent] HOST PORT``: standard input goes to a TCP connection, and what comes back to standard
+output.
 
 The way to an agent where nothing may be forwarded to its node: started there by the scheduler. It starts at once, so
 it imports next to nothing, and it connects to nothing but this node itself.
+
+An agent hangs up on who does not introduce themselves within seconds, and the scheduler may take as long to start this
+program as a viewer then takes to come. So with ``--agent`` the first words of the agent are asked for in a connection
+of their own and passed on: they show that the way leads there. The connection that counts is made when the viewer
+speaks, and the same words are left out then.
 """
 
 from __future__ import annotations
@@ -18,23 +24,29 @@ from clew_shared.problem import problem
 
 _PIECE = 256 * 1024
 _CONNECT_S = 10.0
+_GREETING_BYTES = 10
+"""The signature that every ZMTP peer sends before it has heard anything (https://rfc.zeromq.org/spec/23, "Framing")."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Returns 0 when either side has ended, 1 when nobody listens there. Raises ``ProblemError`` for another node's
-    address."""
-    if len(argv) != 2 or not _is_port(argv[1]):
-        print("usage: clew-agent relay HOST PORT", file=sys.stderr)
+    """Returns 0 when either side has ended, 1 when nobody listens or speaks there. Raises ``ProblemError`` for another
+    node's address."""
+    words = list(argv)
+    greeted = words[:1] == ["--agent"]
+    if greeted:
+        words.pop(0)
+    if len(words) != 2 or not _is_port(words[1]):
+        print("usage: clew-agent relay [--agent] HOST PORT", file=sys.stderr)
         return BAD_INPUT
-    host, port = find_own(argv[0]), int(argv[1])
+    host, port = find_own(words[0]), int(words[1])
     try:
-        connection = socket.create_connection((host, port), _CONNECT_S)
+        connection = after_greeting(host, port, 0, 1) if greeted else _connect(host, port)
     except OSError as error:
         print(f"clew-agent relay: {host}:{port} does not answer: {error.strerror or error}.", file=sys.stderr)
         return FAILED
-    connection.settimeout(None)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    join(connection, 0, 1)
+    if connection is not None:
+        connection.settimeout(None)
+        join(connection, 0, 1)
     os._exit(0)  # a thread still waits for input that nobody wants any more
 
 
@@ -62,6 +74,38 @@ def find_own(host: str) -> str:
     raise problem("relay.host", f"{host[:80]!r} is no address of this node ({socket.gethostname()}).", hint, "host")
 
 
+def after_greeting(host: str, port: int, source: int, sink: int) -> socket.socket | None:
+    """Pass the agent's first words on to ``sink``, wait for the first ones from ``source``, and only then connect;
+    None when nobody wants it any more. Raises ``OSError`` when no agent answers."""
+    with _connect(host, port) as first:
+        greeting = first.recv(_GREETING_BYTES)
+    if not greeting:
+        raise ConnectionResetError("it hangs up at once")
+    _write(sink, greeting)
+    words = os.read(source, _PIECE)  # no bound: a way is kept until somebody takes it
+    if not words:
+        return None
+    connection = _connect(host, port)
+    if _read(connection, len(greeting)) != greeting:
+        connection.close()
+        raise ConnectionResetError("something else answers there now")
+    connection.sendall(words)
+    return connection
+
+
+def _connect(host: str, port: int) -> socket.socket:
+    connection = socket.create_connection((host, port), _CONNECT_S)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+def _read(connection: socket.socket, count: int) -> bytes:
+    data = b""
+    while len(data) < count and (piece := connection.recv(count - len(data))):
+        data += piece
+    return data
+
+
 def join(connection: socket.socket, source: int, sink: int) -> None:
     """Copy the descriptor ``source`` to the connection and the connection to ``sink``, until either side ends."""
     ended = threading.Event()
@@ -83,6 +127,10 @@ def _send(source: int, connection: socket.socket) -> None:
 
 def _receive(connection: socket.socket, sink: int) -> None:
     while data := connection.recv(_PIECE):
-        view = memoryview(data)
-        while view:
-            view = view[os.write(sink, view) :]
+        _write(sink, data)
+
+
+def _write(sink: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(sink, view) :]

@@ -15,7 +15,8 @@ import zmq
 
 from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.job_book import job_book
-from clew_gui.remote.job_target import JobTarget, read_address
+from clew_gui.remote.job_target import JobTarget
+from clew_gui.remote.job_way import read_address
 from clew_gui.remote.jobs import JobNews, Order, Stage
 from clew_gui.remote.prompts import AskOnce, Kind, Prompt
 from clew_gui.remote.routes import Kind as RouteKind

@@ -39,17 +39,22 @@ class Job(msgspec.Struct):
 
 
 class FakeStream:
-    """Says ``first`` and then ends, or stays silent when that is None."""
+    """Says ``first`` and then ends, or stays silent when that is None; when it ``stays`` it is silent after it."""
 
-    def __init__(self, first: bytes | None) -> None:
+    def __init__(self, first: bytes | None, stays: bool = False) -> None:
         self._first = first
+        self._stays = stays
         self._closed = threading.Event()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed.is_set()
 
     def recv(self, limit: int) -> bytes:
         if self._first is None:
             self._closed.wait(10.0)
             return b""
-        data, self._first = self._first[:limit], b""
+        data, self._first = self._first[:limit], None if self._stays else b""
         return data
 
     def send(self, data: bytes) -> None:

@@ -61,7 +61,7 @@ class Scene:
             public_key="s" * 40,
             allow_list=self.allowed,
         )
-        self.login.streams = {("10.0.0.11", port): lambda: FakeStream(SPEAKS)}
+        self.login.streams = {("10.0.0.11", port): lambda: FakeStream(SPEAKS, stays=True)}
         self.login.files[f"{CLEW}/agents/{self.job}.json"] = msgspec.json.encode(address)
         self.login.jobs["1"].state, self.login.jobs["1"].nodes = "RUNNING", "node1"
         return address

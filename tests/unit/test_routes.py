@@ -86,7 +86,31 @@ def test_as_a_step_of_the_job_where_nobody_may_log_in_to_nodes() -> None:
     assert (found.way.kind, found.way.text) == (Kind.RELAY, "through login, as a step of the job")
     command = login.commands[-1]
     assert command[:3] == ("srun", "--jobid=7", "--overlap")
-    assert command[-1].endswith("relay 10.0.0.11 4000 1>&3 3>&-")
+    assert command[-1].endswith("relay --agent 10.0.0.11 4000 1>&3 3>&-")
+
+
+def test_the_step_that_showed_a_relay_to_work_is_the_first_that_is_used() -> None:
+    login = Login()
+    login.relay = speaks
+    way = finder(login).find(JOB, ADDRESS).way
+    assert way is not None
+    first = way.open()
+    assert len(login.commands) == 1
+    assert (first.recv(4), first.recv(64)) == (SPEAKS[:4], SPEAKS[4:])  # what was read to see it work comes again
+    assert way.open(8888).recv(64) == SPEAKS  # another program of that node, which has no greeting of its own
+    assert login.commands[-1][-1].endswith("relay 10.0.0.11 8888 1>&3 3>&-")
+    assert way.open().recv(64) == SPEAKS
+    assert len(login.commands) == 3
+
+
+def test_a_relay_that_nobody_took_ends_with_its_way() -> None:
+    login, streams = Login(), [FakeStream(SPEAKS)]
+    login.relay = lambda: streams[0]
+    way = finder(login).find(JOB, ADDRESS).way
+    assert way is not None
+    assert not streams[0].closed
+    way.close()
+    assert streams[0].closed
 
 
 @pytest.mark.parametrize(

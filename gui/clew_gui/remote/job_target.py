@@ -1,25 +1,24 @@
-"""The way to one job's agent for a session's link: address, key and tunnel are kept by a thread of their own."""
+"""One job's agent as a session's link sees it: a thread of its own looks for it and lets viewers in; no call waits."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
 
 from clew_gui.remote.connection import Stream
 from clew_gui.remote.job_news import TRANSIENT
+from clew_gui.remote.job_way import ROUTE_PAUSES_S, KeptWay, put_key, read_address
 from clew_gui.remote.jobs import JobNews, Stage
 from clew_gui.remote.journal_files import SiteJournals
-from clew_gui.remote.routes import RouteFinder, Way
+from clew_gui.remote.routes import RouteFinder
 from clew_gui.remote.schedulers.job import JobRef
 from clew_gui.remote.site_line import SiteLine
 from clew_gui.remote.target import JournalFiles
 from clew_gui.remote.tunnel import Tunnel
-from clew_shared.channel import KEY_SUFFIX
 from clew_shared.messages import AgentAddress
 from clew_shared.problem import Problem, ProblemError, problem
 from clew_shared.spec import RunSpec
@@ -27,7 +26,6 @@ from clew_shared.spec import RunSpec
 _log = logging.getLogger(__name__)
 
 HERE = "127.0.0.1"
-_CALL_S = 10.0
 _ADMIT_S = 2.0
 _SPEC_S = 2.0
 _STEADY_S = 10.0
@@ -37,8 +35,6 @@ _PACES = ((20.0, 0.3), (120.0, 2.0))
 _SLOW_S = 10.0
 _NEVER_S = 3600.0
 _PAUSES_S = (0.3, 0.5, 1.0, 2.0, 3.0)
-_ROUTE_PAUSES_S = (1.0, 2.0, 5.0, 15.0, 30.0)
-_ADDRESS_BYTES = 65536
 _SLEPT_S = 10.0
 _JOIN_S = 3.0
 
@@ -86,11 +82,9 @@ class JobTarget:
         self._looked = 0.0
         self._key: tuple[str, str] | None = None
         self._admitted: tuple[int, tuple[str, str]] | None = None
-        self._way: Way | None = None
-        self._broken = False
+        self._kept = KeptWay(self._hear, self._bell.set)
         self._tunnel: Tunnel | None = None
         self._trouble: Problem | None = None
-        self._no_way: Problem | None = None
         self._failures = 0
         self._heard = 0.0
         self._stage = Stage.DRAFT
@@ -112,7 +106,7 @@ class JobTarget:
     @property
     def route(self) -> str:
         """The way that is used, in words for the status line; empty while there is none."""
-        way = self._way
+        way = self._kept.way
         return way.text if way is not None else "its journal as a file" if self.files() is not None else ""
 
     def introduce(self, name: str, public_key: str) -> None:
@@ -123,7 +117,7 @@ class JobTarget:
     def find(self) -> AgentAddress | None:
         """The agent with the tunnel's end on this computer as its address; None while it cannot be reached."""
         address, tunnel = self._address, self._tunnel
-        if address is None or tunnel is None or self._way is None or self._owner.news(self._job).over:
+        if address is None or tunnel is None or self._kept.way is None or self._owner.news(self._job).over:
             return None
         if self._key is not None and not self._is_admitted(address):
             return None
@@ -164,29 +158,24 @@ class JobTarget:
 
     def absent(self) -> str:
         """Why nobody serves: what the job waits for, that it is over, that there is no network."""
-        news, trouble = self._owner.news(self._job), self._trouble or self._no_way
+        news, trouble = self._owner.news(self._job), self._trouble or self._kept.problem
         if news.stage is Stage.RUNNING and news.problem is None:
             return trouble.text if trouble is not None else "The job runs; its agent is coming up."
         return news.text or "The job has not been sent yet."
 
     def files(self) -> JournalFiles | None:
         """Journals by files: when the job is over, or no way leads to its agent."""
-        return self._journals if self._no_way is not None or self._owner.news(self._job).over else None
+        return self._journals if self._kept.problem is not None or self._owner.news(self._job).over else None
 
     def let_in(self, name: str, public_key: str) -> None:
         """Put a further viewer's key on the list of the agent that was found. Waits; raises ``ProblemError``."""
         if (address := self._address) is not None:
-            _put_key(self._owner.line(), address, name, public_key)
+            put_key(self._owner.line(), address, name, public_key)
 
     def tunnel(self, port: int) -> Tunnel:
         """An end here that leads to another port beside the agent's, by the way that is used when somebody connects."""
 
-        return Tunnel(lambda: self._through().open(port))
-
-    def _through(self) -> Way:
-        if (way := self._way) is None:
-            raise problem("route.none", "There is no way to the node now; it is looked for.")
-        return way
+        return Tunnel(lambda: self._kept.through().open(port))
 
     def close(self) -> None:
         """Let go; agent and runs stay."""
@@ -196,7 +185,7 @@ class JobTarget:
             self._thread.join(_JOIN_S)
         if self._tunnel is not None:
             self._tunnel.close()
-        self._leave()
+        self._kept.leave()
 
     # --- For the desk -------------------------------------------------------------------------------------------------
 
@@ -208,6 +197,7 @@ class JobTarget:
     def kick(self) -> None:
         """Something is new: look now."""
         self._failures = 0
+        self._kept.hurry()
         self._bell.set()
 
     # --- The thread ---------------------------------------------------------------------------------------------------
@@ -221,11 +211,11 @@ class JobTarget:
                 self._trouble = None
             except ProblemError as error:
                 self._trouble = error.problems[0]
-                pause = self._again(_PAUSES_S if self._trouble.code in TRANSIENT else _ROUTE_PAUSES_S)
+                pause = self._again(_PAUSES_S if self._trouble.code in TRANSIENT else ROUTE_PAUSES_S)
             except Exception as error:  # noqa: BLE001  # the thread's border: it goes on with what comes next
                 _log.exception("The way to a job's agent failed.")
                 self._trouble = Problem("link.internal", f"The way to the agent failed: {error}.", "It is tried again.")
-                pause = self._again(_ROUTE_PAUSES_S)
+                pause = self._again(ROUTE_PAUSES_S)
             self._bell.wait(pause)
             before, drift = drift, time.time() - time.monotonic()
             if drift - before > _SLEPT_S:  # the monotonic clock stands still while a computer sleeps
@@ -243,30 +233,32 @@ class JobTarget:
             self._stage, self._stage_since = news.stage, time.monotonic()
         self._fetch_specs()
         if news.over or not news.id:
-            self._leave()
+            self._kept.leave()
             self._address = None
             return _NEVER_S
         line = self._owner.line()
-        if self._address is None or self._broken or time.monotonic() - self._looked >= _WITHOUT_WAY_S:
+        if self._address is None or self._kept.way is None or time.monotonic() - self._looked >= _WITHOUT_WAY_S:
             self._look(line)
         address = self._address
         if address is None:
             return self._pace()
         self._let_in(line, address)
-        if self._broken:
-            self._broken = False
-            self._leave()
-        if self._way is None:
-            found = self._owner.finder().find(JobRef(news.id, self._job), address, self._closed.is_set)
-            self._way, self._no_way = found.way, found.problem
-            if found.way is None:
-                return self._again(_ROUTE_PAUSES_S)
-            _log.info("The agent on %s is reached %s.", address.host, found.way.text)
-            if self._tunnel is None:
-                self._tunnel = Tunnel(self._open)
-            self._let_in(line, address)
+        self._kept.settle()
+        if self._kept.way is None and (wait := self._kept.wait_s()) > 0:
+            return wait
+        if self._kept.way is None:
+            self._search(line, JobRef(news.id, self._job), address)
         self._failures = 0
-        return _STEADY_S
+        return _STEADY_S if self._kept.way is not None else self._kept.wait_s()
+
+    def _search(self, line: SiteLine, job: JobRef, address: AgentAddress) -> None:
+        way = self._kept.search(self._owner.finder(), job, address, self._closed.is_set)
+        if way is None:
+            return
+        _log.info("The agent on %s is reached %s.", address.host, way.text)
+        if self._tunnel is None:
+            self._tunnel = Tunnel(self._open)
+        self._let_in(line, address)
 
     def _pace(self) -> float:
         since = time.monotonic() - self._stage_since
@@ -280,9 +272,9 @@ class JobTarget:
         if found == before:
             return
         if before is not None:
-            self._leave()
             self._owner.fell_silent(self._job)
-        self._address, self._no_way = found, None
+        self._kept.forget()
+        self._address = found
         if found is not None:
             self._owner.serves(self._job)
 
@@ -290,7 +282,7 @@ class JobTarget:
         key = self._key
         if key is None or self._admitted == (address.generation, key):
             return
-        _put_key(line, address, *key)
+        put_key(line, address, *key)
         with self._changed:
             self._admitted = (address.generation, key)
             self._changed.notify_all()
@@ -309,92 +301,18 @@ class JobTarget:
                 self._specs[run] = spec
                 self._changed.notify_all()
 
-    def _leave(self) -> None:
-        way, self._way = self._way, None
-        if way is not None:
-            way.close()
-
     # --- For the tunnel's threads -------------------------------------------------------------------------------------
 
     def _open(self) -> Stream:
-        way = self._through()
+        self._kept.through()
         try:
             self._owner.line()  # a login that was refused is not tried again because of a reconnecting socket
-            return _Heard(way.open(), self._hear, self._ended)
         except ProblemError:
-            self._ended()
+            self._bell.set()
             raise
+        return self._kept.open()
 
     def _hear(self) -> None:
         if time.monotonic() - self._heard > 1.0:
             self._heard = time.monotonic()
             self._owner.heard(self._job)
-
-    def _ended(self) -> None:
-        """A connection ended or could not be made: another agent may have taken the place of this one."""
-        self._broken = True
-        self._bell.set()
-
-
-class _Heard:
-    """A stream whose every byte shows that the agent lives."""
-
-    def __init__(self, stream: Stream, hear: Callable[[], None], ended: Callable[[], None]) -> None:
-        self._stream = stream
-        self._hear = hear
-        self._ended = ended
-        self._closed = False
-        self.send = stream.send
-
-    def recv(self, limit: int) -> bytes:
-        """See ``Stream.recv``."""
-        try:
-            data = self._stream.recv(limit)
-        except ProblemError:
-            self._finish()
-            raise
-        if data:
-            self._hear()
-        else:
-            self._finish()
-        return data
-
-    def end(self) -> None:
-        """See ``Stream.end``."""
-        self._closed = True  # this end wanted it
-        self._stream.end()
-
-    def close(self) -> None:
-        """See ``Stream.close``."""
-        self._closed = True
-        self._stream.close()
-
-    def _finish(self) -> None:
-        if not self._closed:
-            self._ended()
-
-
-def _put_key(line: SiteLine, address: AgentAddress, name: str, public_key: str) -> None:
-    """Write a key in one go. Raises ``ProblemError``."""
-    part, path = f"{address.allow_list}/{name}.part", f"{address.allow_list}/{name}{KEY_SUFFIX}"
-    line.connection.write(part, public_key.encode("ascii"), timeout=_CALL_S)
-    done = line.run(("mv", "-f", "--", part, path), timeout=_CALL_S)
-    if done.late or done.code:
-        raise problem("link.key", f"The key for the agent cannot be written on {line.title}: {done.err.strip()}.")
-
-
-def read_address(line: SiteLine, job: str) -> AgentAddress | None:
-    """Where the job's agent listens; None while it does not. Raises ``ProblemError`` when the site does not answer."""
-    path = line.layout().address(job)
-    if line.connection.stat(path, timeout=_CALL_S) is None:
-        return None
-    try:
-        data = line.connection.read(path, 0, _ADDRESS_BYTES, timeout=_CALL_S)
-        found = msgspec.json.decode(data, type=AgentAddress)
-    except (ValueError, RecursionError):  # ValueError: msgspec's own, and broken text
-        return None
-    except ProblemError as error:
-        if error.problems[0].code == "ssh.file":  # it was withdrawn meanwhile
-            return None
-        raise
-    return found if found.agent == job else None

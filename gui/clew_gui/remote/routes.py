@@ -42,7 +42,12 @@ class Kind(Enum):
 
 class Way:
     """A way that led to the agent when it was found. ``text`` is for the status line: "through login, jumping into
-    node1". ``connect`` makes a stream to a port of that node, ``port`` is the agent's."""
+    node1". ``connect`` makes a stream to a port of that node, ``port`` is the agent's.
+
+    Through a relay the stream that was checked is kept for whoever opens the way first: the scheduler may take seconds
+    to start another one, and nothing at its far end grows impatient meanwhile. Of the other kinds none is kept: there
+    an agent waits already at the far end, and not for long.
+    """
 
     def __init__(
         self, kind: Kind, text: str, connect: Callable[[int], Stream], port: int, further: Connection | None = None
@@ -52,14 +57,45 @@ class Way:
         self._connect = connect
         self._port = port
         self._further = further
+        self._lock = threading.Lock()
+        self._closed = False
+        self._kept: Stream | None = None
 
     def open(self, port: int = 0) -> Stream:
         """One more stream through it, to the agent or another ``port`` there. Raises ``ProblemError`` when it leads
         there no more."""
-        return self._connect(port or self._port)
+        port = port or self._port
+        if port == self._port:
+            with self._lock:
+                kept, self._kept = self._kept, None
+            if kept is not None:
+                return kept
+        return self._connect(port)
+
+    def check(self, seconds: float) -> None:
+        """See that the agent speaks at its end, within so many seconds. Raises ``ProblemError`` when it does not."""
+        stream = self._connect(self._port)
+        spoken = b""
+        try:
+            spoken = _greeting(stream, seconds)
+        finally:
+            if not (spoken and self._keep(SpokenStream(stream, spoken))):
+                stream.close()
+
+    def _keep(self, stream: Stream) -> bool:
+        with self._lock:
+            wanted = self.kind is Kind.RELAY and not self._closed
+            if wanted:
+                self._kept = stream
+        return wanted
 
     def close(self) -> None:
         """Give back what it needs beside the connection to the login node."""
+        with self._lock:
+            self._closed = True
+            kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.close()
         if self._further is not None:
             self._further.close()
 
@@ -95,7 +131,7 @@ class RouteFinder:
                     way.close()
                     return Found(None)
                 try:
-                    _check(way, _RELAY_S if kind is Kind.RELAY else self._patience)
+                    way.check(_RELAY_S if kind is Kind.RELAY else self._patience)
                 except ProblemError as error:
                     way.close()
                     if error.problems[0].code == "ssh.lost":
@@ -153,7 +189,7 @@ class RouteFinder:
 
         def connect(port: int) -> Stream:
             there = msgspec.structs.replace(address, port=port)
-            relay = relay_command(installed, line.site.modules, line.site.prologue, there)
+            relay = relay_command(installed, line.site.modules, line.site.prologue, there, port == address.port)
             return line.connection.open(line.scheduler.relay(job, relay) or (), _RELAY_S)
 
         yield Way(Kind.RELAY, f"through {self._login}, as a step of the job", connect, address.port)
@@ -183,14 +219,16 @@ def node_hop(login: Hop, node: str) -> Hop:
 
 
 def relay_command(
-    installed: Installed, modules: Sequence[str], prologue: str, address: AgentAddress
+    installed: Installed, modules: Sequence[str], prologue: str, address: AgentAddress, agent: bool = False
 ) -> tuple[str, ...]:
-    """What joins its standard input and output to the agent's port, on a node, after what the site's jobs load.
+    """What joins its standard input and output to a port of a node, after what the site's jobs load. Where an ``agent``
+    listens, its greeting comes at once and its patience is not tried before something is sent.
 
     Their words must not get between the bytes, so standard output is put aside until the relay itself begins.
     """
     words = [f"{name}={value}" for name, value in sorted(installed.environment.items())]
-    relay = shlex.join(["env", *words, *installed.command, "relay", address.address, str(address.port)])
+    greeted = ["--agent"] if agent else []
+    relay = shlex.join(["env", *words, *installed.command, "relay", *greeted, address.address, str(address.port)])
     lines = ["exec 3>&1 1>&2", *(f"module load {shlex.quote(name)}" for name in modules)]
     lines += [prologue] if prologue.strip() else []
     return ("bash", "-l", "-c", "\n".join([*lines, f"exec {relay} 1>&3 3>&-"]))
@@ -199,18 +237,34 @@ def relay_command(
 # --- Whether somebody speaks ------------------------------------------------------------------------------------------
 
 
-def _check(way: Way, seconds: float) -> None:
-    stream = way.open()
-    try:
-        first = first_bytes(stream, seconds)
-    finally:
-        stream.close()
+class SpokenStream:
+    """A stream of which something was read already: that comes first once more."""
+
+    def __init__(self, stream: Stream, spoken: bytes) -> None:
+        self._stream = stream
+        self._spoken = spoken
+        self.send = stream.send
+        self.end = stream.end
+        self.close = stream.close
+
+    def recv(self, limit: int) -> bytes:
+        """See ``Stream.recv``."""
+        if self._spoken:
+            data, self._spoken = self._spoken[:limit], self._spoken[limit:]
+            return data
+        return self._stream.recv(limit)
+
+
+def _greeting(stream: Stream, seconds: float) -> bytes:
+    """An agent's first bytes. Raises ``ProblemError`` when it is none or none speaks."""
+    first = first_bytes(stream, seconds)
     if first is None:
         raise problem("route.silent", f"the connection is accepted, but nothing comes back within {seconds:g} s.")
     if first and not first.startswith(_GREETING):
         raise problem("route.stranger", "something answers there that is no agent.")
     if not first:
         raise problem("route.closed", "the connection is accepted and closed at once.")
+    return first
 
 
 def first_bytes(stream: Stream, seconds: float) -> bytes | None:

@@ -35,6 +35,8 @@ _log = logging.getLogger(__name__)
 STALE_AFTER_S = 15.0
 _GREET_WITHIN_S = 5.0
 """An address whose agent does not answer so long after connecting belongs to another program by now."""
+_GREET_JOB_WITHIN_S = 35.0
+"""The way to a job's agent may be a program that the scheduler starts on its node first."""
 _START_WITHIN_S = 30.0
 """Python on a cold, slow disk; then the person is told, and it is tried again."""
 _LOOK_EVERY_S = 0.02
@@ -328,7 +330,7 @@ class Link:
             self._disconnect()
             self._fail(LinkState.REFUSED, "the agent does not accept this window's key")
             return False
-        if not talk.welcome and now - talk.connected > _GREET_WITHIN_S:
+        if not talk.welcome and now - talk.connected > (_GREET_JOB_WITHIN_S if self.job else _GREET_WITHIN_S):
             if not self.job:  # behind a tunnel it may as well be the network that is silent
                 self._dead.add((address.agent, address.generation))
             self._disconnect()

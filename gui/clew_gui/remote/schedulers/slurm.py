@@ -142,8 +142,12 @@ class Slurm:
         return ("salloc", *_options(job), *job.extra, "srun", "--pty", "bash", "-l")
 
     def relay(self, job: JobRef, command: Command) -> Command | None:
-        """A further step beside those that run; without ``--overlap`` it would wait for free cores for ever."""
-        return ("srun", f"--jobid={job.id}", "--overlap", "--nodes=1", "--ntasks=1", "--quiet", *command)
+        """A further step beside those that run; without ``--overlap`` it would wait for free cores for ever.
+
+        Without ``--unbuffered`` bytes are kept back until the end of a line, or until the step ends.
+        """
+        step = ("srun", f"--jobid={job.id}", "--overlap", "--nodes=1", "--ntasks=1", "--quiet", "--unbuffered")
+        return (*step, *command)
 
     def attach(self, job: JobRef, command: Command) -> Command | None:
         """A further step, as in ``relay``, with a terminal."""

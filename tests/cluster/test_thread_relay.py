@@ -1,0 +1,81 @@
+"""A node that is reached by nothing but a step of its job: forwarding is forbidden, and nobody may log in to nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from clew_gui.remote.connection import Command, Stream
+from clew_gui.remote.consent import consents, words_of
+from clew_gui.remote.site_store import site_store
+from clew_gui.remote.steady import SteadyConnection
+from clew_shared.lifecycle import RunState
+from tests.cluster.journey import Student
+from tests.cluster.mini import MiniCluster
+
+pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(600)]
+SLOW = "sleep 6"
+"""What a site's prologue may take before the relay is there: more than an agent waits for a viewer's introduction."""
+
+
+@pytest.fixture
+def closed(cluster: MiniCluster) -> Iterator[None]:
+    with cluster.broken("no-forwarding"), cluster.broken("nodes-closed"):
+        yield
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[Command]:
+    """The scheduler's steps that were started as ways to a node, in this order."""
+    started: list[Command] = []
+    honest = SteadyConnection.open
+
+    def opened(self: SteadyConnection, command: Command, timeout: float = 30.0) -> Stream:
+        started.append(command)
+        return honest(self, command, timeout)
+
+    monkeypatch.setattr(SteadyConnection, "open", opened)
+    return started
+
+
+@pytest.mark.usefixtures("closed")
+def test_a_run_comes_through_a_step_of_its_job_to_the_last_byte_and_one_step_is_enough(
+    student: Student, steps: list[Command]
+) -> None:
+    with student.program() as program:
+        run = program.send(steps=20_000)
+        program.trains(run)
+        program.until(lambda: program.is_live(run), "the agent is reached")
+        program.until(lambda: run.complete, "the run's end")
+        assert run.state is RunState.FINISHED
+        assert [command[0] for command in steps] == ["srun"]
+        program.until(lambda: program.job(run).news.over, "the job's end")
+        student.judge(run)
+        assert program.problems == []
+
+
+def test_live_data_come_back_through_one_step_though_it_starts_slowly(
+    cluster: MiniCluster, student: Student, steps: list[Command]
+) -> None:
+    """The agent was reached directly; then the servers start again and forbid that."""
+    store = site_store(student.places)
+    slow = msgspec.structs.replace(store.load("mini"), prologue=SLOW)
+    store.save("slow", slow)
+    consents(student.places).give(words_of(slow))
+    with student.program() as program:
+        run = program.send(site="slow")
+        program.trains(run)
+        assert steps == []
+        with cluster.broken("no-forwarding"), cluster.broken("nodes-closed"):
+            cluster("fault", "sshd-restart")
+            there, here = student.there(run.id), student.here(run.id)
+            program.until(lambda: bool(steps), "a step is started")
+            program.catches_up(there, here)
+            program.until(lambda: program.is_live(run), "the agent speaks again")
+            program.trains(run)
+            assert [command[0] for command in steps] == ["srun"]
+            program.stop(run)
+        assert run.state is RunState.STOPPED
+        student.judge(run)
