@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QDialog
@@ -37,6 +36,7 @@ from tests.gui.conftest import Opener
 from tests.integration.agents import BOUND_S, STAND_IN, end_all
 from tests.integration.fake_site import FakeSite
 from tests.integration.stand_in_agent import CATALOGUE
+from tests.offspring import Offspring
 
 CAVE = Site(
     title="The Cave",
@@ -100,6 +100,7 @@ class Student:
 def student(qtbot: QtBot, home: object) -> Iterator[Student]:
     """Sits before a window with one site."""
     places = find_places()
+    agents = Offspring()
     site_store(places).save("cave", CAVE)
     one = Student(qtbot, places)
     yield one
@@ -110,9 +111,7 @@ def student(qtbot: QtBot, home: object) -> Iterator[Student]:
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
     for site in one.sites:
         site.clear()
-    for agent in psutil.Process().children():
-        agent.kill()
-        agent.wait(BOUND_S)
+    agents.end()
     for folder in places.runs.glob("*"):
         end_all(folder.name)
 

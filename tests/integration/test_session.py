@@ -28,6 +28,7 @@ from clew_shared.spec import RunSpec
 from clew_shared.verify import verify_run
 from tests.integration.agents import BOUND_S, STAND_IN, Agent, end_all, trainers, wait_for
 from tests.integration.stand_in_agent import CATALOGUE
+from tests.offspring import Offspring
 from tests.unit.runs import RUN, small_run
 
 
@@ -79,6 +80,7 @@ class Window:
 def new_window(home: object) -> Iterator[Callable[..., Window]]:
     """Opens windows; at the end all are closed, and the agent and its runs are ended."""
     windows: list[Window] = []
+    agents = Offspring()
 
     def open_window(command: tuple[str, ...] | None = STAND_IN, catalogue: Catalogue = CATALOGUE) -> Window:
         windows.append(Window(command, catalogue))
@@ -87,9 +89,7 @@ def new_window(home: object) -> Iterator[Callable[..., Window]]:
     yield open_window
     for window in windows:
         window.session.close()
-    for agent in psutil.Process().children():  # also one that was started and is not to be found yet
-        agent.kill()
-        agent.wait(BOUND_S)
+    agents.end()  # also one that was started and is not to be found yet
     for folder in find_places().runs.glob("*"):
         end_all(folder.name)
 

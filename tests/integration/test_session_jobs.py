@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-import psutil
 import pytest
 
 from clew_gui.remote.job_book import JobBook, job_book
@@ -25,6 +24,7 @@ from clew_shared.spec import RunSpec
 from tests.integration.agents import BOUND_S, STAND_IN, end_all
 from tests.integration.fake_site import FakeSite
 from tests.integration.stand_in_agent import CATALOGUE
+from tests.offspring import Offspring
 
 SITE = Place(site="test")
 SLOW: dict[str, Value] = {"steps": 100_000, "pause": 0.02}
@@ -82,6 +82,7 @@ class Window:
 @pytest.fixture
 def new_window(home: object) -> Iterator[Callable[[], Window]]:
     windows: list[Window] = []
+    agents = Offspring()
 
     def open_window() -> Window:
         windows.append(Window())
@@ -92,9 +93,7 @@ def new_window(home: object) -> Iterator[Callable[[], Window]]:
         window.session.close()
         for site in window.sites:
             site.clear()
-    for agent in psutil.Process().children():
-        agent.kill()
-        agent.wait(BOUND_S)
+    agents.end()
     for folder in find_places().runs.glob("*"):
         end_all(folder.name)
 

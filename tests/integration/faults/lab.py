@@ -32,6 +32,7 @@ from tests.integration.faults.programs import PROGRAM
 from tests.integration.faults.proxy import Proxy
 from tests.integration.faults.stand_in import CATALOGUE
 from tests.integration.faults.viewing import ProxiedTarget, viewer_places
+from tests.offspring import Offspring
 
 T = TypeVar("T")
 AGENT = (sys.executable, "-P", "-m", "clew_agent")
@@ -125,6 +126,7 @@ class Lab:
         self.tally = tally
         self.viewers: list[Viewer] = []
         self.distant: list[DistantViewer] = []
+        self._agents = Offspring()
 
     # --- Who is there -------------------------------------------------------------------------------------------------
 
@@ -288,8 +290,7 @@ class Lab:
         while left := self._left():
             for process in left:
                 _end(process)
-        for child in psutil.Process().children():  # agents that a viewer has left to themselves, and that have ended
-            _end(child)
+        self._agents.end()  # those that a viewer has left to themselves, and that have ended
 
     def _left(self) -> list[psutil.Process]:
         """Everything of this home that still runs, whoever started it."""
