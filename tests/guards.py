@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 TOKEN = "CLEW_TEST_TOKEN"
-GRACE_S = 3.0
+GRACE_S = 10.0
 """Bound on the wait for what is already ending; a test that leaves nothing waits not at all."""
 
 

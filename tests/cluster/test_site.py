@@ -20,6 +20,7 @@ def test_each_host_has_a_tmp_of_its_own(cluster: MiniCluster) -> None:
     cluster.on("node1", "touch /tmp/here")
     assert cluster.call("on", "node2", "ls", "/tmp/here").returncode != 0
     assert cluster.on("node1", "ls", "/tmp/here") == "/tmp/here"
+    cluster.on("node1", "rm", "/tmp/here")
 
 
 def test_the_cluster_does_not_see_the_project(cluster: MiniCluster) -> None:

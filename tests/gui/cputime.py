@@ -65,3 +65,20 @@ def measured() -> Iterator[Spent]:
     finally:
         app.spent = None
         gc.unfreeze()
+
+
+_TURNS = 300_000
+_TURNS_S = 0.006
+"""What so many turns of an empty loop take on a machine of 2026 that does nothing else."""
+
+
+def slowness() -> float:
+    """How much slower than that this machine is now, 1 at least: a neighbour on the same core may double everything."""
+    return max(1.0, min(_turns() for _ in range(20)) / _TURNS_S)
+
+
+def _turns() -> float:
+    begun = time.thread_time()
+    for _ in range(_TURNS):
+        pass
+    return time.thread_time() - begun
