@@ -195,7 +195,8 @@ def _stop_the_controller(scene: Scene) -> None:
 def _fill_the_home(scene: Scene) -> None:
     with scene.cluster.broken("home-full", "student"):
         scene.program.until(lambda: scene.run.state is RunState.PAUSED, "training waits")
-        assert scene.run.reason.lower().startswith("waiting for the disk: no space left")  # the journal's words, or its room's
+        said = scene.run.reason.lower()  # the system's words, or those for the room that a journal keeps
+        assert said.startswith("waiting for the disk: no space left")
     scene.program.until(lambda: scene.run.state is RunState.RUNNING, "training goes on")
 
 
