@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import compileall
 import os
 import sys
 import time
@@ -47,6 +48,13 @@ def measure(name: str, rounds: int, quick: bool) -> str:
     return f"{today()}, {load} before, measured in {time.monotonic() - begin:.0f} s. {text}"
 
 
+def _compile_modules() -> None:
+    """As after the first start of an installed program, also where the environment forbids Python to keep bytecode."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    for folder in ("shared", "agent", "gui"):
+        compileall.compile_dir(_HERE.parent.parent / folder, quiet=2)
+
+
 def today() -> str:
     """The day of the measurement."""
     return datetime.now(UTC).strftime("%Y-%m-%d")
@@ -78,6 +86,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=USUAL_ROUNDS, metavar="N", help=rounds)
     parser.add_argument("--quick", action="store_true", help="few rounds, nothing is written")
     options = parser.parse_args()
+    _compile_modules()
     for name in options.only or names():
         print(f"\n# {_TITLES.get(name, name)} ({name})\n", flush=True)
         try:
