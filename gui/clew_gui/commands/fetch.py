@@ -14,6 +14,7 @@ from typing import NamedTuple
 from clew_gui.commands.result import ending
 from clew_gui.commands.shell import FAILED, OK, Parser, Shell
 from clew_gui.remote.job_book import job_book
+from clew_gui.remote.journal_files import MOST_ATTEMPTS, read_spec_text
 from clew_gui.remote.prompts import AskOnce, headless_prompter
 from clew_gui.remote.site_line import SiteLine, open_line
 from clew_gui.remote.site_store import site_store
@@ -25,8 +26,6 @@ from clew_shared.problem import Problem, ProblemError, problem
 from clew_shared.reading import read_run, summary
 from clew_shared.spec import RunSpec, from_toml
 
-_SPEC_BYTES = 1 << 20
-_MOST_ATTEMPTS = 9999
 _LIST = 'cd -- "$1" 2>/dev/null && ls -1 || true'
 _ABSOLUTE = 'case "$1" in "~"|"~/"*) set -- "$HOME${1#\\~}";; esac; cd -- "$1" && pwd -P'
 
@@ -107,10 +106,11 @@ def _folders(line: SiteLine, word: str) -> Iterator[str]:
 
 def _look(line: SiteLine, path: str) -> There:
     """The run in that folder. Raises ``ProblemError`` when it is none."""
-    file = f"{path}/spec.toml"
-    if line.connection.stat(file) is None:
+    text = read_spec_text(line, path)
+    if text is None:
         raise problem("fetch.folder", f"{path} on {line.title} is no run folder: it has no spec.toml.", "", path)
-    spec = from_toml(line.connection.read(file, 0, _SPEC_BYTES).decode(errors="replace"), file)
+    file = f"{path}/spec.toml"
+    spec = from_toml(text, file)
     if not _is_run(spec.run):
         raise problem("fetch.run", f"The spec in {file} names no run.", "The run's own folder has one.", path)
     return There(path, spec)
@@ -143,7 +143,7 @@ def _bring(shell: Shell, line: SiteLine, record: JobRecord, there: There) -> Mir
         if mirror.spec() is None:
             mirror.keep_spec(there.spec)
         attempt = 1
-        while attempt <= _MOST_ATTEMPTS and _copy(line, there, mirror, attempt):
+        while attempt <= MOST_ATTEMPTS and _copy(line, there, mirror, attempt):
             attempt += 1
         record.number(there.spec.run, time.time())
         if record.where.get(there.spec.run) != line.title:

@@ -10,6 +10,7 @@ from clew_gui.commands.shell import Parser
 from clew_gui.remote.allocation import FIELDS, build_allocation, flag
 from clew_gui.remote.held import job_for
 from clew_gui.remote.job_book import job_book
+from clew_gui.remote.jobs import SITE_PATH
 from clew_gui.remote.site_store import site_store
 from clew_gui.session.job_model import Place
 from clew_shared.places import Places
@@ -43,7 +44,7 @@ def check_site_flags(options: argparse.Namespace) -> list[Problem]:
 
 def data_there(text: str, there: bool) -> list[Problem]:
     """What is wrong with ``site:/path``."""
-    path = text.removeprefix("site:")
+    path = text.removeprefix(SITE_PATH)
     if not there:
         return [Problem("cli.data", f"{text} is a path on a site.", "Say which site with --site NAME.", "data")]
     if not path.startswith("/") or not path.isprintable():

@@ -192,16 +192,13 @@ def put_key(line: SiteLine, address: AgentAddress, name: str, public_key: str) -
 
 def read_address(line: SiteLine, job: str) -> AgentAddress | None:
     """Where the job's agent listens; None while it does not. Raises ``ProblemError`` when the site does not answer."""
-    path = line.layout().address(job)
-    if line.connection.stat(path, timeout=_CALL_S) is None:
-        return None
     try:
-        data = line.connection.read(path, 0, _ADDRESS_BYTES, timeout=_CALL_S)
+        data = line.connection.read(line.layout().address(job), 0, _ADDRESS_BYTES, timeout=_CALL_S)
         found = msgspec.json.decode(data, type=AgentAddress)
     except (ValueError, RecursionError):  # ValueError: msgspec's own, and broken text
         return None
     except ProblemError as error:
-        if error.problems[0].code == "ssh.file":  # it was withdrawn meanwhile
+        if error.problems[0].code == "ssh.file":  # there is none
             return None
         raise
     return found if found.agent == job else None

@@ -11,7 +11,7 @@ from clew_shared.spec import RunSpec, from_toml
 
 _READ_S = 30.0
 _SPEC_BYTES = 1 << 20
-_MOST_ATTEMPTS = 9999
+MOST_ATTEMPTS = 9999
 
 
 class SiteJournals:
@@ -47,19 +47,24 @@ class SiteJournals:
     def spec(self, run: str) -> RunSpec | None:
         """See ``JournalFiles.spec``."""
         line = self._line()
-        path = f"{line.layout().run(run)}/spec.toml"
-        if line.connection.stat(path, timeout=_READ_S) is None:
-            return None
-        text = line.connection.read(path, 0, _SPEC_BYTES, timeout=_READ_S).decode(errors="replace")
+        text = read_spec_text(line, line.layout().run(run))
         try:
-            return from_toml(text, path)
+            return from_toml(text, "") if text is not None else None
         except ProblemError:
             return None
 
     def _count(self, line: SiteLine, run: str, least: int) -> int:
         """How many attempts there are; they are numbered without gaps."""
         count = max(self._attempts.get(run, 0), least)
-        while count < _MOST_ATTEMPTS and line.connection.stat(line.layout().journal(run, count + 1), timeout=_READ_S):
+        while count < MOST_ATTEMPTS and line.connection.stat(line.layout().journal(run, count + 1), timeout=_READ_S):
             count += 1
         self._attempts[run] = count
         return count
+
+
+def read_spec_text(line: SiteLine, folder: str) -> str | None:
+    """The spec in a run folder on the site, as it stands there; None when there is none."""
+    path = f"{folder}/spec.toml"
+    if line.connection.stat(path, timeout=_READ_S) is None:
+        return None
+    return line.connection.read(path, 0, _SPEC_BYTES, timeout=_READ_S).decode(errors="replace")

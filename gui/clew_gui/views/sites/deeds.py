@@ -12,7 +12,6 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication, QWidget
 
 from clew_gui.remote.consent import OwnWords, consents
-from clew_gui.remote.jobs import Order
 from clew_gui.remote.prompts import Prompter
 from clew_gui.remote.site_store import SiteStore
 from clew_gui.remote.sites import LOCAL, Site, is_local
@@ -92,9 +91,13 @@ class SiteDeeds(QObject):
     # --- Which there are ----------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Offer the sites and the nodes that are held."""
+        """Read the sites, and offer them and the nodes that are held."""
+        self._sites = tuple(self._choices())
+        self._offer()
+
+    def _offer(self) -> None:
         held = [PlaceChoice(f"job:{job.id}", held_title(job), job.order.site, job=job.id) for job in self._held()]
-        self._window.next_run.where.offer([*held, *self._choices()])
+        self._window.next_run.where.offer([*held, *self._sites])
         self.strip.show_jobs(self._held(), time.time())
 
     def _choices(self) -> Iterator[PlaceChoice]:
@@ -117,7 +120,7 @@ class SiteDeeds(QObject):
         if session is None:
             return
         if any(session.jobs[job].order.hold for job in jobs if job in session.jobs):
-            self.refresh()
+            self._offer()
         for job in jobs:
             found = session.jobs[job].news.problem if job in session.jobs else None
             if found is not None:
@@ -189,14 +192,7 @@ class SiteDeeds(QObject):
             self._window.messages.show_note("Only runs on a site have a job script: choose one under Run on.")
             return
         spec = msgspec.structs.replace(self._window.next_run.spec(), run=str(uuid.uuid4()))
-        order = Order(
-            job=str(uuid.uuid4()),
-            site=place.site,
-            allocation=place.allocation,
-            runs=(spec,),
-            data=place.data,
-            exercises=place.exercises,
-        )
+        order = place.order(spec)
 
         def show() -> None:
             dialog = ScriptDialog(self._window, self._window.look, chosen.title)
