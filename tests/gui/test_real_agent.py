@@ -18,7 +18,7 @@ from clew_gui.views.dialogs import LiveDialog
 from clew_gui.views.ports import RunLike
 from clew_shared.lifecycle import RunState
 from clew_shared.places import Places, find_places
-from tests.gui.cputime import measured
+from tests.gui.cputime import worst_event
 from tests.integration.agents import BOUND_S, end_all
 
 CPU_LIMIT_S = 0.050
@@ -118,7 +118,8 @@ def test_a_first_day(new_student: Callable[[], Student]) -> None:
     # Points appear, while no event takes the window more than 50 ms of CPU time.
     student.until(lambda: student.drawn() > 0, "the first points")
     assert student.run.spec.params["learning_rate"] == 0.05
-    with measured() as spent:
+
+    def look_around() -> None:
         seen = student.drawn()
         student.until(lambda: student.drawn() > seen + 2000, "more points")
         window.run_view.controls.units.button("seconds").click()
@@ -127,7 +128,10 @@ def test_a_first_day(new_student: Callable[[], Student]) -> None:
         window.bottom.tabs.setCurrentIndex(0)
         seen = student.drawn()
         student.until(lambda: student.drawn() > seen + 2000, "more points")
-    assert spent.worst[0] < CPU_LIMIT_S, f"{spent.worst[1]} took {1000 * spent.worst[0]:.0f} ms"
+        window.run_view.controls.units.button("step").click()
+
+    took, what = worst_event(look_around, CPU_LIMIT_S)
+    assert took < CPU_LIMIT_S, f"{what} took {1000 * took:.0f} ms"
 
     # Pause: nothing comes any more. Resume: it goes on.
     window.run_view.card.pause.click()

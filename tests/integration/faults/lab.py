@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -278,11 +279,13 @@ class Lab:
             self.distant.pop().close()
 
     def end_agent(self) -> None:
-        """Ask the agent to end, as a shutdown of the computer does."""
-        process = self.process("supervisor", "")
-        if process is not None:
-            process.terminate()
-            process.wait(BOUND_S)
+        """Ask the agent to end, as a shutdown of the computer does; and the one that a second viewer had started at the
+        same moment, which serves as soon as the first is gone."""
+        while serving := [one for one in self._left() if "serve" in words_of(one)]:
+            for process in serving:
+                with suppress(psutil.NoSuchProcess):
+                    process.terminate()
+                    process.wait(BOUND_S)
 
     def close(self) -> None:
         """End whatever is left, also after a failure."""
