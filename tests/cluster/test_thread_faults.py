@@ -81,7 +81,8 @@ def test_two_runs_lose_no_byte_to_cuts_restarts_and_laptops_that_freeze_or_close
 
 
 class Terminal:
-    """``clew run`` on the laptop, with a home of its own, until it is interrupted."""
+    """``clew run`` on the laptop, with a home of its own, until it is interrupted. Nobody reads what it prints before
+    its end, and there is room for little of it."""
 
     def __init__(self, cluster: MiniCluster, time: str) -> None:
         self.time = time
@@ -97,6 +98,7 @@ class Terminal:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            pipesize=4096,
             text=True,
         )
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import numpy as np
@@ -135,6 +136,25 @@ def test_a_file_gets_lines_instead_of_a_picture(tmp_path: Path) -> None:
         "  Stopping.",
         "  step 2 of 4, 2 steps/s, 1.0 s left  loss 3, W 10, test accuracy 50.00 %",
     ]
+
+
+def test_a_pipe_that_nobody_reads_is_not_waited_for(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)  # a line too many is an error instead of a wait without end
+    with os.fdopen(reading) as reader, os.fdopen(writing, "w") as writer:
+        display = choose_display(Console(file=writer), CARD, "a title")
+        history = half_way(tmp_path)
+        for step in range(2000):
+            history.feed(1, Evaluation(step=step, values={"test_accuracy": step / 2000}))
+            history.feed(1, Log(text=f"after step {step}"))
+            display.show(history)
+        os.set_blocking(reading, False)
+        said = reader.read().splitlines()
+        assert 10 < len(said) < 1900
+        display.show(history)
+        said += reader.read().splitlines()
+        assert [line for line in said if "after" in line] == [f"  after step {step}" for step in range(2000)]
+        assert "99.95 %" in said[-1]
 
 
 def test_a_refused_run_leaves_no_picture_in_the_terminal(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import select
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from functools import partial
+from typing import IO, Protocol
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -69,10 +71,21 @@ class LiveDisplay:
 
 
 class PlainDisplay:
-    """One line for each evaluation and sentence of the run, and one every five seconds."""
+    """One line for each evaluation and sentence of the run, and one every five seconds.
 
-    def __init__(self, say: Callable[[str], None], card: ExerciseCard | None, title: str, behind: int = 0) -> None:
+    While ``ready`` says no, because nobody reads, nothing is printed and nothing waits: the run's copying goes on.
+    """
+
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        card: ExerciseCard | None,
+        title: str,
+        behind: int = 0,
+        ready: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._say = say
+        self._ready = ready
         self._behind = behind
         self._card = card
         self._title: str | None = title
@@ -87,11 +100,15 @@ class PlainDisplay:
         if history.fold.attempt <= self._behind:  # a run that goes on: what it said before is known
             self._told = {id(log): log for log in history.logs}
             return
+        if not (last or self._ready()):
+            return
         if self._title is not None and (history.logs or history.fold.step):  # nothing of a run that may be refused
             self._say(self._title)
             self._title = None
         for log in history.logs:
             if id(log) not in self._told and log.level != "debug":
+                if not (last or self._ready()):
+                    return
                 self._say(f"  {log.text}")
             self._told[id(log)] = log  # kept, so that no other can have its id
         if note != self._note:
@@ -117,7 +134,18 @@ def choose_display(console: Console, card: ExerciseCard | None, title: str, behi
     def say(text: str) -> None:
         print(text, file=console.file, flush=True)
 
-    return PlainDisplay(say, card, title, behind)
+    return PlainDisplay(say, card, title, behind, partial(takes_more, console.file))
+
+
+def takes_more(file: IO[str]) -> bool:
+    """Whether a line can be written without waiting for whoever reads ``file``; True where nobody can tell.
+
+    A pipe whose reader is busy elsewhere is full after 64 KiB: a few minutes of lines.
+    """
+    try:
+        return bool(select.select((), (file,), (), 0)[1])
+    except (OSError, ValueError):  # no file of the system's; on Windows only a socket can be asked
+        return True
 
 
 def last_evaluation(history: History) -> int:
