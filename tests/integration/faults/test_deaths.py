@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from clew_shared.lifecycle import RunState
-from tests.integration.faults.lab import WAYS, DistantViewer, Lab
+from tests.integration.faults.lab import WAYS, DistantViewer, Lab, Viewer
 from tests.integration.faults.oracle import judge
 from tests.integration.faults.programs import WARMING_S
 
@@ -73,12 +73,11 @@ def test_training_does_not_notice_the_death_of_the(role: str, judged_lab: Lab) -
     for _ in lab.chance.rounds(1, 20):
         if role == "nursery":
             lab.nursery()
-        run = viewer.start(**RUN)
-        lab.trained(run, lab.dice.randrange(EARLY, 200))
+        run, step = viewer.start(**ENDLESS), lab.dice.randrange(EARLY, 200)
+        lab.trained(run, step)
         lab.rest(lab.dice.random() * 0.1)
         lab.wait(lambda run=run: kill(lab, role, run, other), f"the death of the {role}")  # type: ignore[misc]
-        lab.ended(run)
-        judge(lab, run, RunState.FINISHED)
+        _goes_on_until_it_is_stopped(lab, viewer, run, step)
 
 
 @pytest.mark.parametrize("pair", list(itertools.combinations(ROLES, 2)), ids="-".join)
@@ -88,17 +87,27 @@ def test_two_die_one_after_the_other(pair: tuple[str, str], judged_lab: Lab) -> 
     for _ in lab.chance.rounds(1, 20):
         if "nursery" in pair:
             lab.nursery()
-        run = viewer.start(**ENDLESS if "trainer" in pair else RUN)
-        lab.trained(run, lab.dice.randrange(EARLY, 150))
+        run, step = viewer.start(**ENDLESS), lab.dice.randrange(EARLY, 150)
+        lab.trained(run, step)
         for role in lab.dice.sample(pair, 2):
             killed = kill(lab, role, run, other)
             assert killed or role == "guard" or (role == "nursery" and "supervisor" in pair), "it was there"
             lab.rest(lab.dice.choice((0.0, 0.05, 0.3)) * lab.dice.random())
+        if "trainer" not in pair:
+            _goes_on_until_it_is_stopped(lab, viewer, run, step)
+            continue
         lab.ended(run)
-        state = RunState.FAILED if "trainer" in pair else RunState.FINISHED
         reason = viewer.model(run).reason
-        assert state is RunState.FINISHED or "SIGKILL" in reason or "guard" in pair, reason
-        judge(lab, run, state)
+        assert "SIGKILL" in reason or "guard" in pair, reason
+        judge(lab, run, RunState.FAILED)
+
+
+def _goes_on_until_it_is_stopped(lab: Lab, viewer: Viewer, run: str, step: int) -> None:
+    lab.trained(run, step + 200)
+    lab.wait(lambda: viewer.live, "the link")
+    viewer.session.stop(run)
+    lab.shown(run, RunState.STOPPED)
+    judge(lab, run, RunState.STOPPED)
 
 
 @pytest.mark.parametrize(
