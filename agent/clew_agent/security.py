@@ -48,7 +48,8 @@ class GuardedRouter:
     thread.
 
     ``allow_list`` is the folder whose ``*.key`` files name the clients (read at each new connection, so a key acts at
-    once). One router per ZeroMQ context, because the gatekeeper's place in a context is fixed.
+    once). One router per ZeroMQ context, because the gatekeeper's place in a context is fixed. ``send_queue`` is how
+    many messages may wait for a client that does not read, 0 for any number.
 
     Raises ``ProblemError`` when none of the ``ports`` is free. Raises the process's limit of open files: each
     connection takes one, also a stranger's until ZeroMQ drops it.
@@ -60,11 +61,14 @@ class GuardedRouter:
         allow_list: Path,
         address: str = LOOPBACK,
         ports: PortRange | None = None,
+        send_queue: int = _SEND_QUEUE,
     ) -> None:
         self.allow_list = allow_list
         self.address = address
         self.rejected = 0
         """Messages that were no requests: wrong number of frames, over-size."""
+        self.ready: dict[zmq.Socket[bytes] | int, int] = {}
+        """What the last ``poll`` found, with the events."""
         posix.raise_descriptor_limit()
         self._gate: zmq.Socket[bytes] = context.socket(zmq.REP)
         self._gate.linger = 0
@@ -72,7 +76,7 @@ class GuardedRouter:
         keys = KeyPair.generate()
         self.public_key = keys.public
         self._socket: zmq.Socket[bytes] = context.socket(zmq.ROUTER)
-        _configure(self._socket, keys)
+        _configure(self._socket, keys, send_queue)
         try:
             _bind(self._socket, address, ports)
         except (zmq.ZMQError, ProblemError):
@@ -83,9 +87,10 @@ class GuardedRouter:
         self._poller.register(self._gate, zmq.POLLIN)
         self._poller.register(self._socket, zmq.POLLIN)
 
-    def watch(self, socket: zmq.Socket[bytes] | int) -> None:
-        """``poll`` returns early as well when ``socket`` (or the system's socket of this number) is readable."""
-        self._poller.register(socket, zmq.POLLIN)
+    def watch(self, socket: zmq.Socket[bytes] | int, events: int = zmq.POLLIN) -> None:
+        """``poll`` returns early as well when ``socket`` (or the system's socket of this number) is readable, or
+        another of these ``events`` happens to it; ``ready`` tells which it was."""
+        self._poller.register(socket, events)
 
     def unwatch(self, socket: zmq.Socket[bytes] | int) -> None:
         """Undo ``watch``, before the socket is closed."""
@@ -96,18 +101,24 @@ class GuardedRouter:
 
         A request over 64 KiB is refused here already, anything that is not two frames is counted and dropped.
         """
-        ready = dict(self._poller.poll(max(0, round(timeout * 1000))))
-        if self._gate in ready:
+        self.ready = dict(self._poller.poll(max(0, round(timeout * 1000))))
+        if self._gate in self.ready:
             self._serve_gate()
-        return self._receive() if self._socket in ready else []
+        return self._receive() if self._socket in self.ready else []
 
     def reply(self, identity: bytes, request_id: bytes, reply: Reply) -> None:
         """Send ``reply``; it is dropped when that client has gone or has long stopped reading. Never waits."""
+        self.send(identity, request_id, encode(reply))
+
+    def send(self, identity: bytes, number: bytes, payload: bytes) -> bool:
+        """Send any bytes; False when that client has gone or has long stopped reading. Never waits."""
         try:
-            self._socket.send_multipart([identity, request_id, encode(reply)], flags=zmq.DONTWAIT)
+            self._socket.send_multipart([identity, number, payload], flags=zmq.DONTWAIT)
         except zmq.ZMQError as error:
             if error.errno not in (zmq.EAGAIN, zmq.EHOSTUNREACH):
                 raise
+            return False
+        return True
 
     def close(self) -> None:
         """Stop listening. Replies on their way are still sent, for half a second at most."""
@@ -184,11 +195,12 @@ def _read_key(path: Path) -> str:
     return text if len(text) == _KEY_LENGTH else ""
 
 
-def _configure(socket: zmq.Socket[bytes], keys: KeyPair) -> None:
+def _configure(socket: zmq.Socket[bytes], keys: KeyPair, send_queue: int) -> None:
     socket.linger = _LINGER_MS
     socket.maxmsgsize = _HARD_LIMIT
     socket.rcvhwm = _RECEIVE_QUEUE
-    socket.sndhwm = _SEND_QUEUE
+    socket.sndhwm = send_queue
+    socket.router_mandatory = 1  # that a client has gone, or does not read, is told instead of dropping in silence
     socket.handshake_ivl = _HANDSHAKE_MS
     socket.heartbeat_ivl = _HEARTBEAT_MS
     socket.heartbeat_timeout = _HEARTBEAT_TIMEOUT_MS

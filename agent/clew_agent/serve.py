@@ -105,7 +105,7 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     desk = RunDesk(places.runs, record, launcher, control, devices, find_search(places), name)
     address = _address(agent, router)
     duty = JobDuty(job, desk, lambda: _overtaken(places, address)) if job is not None else None
-    services = Services(places, agent, address.address, router.watch, router.unwatch)
+    services = Services(places, agent, router, options.ports)
     supervisor = Supervisor(router, desk, control, catalogue, nursery, services, duty)
     supervisor.agent = agent
     try:

@@ -1,7 +1,8 @@
 """The door of a service: lets in whoever knows the token, and passes everybody else by.
 
 What stands behind it (Jupyter, TensorBoard) listens on a socket in an owner-only folder, so that this is the only way
-to it. Each request of a connection is looked at by itself, until it becomes a WebSocket.
+to it. So does the door itself: ``service_streams`` leads to it. Each request of a connection is looked at by itself,
+until it becomes a WebSocket.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from enum import Enum
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -135,18 +137,17 @@ ABSENT = _response("502 Bad Gateway", b"", "Retry-After: 1")
 
 
 class Front:
-    """Listens on ``address``, on a port that the system chooses. Belongs to one event loop."""
+    """Stands on a socket of this computer. Belongs to one event loop."""
 
     def __init__(self, door: Door, open_behind: Open) -> None:
         self._door = door
         self._open = open_behind
-        self._server: asyncio.Server | None = None
+        self._server: asyncio.AbstractServer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def listen(self, address: str) -> int:
-        """Begin; returns the port. Raises ``OSError``."""
-        self._server = await asyncio.start_server(self._arrive, address, 0, limit=MAX_HEAD, backlog=_BACKLOG)
-        return int(self._server.sockets[0].getsockname()[1])
+    async def listen(self, path: Path) -> None:
+        """Begin, on a socket at ``path``. Raises ``OSError``."""
+        self._server = await asyncio.start_unix_server(self._arrive, path, limit=MAX_HEAD, backlog=_BACKLOG)
 
     async def close(self) -> None:
         """Stop listening and end all connections."""

@@ -1,4 +1,4 @@
-"""``clew-agent service KIND ADDRESS AGENT``: one service with its door, a child of the agent.
+"""``clew-agent service KIND ADDRESS ALLOW_LIST``: one service with its door, a child of the agent.
 
 It tells on standard output where it listens, and ends when its standard input does, so that it never outlives the
 agent; in a job the keeper finds it, and what it started, by the environment.
@@ -14,16 +14,20 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
+import zmq
 
 from clew_agent import posix
 from clew_agent.exits import BAD_INPUT, FAILED
+from clew_agent.listening import read_ports
 from clew_agent.service_front import Door, Front
 from clew_agent.service_programs import SOCKET, Program, new_token, prepare
+from clew_agent.service_streams import StreamDoor
 from clew_shared.messages import Refused, Service
 from clew_shared.places import Places, find_places
 from clew_shared.private import make_private
@@ -31,6 +35,7 @@ from clew_shared.problem import Problem, ProblemError
 
 START_LIMIT_S = 120.0
 """Jupyter on a busy shared file system may read its files for a minute."""
+_DOOR = "d"
 _POLL_S = 0.05
 _END_S = 5.0
 _LONGEST_FOLDER = 60
@@ -42,6 +47,8 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="clew-agent service")
     parser.add_argument("kind")
     parser.add_argument("address")
+    parser.add_argument("allow_list", type=Path)
+    parser.add_argument("--ports", type=read_ports)
     words = parser.parse_args(argv)
     os.umask(0o077)
     places = find_places()
@@ -53,7 +60,8 @@ def main(argv: Sequence[str]) -> int:
         except ProblemError as error:
             _tell(Refused(problem=error.problems[0]))
             return BAD_INPUT
-        return asyncio.run(_serve(words.kind, words.address, program, token, folder))
+        way = partial(StreamDoor, words.allow_list, words.address, words.ports, folder / _DOOR)
+        return asyncio.run(_serve(words.kind, way, program, token, folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -68,7 +76,7 @@ def _tell(reply: Service | Refused) -> None:
     sys.stdout.flush()
 
 
-async def _serve(kind: str, address: str, program: Program, token: str, folder: Path) -> int:
+async def _serve(kind: str, way: Callable[[], StreamDoor], program: Program, token: str, folder: Path) -> int:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in posix.stop_signals():
@@ -82,24 +90,32 @@ async def _serve(kind: str, address: str, program: Program, token: str, folder: 
         start_new_session=True,
         preexec_fn=posix.die_with_parent,
     )
-    door = Door(token, program.strip)
-    front = Front(door, lambda: asyncio.open_unix_connection(str(folder / SOCKET)))
+    front = Front(Door(token, program.strip), lambda: asyncio.open_unix_connection(str(folder / SOCKET)))
+    streams: StreamDoor | None = None
     try:
         if not await _is_up(child, folder / SOCKET, ended):
             if not ended.is_set():
                 _tell(Refused(problem=_no_start(program, child.poll())))
             return FAILED
-        port = await front.listen(address)
-        _tell(Service(kind=kind, address=address, port=port, token=token, page=program.page, name=program.name))
-        while not ended.is_set() and child.poll() is None:
+        await front.listen(folder / _DOOR)
+        streams = way()
+        streams.start()
+        key, port = streams.public_key, streams.port
+        _tell(Service(kind=kind, port=port, public_key=key, token=token, page=program.page, name=program.name))
+        while not ended.is_set() and child.poll() is None and streams.alive:
             with suppress(TimeoutError):
                 await asyncio.wait_for(ended.wait(), 0.5)
         return 0 if ended.is_set() else FAILED
-    except OSError as error:
-        text = f"No port of {address} can be had for {program.name}: {error.strerror or error}."
+    except ProblemError as error:
+        _tell(Refused(problem=error.problems[0]))
+        return FAILED
+    except (OSError, zmq.ZMQError) as error:
+        text = f"No port can be had for {program.name}: {error.strerror or error}."
         _tell(Refused(problem=Problem("service.port", text)))
         return FAILED
     finally:
+        if streams is not None:
+            streams.close()
         await front.close()
         _end(child)
 

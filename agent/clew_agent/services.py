@@ -9,13 +9,15 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from clew_agent import posix
+from clew_agent.listening import PortRange
+from clew_agent.security import GuardedRouter
 from clew_agent.service_programs import KINDS
 from clew_agent.waiting import MAX_WAITING, Caller
 from clew_shared.messages import Refused, Reply, Service
@@ -33,23 +35,21 @@ _LINE_LIMIT = 64 * 1024
 
 
 class Services:
-    """What the supervisor keeps of them. ``address`` is where the agent itself listens; ``command`` is another one in
-    tests. Belongs to the supervisor's thread."""
+    """What the supervisor keeps of them. Whoever ``router``, the agent's own, lets in may use them, and ``ports`` are
+    those that they may listen on; ``command`` is another one in tests. Belongs to the supervisor's thread."""
 
     def __init__(
         self,
         places: Places,
         agent: str,
-        address: str,
-        watch: Callable[[int], None],
-        unwatch: Callable[[int], None],
+        router: GuardedRouter,
+        ports: PortRange | None = None,
         command: Sequence[str] = COMMAND,
     ) -> None:
         self._places = places
         self._agent = agent
-        self._address = address
-        self._watch = watch
-        self._unwatch = unwatch
+        self._router = router
+        self._ports = ports
         self._command = tuple(command)
         self._running: dict[str, _Running] = {}
 
@@ -95,16 +95,20 @@ class Services:
     def _start(self, kind: str) -> _Running:
         log = make_private(self._places.agents) / f"{self._agent}.{kind}.log"
         try:
-            running = _Running([*self._command, kind, self._address], log, self._places)
+            running = _Running([*self._command, *self._words(kind)], log, self._places)
         except OSError as error:
             text = f"The service {kind} cannot be started: {error.strerror or error}."
             raise problem("service.start", text, "The node may be short of memory or processes.") from None
-        self._watch(running.descriptor)
+        self._router.watch(running.descriptor)
         _log.info("The service %s starts as process %d.", kind, running.pid)
         return running
 
+    def _words(self, kind: str) -> list[str]:
+        ports = [f"--ports={self._ports}"] if self._ports is not None else []
+        return [*ports, kind, self._router.address, str(self._router.allow_list.absolute())]
+
     def _forget(self, kind: str, running: _Running) -> None:
-        self._unwatch(running.descriptor)
+        self._router.unwatch(running.descriptor)
         running.close()
         del self._running[kind]
         _log.info("The service %s has ended.", kind)

@@ -23,6 +23,7 @@ KEY_SUFFIX = ".key"
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 """A catalogue with all its sources is the longest reply, some hundred kilobytes; more than this is no reply of ours."""
 _DRAIN_AT_ONCE = 256
+_SEND_QUEUE = 1000
 _LINGER_MS = 300
 _RECONNECT_MS = 100
 _RECONNECT_MAX_MS = 2000
@@ -70,20 +71,26 @@ def allow(folder: Path, name: str, public_key: str) -> None:
     write_private(folder / f"{name}{KEY_SUFFIX}", public_key.encode("ascii"))
 
 
-class Channel:
-    """Requests out, replies in, over one encrypted connection to a supervisor or a trainer."""
+class Wire:
+    """One encrypted DEALER connection, and what became of it. Belongs to one thread. ``send_queue`` is how many
+    messages may wait to be sent, 0 for any number."""
 
     def __init__(
-        self, context: zmq.Context[zmq.Socket[bytes]], address: str, port: int, server_key: str, keys: KeyPair
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        address: str,
+        port: int,
+        server_key: str,
+        keys: KeyPair,
+        send_queue: int = _SEND_QUEUE,
     ) -> None:
         self._socket: zmq.Socket[bytes] = context.socket(zmq.DEALER)
         self._monitor: zmq.Socket[bytes] = self._socket.get_monitor_socket(_WATCHED)
-        self._backlog: deque[tuple[bytes, AnyReply]] = deque()
-        self._count = 0
         self._greeting = Greeting.NONE
         self._connections = 0
         self._socket.linger = _LINGER_MS
         self._socket.maxmsgsize = MAX_REPLY_BYTES
+        self._socket.sndhwm = send_queue
         self._socket.reconnect_ivl = _RECONNECT_MS
         self._socket.reconnect_ivl_max = _RECONNECT_MAX_MS
         self._socket.curve_publickey = keys.public.encode("ascii")
@@ -93,7 +100,7 @@ class Channel:
 
     @property
     def socket(self) -> zmq.Socket[bytes]:
-        """For a poller: readable when ``receive`` has something to give."""
+        """For a poller: readable when there is something to be taken."""
         return self._socket
 
     @property
@@ -112,6 +119,43 @@ class Channel:
         was on its way then is lost: when this grows, whatever has no answer is to be asked again."""
         return self._connections if self.greeting is not Greeting.NONE else 0
 
+    def hand_over(self, number: bytes, payload: bytes) -> bool:
+        """Give a message to be sent, without waiting; False when too many wait already."""
+        try:
+            self._socket.send_multipart([number, payload], flags=zmq.DONTWAIT)
+        except zmq.Again:
+            return False
+        return True
+
+    def take_in(self) -> list[tuple[bytes, bytes]]:
+        """Messages that have come, each with its number; never waits, and leaves some for later where many came."""
+        found = []
+        for _ in range(_DRAIN_AT_ONCE):
+            try:
+                frames = self._socket.recv_multipart(flags=zmq.DONTWAIT)
+            except zmq.Again:
+                break
+            if len(frames) == 2:
+                found.append((frames[0], frames[1]))
+        return found
+
+    def close(self) -> None:
+        """End the connection. What was handed over is still sent for a moment."""
+        self._socket.disable_monitor()
+        self._monitor.close(linger=0)
+        self._socket.close()
+
+
+class Channel(Wire):
+    """Requests out, replies in, over one encrypted connection to a supervisor or a trainer."""
+
+    def __init__(
+        self, context: zmq.Context[zmq.Socket[bytes]], address: str, port: int, server_key: str, keys: KeyPair
+    ) -> None:
+        super().__init__(context, address, port, server_key, keys)
+        self._backlog: deque[tuple[bytes, AnyReply]] = deque()
+        self._count = 0
+
     def send(self, message: Request) -> bytes:
         """Hand ``message`` over to be sent, without waiting; returns the id that its reply will carry.
 
@@ -119,10 +163,8 @@ class Channel:
         """
         self._count += 1
         request_id = self._count.to_bytes(ID_BYTES, "big")
-        try:
-            self._socket.send_multipart([request_id, encode(message)], flags=zmq.DONTWAIT)
-        except zmq.Again:
-            raise problem("channel.full", "The agent takes no more requests.", "Wait until it answers again.") from None
+        if not self.hand_over(request_id, encode(message)):
+            raise problem("channel.full", "The agent takes no more requests.", "Wait until it answers again.")
         return request_id
 
     def receive(self) -> list[tuple[bytes, AnyReply]]:
@@ -132,14 +174,7 @@ class Channel:
         """
         replies = list(self._backlog)
         self._backlog.clear()
-        for _ in range(_DRAIN_AT_ONCE):
-            try:
-                frames = self._socket.recv_multipart(flags=zmq.DONTWAIT)
-            except zmq.Again:
-                break
-            if len(frames) == 2:
-                replies.append((frames[0], _decode(frames[1])))
-        return replies
+        return replies + [(number, _decode(payload)) for number, payload in self.take_in()]
 
     def request(self, message: Request, timeout: float) -> AnyReply:
         """Send ``message`` and wait for its reply, at most ``timeout`` seconds. Raises ``ProblemError`` if not."""
@@ -153,12 +188,6 @@ class Channel:
                 if found == request_id:
                     return reply
         raise problem("channel.timeout", f"No answer within {timeout:g} s.", "The agent may have ended, or be busy.")
-
-    def close(self) -> None:
-        """End the connection. What was handed over is still sent for a moment."""
-        self._socket.disable_monitor()
-        self._monitor.close(linger=0)
-        self._socket.close()
 
 
 def _decode(data: bytes) -> AnyReply:

@@ -204,20 +204,21 @@ class Done(Reply, frozen=True, kw_only=True, tag="done"):
 
 
 class Service(Reply, frozen=True, kw_only=True, tag="service"):
-    """Answer to ``OpenService``: where it listens, beside the agent. HTTP, and nothing without the token.
+    """Answer to ``OpenService``: where it listens, on the agent's own address. Behind CURVE and for the agent's viewers
+    only: streams of HTTP, and nothing without the token.
 
     ``page`` is the path at which a person begins, ``name`` the program in words.
     """
 
     kind: str
-    address: str
     port: int
+    public_key: str
     token: str
     page: str = "/"
     name: str = ""
 
     def __repr__(self) -> str:
-        return f"Service(kind={self.kind!r}, address={self.address!r}, port={self.port!r})"
+        return f"Service(kind={self.kind!r}, port={self.port!r})"
 
 
 class Refused(Reply, frozen=True, kw_only=True, tag="refused"):

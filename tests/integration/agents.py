@@ -79,7 +79,7 @@ class Viewer:
     """A client with a key on the agent's allow-list."""
 
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], address: AgentAddress) -> None:
-        keys = KeyPair.generate()
+        self.keys = keys = KeyPair.generate()
         allow(Path(address.allow_list), f"test-{keys.public[:4].encode().hex()}", keys.public)
         self.channel = Channel(context, address.address, address.port, address.public_key, keys)
 

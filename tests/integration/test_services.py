@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import http.client
+import importlib
+import json
+import os
+import socket
 import sys
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import psutil
 import pytest
 import zmq
 
-from clew_shared.messages import OpenService, Refused, Service, Shutdown
+from clew_gui.remote.service_end import ServiceEnd
+from clew_shared.channel import Channel, Greeting, KeyPair
+from clew_shared.messages import AgentAddress, GetStatus, OpenService, Refused, Service, Shutdown
 from clew_shared.private import make_private
-from tests.integration.agents import Agent, Viewer, wait_for
+from clew_shared.streams import WINDOW
+from tests.integration.agents import BOUND_S, Agent, Viewer, wait_for
+from tests.integration.strangers import Door, assert_nothing_of_ours, listen
 from tests.unit.runs import small_run
 
 pytestmark = pytest.mark.timeout(240)
@@ -41,14 +52,21 @@ def opened(viewer: Viewer, kind: str) -> Service:
     return reply
 
 
-def status(service: Service, target: str, **headers: str) -> int:
-    return fetched(service, target, **headers)[0]
+@contextmanager
+def ended_here(viewer: Viewer, service: Service) -> Iterator[int]:
+    """The port of this computer at which a browser finds it."""
+    with closing(ServiceEnd(service.port, service.public_key, viewer.keys)) as end:
+        yield end.port
 
 
-def fetched(service: Service, target: str, **headers: str) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(service.address, service.port, timeout=30)
+def status(port: int, target: str, **headers: str) -> int:
+    return fetched(port, target, **headers)[0]
+
+
+def fetched(port: int, target: str, method: str = "GET", **headers: str) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
-        connection.request("GET", target, headers=headers)
+        connection.request(method, target, headers=headers)
         answer = connection.getresponse()
         return answer.status, answer.read()
     finally:
@@ -61,20 +79,21 @@ def family(agent: Agent) -> list[psutil.Process]:
 
 def is_refused(service: Service) -> bool:
     try:
-        status(service, "/")
+        with socket.create_connection(("127.0.0.1", service.port), timeout=30):
+            return False
     except OSError:
         return True
-    return False
 
 
 def test_jupyter_opens_once_with_its_token_and_ends_with_the_agent(agent: Agent, viewer: Viewer) -> None:
     service = opened(viewer, "jupyter")
     assert opened(viewer, "jupyter") == service
-    assert status(service, "/api/status") == 403
-    assert status(service, "/login") == 403
-    assert status(service, "/api/status?token=wrong") == 403
-    assert status(service, f"/api/status?token={service.token}") == 200
-    assert status(service, "/api/status", Authorization=f"token {service.token}") == 200
+    with ended_here(viewer, service) as port:
+        assert status(port, "/api/status") == 403
+        assert status(port, "/login") == 403
+        assert status(port, "/api/status?token=wrong") == 403
+        assert status(port, f"/api/status?token={service.token}") == 200
+        assert status(port, "/api/status", Authorization=f"token {service.token}") == 200
     children = family(agent)
     words = [word for one in children for word in one.cmdline()]
     secret = next(Path(word.partition("=")[2]) for word in words if word.startswith("--config="))
@@ -89,18 +108,18 @@ def test_jupyter_opens_once_with_its_token_and_ends_with_the_agent(agent: Agent,
 def test_tensorboard_shows_the_runs_to_whoever_has_the_token(agent: Agent, viewer: Viewer) -> None:
     small_run(agent.places.runs / "5f2b8c1e-0000-4000-8000-000000000001")
     service = opened(viewer, "tensorboard")
-    assert status(service, "/data/runs") == 403
-    assert status(service, "/", Accept="text/html") == 403
     token = f"?token={service.token}"
-    assert status(service, f"/{token}", Accept="text/html") == 303
-    code, page = fetched(service, f"/{token}")
-    assert code == 200
-    assert b"TensorBoard" in page
-
-    def runs() -> bool:
-        return b"softmax-5f2b8c1e" in fetched(service, f"/data/runs{token}")[1]
-
-    wait_for(runs, "the run in TensorBoard")
+    with ended_here(viewer, service) as port:
+        assert status(port, "/data/runs") == 403
+        assert status(port, "/", Accept="text/html") == 403
+        assert status(port, f"/{token}", Accept="text/html") == 303
+        code, page = fetched(port, f"/{token}")
+        assert code == 200
+        assert b"TensorBoard" in page
+        big = fetched(port, f"/index.js{token}")
+        assert big[0] == 200
+        assert len(big[1]) > WINDOW  # more than may be under way at once
+        wait_for(lambda: b"softmax-5f2b8c1e" in fetched(port, f"/data/runs{token}")[1], "the run in TensorBoard")
     ports = {
         one.laddr.port for child in family(agent) for one in child.net_connections("inet") if one.status == "LISTEN"
     }
@@ -116,13 +135,69 @@ def test_a_service_that_ends_can_be_opened_again(agent: Agent, viewer: Viewer) -
     program.kill()
     wait_for(lambda: is_refused(first), "the end of the first")
     second = wait_for(lambda: _another(viewer, first), "another")
-    assert status(second, f"/api/status?token={second.token}") == 200
+    with ended_here(viewer, second) as port:
+        assert status(port, f"/api/status?token={second.token}") == 200
     assert second.token != first.token
 
 
 def _another(viewer: Viewer, first: Service) -> Service | None:
     reply = opened(viewer, "jupyter")
     return reply if reply.token != first.token else None
+
+
+def test_a_websocket_stays_open_both_ways(viewer: Viewer) -> None:
+    """A terminal of Jupyter's, as its pages use one."""
+    websocket: Any = importlib.import_module("websocket")
+    service = opened(viewer, "jupyter")
+    token = f"?token={service.token}"
+    with ended_here(viewer, service) as port:
+        code, said = fetched(port, f"/api/terminals{token}", "POST")
+        assert code == 200, said
+        path = f"127.0.0.1:{port}/terminals/websocket/{json.loads(said)['name']}"
+        with pytest.raises(websocket.WebSocketBadStatusException, match="403"):
+            websocket.create_connection(f"ws://{path}", timeout=BOUND_S)
+        with closing(websocket.create_connection(f"ws://{path}{token}", timeout=BOUND_S)) as terminal:
+            terminal.send(json.dumps(["stdin", "echo answer-$((6*7))\n"]))
+            shown = ""
+            while "answer-42" not in shown:
+                kind, text = json.loads(terminal.recv())[:2]
+                shown += text if kind == "stdout" else ""
+
+
+def test_who_is_not_the_agents_viewer_hears_nothing(agent: Agent, viewer: Viewer) -> None:
+    """Neither on the agent's port nor on the service's: whoever comes to the node's address comes to these."""
+    service = opened(viewer, "jupyter")
+    found = agent.address()
+    door = Door("service", _beside(found, service), GetStatus())
+    for words in (b"", b"GET /?token=" + service.token.encode() + b" HTTP/1.1\r\n\r\n", os.urandom(200)):
+        with door.knock() as stranger:
+            stranger.sendall(words)
+            stranger.shutdown(socket.SHUT_WR)
+            assert_nothing_of_ours(listen(stranger))
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    with closing(door.channel(context, KeyPair.generate())) as channel:
+        channel.hand_over(bytes(8), b"\0")
+        wait_for(lambda: channel.greeting is Greeting.REFUSED, "the refusal")
+        assert channel.take_in() == []
+    context.term()
+
+
+def _beside(agent: AgentAddress, service: Service) -> AgentAddress:
+    return msgspec.structs.replace(agent, port=service.port, public_key=service.public_key)
+
+
+def test_a_viewer_that_breaks_the_rules_of_streams_disturbs_nobody(agent: Agent, viewer: Viewer) -> None:
+    service = opened(viewer, "jupyter")
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    with closing(Channel(context, "127.0.0.1", service.port, service.public_key, viewer.keys)) as wire:
+        for number, message in enumerate((b"\1early", b"\2", b"\4\xff", b"\x09", b"", b"\0", b"\0")):
+            wire.hand_over((number // 6 * 5).to_bytes(8, "big"), message)
+        for message in [b"\1" + bytes(60 * 1024)] * 20:  # more than a window, and no request at all
+            wire.hand_over((5).to_bytes(8, "big"), message)
+        wait_for(lambda: (5).to_bytes(8, "big") in [number for number, said in wire.take_in() if said == b"\3"])
+    context.term()
+    with ended_here(viewer, service) as port:
+        assert status(port, f"/api/status?token={service.token}") == 200
 
 
 def test_a_kind_that_there_is_not_is_refused(viewer: Viewer) -> None:

@@ -128,8 +128,8 @@ def test_no_bytes_open_or_break_the_door(data: bytes) -> None:
 # --- What passes through it -------------------------------------------------------------------------------------------
 
 
-def behind_a_door(use: Callable[[int, list[bytes]], Awaitable[T]]) -> T:
-    """What ``use`` makes of the door's port; the list is what was heard behind it. There, all is echoed."""
+def behind_a_door(path: Path, use: Callable[[Path, list[bytes]], Awaitable[T]]) -> T:
+    """What ``use`` makes of the door's socket; the list is what was heard behind it. There, all is echoed."""
 
     async def play() -> T:
         heard: list[bytes] = []
@@ -145,7 +145,8 @@ def behind_a_door(use: Callable[[int, list[bytes]], Awaitable[T]]) -> T:
         port = server.sockets[0].getsockname()[1]
         front = Front(door(), lambda: asyncio.open_connection("127.0.0.1", port))
         try:
-            return await use(await front.listen("127.0.0.1"), heard)
+            await front.listen(path / "d")
+            return await use(path / "d", heard)
         finally:
             await front.close()
             server.close()
@@ -154,8 +155,8 @@ def behind_a_door(use: Callable[[int, list[bytes]], Awaitable[T]]) -> T:
     return asyncio.run(play())
 
 
-async def say(port: int, data: bytes) -> bytes:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+async def say(path: Path, data: bytes) -> bytes:
+    reader, writer = await asyncio.open_unix_connection(path)
     writer.write(data)
     writer.write_eof()
     try:
@@ -164,41 +165,42 @@ async def say(port: int, data: bytes) -> bytes:
         writer.close()
 
 
-def test_bodies_pass_both_ways() -> None:
-    async def use(port: int, heard: list[bytes]) -> bytes:
+def test_bodies_pass_both_ways(tmp_path: Path) -> None:
+    async def use(path: Path, heard: list[bytes]) -> bytes:
         length = "Content-Length: 300000"
-        return await say(port, head("/?token=the-token", length, method="POST") + b"x" * 300_000)
+        return await say(path, head("/?token=the-token", length, method="POST") + b"x" * 300_000)
 
-    assert behind_a_door(use) == b"x" * 300_000
+    assert behind_a_door(tmp_path, use) == b"x" * 300_000
 
 
-def test_each_request_of_a_connection_needs_the_token() -> None:
+def test_each_request_of_a_connection_needs_the_token(tmp_path: Path) -> None:
     good, other = head("/1?token=the-token"), head("/2?token=the-token", "Content-Length: 3", method="PUT") + b"abc"
 
-    async def use(port: int, heard: list[bytes]) -> bytes:
-        return await say(port, good + other + head("/3") + good)
+    async def use(path: Path, heard: list[bytes]) -> bytes:
+        return await say(path, good + other + head("/3") + good)
 
-    assert behind_a_door(use) == other
+    assert behind_a_door(tmp_path, use) == other
 
 
-def test_strangers_are_told_nothing_and_not_heard_behind() -> None:
-    async def use(port: int, heard: list[bytes]) -> tuple[bytes, list[bytes]]:
-        assert await say(port, b"x" * (MAX_HEAD + 100)) == b""
-        return await say(port, head()), heard
+def test_strangers_are_told_nothing_and_not_heard_behind(tmp_path: Path) -> None:
+    async def use(path: Path, heard: list[bytes]) -> tuple[bytes, list[bytes]]:
+        assert await say(path, b"x" * (MAX_HEAD + 100)) == b""
+        return await say(path, head()), heard
 
-    answer, heard = behind_a_door(use)
+    answer, heard = behind_a_door(tmp_path, use)
     assert answer.startswith(b"HTTP/1.1 403 ")
     assert not heard
 
 
-def test_a_program_that_has_ended_is_a_bad_gateway() -> None:
+def test_a_program_that_has_ended_is_a_bad_gateway(tmp_path: Path) -> None:
     async def play() -> bytes:
         async def nobody() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
             raise ConnectionRefusedError
 
         front = Front(door(), nobody)
         try:
-            return await say(await front.listen("127.0.0.1"), head("/?token=the-token"))
+            await front.listen(tmp_path / "d")
+            return await say(tmp_path / "d", head("/?token=the-token"))
         finally:
             await front.close()
 

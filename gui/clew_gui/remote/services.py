@@ -1,6 +1,7 @@
 """Jupyter or TensorBoard of a job's agent, as an address of this computer: asked for, tunnelled, and kept in use.
 
-The agent starts it and tells the token through the encrypted channel; the browser's way there is the agent's own.
+The agent starts it and tells the token through the encrypted channel; the browser's way there is the agent's own, and
+as encrypted.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from urllib.parse import urlencode
 import msgspec
 import zmq
 
+from clew_gui.remote.service_end import ServiceEnd
 from clew_gui.remote.tunnel import Tunnel
 from clew_shared.channel import Channel, Greeting, KeyPair
 from clew_shared.messages import AgentAddress, OpenService, Refused, Service
@@ -77,6 +79,7 @@ class OpenedService:
         self._news = ServiceNews("")
         self._service: Service | None = None
         self._tunnel: Tunnel | None = None
+        self._end: ServiceEnd | None = None
         self._keys = KeyPair.generate()
         self._name = f"open-{secrets.token_hex(4)}"
         self._closed = threading.Event()
@@ -150,22 +153,23 @@ class OpenedService:
         raise problem("service.silent", text, "It is looked for again.", self._kind)
 
     def _take(self, service: Service) -> None:
-        if service == self._service:
-            return
-        if self._tunnel is not None:
-            self._tunnel.close()
-        self._service, self._tunnel = service, self._node.tunnel(service.port)
-        url = f"http://127.0.0.1:{self._tunnel.port}{service.page}?{urlencode({'token': service.token})}"
+        if service != self._service or self._end is None:
+            self._leave()
+            self._service, self._tunnel = service, self._node.tunnel(service.port)
+            self._end = ServiceEnd(self._tunnel.port, service.public_key, self._keys)
+        url = f"http://127.0.0.1:{self._end.port}{service.page}?{urlencode({'token': service.token})}"
         self._publish(ServiceNews(f"{service.name or service.kind} is open.", url))
 
     def _failed(self, found: Problem) -> None:
-        """The way to the agent, or the agent itself, is looked for again."""
-        self._leave()
+        """The way to the agent is looked for again. The address here stays: it may lead to the same service then."""
         self._publish(ServiceNews(found.text))
         self._closed.wait(_PAUSE_S)
 
     def _leave(self) -> None:
-        tunnel, self._tunnel, self._service = self._tunnel, None, None
+        end, tunnel = self._end, self._tunnel
+        self._end = self._tunnel = self._service = None
+        if end is not None:
+            end.close()
         if tunnel is not None:
             tunnel.close()
 

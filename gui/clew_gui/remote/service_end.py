@@ -1,0 +1,110 @@
+"""A port of this computer's loopback behind which a service of an agent's stands, through one encrypted connection.
+
+Browsers connect to it as to any page. Any user of this computer can: the service's door asks everybody for its token.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from contextlib import suppress
+
+import zmq
+
+from clew_shared.channel import ID_BYTES, Greeting, KeyPair, Wire
+from clew_shared.streams import Streams
+
+_log = logging.getLogger(__name__)
+
+HERE = "127.0.0.1"
+MOST_STREAMS = 200
+_BACKLOG = 64
+_TURN_S = 0.2
+_JOIN_S = 2.0
+_AGAIN_S = 2.0
+"""A server that does not know the key is not asked again sooner."""
+
+
+class ServiceEnd:
+    """Listens on ``port`` from the moment it is made until ``close``. ``far_port`` of this computer leads to what has
+    the key ``server_key``, or will lead there: what is said meanwhile waits."""
+
+    def __init__(self, far_port: int, server_key: str, keys: KeyPair) -> None:
+        self._far_port, self._server_key, self._keys = far_port, server_key, keys
+        self._listener = socket.create_server((HERE, 0), backlog=_BACKLOG)
+        self._listener.setblocking(False)
+        self.port = int(self._listener.getsockname()[1])
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._poller = zmq.Poller()
+        self._streams = Streams(lambda key, message: self._wire.hand_over(key[1], message), self._watch)
+        self._count = 0
+        self._connections = 0
+        self._ended = threading.Event()
+        self._wire = self._dial()
+        self._thread = threading.Thread(target=self._work, name=f"service {self.port}", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop listening and break all streams off."""
+        self._ended.set()
+        self._thread.join(_JOIN_S)
+
+    # --- The thread ---------------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        self._poller.register(self._listener.fileno(), zmq.POLLIN)
+        try:
+            while not self._ended.is_set():
+                self._turn()
+        except Exception:  # noqa: BLE001  # the thread's border; whoever is connected sees it break off
+            _log.exception("The way to a service failed.")
+        finally:
+            self._listener.close()
+            self._streams.drop_all()
+            self._wire.close()
+            self._context.destroy(linger=0)
+
+    def _turn(self) -> None:
+        ready = dict(self._poller.poll(round(_TURN_S * 1000)))
+        self._check()
+        if self._wire.socket in ready:
+            for number, message in self._wire.take_in():
+                self._streams.take((b"", number), message)
+        for one in ready:
+            if one == self._listener.fileno():
+                self._accept()
+            elif isinstance(one, int):
+                self._streams.turn(one)
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # nobody any more, or there are too many open files
+            sock, _ = self._listener.accept()
+            if len(self._streams) >= MOST_STREAMS:
+                sock.close()
+                return
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._count += 1
+            self._streams.begin((b"", self._count.to_bytes(ID_BYTES, "big")), sock)
+
+    def _check(self) -> None:
+        """What was under way when the connection broke will never go on; a browser asks again by itself."""
+        greeting = self._wire.greeting
+        if greeting is Greeting.GONE or self._wire.connections > max(1, self._connections):
+            self._streams.drop_all()
+        self._connections = self._wire.connections
+        if greeting is Greeting.REFUSED:
+            self._streams.drop_all()
+            self._poller.unregister(self._wire.socket)
+            self._wire.close()
+            self._ended.wait(_AGAIN_S)
+            self._wire = self._dial()
+
+    def _dial(self) -> Wire:
+        self._connections = 0
+        wire = Wire(self._context, HERE, self._far_port, self._server_key, self._keys, send_queue=0)
+        self._poller.register(wire.socket, zmq.POLLIN)
+        return wire
+
+    def _watch(self, number: int, reads: bool, writes: bool) -> None:
+        self._poller.register(number, zmq.POLLIN * reads | zmq.POLLOUT * writes)
