@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.views.bridge import Bridge
-from clew_gui.views.plots.canvas import REFRESH_MS
+from clew_gui.views.plots.drawing import REFRESH_MS
 from tests.gui import fakes
 
 NEVER_MS = 3_600_000

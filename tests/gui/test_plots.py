@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from clew_gui.plotting.model import RunStyle
 from clew_gui.plotting.ticks import Span
 from clew_gui.views.plots import ConvergencePlots
 from clew_gui.views.plots.artist import empty_sentence
+from clew_gui.views.plots.captions import captions
 from clew_gui.views.theme import DARK, LIGHT
 from clew_shared.cards import Goal, MetricSpec, PlotSpec
 from clew_shared.problem import Problem, ProblemError
@@ -380,6 +382,28 @@ def test_small_and_large_panels_are_drawn(panel: ConvergencePlots) -> None:
         assert panel.canvas.artist.stack.area.bottom() < height
     panel.set_plots([])
     assert panel.grab().toImage().pixelColor(10, 10).name().upper() == LIGHT.surface
+
+
+def test_captions_lie_on_no_other_and_close_goals_share_one(empty: ConvergencePlots) -> None:
+    goals = (*GOALS, Goal(id="more", text="91 %", metric="test_accuracy", op=">=", value=0.91))
+    empty.set_plots(PLOTS, goals, METRICS)
+    give(empty, "1", 0, 2000)
+    for step in range(100, 2000, 60):
+        empty.add_event("1", step, "Learning rate 0.005 from here")
+    empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
+    found = captions(empty.canvas.artist, 1)
+    events = [one for one in found if one.text.startswith("Learning rate")]
+    assert 3 <= len(events) < 30
+    assert [one.text for one in found if one not in events] == ["Goals 91.00 % and 90.79 %"]
+    assert not any(a.box.overlaps(b.box) for a, b in combinations(found, 2))
+    assert captions(empty.canvas.artist, 0) == []
+
+
+def test_where_a_curve_breaks_is_said(empty: ConvergencePlots) -> None:
+    give(empty, "1", 0, 400)
+    empty.append("1", "loss", 400, np.full(20, np.nan))
+    empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
+    assert "NaN at step 400" in [one.text for one in captions(empty.canvas.artist, 0)]
 
 
 def test_an_empty_plot_says_whether_to_wait() -> None:

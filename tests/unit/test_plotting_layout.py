@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew_gui.plotting.clip import clip_lines, drawable
-from clew_gui.plotting.layout import Box, emptiest, spread
+from clew_gui.plotting.layout import Box, Placement, emptiest, spread
 from clew_gui.plotting.ticks import Span
 from clew_gui.plotting.zoom import panned, zoomed
 
@@ -52,6 +52,15 @@ def test_the_emptiest_place_wins_and_does_not_flicker() -> None:
     assert emptiest([left, right], NOWHERE, room, previous=1) == 1
     assert emptiest([left, right], crowd, room, previous=0) == 0
     assert emptiest([outside], crowd, room) == -1
+
+
+def test_a_label_takes_its_place_so_that_none_lies_on_another() -> None:
+    placement = Placement(Box(0, 0, 100, 50), NOWHERE)
+    here, touching, across = Box(0, 0, 40, 20), Box(40, 0, 40, 20), Box(30, 10, 40, 20)
+    assert placement.take([here, across]) == here
+    assert placement.take([across, touching]) == touching
+    assert placement.take([across]) is None
+    assert placement.take([Box(80, 30, 40, 20)]) is None, "outside"
 
 
 def test_a_line_is_cut_at_the_border_and_goes_on_where_it_comes_back() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -93,14 +94,38 @@ def test_the_axis_reaches_to_the_planned_end_and_holds_the_goal(
     assert scene.plots[1].span.low < 0.9079 < scene.plots[1].span.high
 
 
-def test_without_smoothing_a_noisy_curve_is_its_least_and_greatest_values(
+def test_without_smoothing_the_means_of_the_columns_stand_before_all_values(
     store: SeriesStore, setups: tuple[PlotSetup, ...]
 ) -> None:
-    curve = build(store, setups, View(smoothing=0)).plots[0].curves[0].curve
+    scene = build(store, setups, View(smoothing=0))
+    curve, plot = scene.plots[0].curves[0].curve, scene.plots[0]
     assert curve.exact
-    assert curve.bands
-    assert not curve.raw_x.size
-    assert np.all(np.diff(curve.x) >= 0)
+    assert curve.x.size == curve.raw_x.size // 2
+    both = curve.raw_y.reshape(-1, 2)
+    assert np.all((both.min(axis=1) <= curve.y) & (curve.y <= both.max(axis=1)))
+    assert plot.span.contains(Span(float(curve.raw_y.min()), float(curve.raw_y.max()))), "no value is out of sight"
+    assert scene.legend == "Line: mean of each pixel. Faint: lowest to highest value. Number: the last value."
+
+
+def test_the_foot_says_what_line_faint_line_and_number_are(store: SeriesStore, setups: tuple[PlotSetup, ...]) -> None:
+    scene = build(store, setups)
+    steps = f"{round(scene.window, -1):,.0f}"
+    assert scene.legend.startswith(f"Line: mean over about {steps} steps. Faint: ")
+    few = resolve_plots([msgspec.structs.replace(PLOTS[1], metrics=("test_accuracy",))], GOALS, METRICS)
+    shown = SceneBuilder(store).build(few, RUNS, (), View(), Room(600, (140,)))
+    assert shown.legend == "", "evaluations are drawn as they are"
+
+
+def test_a_quiet_line_leaves_room_for_its_loud_values(setups: tuple[PlotSetup, ...]) -> None:
+    store = SeriesStore()
+    noise = np.random.default_rng(1).normal(0, 0.05, 20_000)
+    store.append("1", "loss", 0, 0.3 * np.exp(noise))
+    runs = (RunStyle("1", "1", 0, selected=True),)
+    plot = SceneBuilder(store).build(setups[:1], runs, (), View(), Room(600, (140,))).plots[0]
+    curve = plot.curves[0].curve
+    shown = np.mean((curve.raw_y >= plot.span.low) & (curve.raw_y <= plot.span.high))
+    assert shown > 0.2
+    assert float(np.ptp(curve.y)) > 0.1 * plot.span.size
 
 
 def test_evaluations_keep_their_points_in_every_view(store: SeriesStore, setups: tuple[PlotSetup, ...]) -> None:

@@ -40,8 +40,8 @@ class Grid:
 class Curve:
     """One metric of one run, in axis coordinates (log10 where an axis is logarithmic).
 
-    ``x``, ``y`` is the main line. ``raw_x``, ``raw_y`` runs through least and greatest value of each column, empty
-    where the main line shows everything. ``bands`` says that the main line itself is that raw line.
+    ``x``, ``y`` is the main line: the means of the columns, smoothed or not. ``raw_x``, ``raw_y`` runs through least
+    and greatest value of each column, empty where the main line shows everything.
     """
 
     run: str
@@ -53,8 +53,7 @@ class Curve:
     gaps: FloatArray
     """Stretches without samples, because a part of the journal is damaged: [n, 2], the x before and the x behind."""
     exact: bool
-    """The main line goes through recorded values, without smoothing."""
-    bands: bool
+    """The main line goes through recorded values or their means in a column, without smoothing."""
     sparse: bool
     noisy: bool
     ends: bool
@@ -87,7 +86,7 @@ class Curve:
         """The point of the main line at ``x``, on a sparse curve the last one before; None outside the curve."""
         if not self.x.size or not self.x[0] <= x:
             return None
-        if self.sparse or self.bands:
+        if self.sparse:
             k = int(np.searchsorted(self.x, x, side="right")) - 1
             return float(self.x[k]), float(self.y[k])
         if x > self.x[-1]:
@@ -153,13 +152,10 @@ class CurveMaker:
         mean = columns.mean if window <= 1 else np.clip(series.smoothed(edges, window, wish.log_y), -_HUGE, _HUGE)
         dense = bool(np.any(columns.samples > 1))
         exact = window <= 1
-        bands = exact and dense and series.noisy
         x = self._axis_x(wish.run, columns.x, grid)
-        line_x, line_y = _raw_line(x, columns) if bands else (x, mean)
-        if not bands:
-            line_x, line_y = self._with_neighbours(wish.run, series, edges, grid, exact, line_x, line_y)
+        line_x, line_y = self._with_neighbours(wish.run, series, edges, grid, exact, x, mean)
         raw_x, raw_y = _NOTHING, _NOTHING
-        if wish.raw and not bands and (dense or not exact):
+        if wish.raw and (dense or not exact):
             raw_x, raw_y = _raw_line(x, columns)
         skipped = False
         if wish.log_y:
@@ -168,7 +164,7 @@ class CurveMaker:
             skipped = skipped or raw_skipped
         return Curve(
             run=wish.run, metric=wish.metric, x=line_x, y=line_y, raw_x=raw_x, raw_y=raw_y,
-            gaps=self._gaps(wish.run, series, grid), exact=exact, bands=bands,
+            gaps=self._gaps(wish.run, series, grid), exact=exact,
             sparse=series.sparse, noisy=series.noisy, ends=series.pyramid.x.at(len(series) - 1) <= float(edges[-1]),
             skipped=skipped, bad_x=self._bad_x(wish.run, series, grid),
             last=None if series.last is None else series.last.value,

@@ -33,6 +33,11 @@ class Box:
         """Whether it lies wholly in ``other``."""
         return self.x >= other.x and self.y >= other.y and self.right <= other.right and self.bottom <= other.bottom
 
+    def overlaps(self, other: Box) -> bool:
+        """Whether both have more than a border in common."""
+        across = self.x < other.right and other.x < self.right
+        return across and self.y < other.bottom and other.y < self.bottom
+
     def covers(self, points: FloatArray) -> int:
         """How many of ``points`` (n rows of x, y) it covers."""
         if not points.size:
@@ -82,3 +87,20 @@ def emptiest(candidates: Sequence[Box], points: FloatArray, room: Box, previous:
         if cost < best_cost:
             best, best_cost = i, cost
     return best
+
+
+class Placement:
+    """Finds places for labels in ``room``, one after the other: none lies on another, and each on few ``points``."""
+
+    def __init__(self, room: Box, points: FloatArray) -> None:
+        self._room, self._points = room, points
+        self._taken: list[Box] = []
+
+    def take(self, spots: Sequence[Box]) -> Box | None:
+        """The best of these spots, which is taken then; None when all are taken or lie outside."""
+        free = [spot for spot in spots if not any(spot.overlaps(other) for other in self._taken)]
+        chosen = emptiest(free, self._points, self._room)
+        if chosen < 0:
+            return None
+        self._taken.append(free[chosen])
+        return free[chosen]

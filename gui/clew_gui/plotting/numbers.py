@@ -69,7 +69,7 @@ def log_tick_text(value: float, form: Format = "number") -> str:
     exponent = math.floor(math.log10(shown) + 1e-9)
     mantissa = shown / 10.0**exponent
     if -6 <= exponent < 6:
-        digits = 0 if abs(mantissa - round(mantissa)) < 1e-6 else 1
+        digits = next((n for n in range(4) if abs(mantissa - round(mantissa, n)) < 1e-6), 4)
         return f"{shown:,.{max(0, digits - exponent)}f}{unit}"
     power = "10" + str(exponent).translate(_SUPERSCRIPT)
     return (power if abs(mantissa - 1) < 1e-6 else f"{mantissa:.2g}·{power}") + unit

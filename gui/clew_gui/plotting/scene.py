@@ -11,6 +11,7 @@ import numpy as np
 
 from clew_gui.plotting.curves import Curve, CurveMaker, Grid, Wish
 from clew_gui.plotting.model import PlotSetup, RunEvent, RunStyle, View
+from clew_gui.plotting.numbers import count_text
 from clew_gui.plotting.pyramid import FloatArray
 from clew_gui.plotting.series import SeriesStore, XUnit
 from clew_gui.plotting.smoothing import window_for
@@ -72,6 +73,15 @@ class Scene:
     window: float
     empty: bool
     notes: tuple[str, ...]
+
+    @property
+    def legend(self) -> str:
+        """What lines, faint lines and the numbers at the right are, where noisy values are drawn; else empty."""
+        noisy = [d.curve for plot in self.plots for d in plot.curves if d.curve.noisy and d.curve.raw_x.size]
+        if not noisy:
+            return ""
+        mean = "of each pixel" if noisy[0].exact else f"over about {count_text(round(self.window, -1) or 1)} steps"
+        return f"Line: mean {mean}. Faint: lowest to highest value. Number: the last value."
 
     @property
     def many(self) -> bool:
@@ -247,13 +257,16 @@ def _ghost(setup: PlotSetup, grid: Grid, log: bool) -> tuple[FloatArray, FloatAr
 
 
 def _heights(drawn: Sequence[Drawn], grid: Grid | None) -> FloatArray:
-    """Heights of all main lines, sampled evenly over x so that a curve counts by its length, with their extremes."""
+    """Heights of all lines, sampled evenly over x so that a curve counts by its length, with their extremes.
+
+    Of a curve that is not smoothed all values count."""
     if grid is None:
         return np.empty(0)
     at = np.linspace(grid.span.low, grid.span.high, _SAMPLED)
     parts = [np.empty(0)]
     for item in drawn:
-        x, y = item.curve.x, item.curve.y
+        raw = item.curve.exact and item.curve.raw_x.size > 0
+        x, y = (item.curve.raw_x, item.curve.raw_y) if raw else (item.curve.x, item.curve.y)
         inside = (x >= grid.span.low) & (x <= grid.span.high)
         if not inside.any():
             continue
@@ -272,7 +285,7 @@ def _with_raw(span: Span, drawn: Sequence[Drawn]) -> Span:
         near = curve.raw_y[(main >= span.low) & (main <= span.high)]
         if near.size:
             low, high = np.quantile(near, (0.02, 0.98))
-            reach = 0.25 * span.size
+            reach = 4 * span.size  # of a quiet line in loud values both are to be seen
             span = Span(min(span.low, max(low, span.low - reach)), max(span.high, min(high, span.high + reach)))
     return span
 

@@ -1,4 +1,4 @@
-"""What stands over the curves: sentences at goals, events and breaks, leaders, the gutter."""
+"""What stands over the curves: captions, leaders, the gutter."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
 from clew_gui.plotting.clip import stretches
-from clew_gui.plotting.layout import Box, emptiest
 from clew_gui.plotting.model import RunStyle
 from clew_gui.plotting.numbers import value_text
 from clew_gui.plotting.pyramid import FloatArray
-from clew_gui.plotting.readout import x_text
 from clew_gui.plotting.scene import Drawn, PlotScene, Scene
 from clew_gui.views.plots import marks
+from clew_gui.views.plots.captions import Caption, captions
 from clew_gui.views.plots.geometry import TITLE, Frame, Stack
 from clew_gui.views.plots.gutter import Gutter, Label, heading, key
 from clew_gui.views.plots.lines import stands_out
@@ -24,6 +23,8 @@ from clew_gui.views.theme import Theme, alpha, font
 
 _CROWDED: Final = 8.0
 """Pixels between strokes for spikes out of sight; where they stand closer, one line along the border says the same."""
+_EVERY: Final = 4
+"""Pixels between the points of a line that labels keep off."""
 _LEFT = Qt.AlignmentFlag.AlignLeft
 
 
@@ -72,6 +73,10 @@ class Artist:
         end = item.curve.end
         return end is not None and item.curve.ends and frame.holds(*end)
 
+    def width_of(self, text: str) -> float:
+        """How wide a caption is, in pixels."""
+        return self._metrics.horizontalAdvance(text)
+
     @staticmethod
     def broken(item: Drawn, frame: Frame) -> tuple[float, float] | None:
         """Where a curve stopped being a number, in sight: its x, and the pixel row of what was there before."""
@@ -82,13 +87,17 @@ class Artist:
         row = frame.row(before[1]) if before is not None else frame.rect.center().y()
         return x, min(max(row, frame.rect.top() + 8), frame.rect.bottom() - 8)
 
-    def points_of(self, index: int, step: int = 4) -> FloatArray:
-        """Pixels of the main lines of one plot, to keep labels off them."""
+    def points_of(self, index: int) -> FloatArray:
+        """Pixels of the main lines of one plot, to keep labels off them; of evaluations also between the points."""
         frame = self.frames[index]
         parts = [np.empty((0, 2))]
         for item in self.scene.plots[index].curves:
-            x, y = frame.px(item.curve.x[::step]), frame.py(item.curve.y[::step])
-            parts.append(np.column_stack((x, y)))
+            x, y = frame.px(item.curve.x), frame.py(item.curve.y)
+            if item.curve.sparse and x.size:
+                dense = np.arange(x[0], x[-1] + 1, _EVERY)
+                parts += [np.column_stack((dense, np.interp(dense, x, y))), np.column_stack((x, y))]
+            else:
+                parts.append(np.column_stack((x[::_EVERY], y[::_EVERY])))
         return np.concatenate(parts)
 
     # ------------------------------------------------------------ painting
@@ -98,15 +107,13 @@ class Artist:
             if not self.stack.gutter:
                 box = QRectF(0, frame.rect.top() - TITLE, frame.rect.right(), TITLE - 6)
                 self._write(painter, box, heading(plot), self.theme.text3, _LEFT)
-            self._goal_sentences(painter, plot, index)
-            self._ghost_sentence(painter, plot, frame)
             for item in plot.curves:
                 self._beyond(painter, plot, frame, item)
                 self._leader(painter, frame, item)
-                self._broken_sentence(painter, frame, item)
+            for caption in captions(self, index):
+                self._caption_at(painter, caption)
         for plot, gutter in zip(self.scene.plots, self.gutters, strict=False):
             gutter.paint(painter, self.theme, heading(plot), key(plot))
-        self._event_sentences(painter)
         self._notes(painter)
         if self.scene.empty and not any(plot.ghost is not None for plot in self.scene.plots):
             self._write(painter, self.stack.area, empty_sentence(self.scene.runs), self.theme.text3)
@@ -143,73 +150,22 @@ class Artist:
             live = item.run.live and not item.run.stale
             marks.leader(painter, start, frame.rect.right(), QColor(self.colour(item.run)), live=live)
 
-    def _broken_sentence(self, painter: QPainter, frame: Frame, item: Drawn) -> None:
-        at = self.broken(item, frame)
-        if at is not None:
-            where = x_text(self.scene.x_value(at[0]), self.scene.grid.unit)
-            text = f"NaN at {where[0].lower()}{where[1:]}"
-            self._sentence(painter, QPointF(frame.column(at[0]) + 9, at[1]), text, self.theme.bad, frame.rect)
-
-    def _goal_sentences(self, painter: QPainter, plot: PlotScene, index: int) -> None:
-        r = self.frames[index].rect
-        taken = self.points_of(index)
-        for text, at in self.goals(plot):
-            y = self.frames[index].row(at)
-            wide = self._metrics.horizontalAdvance(text) + 8
-            lefts = (r.right() - wide - 20, r.left() + 12, r.right() - 2 * wide - 40)
-            spots = [Box(x, y + dy, wide, 17) for x in lefts for dy in (3, -20)]
-            room = Box(r.left(), r.top(), r.width(), r.height())
-            chosen = emptiest(spots, taken, room)
-            if chosen >= 0:
-                spot = spots[chosen]
-                taken = np.concatenate([taken, _grid_over(spot)])
-                box = QRectF(spot.x, spot.y, spot.width, spot.height)
-                painter.fillRect(box, alpha(self.theme.surface, 0.85))
-                self._write(painter, box, text, self.theme.ok)
-
-    def _ghost_sentence(self, painter: QPainter, plot: PlotScene, frame: Frame) -> None:
-        if plot.ghost is None or not plot.ghost[0].size or plot.setup.ghost is None:
-            return
-        text, r = plot.setup.ghost.text, frame.rect
-        x, y = frame.px(plot.ghost[0]), frame.py(plot.ghost[1])
-        wide = self._metrics.horizontalAdvance(text) + 6
-        dense = np.linspace(x.min(), x.max(), 400)
-        line = np.column_stack((dense, np.interp(dense, x, y)))
-        spots = []
-        for part in (0.62, 0.5, 0.38, 0.25):
-            left = r.left() + part * r.width()
-            height = float(np.interp(left, x, y))
-            spots += [Box(left, height - 34, wide, 18), Box(left, height + 16, wide, 18)]
-        chosen = emptiest(spots, line, Box(r.left(), r.top(), r.width(), r.height()))
-        if chosen >= 0:
-            spot = spots[chosen]
-            self._write(painter, QRectF(spot.x, spot.y, spot.width, spot.height), text, self.theme.text3)
-
-    def _event_sentences(self, painter: QPainter) -> None:
-        if not self.frames:
-            return
-        foot, used = self.frames[-1].rect, -1e9
-        for event, x in self.scene.events:
-            column = self.frames[-1].column(x)
-            if foot.left() <= column <= foot.right() and column - used >= 90:
-                ink = self.theme.bad if event.bad else self.theme.text2
-                self._sentence(painter, QPointF(column + 4, foot.bottom() - 11), event.text, ink, foot)
-                used = column
-
     def _notes(self, painter: QPainter) -> None:
-        if self.scene.notes and self.frames:
+        """At the foot: what cannot be seen, or else what the lines are."""
+        text = " ".join(self.scene.notes) or self.scene.legend
+        if text and self.frames:
             r = self.frames[-1].rect
             box = QRectF(r.left(), self.stack.height - 18, self.stack.width - r.left() - 8, 16)
-            text = self._metrics.elidedText(" ".join(self.scene.notes), Qt.TextElideMode.ElideRight, box.width())
-            self._write(painter, box, text, self.theme.warn, _LEFT)
+            text = self._metrics.elidedText(text, Qt.TextElideMode.ElideRight, box.width())
+            self._write(painter, box, text, self.theme.warn if self.scene.notes else self.theme.text3, _LEFT)
 
     # ------------------------------------------------------------ text
-    def _sentence(self, painter: QPainter, at: QPointF, text: str, ink: str, inside: QRectF) -> None:
-        wide = self._metrics.horizontalAdvance(text) + 4
-        left = at.x() if at.x() + wide <= inside.right() else at.x() - wide - 12
-        box = QRectF(max(left, inside.left()), at.y() - 9, wide, 18)
-        painter.fillRect(box, alpha(self.theme.surface, 0.85))
-        self._write(painter, box, text, ink, _LEFT)
+    def _caption_at(self, painter: QPainter, caption: Caption) -> None:
+        spot = caption.box
+        box = QRectF(spot.x, spot.y, spot.width, spot.height)
+        if caption.ground:
+            painter.fillRect(box, alpha(self.theme.surface, 0.85))
+        self._write(painter, box, caption.text, caption.ink)
 
     def _write(
         self,
@@ -247,12 +203,6 @@ class Artist:
                 )
             )
         return labels
-
-
-def _grid_over(box: Box) -> FloatArray:
-    """So many points over a box that no other is laid on it without need."""
-    x, y = np.meshgrid(np.linspace(box.x, box.right, 40), np.linspace(box.y, box.bottom, 9))
-    return np.column_stack((x.ravel(), y.ravel()))
 
 
 def empty_sentence(runs: Sequence[RunStyle]) -> str:

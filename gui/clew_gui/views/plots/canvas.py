@@ -7,18 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from PySide6.QtCore import QElapsedTimer, QEvent, QPointF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import (
-    QAccessible,
-    QAccessibleEvent,
-    QFocusEvent,
-    QFontMetricsF,
-    QHideEvent,
-    QKeyEvent,
-    QResizeEvent,
-    QShowEvent,
-)
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtCore import QElapsedTimer, QPointF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QFocusEvent, QFontMetricsF, QHideEvent, QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QWidget
 
 from clew_gui.plotting.model import PlotSetup, RunEvent, RunStyle, View
 from clew_gui.plotting.readout import Readout, read
@@ -28,19 +19,19 @@ from clew_gui.plotting.summary import summary
 from clew_gui.plotting.ticks import Span
 from clew_gui.plotting.zoom import panned, zoomed
 from clew_gui.views.plots.artist import Artist
+from clew_gui.views.plots.crosshair import snapped, stepped
+from clew_gui.views.plots.drawing import REFRESH_MS, DrawnWidget
 from clew_gui.views.plots.geometry import Stack, gutter_width, stack
 from clew_gui.views.plots.ground import Ground
 from clew_gui.views.plots.overlay import Overlay
 from clew_gui.views.plots.readbox import point_in
 from clew_gui.views.theme import Theme, font
 
-REFRESH_MS: Final = 40
-"""Shortest time between two frames while points arrive: 25 a second."""
 _LEAST_LEFT: Final = 46.0
 _NOTE: Final = 18.0
 
 
-class PlotCanvas(QWidget):
+class PlotCanvas(DrawnWidget):
     """Shows the curves of a store. Nothing is drawn, and no timer runs, while nothing changed or nobody can see it."""
 
     run_hovered = Signal(str)
@@ -48,7 +39,7 @@ class PlotCanvas(QWidget):
     view_changed = Signal(object)
 
     def __init__(self, store: SeriesStore, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__("Convergence plots", parent)
         self._store = store
         self._theme = theme
         self._builder = SceneBuilder(store)
@@ -72,8 +63,6 @@ class PlotCanvas(QWidget):
         self._timer.timeout.connect(self._refresh)
         self._connect()
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self.setAccessibleName("Convergence plots")
 
     def _connect(self) -> None:
         ground = self.ground
@@ -210,7 +199,7 @@ class PlotCanvas(QWidget):
 
     @property
     def _footer(self) -> float:
-        return _NOTE if self._artist is not None and self._artist.scene.notes else 2.0
+        return _NOTE if self._artist is not None and _has_foot(self._artist.scene) else 2.0
 
     def _scene(self, rects: Stack) -> Scene:
         room = Room(round(rects.area.width()), tuple(round(r.height()) for r in rects.plots))
@@ -220,7 +209,7 @@ class PlotCanvas(QWidget):
         rects = self._stack()
         scene = self._scene(rects)
         needed = self._needed_left(scene)
-        notes = bool(scene.notes) != (self._footer == _NOTE)
+        notes = _has_foot(scene) != (self._footer == _NOTE)
         if needed != self._left or notes:
             self._left = needed
             self._artist = Artist(scene, rects, self._theme)
@@ -257,21 +246,10 @@ class PlotCanvas(QWidget):
         if self.isVisible():
             self.flush()
 
-    def showEvent(self, event: QShowEvent) -> None:
-        """Catch up with what arrived while hidden."""
-        super().showEvent(event)
-        self._redraw()
-
     def hideEvent(self, event: QHideEvent) -> None:
         """Rest."""
         self._timer.stop()
         super().hideEvent(event)
-
-    def event(self, event: QEvent) -> bool:
-        """Draw anew where pixels are finer or coarser than before."""
-        if event.type() is QEvent.Type.DevicePixelRatioChange:
-            self._redraw()
-        return super().event(event)
 
     def sizeHint(self) -> QSize:
         """A comfortable size."""
@@ -321,7 +299,7 @@ class PlotCanvas(QWidget):
             return
         self._lift(self._label_at(at))
         inside = bool(self._setups) and not self.scene.empty and point_in(self.artist, at)
-        self._set_cross(self._snapped(self.artist.frames[0].x_at(at.x())) if inside else None)
+        self._set_cross(snapped(self.scene, self.artist.frames[0].x_at(at.x())) if inside else None)
 
     def _leave(self) -> None:
         """Take the crosshair away."""
@@ -340,15 +318,6 @@ class PlotCanvas(QWidget):
         self._redraw()
 
     # ------------------------------------------------------------ crosshair
-    def _snapped(self, x: float) -> float:
-        """To a whole step, where steps are farther apart than half a pixel."""
-        grid = self.scene.grid
-        value = self.scene.x_value(x)
-        if grid.unit.value != "step" or value < 0.5:
-            return x
-        whole = math.log10(round(value)) if grid.log else float(round(value))
-        return min(max(whole, grid.span.low), grid.span.high)
-
     def _set_cross(self, x: float | None) -> None:
         if x != self._cross:
             self._cross = x
@@ -358,16 +327,7 @@ class PlotCanvas(QWidget):
         """Move the crosshair by so many pixels, at least to the next step; it begins at the end of the curves."""
         if not self._setups or self.scene.empty:
             return
-        frame, span = self.artist.frames[0], self.scene.grid.span
-        if self._cross is None:
-            ends = [d.curve.end[0] for plot in self.scene.plots for d in plot.curves if d.curve.end is not None]
-            target = max(ends, default=span.high)
-        else:
-            move = pixels / frame.rect.width() * span.size
-            if self.scene.grid.unit.value == "step" and not self.scene.grid.log:
-                move = math.copysign(max(abs(move), 1.0), pixels)
-            target = self._cross + move
-        self._set_cross(min(max(self._snapped(target), span.low), span.high))
+        self._set_cross(stepped(self.scene, self.artist.frames[0], self._cross, pixels))
         readout = self.readout
         if readout is not None:
             self._describe(readout.sentence())
@@ -404,8 +364,7 @@ class PlotCanvas(QWidget):
         super().focusOutEvent(event)
         self._cover(again=False)
 
-    def _describe(self, text: str) -> None:
-        if text != self.accessibleDescription():
-            self.setAccessibleDescription(text)
-            if self.hasFocus():
-                QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.DescriptionChanged))
+
+def _has_foot(scene: Scene) -> bool:
+    """Whether a line of text stands below the x axis."""
+    return bool(scene.notes or scene.legend)

@@ -57,17 +57,17 @@ class Picture:
     def _artist(self) -> Artist:
         view: View = self._canvas.view
         label = _UNITS[view.unit] + (", log scale" if view.log_x else "")
-        builder, left = SceneBuilder(self._store), 46.0
+        builder, left, foot = SceneBuilder(self._store), 46.0, 24
         empty = self._canvas.scene.empty
         gutter = 0.0 if empty else gutter_width(self._curves.width())
         metrics = QFontMetricsF(font("caption"))
+        width, height, count = self._curves.width(), self._curves.height(), len(self._canvas.drawn_setups)
         for _ in range(2):  # the width of the value axis is known once its numbers are
-            rects = stack(
-                self._curves.width(), self._curves.height(), len(self._canvas.drawn_setups), left, gutter, empty, 24
-            )
+            rects = stack(width, height, count, left, gutter, empty, foot)
             room = Room(round(rects.area.width()), tuple(round(r.height()) for r in rects.plots))
             scene = builder.build(self._canvas.drawn_setups, self._canvas.runs, self._events, view, room)
             texts = [tick.text for plot in scene.plots for tick in plot.ticks]
+            foot = 42 if scene.notes or scene.legend else 24
             left = max([46.0, *(math.ceil(metrics.horizontalAdvance(text) + 12) for text in texts)])
         return Artist(scene, rects, self._theme, unit_label=label)
 

@@ -58,21 +58,22 @@ def dashed(colour: QColor, width: float, dash: Sequence[float], cosmetic: bool =
 
 
 def main_stroke(item: Drawn, scene: Scene, theme: Theme, lifted: str) -> Stroke:
-    """The main line of a curve: heavier where its run stands out, thin where many are shown or values are raw."""
+    """The main line of a curve: heavier where its run stands out, thin where many are shown or nothing is smoothed."""
     curve, look = item.curve, theme.curve(item.run.index)
     above = stands_out(item, lifted)
     width = LIFTED_WIDTH if above else RUN_WIDTH
     if not item.headline or (curve.noisy and curve.exact):
         width = OTHER_WIDTH
-    if curve.bands or (scene.many and not above):
+    if scene.many and not above:
         width = 1.0
     return Stroke(look.colour, width, look.dash, 1.0 if item.headline else 0.6, smooth=width != 1.0 or not scene.many)
 
 
 def raw_stroke(item: Drawn, scene: Scene, theme: Theme, lifted: str) -> Stroke:
-    """The raw curve behind a smoothed one. Of several, only that of a run that stands out is plain to see."""
+    """The raw values behind the line: plainer where nothing is smoothed, never so that they hide what lies under them.
+    Of several, only that of a run that stands out is plain to see."""
     alone = item.headline and (stands_out(item, lifted) or len(scene.runs) == 1)
-    opacity = (0.26 if theme.dark else 0.20) * (1.0 if alone else 0.6)
+    opacity = (0.26 if theme.dark else 0.20) * (1.0 if alone else 0.6) * (2.0 if item.curve.exact else 1.0)
     return Stroke(theme.curve(item.run.index).colour, 1.0, (), opacity, layered=True)
 
 

@@ -5,27 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QEvent, QPointF, QSize, QTimer
-from PySide6.QtGui import (
-    QAccessible,
-    QAccessibleEvent,
-    QColor,
-    QHideEvent,
-    QPainter,
-    QPaintEvent,
-    QPen,
-    QPixmap,
-    QResizeEvent,
-    QShowEvent,
-)
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtCore import QPointF, QSize, QTimer
+from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
+from PySide6.QtWidgets import QWidget
 
 from clew_gui.plotting.heights import Heights
 from clew_gui.plotting.model import RunStyle
 from clew_gui.plotting.series import SeriesStore
 from clew_gui.plotting.ticks import Span
 from clew_gui.plotting.trail import Chart
-from clew_gui.views.plots.canvas import REFRESH_MS
+from clew_gui.views.plots.drawing import REFRESH_MS, DrawnWidget
 from clew_gui.views.plots.surface_art import Sheet, SurfaceArt, fitted, map_image, sheet
 from clew_gui.views.plots.surface_paths import Paths
 from clew_gui.views.plots.surface_reader import Reading, SurfaceReader
@@ -37,11 +26,11 @@ _PIXELS: Final = 700_000
 _FINE_MS: Final = 150
 
 
-class SurfaceCanvas(QWidget):
+class SurfaceCanvas(DrawnWidget):
     """Shows one surface. The map is worked out when what is visible changes, never because points arrive."""
 
     def __init__(self, store: SeriesStore, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__("Loss surface", parent)
         self._store, self._theme = store, theme
         self._heights: Heights | None = None
         self._labels: dict[str, str] = {}
@@ -61,8 +50,6 @@ class SurfaceCanvas(QWidget):
         for timer, action in ((self._timer, self._advance), (self._fine, self._refine)):
             timer.setSingleShot(True)
             timer.timeout.connect(action)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self.setAccessibleName("Loss surface")
 
     # ------------------------------------------------------------ what is shown
     @property
@@ -158,12 +145,6 @@ class SurfaceCanvas(QWidget):
             self._ground, self._ground_key = QPixmap.fromImage(image), key
             self.maps_made += 1
 
-    def _describe(self, text: str) -> None:
-        if text != self.accessibleDescription():
-            self.setAccessibleDescription(text)
-            if self.hasFocus():
-                QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.DescriptionChanged))
-
     # ------------------------------------------------------------ painting
     def paintEvent(self, event: QPaintEvent) -> None:
         """Lay the kept pixels down, and the words over them."""
@@ -258,22 +239,11 @@ class SurfaceCanvas(QWidget):
         super().resizeEvent(event)
         self._redraw()
 
-    def showEvent(self, event: QShowEvent) -> None:
-        """Catch up with what arrived while hidden."""
-        super().showEvent(event)
-        self._advance()
-
     def hideEvent(self, event: QHideEvent) -> None:
         """Rest."""
         self._timer.stop()
         self._fine.stop()
         super().hideEvent(event)
-
-    def event(self, event: QEvent) -> bool:
-        """Draw anew where pixels are finer or coarser than before."""
-        if event.type() is QEvent.Type.DevicePixelRatioChange:
-            self._redraw()
-        return super().event(event)
 
     def sizeHint(self) -> QSize:
         """A comfortable size."""
