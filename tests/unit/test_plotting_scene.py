@@ -124,8 +124,7 @@ def test_a_quiet_line_leaves_room_for_its_loud_values(setups: tuple[PlotSetup, .
     plot = SceneBuilder(store).build(setups[:1], runs, (), View(), Room(600, (140,))).plots[0]
     curve = plot.curves[0].curve
     shown = np.mean((curve.raw_y >= plot.span.low) & (curve.raw_y <= plot.span.high))
-    assert shown > 0.2
-    assert float(np.ptp(curve.y)) > 0.1 * plot.span.size
+    assert shown > 0.9
 
 
 def test_evaluations_keep_their_points_in_every_view(store: SeriesStore, setups: tuple[PlotSetup, ...]) -> None:

@@ -276,7 +276,8 @@ def _heights(drawn: Sequence[Drawn], grid: Grid | None) -> FloatArray:
 
 
 def _with_raw(span: Span, drawn: Sequence[Drawn]) -> Span:
-    """A little more, for most of the raw curves where their main lines are in sight; far spikes get marks instead."""
+    """More, for most of the raw curves where their main lines are in sight: else the faint range of loud values would fill
+    the plot from border to border. Far spikes get marks instead."""
     for item in drawn:
         curve = item.curve
         if not curve.raw_x.size or not item.headline:
@@ -285,8 +286,7 @@ def _with_raw(span: Span, drawn: Sequence[Drawn]) -> Span:
         near = curve.raw_y[(main >= span.low) & (main <= span.high)]
         if near.size:
             low, high = np.quantile(near, (0.02, 0.98))
-            reach = 4 * span.size  # of a quiet line in loud values both are to be seen
-            span = Span(min(span.low, max(low, span.low - reach)), max(span.high, min(high, span.high + reach)))
+            span = span.union(Span(float(low), float(high)))
     return span
 
 
