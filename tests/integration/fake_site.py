@@ -109,8 +109,12 @@ class FakeSite:
         self.book = book
         self.tell = tell
         self.followed: list[str] = []
+        self.unasked: list[str] = []
+        """Followed because another program sent them."""
         self.down = self.no_way = False
         self.fetches = 0
+        self.refusal: Problem | None = None
+        self.logins = 0
         self._agents: dict[str, subprocess.Popen[bytes]] = {}
 
     # --- For the session ----------------------------------------------------------------------------------------------
@@ -119,8 +123,9 @@ class FakeSite:
         self.book.note_order(order, title)
         self.news(order.job, Stage.SUBMITTING, "Sending the job.")
 
-    def follow(self, job: str) -> None:
+    def follow(self, job: str, asked: bool = True) -> None:
         self.followed.append(job)
+        self.unasked += [] if asked else [job]
         self.tell(self.book.news(job))
 
     def cancel(self, job: str) -> None:
@@ -137,8 +142,12 @@ class FakeSite:
     def preview(self, order: Order) -> str:
         return f"#!/bin/bash\n# {order.job}\n"
 
-    def wake(self) -> None:
-        """Nothing sleeps."""
+    def noted(self, job: str) -> None:
+        self.tell(self.book.news(job))
+
+    def log_in(self) -> None:
+        self.logins += 1
+        self.refusal = None
 
     def close(self) -> None:
         """Nothing is open."""
@@ -183,6 +192,10 @@ class FakeSite:
         context.destroy(linger=0)
         self.news(job, Stage.RUNNING, "Runs on node1.", id="7", nodes="node1", starts=starts)
 
+    def serve(self, job: str, other: FakeSite) -> None:
+        """The same job as another program sees it: its agent is there for this one as well."""
+        self._agents[job] = other._agents[job]
+
     def end(self, job: str, phase: Phase, text: str = "", kill: bool = False) -> None:
         """The job is over; with ``kill`` its runs die with it, without a last word."""
         process = self._agents.pop(job, None)
@@ -221,8 +234,8 @@ class BusySite(FakeSite):
         self._threads.append(threading.Thread(target=self._work, args=(order.job,)))
         self._threads[-1].start()
 
-    def follow(self, job: str) -> None:
-        super().follow(job)
+    def follow(self, job: str, asked: bool = True) -> None:
+        super().follow(job, asked)
         if not self._threads:
             self._threads.append(threading.Thread(target=self._work, args=(job,)))
             self._threads[-1].start()

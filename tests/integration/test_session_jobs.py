@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from clew_gui.remote.job_book import JobBook, job_book
-from clew_gui.remote.jobs import JobNews
+from clew_gui.remote.jobs import JobNews, Stage
 from clew_gui.remote.schedulers.state import Phase
 from clew_gui.remote.target import LocalTarget
 from clew_gui.session import LinkState, Place, RunModel, Session
@@ -329,3 +329,103 @@ def test_what_a_site_refuses_is_told_once_and_the_run_failed(new_window: Callabl
     assert model.reason == found.text
     assert window.problems == [found]
     assert new_window().sites == [], "what was never sent has left nothing: nobody logs in to look for it"
+
+
+# --- What other programs send -----------------------------------------------------------------------------------------
+
+
+def test_a_run_that_a_terminal_sends_is_followed_live_and_nobody_is_asked_to_log_in(
+    window: Window, new_window: Callable[[], Window]
+) -> None:
+    terminal = new_window()
+    there = terminal.start(**SLOW)
+    job = terminal.job(there)
+    window.until(lambda: there.id in window.session.runs, "the run in the other window")
+    model = window.session.runs[there.id]
+    assert (model.number, model.where, window.job(model)) == (there.number, "Test site", job)
+    assert window.session.jobs[job].elsewhere
+    assert (window.site.followed, window.site.unasked) == ([job], [job])
+    terminal.site.begin(job)
+    window.site.serve(job, terminal.site)
+    window.until_state(model, RunState.RUNNING)
+    step = model.history.fold.step
+    window.until(lambda: model.history.fold.step > step + 20, "live points")
+    terminal.session.stop(there.id)
+    window.until_state(model, RunState.STOPPED)
+    assert window.problems == []
+
+
+def test_a_hold_and_the_runs_on_it_and_its_end_are_seen_elsewhere(
+    window: Window, new_window: Callable[[], Window]
+) -> None:
+    terminal = new_window()
+    job = terminal.session.hold(SITE)
+    window.until(lambda: job in window.session.jobs, "the allocation in the other window")
+    assert window.session.jobs[job].order.hold
+    terminal.site.begin(job)
+    window.site.serve(job, terminal.site)
+    window.until(lambda: window.session.jobs[job].news.nodes == "node1", "its node")
+    terminal.until(lambda: terminal.session.jobs[job].link.state is LinkState.LIVE)
+    there = terminal.start(Place(site="test", job=job), steps=300)
+    window.until(lambda: there.id in window.session.runs, "the run on it")
+    window.until_state(window.session.runs[there.id], RunState.FINISHED)
+    here = window.start(Place(site="test", job=job), steps=300)
+    window.until_state(here, RunState.FINISHED)
+    terminal.session.cancel(job)
+    window.until(lambda: window.session.jobs[job].news.over, "its end")
+    assert window.problems == []
+
+
+def test_a_job_that_a_terminal_cancels_is_over_here_as_well(window: Window, new_window: Callable[[], Window]) -> None:
+    terminal = new_window()
+    model = window.start(steps=10)
+    window.site.queue(window.job(model))
+    terminal.until(lambda: model.id in terminal.session.runs, "the run in the other window")
+    terminal.session.cancel(window.job(model))
+    window.until_state(model, RunState.STOPPED)
+    assert model.reason == "You cancelled the job."
+
+
+def test_what_a_terminal_continues_goes_on_here_as_one_curve(window: Window, new_window: Callable[[], Window]) -> None:
+    model = window.start(**SLOW)
+    first = window.job(model)
+    window.site.begin(first, starts=time.time())
+    window.until(lambda: model.history.fold.step > 20)
+    window.session.stop(model.id)
+    window.until_state(model, RunState.STOPPED)
+    window.site.end(first, Phase.TIMED_OUT)
+    window.until(lambda: model.settled)
+    terminal = new_window()
+    terminal.until(lambda: model.id in terminal.session.runs and terminal.session.runs[model.id].settled)
+    terminal.session.continue_run(model.id)
+    second = terminal.job(terminal.session.runs[model.id])
+    window.until(lambda: window.job(model) == second, "the next job")
+    terminal.site.begin(second, starts=time.time())
+    window.site.serve(second, terminal.site)
+    window.until(lambda: model.history.fold.attempt == 2 and model.history.fold.step > 40, "the second attempt")
+    terminal.session.stop(model.id)
+    window.until_state(model, RunState.STOPPED)
+    steps = model.history.column("loss").steps.tolist()
+    assert steps == list(range(len(steps)))
+
+
+def test_a_refusal_of_what_a_terminal_sends_is_the_terminals(window: Window, new_window: Callable[[], Window]) -> None:
+    terminal = new_window()
+    there = terminal.start(steps=10)
+    window.until(lambda: there.id in window.session.runs)
+    found = Problem("scheduler.refused", "There is no partition lab.", "Choose another one.")
+    terminal.site.news(terminal.job(there), Stage.ENDED, found.text, problem=found)
+    window.until_state(window.session.runs[there.id], RunState.FAILED)
+    assert window.problems == []
+
+
+def test_where_a_login_needs_a_person_its_jobs_say_so_until_there_is_one(window: Window) -> None:
+    model = window.start(steps=10)
+    job = window.session.jobs[window.job(model)]
+    window.site.queue(job.id)
+    window.until_state(model, RunState.QUEUED)
+    assert job.locked is None
+    window.site.refusal = Problem("ssh.person", "login asks for a one-time code.", "Log in.")
+    window.until(lambda: job.locked == window.site.refusal, "the refusal")
+    window.site.log_in()
+    window.until(lambda: job.locked is None, "the login")

@@ -16,9 +16,11 @@ import pytest
 
 from clew_gui.remote import job_sender
 from clew_gui.remote.allocation import Allocation
+from clew_gui.remote.gate import Gate
 from clew_gui.remote.job_book import BookLine, JobBook, Sender, Wish
 from clew_gui.remote.job_sender import Bringer
 from clew_gui.remote.jobs import JobNews, Order, Stage
+from clew_gui.remote.prompts import AskOnce, Kind, Prompt
 from clew_gui.remote.schedulers.state import Phase
 from clew_gui.remote.site_desk import SiteDesk
 from clew_gui.remote.site_line import SiteLine
@@ -554,3 +556,53 @@ def test_a_desk_that_closes_leaves_its_jobs_alone(office: Office) -> None:
         order = sent(office, desk)
     assert office.login.jobs["1"].state == "PENDING"
     assert JobBook(office.path).news(order.job).stage is Stage.QUEUED
+
+
+# --- Another program --------------------------------------------------------------------------------------------------
+
+
+def test_what_another_program_writes_of_a_job_counts_as_far_as_it_is_ahead(office: Office, desk: SiteDesk) -> None:
+    order, other = an_order(), JobBook(office.path)
+    desk.take(order)
+    reach(desk, order.job, Stage.QUEUED)
+    other.refresh()
+    late = msgspec.structs.replace(other.news(order.job), stage=Stage.PREPARING, id="")
+    other.note_news(late)
+    office.book.refresh()
+    desk.noted(order.job)
+    assert desk.news(order.job).stage is Stage.QUEUED
+    other.note_wish(order.job, Wish.CANCEL)
+    office.book.refresh()
+    desk.noted(order.job)
+    assert "being cancelled" in "".join(office.texts(order.job))
+    other.note_news(msgspec.structs.replace(late, id="1", stage=Stage.ENDED, text="You cancelled the job."))
+    office.book.refresh()
+    desk.noted(order.job)
+    assert (desk.news(order.job).stage, office.texts(order.job)[-1]) == (Stage.ENDED, "You cancelled the job.")
+
+
+def test_a_job_of_another_program_is_followed_without_asking_anybody(office: Office) -> None:
+    class Person:
+        def ask(self, prompt: Prompt) -> str | None:
+            raise AssertionError("nobody is to be asked")
+
+    gate = Gate(AskOnce(Person()))
+
+    class Asking(Login):
+        def connected(self) -> Login:
+            with gate.dialling():
+                gate.ask(Prompt(kind=Kind.CODE, title="login", text="Code:"))
+            return super().connected()
+
+    order, login = an_order(), Asking()
+    login.away = AWAY  # not connected yet
+    JobBook(office.path).note_order(order)
+    JobBook(office.path).note_news(JobNews(job=order.job, stage=Stage.QUEUED, id="7"))
+    book = JobBook(office.path)
+    with closing(SiteDesk("lab", lambda: a_line(login), book, office.told.append, sure=0.2, gate=gate)) as desk:
+        desk.follow(order.job, asked=False)
+        until(desk, lambda: desk.refusal is not None)
+        assert desk.refusal is not None
+        assert desk.refusal.code == "ssh.person"
+        until(desk, lambda: desk.news(order.job).problem is not None)
+        assert desk.news(order.job).stage is Stage.QUEUED, "nothing is over because of it"

@@ -27,10 +27,11 @@ with one of its own that ends with the terminal. Behind -- stands a command to r
 
 
 def shell(shell: Shell, argv: Sequence[str]) -> int:
-    """``clew shell --site NAME [--fresh] [-- COMMAND]``: returns the exit status over there."""
+    """``clew shell --site NAME [--job ID | --fresh] [-- COMMAND]``: returns the exit status over there."""
     words, command = _split(list(argv))
     parser = Parser("clew shell", _ABOUT, usage="clew shell --site NAME [options] [-- COMMAND …]")
     parser.add_argument("--site", metavar="NAME", required=True, help="which site; `clew site list` shows them")
+    parser.add_argument("--job", metavar="ID", default="", help="which job there, where several are at work")
     parser.add_argument("--fresh", action="store_true", help="take an allocation of its own in any case")
     add_allocation_flags(parser, "of its own, instead of the site's")
     options = parser.parse_args(words)
@@ -38,7 +39,9 @@ def shell(shell: Shell, argv: Sequence[str]) -> int:
     given = given_allocation(options)
     allocation = build_allocation(site.allocation, given)
     book = job_book(shell.places)
-    job = "" if options.fresh or given else live_job(book, options.site)
+    job = "" if options.fresh or given else options.job or live_job(book, options.site)
+    if job and (job not in book.open_jobs() or book.order(job).site != options.site):
+        raise problem("job.unknown", f"No job {job} is at work on {options.site}.", "`clew jobs` lists them.", "job")
     size, term = own_size(), os.environ.get("TERM", "")
     if size is None and not command:
         raise problem(

@@ -5,26 +5,39 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from clew_gui.remote.gate import NEEDS_PERSON, Gate
 from clew_gui.remote.job_news import TRANSIENT
 from clew_gui.remote.site_line import SiteLine
-from clew_shared.problem import ProblemError, problem
+from clew_shared.problem import Problem, ProblemError, problem
 
 
 class Door:
-    """``open_site`` makes the line and raises ``ProblemError``, as when consent is lacking; it is tried again then."""
+    """``open_site`` makes the line and raises ``ProblemError``, as when consent is lacking; it is tried again then.
 
-    def __init__(self, open_site: Callable[[], SiteLine]) -> None:
+    With a ``gate`` only a login that a person has just asked for asks a person anything.
+    """
+
+    def __init__(self, open_site: Callable[[], SiteLine], gate: Gate | None = None) -> None:
         self._open_site = open_site
+        self._gate = gate
         self._opening = threading.Lock()
         self._dialling = threading.Lock()
         self._line: SiteLine | None = None
         self._refusal: ProblemError | None = None
+        self._knocks = 0
         self._closed = False
 
     @property
     def seen(self) -> SiteLine | None:
         """The line, if it was needed before."""
         return self._line
+
+    @property
+    def refusal(self) -> Problem | None:
+        """Why nobody is logged in, if it takes a person to mend that; None while there is a line, or none is needed."""
+        refusal, line = self._refusal, self._line
+        gone = refusal is not None and (line is None or not line.connection.alive)
+        return refusal.problems[0] if refusal is not None and gone else None
 
     def opened(self) -> SiteLine:
         """The line, connected or not. Raises ``ProblemError``."""
@@ -45,20 +58,28 @@ class Door:
         with self._dialling:
             if self._refusal is not None and not line.connection.alive:
                 raise self._refusal
+            knocks = self._knocks
             try:
                 line.connection.connected()
             except ProblemError as error:
-                self._refusal = error if error.problems[0].code not in TRANSIENT else None
+                if knocks == self._knocks and error.problems[0].code not in TRANSIENT - {NEEDS_PERSON}:
+                    self._refusal = error
                 raise
+            finally:
+                if knocks == self._knocks and self._gate is not None:  # what was knocked for meanwhile is still to come
+                    self._gate.shut()
             return line
 
     def knock(self) -> None:
-        """The person does something: a login may be tried again."""
+        """The person does something: a login may be tried again, and may ask."""
+        self._knocks += 1
         self._refusal = None
+        if self._gate is not None:
+            self._gate.open()
 
     def wake(self) -> None:
-        """The laptop woke up, or the network changed."""
-        self.knock()
+        """The laptop woke up, or the network changed: a login may be tried again, without asking anybody."""
+        self._refusal = None
         if self._line is not None:
             self._line.connection.wake()
 

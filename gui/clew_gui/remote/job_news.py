@@ -7,13 +7,16 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from clew_gui.remote.gate import NEEDS_PERSON
 from clew_gui.remote.job_book import Wish
 from clew_gui.remote.jobs import JobNews, Stage
 from clew_gui.remote.schedulers.reasons import Reason
 from clew_gui.remote.schedulers.state import ENDED, ON_NODE, WAITING, JobState, Output, Phase
 from clew_shared.problem import Problem
 
-TRANSIENT = frozenset({"ssh.name", "ssh.reach", "ssh.busy", "ssh.lost", "ssh.timeout", "scheduler.silent"})
+TRANSIENT = frozenset(
+    {"ssh.name", "ssh.reach", "ssh.busy", "ssh.lost", "ssh.timeout", "scheduler.silent", NEEDS_PERSON}
+)
 """Troubles that pass: nothing is over because of them, and it is tried again."""
 
 _CODES: Mapping[Phase, tuple[str, str]] = {
@@ -60,6 +63,16 @@ def begun(before: JobNews) -> JobNews:
     if before.stage is not Stage.QUEUED:
         return before
     return replace(before, stage=Stage.RUNNING, text="The job runs.", blocked=False, problem=None)
+
+
+_STEPS = tuple(Stage)
+
+
+def heard_from_another(before: JobNews, heard: JobNews, wish: Wish | None) -> JobNews:
+    """The news when another program wrote ``heard`` into the book: it counts as far as it is ahead of what is known."""
+    ahead = heard.over or (heard.id and not before.id) or _STEPS.index(heard.stage) > _STEPS.index(before.stage)
+    now = heard if ahead else before
+    return now if wish is None or now.over else replace(now, text=ending(wish))
 
 
 def ending(wish: Wish) -> str:

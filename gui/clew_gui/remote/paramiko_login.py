@@ -22,6 +22,7 @@ import paramiko
 from paramiko.agent import AgentSSH, get_agent_connection
 
 from clew_gui.remote.connection import Hop, SshFiles, lost, timed_out
+from clew_gui.remote.gate import NEEDS_PERSON
 from clew_gui.remote.key_files import Incompatible, is_encrypted, load_key, public_part, read_key_file
 from clew_gui.remote.paramiko_transport import Link
 from clew_gui.remote.prompts import ANSWER_WITHIN_S, AskOnce, Kind, Prompt, cancelled, kind_of, plain
@@ -189,7 +190,7 @@ class Login:
             except (Incompatible, ProblemError) as error:
                 if credential.named or _code(error) == "ssh.cancelled":
                     raise
-                if isinstance(error, ProblemError) and _code(error) == "ssh.noprompt":
+                if isinstance(error, ProblemError) and _code(error) in ("ssh.noprompt", NEEDS_PERSON):
                     self._unasked = error
                 self._failed.append(f"{credential.words} (cannot be used)")
                 continue

@@ -27,6 +27,14 @@ class Kind(Enum):
     CONFIRM = "confirm"
 
 
+ASKED_FOR = {
+    Kind.PASSWORD: "a password",
+    Kind.PASSPHRASE: "the passphrase of a key",
+    Kind.CODE: "a one-time code",
+    Kind.CONFIRM: "whether its key is the right one",
+}
+
+
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     """One question. ``title`` says which host or key file, ``text`` is the server's own wording where it has one.
 
@@ -79,6 +87,13 @@ class AskOnce:
             if answer is not None and prompt.kind in (Kind.PASSWORD, Kind.PASSPHRASE):
                 self._known[key] = answer
             return answer
+
+    def remembered(self, prompt: Prompt) -> str | None:
+        """What would be answered without asking anybody; None when somebody would be asked."""
+        known = self._known.get((prompt.kind, prompt.title))
+        if known is None and isinstance(self._prompter, AskOnce):
+            return self._prompter.remembered(prompt)
+        return known
 
     def refused(self, prompt: Prompt) -> None:
         """The answer was wrong: ask again the next time. Does not wait for a question that is being asked."""
@@ -246,13 +261,7 @@ def spoken(prompt: Prompt) -> str:
 
 def no_one_to_ask(prompt: Prompt) -> ProblemError:
     """The question cannot be put to anybody."""
-    wanted = {
-        Kind.PASSWORD: "a password",
-        Kind.PASSPHRASE: "the passphrase of a key",
-        Kind.CODE: "a one-time code",
-        Kind.CONFIRM: "whether its key is the right one",
-    }[prompt.kind]
-    text = f"{prompt.title} asks for {wanted}, and there is neither a terminal nor a window to ask on."
+    text = f"{prompt.title} asks for {ASKED_FOR[prompt.kind]}, and there is neither a terminal nor a window to ask on."
     hint = "Run it in a terminal, let SSH_ASKPASS name a program that asks, or use a key that ssh-agent holds."
     if prompt.kind is Kind.CONFIRM:
         hint = "Log in there once from a terminal and compare the fingerprint with the one on the site's page."

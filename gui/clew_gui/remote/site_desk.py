@@ -15,6 +15,7 @@ from clew_gui.remote import job_news
 from clew_gui.remote.bootstrap import Installed
 from clew_gui.remote.door import Door
 from clew_gui.remote.errands import Errands, pauses
+from clew_gui.remote.gate import Gate
 from clew_gui.remote.job_book import JobBook, Wish
 from clew_gui.remote.job_sender import Bringer, Say, Sender, job_spec
 from clew_gui.remote.job_target import JobTarget
@@ -44,7 +45,8 @@ _NO_AGENT = Installed(command=("?",), environment={}, python="", tensorflow="")
 class SiteDesk:
     """One per site and program. ``open_site`` makes the line when it is first needed, in a thread of the desk; what it
     raises becomes news. ``tell`` is called from threads of the desk with all that is new of a job; it must not wait.
-    A job that the scheduler does not know is asked for once more after ``sure`` seconds.
+    A job that the scheduler does not know is asked for once more after ``sure`` seconds. With a ``gate`` nobody is
+    asked anything before a person wants something of this site.
 
     Everything but ``line``, ``finder``, ``installed``, ``preview`` and ``close`` returns at once.
     """
@@ -57,10 +59,11 @@ class SiteDesk:
         tell: Tell,
         bringer: Bringer | None = None,
         sure: float = SURE_S,
+        gate: Gate | None = None,
     ) -> None:
         self.name = name
         self.title = name
-        self._door = Door(open_site)
+        self._door = Door(open_site, gate)
         self._book = book
         self._bringer = bringer if bringer is not None else Bringer()
         self._lock = threading.Lock()
@@ -88,18 +91,29 @@ class SiteDesk:
         self._door.knock()
         self._errands.start(order.job, lambda: self._send(order))
 
-    def follow(self, job: str) -> None:
-        """Watch a job of the book that is not over, after this program was started anew."""
+    def follow(self, job: str, asked: bool = True) -> None:
+        """Watch a job of the book that is not over, after this program was started anew; ``asked`` by a person, or
+        because another program sent it."""
         news = self._book.news(job)
         self.title = self._book.title(job)
         if news.over or self._errands.is_busy(job):
             return
-        self._door.knock()
+        if asked:
+            self._door.knock()
         self._take_over(job, news)
         if not news.id:
             self._errands.start(job, lambda: self._resume(job))
         elif self._book.wish(job) is not None:
             self._errands.start(_END + job, lambda: self._end_it(job))
+
+    def noted(self, job: str) -> None:
+        """Another program wrote into the book what it knows of a job, or wants of it."""
+        before, news, wish = self.news(job), self._book.news(job), self._book.wish(job)
+        self._board.publish(job, partial(job_news.heard_from_another, heard=news, wish=wish))
+        if self.news(job) != before:
+            if news.id and not news.over:
+                self._watch_it(job, news.id)
+            self._watch.hurry()
 
     def cancel(self, job: str) -> None:
         """End the job, or take it out of the queue."""
@@ -130,12 +144,22 @@ class SiteDesk:
         return line.scheduler.script(job_spec(line, order, self.installed(), sender.exercises(order)))
 
     def wake(self) -> None:
-        """The laptop woke up, the network changed, or the person wants to log in again: look at once."""
+        """The laptop woke up, or the network changed: look at once."""
         self._door.wake()
         self._watch.hurry()
         self._errands.wake()
         for target in self._all_targets():
             target.kick()
+
+    @property
+    def refusal(self) -> Problem | None:
+        """Why nobody is logged in; a person has to ``log_in``."""
+        return self._door.refusal
+
+    def log_in(self) -> None:
+        """A person wants to be logged in, and answers what is asked."""
+        self._door.knock()
+        self.wake()
 
     def close(self) -> None:
         """End threads and connection; jobs go on. Waits a few seconds at most."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import shlex
 import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from clew_gui.remote.connection import Connection, Hop, ssh_files
@@ -96,8 +98,15 @@ class SiteLine:
         return f"{base.rstrip('/')}/clew"
 
 
-def open_line(name: str, site: Site, places: Places, asker: AskOnce) -> SiteLine:
-    """The line to ``site``; nothing is dialled yet. Raises ``ProblemError`` when something of it lacks consent."""
+def open_line(
+    name: str,
+    site: Site,
+    places: Places,
+    asker: AskOnce,
+    around: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> SiteLine:
+    """The line to ``site``; nothing is dialled yet, and then within ``around``. Raises ``ProblemError`` when something
+    of it lacks consent."""
     files = ssh_files(places)
     hops = way_to(site, resolve)
     needed = tuple(words for hop in hops for words in words_of(site, hop.proxy_command))
@@ -109,7 +118,8 @@ def open_line(name: str, site: Site, places: Places, asker: AskOnce) -> SiteLine
         raise problem("site.consent", text, hint, name)
 
     def connect() -> Connection:
-        return dial(hops, asker, files)
+        with around():
+            return dial(hops, asker, files)
 
     return SiteLine(name, site, SteadyConnection(connect), hops)
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from clew_gui.remote.jobs import JobNews, Order
-from clew_shared.problem import problem
+from clew_shared.problem import Problem, problem
 
 if TYPE_CHECKING:  # SSH is loaded with the first site that is used, and the book imports this package
     from clew_gui.remote.job_book import JobBook
     from clew_gui.remote.prompts import Prompter
+    from clew_gui.remote.site_line import SiteLine
     from clew_gui.remote.target import Target
     from clew_shared.places import Places
 
@@ -24,8 +25,15 @@ class Desk(Protocol):
     def take(self, order: Order, title: str = "") -> None:
         """Note the job and send it."""
 
-    def follow(self, job: str) -> None:
-        """Watch a job that was sent earlier."""
+    @property
+    def refusal(self) -> Problem | None:
+        """Why nobody is logged in, if that takes a person."""
+
+    def follow(self, job: str, asked: bool = True) -> None:
+        """Watch a job that was sent earlier; not ``asked``: by another program, just now."""
+
+    def noted(self, job: str) -> None:
+        """Another program wrote something of the job into the book."""
 
     def cancel(self, job: str) -> None:
         """End it."""
@@ -39,8 +47,8 @@ class Desk(Protocol):
     def preview(self, order: Order) -> str:
         """The script; waits."""
 
-    def wake(self) -> None:
-        """Look at once."""
+    def log_in(self) -> None:
+        """Log in, and ask what has to be asked."""
 
     def close(self) -> None:
         """Hang up."""
@@ -65,9 +73,22 @@ class Desks:
         title = self.title(order.site)
         self._of(order.site).take(order, title)
 
-    def follow(self, job: str) -> None:
-        """Watch a job of the book."""
-        self._of_job(job).follow(job)
+    def follow(self, job: str, asked: bool = True) -> None:
+        """Watch a job of the book. Not ``asked``: another program sent it, and no person is asked anything for it."""
+        self._of_job(job).follow(job, asked)
+
+    def noted(self, job: str) -> None:
+        """Another program wrote something of the job into the book."""
+        self._of_job(job).noted(job)
+
+    def refusals(self) -> dict[str, Problem]:
+        """The sites where nobody is logged in until a person does something, and why."""
+        found = ((site, desk.refusal) for site, desk in tuple(self._desks.items()))
+        return {site: refusal for site, refusal in found if refusal is not None}
+
+    def log_in(self, site: str) -> None:
+        """A person wants to be logged in on a site, and answers what is asked."""
+        self._of(site).log_in()
 
     def cancel(self, job: str) -> None:
         """End the job, or take it out of the queue."""
@@ -85,11 +106,6 @@ class Desks:
         """The job's script, exactly as it would be sent. Waits. Raises ``ProblemError``."""
         self.title(order.site)
         return self._of(order.site).preview(order)
-
-    def wake(self) -> None:
-        """The laptop woke up, or the network changed."""
-        for desk in tuple(self._desks.values()):
-            desk.wake()
 
     def close(self) -> None:
         """Hang up everywhere; jobs go on."""
@@ -110,8 +126,9 @@ class Desks:
             return self._desks[site]
 
 
-def open_desks(places: Places, prompter: Prompter) -> Desks:
-    """The desks of this user's sites. Who is asked for passwords and codes is ``prompter``, each thing once."""
+def open_desks(places: Places, prompter: Prompter, quiet: bool = False) -> Desks:
+    """The desks of this user's sites. Who is asked for passwords and codes is ``prompter``, each thing once; with
+    ``quiet`` only after a person has wanted something of the site, and never out of nowhere."""
     from clew_gui.remote.job_book import job_book
     from clew_gui.remote.prompts import AskOnce
     from clew_gui.remote.site_store import site_store
@@ -119,10 +136,19 @@ def open_desks(places: Places, prompter: Prompter) -> Desks:
     store, asker = site_store(places), AskOnce(prompter)
 
     def make(name: str, book: JobBook, tell: Tell) -> Desk:
+        from clew_gui.remote.gate import Gate
         from clew_gui.remote.site_desk import SiteDesk
         from clew_gui.remote.site_line import open_line
 
-        return SiteDesk(name, lambda: open_line(name, store.load(name), places, asker), book, tell)
+        if not quiet:
+            return SiteDesk(name, lambda: open_line(name, store.load(name), places, asker), book, tell)
+        gate = Gate(asker)
+        behind = AskOnce(gate)
+
+        def open_site() -> SiteLine:
+            return open_line(name, store.load(name), places, behind, gate.dialling)
+
+        return SiteDesk(name, open_site, book, tell, gate=gate)
 
     def title(name: str) -> str:
         return store.load(name).title or name

@@ -50,6 +50,7 @@ class Intake:
         """Take in what arrived, for about ``budget`` seconds."""
         deadline = time.perf_counter() + budget
         gathered = Gathered()
+        self._look_around(gathered)
         while time.perf_counter() < deadline:
             if self._half is not None:
                 self._fold(*self._half, deadline, gathered)
@@ -178,8 +179,18 @@ class Intake:
         for model in self._jobs.take_news(news):
             gathered.states.add(model.id)
             self._refresh_stale(model, self._jobs.models[news.job].link, gathered)
-        if job is not None and news.over and not told and news.problem is not None:
+        unsent = job is not None and job.elsewhere and not news.id  # whoever sent it was told
+        if job is not None and news.over and not told and not unsent and news.problem is not None:
             gathered.problems.append(news.problem)
+
+    def _look_around(self, gathered: Gathered) -> None:
+        """What other programs of this computer sent, or want."""
+        new, jobs = self._jobs.look_around(time.monotonic())
+        gathered.new |= new
+        gathered.jobs |= jobs
+        for run in new:
+            model = self._runs.models[run]
+            self._refresh_stale(model, self._jobs.models[model.link].link if model.link else self.link, gathered)
 
     def _ended(self, end: Settled | Released, gathered: Gathered) -> None:
         model = self._runs.models.get(end.run)

@@ -10,6 +10,7 @@ import msgspec
 from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.jobs import JobNews, Order
 from clew_gui.session.states import LinkState, LinkStatus
+from clew_shared.problem import Problem
 from clew_shared.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 class JobModel:
     """Changed by ``Session.tick`` only. ``title`` is the site's; ``runs`` those that it was given, in order; ``link``
-    how the link to its agent is; ``number`` counts this user's jobs from 1."""
+    how the link to its agent is; ``number`` counts this user's jobs from 1. ``elsewhere``: another program sent it
+    while this one was open; ``locked``: why nobody is logged in there, until a person does it."""
 
     def __init__(self, number: int, order: Order, title: str, news: JobNews) -> None:
         self.number = number
@@ -55,6 +57,8 @@ class JobModel:
         self.runs: list[str] = []
         self.link = LinkStatus(LinkState.OFFLINE, 0.0, "not started", link=order.job)
         self.target: Target | None = None
+        self.elsewhere = False
+        self.locked: Problem | None = None
 
     @property
     def id(self) -> str:

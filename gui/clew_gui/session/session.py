@@ -71,7 +71,7 @@ class Session:
         self._record = job_record(places)
         self._inbox = Inbox()
         self._runs = RunTable(places, self._record, desks.book if desks is not None else None, target.name)
-        self._jobs = SiteJobs(places, self._runs, self._inbox, desks, _GRACE_S if only is None else 0.0)
+        self._jobs = SiteJobs(places, self._runs, self._inbox, desks, _GRACE_S if only is None else 0.0, only is None)
         self._jobs.reopen(only)
         self._has_link = only is None
         others = self._record.forgotten | set(self._record.refused) | self._jobs.owned()

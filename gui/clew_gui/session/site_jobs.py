@@ -20,21 +20,27 @@ from clew_shared.places import Places
 from clew_shared.problem import problem
 from clew_shared.spec import RunSpec
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the book imports this package
+    from clew_gui.remote.job_book import Wish
     from clew_gui.session.desks import Desks
+
+_LOOK_EVERY_S = 1.0
 
 
 class SiteJobs:
     """``models`` by UUID: all jobs of the book and those that were sent since, the oldest first. ``here`` is this
     computer's link, through which runs come whose job needs none any more. ``grace`` is for how many seconds a node
-    without work is kept, if nobody holds it: so long Continue goes on at once.
+    without work is kept, if nobody holds it: so long Continue goes on at once. With ``watching`` the jobs that other
+    programs send meanwhile are followed as well.
 
     For the session's thread. The disk is asked for the book; nothing else is waited for.
     """
 
     here: Link
 
-    def __init__(self, places: Places, runs: RunTable, inbox: Inbox, desks: Desks | None, grace: float) -> None:
+    def __init__(
+        self, places: Places, runs: RunTable, inbox: Inbox, desks: Desks | None, grace: float, watching: bool = True
+    ) -> None:
         self.models: dict[str, JobModel] = {}
         self._places = places
         self._runs = runs
@@ -47,6 +53,10 @@ class SiteJobs:
         self._grace = grace
         self._idle_since: dict[str, float] = {}
         self._started = False
+        self._watching = watching and desks is not None
+        self._look_next = 0.0
+        self._mark: tuple[int, int] | None = None
+        self._wishes: dict[str, Wish | None] = {}
         if desks is not None:
             desks.listen = inbox.put
             for job in desks.book.jobs():
@@ -129,13 +139,8 @@ class SiteJobs:
         last = desks.book.order(desks.book.job_of(model.id))
         place = Place(site=last.site, allocation=last.allocation, data=last.data, exercises=last.exercises)
         job = self.submit(place, next((spec for spec in last.runs if spec.run == model.id), model.spec))
-        before = self._links.get(model.link) if model.link else self.here
-        self._runs.place(model)
         self.follow(job, model)
-        if before is not None:
-            before.release(model.id)
-        else:
-            self.released(model)  # the link that it came through has ended
+        self._hand_over([model])
         return job
 
     def end(self, job: str) -> None:
@@ -218,6 +223,92 @@ class SiteJobs:
         runs = [self._runs.models[run] for run in self._runs_of(job) if run in self._runs.models]
         running = model.news.stage is Stage.RUNNING and model.link.state is LinkState.LIVE
         return running and not model.order.hold and bool(runs) and all(run.complete for run in runs)
+
+    # --- What other programs do ---------------------------------------------------------------------------------------
+
+    def look_around(self, now: float) -> tuple[set[str], set[str]]:
+        """The runs that other programs sent since, and the jobs of which that or the login is new. ``now`` is a reading
+        of the monotonic clock; the book is looked at once a second, and read when somebody wrote into it."""
+        if not self._watching or not self._started or now < self._look_next:
+            return set(), set()
+        self._look_next = now + _LOOK_EVERY_S
+        desks = self._needed()
+        changed = self._locked(desks)
+        mark, self._mark = self._mark, desks.book.mark()
+        if mark == self._mark:
+            return set(), changed
+        with suppress(OSError):
+            desks.book.refresh()
+            self._runs.record.refresh()
+        before = set(self._runs.models)
+        for job in desks.book.jobs():
+            if job not in self.models:
+                self._take_up(desks, job)
+                changed.add(job)
+            elif self._take_more(desks, job):
+                changed.add(job)
+        return self._runs.models.keys() - before, changed
+
+    def _locked(self, desks: Desks) -> set[str]:
+        """Note why nobody is logged in; the jobs of which that is new."""
+        refusals, changed = desks.refusals(), set()
+        for job, model in self.models.items():
+            locked = refusals.get(model.order.site) if job in self._links else None
+            if locked != model.locked:
+                model.locked = locked
+                changed.add(job)
+        return changed
+
+    def _take_up(self, desks: Desks, job: str) -> None:
+        """Follow a job that another program sent. Nobody is asked to log in for it."""
+        self._know(desks, job)
+        self.models[job].elsewhere = True
+        self._wishes[job] = desks.book.wish(job)
+        moved = self._moved(job, self.models[job].runs)
+        if not self._is_done(job):
+            self.follow(job, *moved)
+            if self.models[job].news.over:
+                self._links[job].finish()
+            else:
+                desks.follow(job, asked=False)
+        self._hand_over(moved)
+
+    def _take_more(self, desks: Desks, job: str) -> bool:
+        """Take in what another program gave to a job or wants of it; whether there are further runs."""
+        book, model, link = desks.book, self.models[job], self._links.get(job)
+        if book.news(job) != model.news or book.wish(job) is not self._wishes.get(job):
+            self._wishes[job] = book.wish(job)
+            if not model.news.over:
+                desks.noted(job)
+        new = [run for run in book.runs(job) if run not in model.runs]
+        model.runs += new
+        moved = self._moved(job, new)
+        if link is not None:
+            self._handed |= dict.fromkeys((run.id for run in moved), job)
+            for run in self._runs_of(job):
+                if run in new and run not in self._handed:
+                    self._take_in(job, run)
+                    link.adopt(run)
+        self._hand_over(moved)
+        return bool(new)
+
+    def _moved(self, job: str, runs: Collection[str]) -> list[RunModel]:
+        """Those of ``runs`` that are known already, and come through another link so far. The others are no run of this
+        computer's agent, although there is a copy here."""
+        mine = set(self._runs_of(job))
+        for run in mine.intersection(runs) - self._runs.models.keys():
+            self.here.release(run)
+        return [self._runs.models[run] for run in runs if run in mine and run in self._runs.models]
+
+    def _hand_over(self, moved: Collection[RunModel]) -> None:
+        """Let go of runs at the link that they came through."""
+        for model in moved:
+            self._runs.place(model)
+            before = self._links.get(model.link) if model.link else self.here
+            if before is not None:
+                before.release(model.id)
+            else:
+                self.released(model)  # the link that it came through has ended
 
     # --- Parts --------------------------------------------------------------------------------------------------------
 
