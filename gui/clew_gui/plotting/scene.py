@@ -276,8 +276,8 @@ def _heights(drawn: Sequence[Drawn], grid: Grid | None) -> FloatArray:
 
 
 def _with_raw(span: Span, drawn: Sequence[Drawn]) -> Span:
-    """More, for most of the raw curves where their main lines are in sight: else the faint range of loud values would fill
-    the plot from border to border. Far spikes get marks instead."""
+    """More, for most of the raw curves where their main lines are in sight: else the faint range of loud values would
+    fill the plot from border to border. Far spikes get marks instead."""
     for item in drawn:
         curve = item.curve
         if not curve.raw_x.size or not item.headline:
