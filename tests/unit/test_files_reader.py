@@ -120,6 +120,26 @@ def test_a_journal_that_another_program_began_to_keep_is_read_from_its_beginning
     assert [item for batch in batches for item in batch.items] == list(read_journal(tmp_path / "node/journal.0001"))
 
 
+def test_a_copy_that_another_program_set_aside_comes_from_its_beginning_again(journal: bytes, tmp_path: Path) -> None:
+    inbox, fetcher, reader = follow(tmp_path)
+    folder = Folder(journal)
+    reader.turn(folder)
+    taken(inbox)
+    other = Mirror(tmp_path / "mirrors" / RUN)
+    other.set_aside(1)
+    other.append(1, 0, journal[:100])
+    while len(folder.asked) < 3:
+        reader.turn(folder)
+        fetcher.replay()
+    read_all(reader, folder)
+    assert folder.asked[1:3] == [(1, 400), (1, 100)]
+    assert copied(tmp_path) == journal
+    first, *rest = taken(inbox)
+    assert first == Restarted(RUN)
+    items = [item for found in rest if isinstance(found, Batch) for item in found.items]
+    assert items == list(read_journal(tmp_path / "node/journal.0001"))
+
+
 def test_a_run_that_never_began_is_settled_without_a_journal(tmp_path: Path) -> None:
     inbox, _, reader = follow(tmp_path)
     reader.finish()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew_gui.session.mirror import Mirror
+from clew_gui.session.mirror import Mirror, Replaced
 from clew_shared.journal import MAGIC, Damage, Record, ends_sealed, journal_path, read_journal
 from clew_shared.spec import RunSpec
 from tests.unit.runs import small_run
@@ -74,6 +75,41 @@ def test_what_another_program_adds_while_the_copy_is_read_is_taken_once(journal:
     assert one.length(1) == 900
     found += one.append(1, 900, journal[900:])
     assert found == whole(journal, tmp_path)
+
+
+def test_behind_a_copy_that_another_program_set_aside_nothing_is_written(journal: bytes, tmp_path: Path) -> None:
+    one, *others = (Mirror(tmp_path / "run") for _ in range(3))
+    for mirror in (one, *others):
+        mirror.append(1, 0, journal[:900])
+    one.set_aside(1)
+    for begun, other in zip((0, 300), others, strict=True):  # the new copy does not exist yet, or is shorter
+        one.append(1, 0, journal[:begun])
+        with pytest.raises(Replaced):
+            other.append(1, 900, journal[900:1200])
+        assert b"".join(path.read_bytes() for path in tmp_path.glob("run/journal.*")) == journal[:begun]
+        assert other.length(1) == begun
+    one.append(1, 300, journal[300:])
+    assert journal_path(tmp_path / "run", 1).read_bytes() == journal
+    assert one.sealed == {1}
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_two_programs_never_leave_a_hole_whatever_they_do(
+    data: st.DataObject, journal: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("mirror")
+    mirrors = [Mirror(folder), Mirror(folder)]
+    for _ in range(data.draw(st.integers(1, 12))):
+        mirror = data.draw(st.sampled_from(mirrors))
+        if data.draw(st.integers(0, 3)) == 0:
+            mirror.set_aside(1)
+        else:
+            have = mirror.length(1)
+            with suppress(Replaced):
+                mirror.append(1, have, journal[have : have + data.draw(st.integers(1, 2000))])
+        for path in folder.glob("*journal.*"):
+            assert journal.startswith(path.read_bytes())
 
 
 def test_a_frame_that_is_still_coming_is_not_given_out(journal: bytes, tmp_path: Path) -> None:

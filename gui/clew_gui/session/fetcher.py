@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clew_gui.session.inbox import Batch, Found, Inbox, Restarted, Settled, Told
-from clew_gui.session.mirror import Items, Mirror
+from clew_gui.session.mirror import Items, Mirror, Replaced
 from clew_shared.lifecycle import TERMINAL, RunState
 from clew_shared.messages import MAX_FETCH_WAIT, AnyReply, Fetch, Fetched, RunStatus
 from clew_shared.problem import Problem
@@ -228,6 +228,10 @@ class Fetcher:
         except OSError as error:
             self._wait_for_room(cursor, error)
             return
+        except Replaced:
+            _log.info("Another program has begun the copy of run %s anew.", run)
+            self._begin_anew(run, cursor)
+            return
         self._disk_full = False
         have = cursor.mirror.length(reply.attempt)
         if cursor.replay is None and reply.sealed and have == reply.size:
@@ -278,6 +282,10 @@ class Fetcher:
         cursor.restarted = True
         cursor.mirror.set_aside(attempt)
         cursor.attempt = attempt
+        self._begin_anew(run, cursor)
+
+    def _begin_anew(self, run: str, cursor: Cursor) -> None:
+        """The caller forgets what it knows of the run, and gets all of it again."""
         cursor.replay = _read_all(cursor.mirror)
         if run not in self._replays:
             self._replays.append(run)

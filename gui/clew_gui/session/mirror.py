@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from clew_gui.session.turns import alone
 from clew_shared.events import Seal
 from clew_shared.journal import Damage, FrameReader, Record, attempts, ends_sealed, journal_path
 from clew_shared.private import make_private, write_private
@@ -16,6 +18,10 @@ from clew_shared.spec import RunSpec, read_spec, to_toml
 
 _CHUNK = 256 * 1024
 Items = list[Record | Damage]
+
+
+class Replaced(Exception):
+    """Another program has set the copy of this journal aside: what was given out of it here is void."""
 
 
 class Mirror:
@@ -54,12 +60,12 @@ class Mirror:
         reader, taken = FrameReader(), 0
         self._readers[attempt] = reader
         path = journal_path(self.folder, attempt)
-        with path.open("rb") as file:
+        with suppress(FileNotFoundError), path.open("rb") as file:  # another program may have set it aside
             while data := file.read(_CHUNK):
                 taken += len(data)
                 yield self._checked(attempt, reader.feed(data))
         self._lengths[attempt] = taken  # another program may have added some since it was measured
-        if reader.missing and ends_sealed(path):
+        if reader.missing and path.exists() and ends_sealed(path):
             yield self.finish(attempt)
 
     def finish(self, attempt: int) -> Items:
@@ -70,33 +76,50 @@ class Mirror:
     def append(self, attempt: int, offset: int, data: bytes) -> Items:
         """Add bytes that begin at ``offset``; the frames that they complete. Bytes that are here change nothing.
 
-        Another program may keep the same copy at the same time: both write the same bytes to the same places.
+        Another program may keep the same copy at the same time: both write the same bytes to the same places, and
+        neither behind a hole.
 
-        Raises ``OSError`` when the disk refuses; then the copy is as long as it was. Bytes behind a gap are dropped.
+        Raises ``OSError`` when the disk refuses; then the copy is as long as it was. Raises ``Replaced`` when another
+        program has set the copy aside: nothing is written then. Bytes behind a gap are dropped.
         """
         have = self.length(attempt)
         data = data[max(0, have - offset) :]
         if offset > have or not data:
             return []
         make_private(self.folder)
-        path = journal_path(self.folder, attempt)
-        try:
-            path.touch()
-            with path.open("r+b") as file:
-                file.seek(have)
-                file.write(data)
-        except OSError:
-            with suppress(OSError), path.open("r+b") as file:
-                file.truncate(have)
-            raise
+        self._write(attempt, have, data)
         self._lengths[attempt] = have + len(data)
         return self._checked(attempt, self._readers.setdefault(attempt, FrameReader()).feed(data))
+
+    def _write(self, attempt: int, have: int, data: bytes) -> None:
+        path, before = journal_path(self.folder, attempt), have
+        try:
+            if not have:
+                path.touch()
+            with path.open("r+b") as file, alone(file):
+                before = max(have, size := os.fstat(file.fileno()).st_size)
+                if size >= have:
+                    file.seek(have)
+                    file.write(data)
+                    return
+        except FileNotFoundError:
+            if not have:
+                raise
+        except OSError:
+            with suppress(OSError), path.open("r+b") as file, alone(file):
+                file.truncate(before)
+            raise
+        self._forget(attempt)
+        raise Replaced(path.name)
 
     def set_aside(self, attempt: int) -> None:
         """The copy is not the node's: keep it under another name, so that the next fetch begins at 0."""
         path = journal_path(self.folder, attempt)
         if path.exists():
             path.replace(path.with_name(f"damaged.{path.name}"))
+        self._forget(attempt)
+
+    def _forget(self, attempt: int) -> None:
         self._lengths.pop(attempt, None)
         self._readers.pop(attempt, None)
         self.sealed.discard(attempt)
@@ -122,7 +145,7 @@ class Mirror:
 
     def _check_seal(self, attempt: int, seal: Seal) -> None:
         path, digest, left = journal_path(self.folder, attempt), hashlib.sha256(), seal.size
-        with path.open("rb") as file:
+        with suppress(FileNotFoundError), path.open("rb") as file:  # another program may have set it aside
             while left > 0 and (data := file.read(min(left, 1 << 20))):
                 digest.update(data)
                 left -= len(data)
