@@ -9,20 +9,24 @@ import os
 import pty
 import re
 import select
+import socket
 import struct
 import subprocess
 import sys
 import tarfile
 import termios
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from minicluster.plan import STUDENT
 
 from tests.cluster.mini import FOLDER, LIMIT_S, MiniCluster
+from tests.integration.strangers import GREETING, assert_nothing_of_ours, listen
 from tests.unit.runs import RUN, small_run
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
@@ -162,28 +166,97 @@ def assert_hidden(laptop: Laptop, token: str) -> None:
     assert found.stdout == ""
 
 
-def test_somebody_else_on_the_node_gets_nothing(laptop: Laptop, held: str) -> None:
+def node_of(laptop: Laptop) -> str:
+    return laptop.cluster.on("login", "squeue --noheader --states=running --format=%N")
+
+
+def test_somebody_else_on_the_cluster_hears_not_a_byte(laptop: Laptop, held: str) -> None:
+    """Neither on the node nor from another node; not even with the token, which nobody else has."""
     with laptop.opened("jupyter") as (_, url, token):
-        node = laptop.cluster.on("login", "squeue --noheader --states=running --format=%N")
-        ports = ports_of(laptop, node)
-        answers = [laptop.cluster.call("on", f"classmate@{node}", ASK.format(node=node, port=port)) for port in ports]
-        heard = "".join(answer.stdout for answer in answers)
-        assert "403 Forbidden" in heard
-        assert "Jupyter" not in heard
+        node = node_of(laptop)
+        other = "node1" if node != "node1" else "node2"
+        ports = ports_of(laptop, node, STUDENT.uid)
+        assert len(ports) >= 2  # the agent's and Jupyter's
+        for host in (node, other):
+            with laptop.cluster.network(host):
+                for port in ports:
+                    for junk in (b"", b"GET / HTTP/1.1\r\n\r\n", f"GET /?token={token} HTTP/1.1\r\n\r\n".encode()):
+                        assert_nothing_of_ours(knock(laptop.cluster.info()["hosts"][node]["lan"], port, junk))
+        asked = [laptop.cluster.call("on", f"classmate@{node}", ASK.format(node=node, port=port)) for port in ports]
+        assert [answer.stdout.split() for answer in asked] == [SIGNATURE] * len(ports)
         folders = laptop.cluster.call("on", f"classmate@{node}", "ls /tmp/clew-*/ /run/user/*/clew 2>&1; true").stdout
         assert "v-" not in folders
         assert laptop.get(f"{url}api/status?token={token}")[0] == 200
 
 
-ASK = "exec 3<>/dev/tcp/{node}/{port} && printf 'GET / HTTP/1.1\\r\\n\\r\\n' >&3 && timeout 2 head -c 300 <&3"
+ASK = "exec 3<>/dev/tcp/{node}/{port} && timeout 5 cat <&3 | od -An -tx1"
+SIGNATURE = [f"{byte:02x}" for byte in GREETING[:10]]
+"""What ZeroMQ says to everybody before it has heard anything."""
 
 
-def ports_of(laptop: Laptop, node: str) -> set[int]:
-    """The listening ports of a host, as the kernel tells them."""
+def knock(host: str, port: int, words: bytes) -> bytes:
+    with socket.create_connection((host, port), timeout=LIMIT_S) as stranger:
+        with suppress(OSError):  # it may have been hung up already
+            stranger.sendall(words)
+            stranger.shutdown(socket.SHUT_WR)
+        return listen(stranger)
+
+
+def ports_of(laptop: Laptop, node: str, uid: int) -> set[int]:
+    """The ports on which a user's programs listen on a host, but those on its loopback, as the kernel tells them."""
     table = laptop.cluster.on(f"root@{node}", "cat /proc/net/tcp")
-    return {
-        int(port, 16) for port in re.findall(r"^ *\d+: [0-9A-F]{8}:([0-9A-F]{4}) 0{8}:0{4} 0A", table, re.MULTILINE)
-    }
+    line = r"^ *\d+: (?!0100007F)[0-9A-F]{8}:([0-9A-F]{4}) 0{8}:0{4} 0A \S+ \S+ \S+ +(\d+) "
+    return {int(port, 16) for port, owner in re.findall(line, table, re.MULTILINE) if int(owner) == uid}
+
+
+@contextmanager
+def recorded(cluster: MiniCluster, host: str) -> Iterator[bytearray]:
+    """Everything that passes through a host's network meanwhile, its loopback included."""
+    heard, ended = bytearray(), threading.Event()
+    with cluster.network(host), socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.ntohs(ALL_PROTOCOLS)) as tap:
+        tap.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
+        tap.settimeout(0.1)
+
+        def listens() -> None:
+            while not ended.is_set():
+                with suppress(TimeoutError):
+                    while True:
+                        heard.extend(tap.recv(1 << 17) + b"|")
+
+        thread = threading.Thread(target=listens)
+        thread.start()
+        try:
+            yield heard
+        finally:
+            ended.set()
+            thread.join()
+
+
+ALL_PROTOCOLS = 3
+"""ETH_P_ALL of <linux/if_ether.h>."""
+WAYS = {
+    "login node": (),
+    "jump into the node": ("forward-ssh-only",),
+    "step of the job": ("no-forwarding", "nodes-closed"),
+}
+
+
+@pytest.mark.parametrize("faults", WAYS.values(), ids=WAYS)
+def test_nothing_readable_crosses_the_cluster(laptop: Laptop, held: str, faults: tuple[str, ...]) -> None:
+    with ExitStack() as stack:
+        for fault in faults:
+            stack.enter_context(laptop.cluster.broken(fault))
+        node = node_of(laptop)
+        taps = [stack.enter_context(recorded(laptop.cluster, host)) for host in ("login", node)]
+        with laptop.opened("jupyter") as (_, url, token):
+            code, page = laptop.get(f"{url}api/status?token={token}")
+            assert code == 200
+            assert json.loads(page)["kernels"] == 0
+            assert laptop.get(f"{url}api/status")[0] == 403
+        assert b"CURVE" in taps[1]  # the way to Jupyter was heard indeed
+        for heard in taps:
+            for words in (token.encode(), b"HTTP/1.", b"GET /", b"token=", page, b"Clew session"):
+                assert words not in heard
 
 
 def test_tensorboard_shows_the_sites_runs(laptop: Laptop, held: str, tmp_path: Path) -> None:
