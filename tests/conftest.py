@@ -22,6 +22,7 @@ from tests.guards import (
     no_unexpected_logs,
 )
 from tests.needs import Selection
+from tests.sharing import Sharing, granted_s, longest_first
 
 __all__ = [
     "expect_logs",
@@ -45,3 +46,17 @@ settings.load_profile("soak" if os.environ.get("CLEW_SOAK") == "1" else "clew")
 def pytest_configure(config: pytest.Config) -> None:
     """Let the selection act; ``CLEW_DEMAND_ALL=1`` (set by .ci/run) makes left-out and skipped tests a failure."""
     config.pluginmanager.register(Selection(demand_all=os.environ.get("CLEW_DEMAND_ALL") == "1"), "clew-selection")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In a process of several: what takes longest first. Alone, tests run in the order of their folders."""
+    if hasattr(config, "workerinput"):
+        order = longest_first([(item.nodeid, granted_s(item)) for item in items])
+        items[:] = [items[place] for place in order]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config) -> Sharing | None:
+    """``--dist loadfile`` is shared out as tests/sharing.py says; other ways to share are xdist's own."""
+    return Sharing(config) if config.getvalue("dist") == "loadfile" else None
