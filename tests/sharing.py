@@ -1,0 +1,58 @@
+"""How ``make test`` shares its files between processes (pytest-xdist): what takes longest begins first.
+
+Each file stays in one process. All of tests/cluster stays in one as well: it brings up one cluster, and while it waits
+for jobs and links the other process computes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+CLUSTER = "tests/cluster/"
+
+
+class Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+    """Hands out files in the order in which they were collected. Where nothing but the cluster's tests was chosen, they
+    are handed out as all others."""
+
+    def __init__(self, config: pytest.Config, log: object = None) -> None:
+        super().__init__(config, log)
+        config.option.loadscopereorder = False
+
+    def _split_scope(self, nodeid: str) -> str:
+        return CLUSTER if self._is_mixed and nodeid.startswith(CLUSTER) else file_of(nodeid)
+
+    @cached_property
+    def _is_mixed(self) -> bool:
+        return not all(nodeid.startswith(CLUSTER) for nodeid in self.collection or ())
+
+
+def longest_first(granted: list[tuple[str, float]]) -> list[int]:
+    """The new order of tests, of which the name and the granted seconds are told, as places in the old one.
+
+    The cluster's come first, then the files whose tests are granted most in all; nothing else is moved.
+    """
+    sums: Counter[str] = Counter()
+    for nodeid, seconds in granted:
+        sums[file_of(nodeid)] += round(seconds)
+
+    def rank(place: int) -> tuple[bool, int]:
+        nodeid = granted[place][0]
+        return not nodeid.startswith(CLUSTER), -sums[file_of(nodeid)]
+
+    return sorted(range(len(granted)), key=rank)
+
+
+def granted_s(item: pytest.Item) -> float:
+    """What a test's own mark grants it; nothing where it has the usual time."""
+    mark = item.get_closest_marker("timeout")
+    return float(mark.args[0]) if mark is not None else 0.0
+
+
+def file_of(nodeid: str) -> str:
+    """The test's file."""
+    return nodeid.partition("::")[0]
