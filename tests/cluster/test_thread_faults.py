@@ -22,7 +22,8 @@ from tests.cluster.journey import BOUND_S, ENDLESS, Student, judge
 from tests.cluster.mini import FOLDER, MiniCluster
 from tests.integration.faults.chance import Chance, Tally
 
-pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(900)]
+SOAK = os.environ.get("CLEW_SOAK") == "1"
+pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(3600 if SOAK else 900)]
 CUTS_S = (1.0, 10.0, 20.0)
 LONG_CUTS_S = (1.0, 10.0, 20.0, 45.0, 90.0)
 
