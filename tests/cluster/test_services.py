@@ -290,7 +290,7 @@ def test_jupyter_is_gone_with_the_allocation(laptop: Laptop) -> None:
     with laptop.going_on("hold", "--site", "lab", "--partition", "gpu") as holding:
         assert holding.stderr is not None
         said = ""
-        while "node hours" not in said:
+        while "node-hour" not in said:
             said = holding.stderr.readline()
             assert said
         assert "node3 is yours until" in said

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from clew_gui.remote.allocation import Allocation
+from clew_gui.remote.allocation import Allocation, node_hours, seconds_asked
 from clew_gui.remote.jobs import Stage
 from clew_gui.remote.schedulers.state import Phase
 from clew_gui.session.job_model import JobModel
 from clew_gui.views import words
 from clew_gui.views.card_words import NOTHING
 from clew_gui.views.sites import job_words
-from clew_gui.views.sites.where_form import node_hours
 from clew_shared.events import Checkpoint
 from clew_shared.lifecycle import RunState
 from tests.gui import fakes
@@ -122,7 +121,7 @@ def test_a_run_whose_jobs_time_was_up_is_continued(open_window: Opener, qtbot: Q
     ],
 )
 def test_what_a_job_counts_in_node_hours(asked: Allocation, words: str) -> None:
-    assert node_hours(asked) == words
+    assert node_hours(asked.nodes, seconds_asked(asked)) == words
 
 
 def test_a_run_that_will_not_end_in_time_says_so_early(open_window: Opener, qtbot: QtBot) -> None:

@@ -14,7 +14,7 @@ import pytest
 from clew_gui.commands.local_terminal import join
 from clew_gui.commands.shell_on import _split, first_node
 from clew_gui.remote.allocation import Allocation
-from clew_gui.remote.held import held_jobs, held_line, job_for, live_job, node_hours
+from clew_gui.remote.held import held_jobs, held_line, job_for, live_job, seconds_held
 from clew_gui.remote.job_book import JobBook, Wish
 from clew_gui.remote.jobs import JobNews, Order, Stage
 from clew_gui.remote.services import show_in_browser
@@ -67,11 +67,11 @@ def test_a_run_goes_to_the_allocation_that_was_asked_for_in_the_same_words(book:
 def test_the_cost_is_nodes_times_hours() -> None:
     waiting = JobNews(job=JOBS[0], stage=Stage.QUEUED, starts=100.0)
     running = JobNews(job=JOBS[0], stage=Stage.RUNNING, starts=100.0, until=7300.0, nodes="node[1-2]")
-    assert node_hours(waiting, 2, 3700.0) == 0.0
-    assert node_hours(running, 2, 1900.0) == 1.0
+    assert seconds_held(waiting, 3700.0) == 0.0
+    assert seconds_held(running, 1900.0) == 1800.0
     line = held_line(running, 2, 1900.0)
     assert line.startswith("node[1-2] is yours until ")
-    assert line.endswith("for 1 hour 30 minutes yet; 1.00 node hours so far.")
+    assert line.endswith("for 1 hour 30 minutes yet; 1 node-hour so far.")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from clew_gui.commands.run import title
 from clew_gui.commands.shell import FAILED, OK, Parser, Shell
 from clew_gui.commands.words import state_word
 from clew_gui.remote.job_book import JobBook, job_book
-from clew_gui.remote.jobs import JobNews, Order, Stage
+from clew_gui.remote.jobs import STAGE_WORDS, JobNews, Order, Stage
 from clew_gui.remote.schedulers.state import Phase
 from clew_gui.session.job_record import job_record
 from clew_gui.session.job_state import verdict
@@ -32,15 +32,6 @@ _SHOWN = 20
 _LOOK_S = 0.05
 _CANCEL_S = 60.0
 """A login with a question, and a scheduler that is slow to answer."""
-_WORDS = {
-    Stage.DRAFT: "Not sent",
-    Stage.CONNECTING: "Connecting",
-    Stage.PREPARING: "Preparing",
-    Stage.SUBMITTING: "Being sent",
-    Stage.QUEUED: "Waits",
-    Stage.RUNNING: "Runs",
-    Stage.LOST: "Lost",
-}
 _ENDS = {
     Phase.COMPLETED: "Ended",
     Phase.FAILED: "Failed",
@@ -79,8 +70,8 @@ def job_lines(places: Places, book: JobBook) -> list[Line]:
 def job_word(news: JobNews) -> str:
     """How far it is, or how it ended."""
     if news.stage is not Stage.ENDED:
-        return _WORDS[news.stage]
-    return _ENDS.get(news.phase, "Ended") if news.phase is not None else "Not sent"
+        return STAGE_WORDS[news.stage]
+    return _ENDS.get(news.phase, "Ended") if news.phase is not None else "Not sent yet"
 
 
 # --- clew jobs --------------------------------------------------------------------------------------------------------

@@ -77,6 +77,13 @@ def seconds_asked(allocation: Allocation) -> int:
     return read_time(allocation.time) or 0
 
 
+def node_hours(nodes: int, seconds: float) -> str:
+    """What most sites count, in words: ``1.5 node-hours``."""
+    hours = nodes * seconds / 3600
+    number = f"{hours:.0f}" if hours >= 10 else f"{hours:.1f}" if hours >= 0.95 else f"{hours:.2f}"
+    return f"{number.removesuffix('.0')} node-hour{'' if number in ('1', '1.0') else 's'}"
+
+
 def clock_asked(allocation: Allocation) -> str:
     """The time limit as ``HH:MM:SS``; empty where none is asked for."""
     seconds = seconds_asked(allocation)

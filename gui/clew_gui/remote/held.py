@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from clew_gui.remote.allocation import Allocation
+from clew_gui.remote.allocation import Allocation, node_hours
 from clew_gui.remote.job_book import JobBook
 from clew_gui.remote.jobs import JobNews, Stage
 from clew_gui.remote.times import in_words
@@ -32,19 +32,19 @@ def job_for(book: JobBook, site: str, allocation: Allocation) -> str:
     return next((job for job in held_jobs(book, site) if book.order(job).allocation == allocation), "")
 
 
-def node_hours(news: JobNews, nodes: int, now: float | None = None) -> float:
-    """What an allocation has cost so far: nodes times hours since it began; 0 before that."""
+def seconds_held(news: JobNews, now: float) -> float:
+    """How long an allocation has counted so far: since it began; 0 before that."""
     if news.starts is None or news.stage not in (Stage.RUNNING, Stage.ENDED):
         return 0.0
-    return max(0.0, (now if now is not None else time.time()) - news.starts) / 3600 * nodes
+    return max(0.0, now - news.starts)
 
 
 def held_line(news: JobNews, nodes: int, now: float | None = None) -> str:
-    """One line: ``node1 is yours until 14:30, for 25 minutes yet; 0.41 node hours so far.``"""
+    """One line: ``node1 is yours until 14:30, for 25 minutes yet; 0.41 node-hours so far.``"""
     at = now if now is not None else time.time()
     where = news.nodes or "The allocation"
     until = ""
     if news.until is not None:
         clock = time.strftime("%H:%M", time.localtime(news.until))
         until = f" until {clock}, for {in_words(max(0, round((news.until - at) / 60)) * 60 or 60)} yet"
-    return f"{where} is yours{until}; {node_hours(news, nodes, at):.2f} node hours so far."
+    return f"{where} is yours{until}; {node_hours(nodes, seconds_held(news, at))} so far."

@@ -31,6 +31,18 @@ class Stage(StrEnum):
     """The scheduler does not know it any more and nobody saw it end: two sources agree."""
 
 
+STAGE_WORDS = {
+    Stage.DRAFT: "Not sent yet",
+    Stage.CONNECTING: "Connecting",
+    Stage.PREPARING: "Preparing",
+    Stage.SUBMITTING: "Submitting",
+    Stage.QUEUED: "Queued",
+    Stage.RUNNING: "Running",
+    Stage.LOST: "Lost",
+}
+"""A stage for people. How a job ended is said by its phase."""
+
+
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """What a person asked for: a job with this UUID on the site of this name.
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.remote.allocation import Allocation, seconds_asked, summary
+from clew_gui.remote.allocation import Allocation, node_hours, seconds_asked, summary
 from clew_gui.views.parts import Button, Glyph, Look, column, frame, label, row
 from clew_gui.views.sites.job_words import JobLike, held_words
 from clew_gui.views.sites.prompt_dialogs import Snug
-from clew_gui.views.sites.where_form import node_hours
 
 
 class HoldDialog(Snug):
@@ -21,8 +20,8 @@ class HoldDialog(Snug):
         super().__init__(parent, f"Hold a node of {title}?")
         sentence = "It waits in the queue once. Then run after run begins there at once, until its time is up."
         self.add(label(sentence, "body", "2", wrap=True))
-        long = bool(seconds_asked(asked))
-        cost = f"Counts up to {node_hours(asked)}, whether something runs or not." if long else ""
+        long = bool(seconds := seconds_asked(asked))
+        cost = f"Counts up to {node_hours(asked.nodes, seconds)}, whether something runs or not." if long else ""
         no_limit = "No time limit is set, so the site's own holds: set one under Job to be sure of the cost."
         lines = column(
             label(summary(asked), "strong", wrap=True), label(cost or no_limit, "body", "2", wrap=True), gap=3

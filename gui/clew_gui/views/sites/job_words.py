@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from clew_gui.remote.jobs import JobNews, Order, Stage
+from clew_gui.remote.allocation import node_hours
+from clew_gui.remote.jobs import STAGE_WORDS, JobNews, Order, Stage
 from clew_gui.views import words
 from clew_gui.views.card_words import NOTHING, CardWords
 from clew_gui.views.ports import LinkLike, RunLike
-from clew_gui.views.sites.where_form import node_hours
 from clew_shared.lifecycle import TERMINAL
 
-_WORDS = {
-    Stage.DRAFT: "Not sent yet",
-    Stage.CONNECTING: "Connecting",
-    Stage.PREPARING: "Preparing",
-    Stage.SUBMITTING: "Submitting",
-    Stage.QUEUED: "Queued",
-    Stage.RUNNING: "Starting",
-}
 STATES = {
     Stage.DRAFT: "Draft",
     Stage.CONNECTING: "Submitted",
@@ -70,7 +62,7 @@ def card_words(run: RunLike, job: JobLike | None, now: float) -> CardWords:
     if news is None or run.state in TERMINAL:
         return NOTHING
     if waits(run):
-        word = "Will not start" if news.blocked else _WORDS[news.stage]
+        word = "Will not start" if news.blocked else STAGE_WORDS[news.stage]
         state = "Failed" if news.blocked else STATES[news.stage]
         number = f"job {news.id}" if news.id else ""
         return CardWords(state, word, words.join([f"on {run.where}", number]), news.text or _waiting(news), waits=True)
@@ -113,7 +105,7 @@ def link_words(job: JobLike, now: float) -> tuple[str, str, str]:
     if news.over:
         return f"{job.title}: the job is over", "server", "text3"
     if news.stage is not Stage.RUNNING:
-        text = words.clause(news.text) or _WORDS[news.stage].lower()
+        text = words.clause(news.text) or STAGE_WORDS[news.stage].lower()
         return f"{job.title}: {text}", "clock", "bad" if news.blocked else "warn"
     if state == "LIVE":
         return f"{node_of(job, news)}: live{f', {job.route}' if job.route else ''}", "link", "ok"
@@ -128,7 +120,7 @@ def pill_words(job: JobLike) -> tuple[str, str, str]:
     news, state = job.news, str(job.link.state)
     name = job.title.split(" (")[0]
     if news.stage is not Stage.RUNNING:
-        return f"{name}, {_WORDS.get(news.stage, 'over').lower()}", "clock", "warn"
+        return f"{name}, {STAGE_WORDS.get(news.stage, 'over').lower()}", "clock", "warn"
     if state == "LIVE":
         return f"{name}, live", "link", "ok"
     return (f"{name}, silent", "unlink", "stale") if state == "STALE" else (f"{name}, connecting", "link", "warn")
@@ -138,10 +130,10 @@ def held_words(job: JobLike, now: float) -> str:
     """A held allocation on one line: where, until when, what it has cost so far."""
     news, asked = job.news, job.order.allocation
     if news.stage is not Stage.RUNNING:
-        return f"{job.title}: {words.clause(news.text) or _WORDS.get(news.stage, '').lower()}"
+        return f"{job.title}: {words.clause(news.text) or STAGE_WORDS.get(news.stage, '').lower()}"
     begun = news.starts if news.starts is not None else now
     parts = [f"{news.nodes or 'A node'} of {job.title}", words.clause(countdown(news, now))]
-    parts += [f"{node_hours(asked, max(0.0, now - begun))} so far"] if job.order.allocation.nodes else []
+    parts += [f"{node_hours(asked.nodes, max(0.0, now - begun))} so far"] if job.order.allocation.nodes else []
     return words.join(parts)
 
 

@@ -8,7 +8,7 @@ import msgspec
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.remote.allocation import FIELDS, Allocation, changed, check_allocation, seconds_asked
+from clew_gui.remote.allocation import FIELDS, Allocation, changed, check_allocation, node_hours, seconds_asked
 from clew_gui.remote.sites import Site
 from clew_gui.remote.times import in_words
 from clew_gui.views.form import ParamForm, Usual
@@ -80,12 +80,5 @@ class WhereForm(QWidget):
             return f"Asks for {size}", "The time limit is the site's own. The job waits in the queue first."
         return (
             f"Asks for {size}, {in_words(seconds)}",
-            f"At most {node_hours(asked)}. The job waits in the queue first.",
+            f"At most {node_hours(asked.nodes, seconds)}. The job waits in the queue first.",
         )
-
-
-def node_hours(asked: Allocation, seconds: float | None = None) -> str:
-    """Nodes times hours: what most sites count. ``seconds`` instead of the time asked for."""
-    hours = asked.nodes * (seconds_asked(asked) if seconds is None else seconds) / 3600
-    number = f"{hours:.0f}" if hours >= 10 else f"{hours:.1f}" if hours >= 0.95 else f"{hours:.2f}"
-    return f"{number.removesuffix('.0')} node-hour{'' if number in ('1', '1.0') else 's'}"
