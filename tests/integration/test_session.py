@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import psutil
 import pytest
@@ -20,7 +21,7 @@ from clew_shared.cards import Catalogue
 from clew_shared.catalogue import find_card, find_preset, load_builtin
 from clew_shared.journal import journal_path
 from clew_shared.lifecycle import TERMINAL, RunState
-from clew_shared.messages import AgentAddress
+from clew_shared.messages import PROTOCOL_VERSION, AgentAddress, Hello
 from clew_shared.params import Value
 from clew_shared.places import Places, find_places
 from clew_shared.problem import Problem, ProblemError
@@ -313,6 +314,32 @@ def test_a_frozen_agent_is_stale_and_live_again_and_training_goes_on(
     window.until(lambda: window.session.link.state is LinkState.LIVE)
     assert [run.link_stale for run in window.session.runs.values()] == [False]
     window.session.stop(model.id)
+    window.until_state(model, RunState.STOPPED)
+    window.until_same(model)
+
+
+def test_an_agent_of_another_major_version_is_watched_and_not_steered_and_that_is_said(
+    new_window: Callable[..., Window], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = new_window()
+    run = older.start(**SLOW).id
+    older.until(lambda: older.session.runs[run].history.fold.step > 0)
+    monkeypatch.setattr("clew_gui.session.conversation.PROTOCOL_VERSION", (99, 0))
+    monkeypatch.setattr("clew_gui.session.conversation.Hello", partial(Hello, protocol=(99, 0)))
+    window = new_window()
+    window.until(lambda: bool(window.problems))
+    (said,) = window.problems
+    assert (said.code, said.text) == (
+        "link.protocol",
+        f"The agent speaks protocol {PROTOCOL_VERSION[0]}, this window 99.",
+    )
+    model = window.session.runs[run]
+    window.session.stop(run)
+    window.until(lambda: len(window.problems) > 1)
+    assert window.problems[1].code == "protocol.major"
+    step = model.history.fold.step
+    window.until(lambda: model.history.fold.step > step)
+    older.session.stop(run)
     window.until_state(model, RunState.STOPPED)
     window.until_same(model)
 

@@ -82,6 +82,14 @@ def test_ssh_itself_says_the_same(config: Path, name: str) -> None:
     assert [Path(key).name for key in ours.keys] == [Path(key).name for key in theirs.keys][: len(ours.keys)]
 
 
+@pytest.mark.needs("ssh")
+def test_ssh_itself_is_asked_first(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text('Match host login exec "true"\n  User knows-exec\nHost *\n  User reads-lines\n')
+    config.chmod(0o600)
+    assert (resolve("login", config).user, look_up("login", config).user) == ("knows-exec", "reads-lines")
+
+
 def test_a_name_that_is_no_host_is_not_given_to_ssh() -> None:
     def must_not_run(command: object) -> str:
         raise AssertionError(command)

@@ -10,11 +10,11 @@ import pytest
 
 from clew_gui.remote.connection import Connection, SshFiles
 from clew_gui.remote.dialler import dial as dial_best
-from clew_gui.remote.prompts import AskOnce, Prompt
+from clew_gui.remote.prompts import AskOnce, Kind, Prompt
 from clew_gui.remote.steady import SteadyConnection
 from clew_shared.problem import ProblemError
 from tests.integration.ssh.conftest import Dial, hop_to, trust
-from tests.integration.ssh.people import Network, Person
+from tests.integration.ssh.people import Network, Person, well_informed
 from tests.integration.ssh.servers import PASSWORD, School, SshServer
 from tests.integration.ssh.test_contract import refused
 
@@ -169,6 +169,30 @@ def test_after_sleep_a_link_that_does_not_answer_is_given_up_at_once(steady: Ste
     steady.wake()
     until(lambda: not steady.alive, "it was waited for")
     cable.thaw()
+
+
+def test_a_link_that_cost_a_code_is_waited_for(
+    start: Callable[..., SshServer],
+    files: SshFiles,
+    network: Callable[[int], Network],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("clew_gui.remote.steady.PATIENCE_S", 0.5)
+    server = start("AuthenticationMethods keyboard-interactive:pam", otp=True)
+    cable = network(server.port)
+    files.known_hosts.write_text(server.known_line().replace(f":{server.port} ", f":{cable.port} "))
+    person = well_informed()
+    asker = AskOnce(person)
+    steady = SteadyConnection(lambda: dial_best([hop_to(server, port=cable.port)], asker, files, 20.0), every=0.1)
+    steady.run("true")
+    cable.freeze()
+    steady.wake()
+    until(lambda: steady.silent_s > 2.0, "time stands still")
+    assert steady.alive
+    cable.thaw()
+    assert steady.run("echo awake").stdout == b"awake\n"
+    assert (steady.dials, person.kinds) == (1, [Kind.PASSWORD, Kind.CODE])
+    steady.close()
 
 
 def test_a_server_that_comes_back_is_dialled_anew(
