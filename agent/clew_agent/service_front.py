@@ -52,7 +52,7 @@ class Verdict(NamedTuple):
     body: int | None = 0
 
 
-class Door:
+class TokenCheck:
     """One token's door. ``strip``: the token is taken out of the address, because what is behind has no use for it."""
 
     def __init__(self, token: str, strip: bool) -> None:
@@ -139,7 +139,7 @@ ABSENT = _response("502 Bad Gateway", b"", "Retry-After: 1")
 class Front:
     """Stands on a socket of this computer. Belongs to one event loop."""
 
-    def __init__(self, door: Door, open_behind: Open) -> None:
+    def __init__(self, door: TokenCheck, open_behind: Open) -> None:
         self._door = door
         self._open = open_behind
         self._server: asyncio.AbstractServer | None = None

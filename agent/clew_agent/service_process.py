@@ -25,7 +25,7 @@ import zmq
 from clew_agent import posix
 from clew_agent.exits import BAD_INPUT, FAILED
 from clew_agent.listening import read_ports
-from clew_agent.service_front import Door, Front
+from clew_agent.service_front import Front, TokenCheck
 from clew_agent.service_programs import SOCKET, Program, new_token, prepare
 from clew_agent.service_streams import StreamDoor
 from clew_shared.messages import Refused, Service
@@ -90,7 +90,7 @@ async def _serve(kind: str, way: Callable[[], StreamDoor], program: Program, tok
         start_new_session=True,
         preexec_fn=posix.die_with_parent,
     )
-    front = Front(Door(token, program.strip), lambda: asyncio.open_unix_connection(str(folder / SOCKET)))
+    front = Front(TokenCheck(token, program.strip), lambda: asyncio.open_unix_connection(str(folder / SOCKET)))
     streams: StreamDoor | None = None
     try:
         if not await _is_up(child, folder / SOCKET, ended):

@@ -12,7 +12,7 @@ import psutil
 from clew_gui.remote import bootstrap
 from clew_gui.remote.bootstrap import Installed
 from clew_gui.remote.job_book import JobBook, job_book
-from clew_gui.remote.job_sender import Bringer, Say
+from clew_gui.remote.job_submitter import Bringer, Say
 from clew_gui.remote.jobs import JobNews, Stage
 from clew_gui.remote.schedulers.job import LOG
 from clew_gui.remote.site_desk import SiteDesk

@@ -27,7 +27,7 @@ from clew_shared.messages import AgentAddress, GetStatus, Status
 from tests.cluster.journey import BOUND_S, Student
 from tests.cluster.mini import MiniCluster
 from tests.integration.agents import wait_for
-from tests.integration.strangers import Door, assert_nothing_of_ours, listen
+from tests.integration.strangers import Endpoint, assert_nothing_of_ours, listen
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(600)]
 SUPERVISORS = 40
@@ -87,9 +87,9 @@ def test_nobody_else_reads_a_secret_or_hears_a_byte(
         address = _address(student, job.id)
         tunnel = job.target.find() if job.target is not None else None
         assert tunnel is not None
-        _assert_others_hear_nothing(Door("tunnel", tunnel, GetStatus()))
+        _assert_others_hear_nothing(Endpoint("tunnel", tunnel, GetStatus()))
         with cluster.network(job.news.nodes):
-            _assert_others_hear_nothing(Door("agent", address, GetStatus()))
+            _assert_others_hear_nothing(Endpoint("agent", address, GetStatus()))
         _assert_others_read_nothing(cluster, student, job.news.nodes)
         assert Keys.made
         _assert_not_written(cluster, student, [*types.told, *(keys.secret for keys in Keys.made)], address.public_key)
@@ -103,7 +103,7 @@ def _address(student: Student, job: str) -> AgentAddress:
     return msgspec.json.decode(path.read_bytes(), type=AgentAddress)
 
 
-def _assert_others_hear_nothing(door: Door) -> None:
+def _assert_others_hear_nothing(door: Endpoint) -> None:
     """Bare connections, and a client that knows the agent's public key and is on no list."""
     for junk in JUNK:
         with door.knock() as stranger:

@@ -43,7 +43,7 @@ def assert_nothing_of_ours(heard: bytes | bytearray) -> None:
         assert name == b"WELCOME" or content in (b"\x00", b"\x03400"), content
 
 
-class Door(NamedTuple):
+class Endpoint(NamedTuple):
     """Where somebody may knock: the agent's port, or that of a trainer. ``asks`` is answered for good clients."""
 
     name: str
@@ -66,20 +66,20 @@ class Door(NamedTuple):
         return socket.create_connection((self.address.address, self.address.port), timeout=BOUND_S)
 
 
-def agent_door(agent: Agent) -> Door:
-    return Door("agent", agent.address(), GetStatus())
+def agent_door(agent: Agent) -> Endpoint:
+    return Endpoint("agent", agent.address(), GetStatus())
 
 
-def trainer_door(agent: Agent, run: str) -> Door:
+def trainer_door(agent: Agent, run: str) -> Endpoint:
     path = address_file(agent.places, run)
     wait_for(path.exists, "the trainer's address")
-    return Door("trainer", msgspec.json.decode(path.read_bytes(), type=AgentAddress), Hello())
+    return Endpoint("trainer", msgspec.json.decode(path.read_bytes(), type=AgentAddress), Hello())
 
 
 class Tap:
     """A relay to a door; ``heard`` is what was said on the way out, one entry for each connection."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Endpoint) -> None:
         self.heard: list[bytearray] = []
         self._door = door
         self._ended = threading.Event()
@@ -130,7 +130,7 @@ class Tap:
 class Good:
     """Asks again and again in a thread of its own; counts its answers, and keeps what went wrong."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Endpoint) -> None:
         self.answers: list[AnyReply] = []
         self.failure: BaseException | None = None
         self._door = door
@@ -166,7 +166,7 @@ class Good:
 
 
 @contextmanager
-def good_client(door: Door) -> Iterator[Good]:
+def good_client(door: Endpoint) -> Iterator[Good]:
     """A client with a key, served all the time; and a new one is let in at the end."""
     good = Good(door)
     good.start()
@@ -192,7 +192,7 @@ def listen(stranger: socket.socket) -> bytes:
     return heard
 
 
-def flood(door: Door, count: int, junk: bytes, keep: int) -> Iterator[socket.socket]:
+def flood(door: Endpoint, count: int, junk: bytes, keep: int) -> Iterator[socket.socket]:
     """So many connections that send ``junk``, a byte more of it each time; one of ``keep`` stays open."""
     for number in range(count):
         stranger = door.knock()
@@ -205,7 +205,7 @@ def flood(door: Door, count: int, junk: bytes, keep: int) -> Iterator[socket.soc
 
 
 @contextmanager
-def crowd(door: Door, size: int) -> Iterator[None]:
+def crowd(door: Endpoint, size: int) -> Iterator[None]:
     """Silent strangers who knock all the time, so many of them at once."""
     inside: deque[socket.socket] = deque()
     ended = threading.Event()

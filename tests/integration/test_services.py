@@ -24,7 +24,7 @@ from clew_shared.messages import AgentAddress, GetStatus, OpenService, Refused, 
 from clew_shared.private import make_private
 from clew_shared.streams import WINDOW
 from tests.integration.agents import BOUND_S, Agent, Viewer, wait_for
-from tests.integration.strangers import Door, assert_nothing_of_ours, listen
+from tests.integration.strangers import Endpoint, assert_nothing_of_ours, listen
 from tests.unit.runs import small_run
 
 pytestmark = pytest.mark.timeout(240)
@@ -168,7 +168,7 @@ def test_who_is_not_the_agents_viewer_hears_nothing(agent: Agent, viewer: Viewer
     """Neither on the agent's port nor on the service's: whoever comes to the node's address comes to these."""
     service = opened(viewer, "jupyter")
     found = agent.address()
-    door = Door("service", _beside(found, service), GetStatus())
+    door = Endpoint("service", _beside(found, service), GetStatus())
     for words in (b"", b"GET /?token=" + service.token.encode() + b" HTTP/1.1\r\n\r\n", os.urandom(200)):
         with door.knock() as stranger:
             stranger.sendall(words)

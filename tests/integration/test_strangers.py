@@ -23,7 +23,7 @@ from clew_shared.messages import Done, Fetch, GetStatus, Hello, Refused, StartRu
 from tests.integration.agents import STAND_IN, Agent, Viewer, end_all, stand_in_spec, wait_for
 from tests.integration.strangers import (
     GREETING,
-    Door,
+    Endpoint,
     Tap,
     agent_door,
     assert_nothing_of_ours,
@@ -76,7 +76,7 @@ def viewer(agent: Agent, context: Context) -> Iterator[Viewer]:
 
 
 @pytest.fixture(params=["agent", "trainer"])
-def door(request: pytest.FixtureRequest, agent: Agent, viewer: Viewer) -> Door:
+def door(request: pytest.FixtureRequest, agent: Agent, viewer: Viewer) -> Endpoint:
     if request.param == "agent":
         return agent_door(agent)
     run = viewer.start(stand_in_spec(**SLOW))
@@ -87,26 +87,26 @@ def door(request: pytest.FixtureRequest, agent: Agent, viewer: Viewer) -> Door:
 # --- One of each kind -------------------------------------------------------------------------------------------------
 
 
-def no_key(socket: zmq.Socket[bytes], door: Door) -> None:
+def no_key(socket: zmq.Socket[bytes], door: Endpoint) -> None:
     """Plaintext: the client does not encrypt at all."""
 
 
-def a_password(socket: zmq.Socket[bytes], door: Door) -> None:
+def a_password(socket: zmq.Socket[bytes], door: Endpoint) -> None:
     socket.plain_username, socket.plain_password = b"admin", b"admin"
 
 
-def wrong_key(socket: zmq.Socket[bytes], door: Door) -> None:
+def wrong_key(socket: zmq.Socket[bytes], door: Endpoint) -> None:
     keys = KeyPair.generate()
     socket.curve_publickey, socket.curve_secretkey = keys.public.encode(), keys.secret.encode()
     socket.curve_serverkey = door.address.public_key.encode()
 
 
-def a_known_key_without_its_secret(socket: zmq.Socket[bytes], door: Door) -> None:
+def a_known_key_without_its_secret(socket: zmq.Socket[bytes], door: Endpoint) -> None:
     wrong_key(socket, door)
     socket.curve_publickey = door.invite().public.encode()
 
 
-def another_server(socket: zmq.Socket[bytes], door: Door) -> None:
+def another_server(socket: zmq.Socket[bytes], door: Endpoint) -> None:
     keys = door.invite()
     socket.curve_publickey, socket.curve_secretkey = keys.public.encode(), keys.secret.encode()
     socket.curve_serverkey = KeyPair.generate().public.encode()
@@ -114,7 +114,7 @@ def another_server(socket: zmq.Socket[bytes], door: Door) -> None:
 
 @pytest.mark.parametrize("dress", [no_key, a_password, wrong_key, a_known_key_without_its_secret, another_server])
 def test_a_client_that_is_not_invited_gets_nothing(
-    dress: Callable[[zmq.Socket[bytes], Door], None], door: Door, context: Context
+    dress: Callable[[zmq.Socket[bytes], Endpoint], None], door: Endpoint, context: Context
 ) -> None:
     with good_client(door) as good, Tap(door) as tap:
         stranger: zmq.Socket[bytes] = context.socket(zmq.DEALER)

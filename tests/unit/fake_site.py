@@ -13,7 +13,7 @@ import msgspec
 from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.bootstrap import Installed
 from clew_gui.remote.connection import Command, Finished, Hop, RemoteFile, Stream
-from clew_gui.remote.job_sender import Bringer
+from clew_gui.remote.job_submitter import Bringer
 from clew_gui.remote.site_line import SiteLine
 from clew_gui.remote.sites import Site
 from clew_gui.remote.steady import SteadyConnection

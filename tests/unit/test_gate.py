@@ -6,9 +6,9 @@ from typing import cast
 
 import pytest
 
-from clew_gui.remote.door import Door
 from clew_gui.remote.gate import NEEDS_PERSON, Gate
 from clew_gui.remote.prompts import AskOnce, Kind, Prompt
+from clew_gui.remote.shared_line import SharedLine
 from clew_gui.remote.site_line import SiteLine
 from clew_gui.remote.steady import SteadyConnection
 from clew_shared.problem import ProblemError, problem
@@ -45,7 +45,7 @@ class Site:
 
         self.login = Dialled()
         self.login.away = problem("ssh.lost", "not dialled yet")
-        self.door = Door(lambda: a_line(self.login), self.gate)
+        self.door = SharedLine(lambda: a_line(self.login), self.gate)
 
     def _dial(self) -> None:
         if self.login.alive:
@@ -128,7 +128,7 @@ def test_questions_beyond_the_sites_own_login_are_asked(site: Site) -> None:
 
 
 def test_without_a_gate_everybody_may_ask(site: Site) -> None:
-    door = Door(lambda: a_line(site.login))
+    door = SharedLine(lambda: a_line(site.login))
     site.gate.open()
     assert isinstance(door.line(), SiteLine)
     assert cast(SteadyConnection, site.login).alive

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.remote.job_book import BookLine, JobBook, Sender, Wish
+from clew_gui.remote.job_book import BookLine, JobBook, SendingProgram, Wish
 from clew_gui.remote.jobs import JobNews, Order, Stage
 from clew_gui.remote.schedulers.state import Phase
 from clew_shared.spec import RunSpec
@@ -138,7 +138,7 @@ def test_rubbish_in_the_book_is_passed_over(tmp_path_factory: pytest.TempPathFac
 
 def test_a_sender_is_told_from_another_process_with_its_number() -> None:
     parent = psutil.Process(os.getppid())
-    assert Sender(parent.pid, parent.create_time()).alive
-    assert not Sender(parent.pid, parent.create_time() - 3600).alive
-    assert not Sender(2**22 + 1, 0.0).alive
-    assert not Sender(parent.pid, parent.create_time()).is_me
+    assert SendingProgram(parent.pid, parent.create_time()).alive
+    assert not SendingProgram(parent.pid, parent.create_time() - 3600).alive
+    assert not SendingProgram(2**22 + 1, 0.0).alive
+    assert not SendingProgram(parent.pid, parent.create_time()).is_me

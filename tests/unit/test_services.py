@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew_agent.live_events import EventFolder
-from clew_agent.service_front import MAX_HEAD, Answer, Door, Front, Verdict
+from clew_agent.service_front import MAX_HEAD, Answer, Front, TokenCheck, Verdict
 from clew_agent.service_programs import prepare
 from clew_shared.events import Evaluation, Schema
 from clew_shared.journal import JournalWriter
@@ -30,8 +30,8 @@ def head(target: str = "/", *headers: str, method: str = "GET") -> bytes:
     return "\r\n".join([f"{method} {target} HTTP/1.1", "Host: 127.0.0.1:4444", *headers, "", ""]).encode()
 
 
-def door(strip: bool = False) -> Door:
-    return Door(TOKEN, strip)
+def door(strip: bool = False) -> TokenCheck:
+    return TokenCheck(TOKEN, strip)
 
 
 HTML = "Accept: text/html,*/*"
@@ -77,7 +77,7 @@ def test_a_browser_brings_it_once_and_then_a_cookie() -> None:
     assert TOKEN not in answer
     pair = cookie.removeprefix("Set-Cookie: ").split(";")[0]
     assert one.look(head("/lab", f"Cookie: other=1; {pair}")).answer is Answer.PASS
-    assert Door("another", True).look(head("/lab", f"Cookie: {pair}")).answer is Answer.REFUSE
+    assert TokenCheck("another", True).look(head("/lab", f"Cookie: {pair}")).answer is Answer.REFUSE
 
 
 def test_what_wants_the_token_itself_keeps_it() -> None:

@@ -14,11 +14,11 @@ import msgspec
 import psutil
 import pytest
 
-from clew_gui.remote import job_sender
+from clew_gui.remote import job_submitter
 from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.gate import Gate
-from clew_gui.remote.job_book import BookLine, JobBook, Sender, Wish
-from clew_gui.remote.job_sender import Bringer
+from clew_gui.remote.job_book import BookLine, JobBook, SendingProgram, Wish
+from clew_gui.remote.job_submitter import Bringer
 from clew_gui.remote.jobs import JobNews, Order, Stage
 from clew_gui.remote.prompts import AskOnce, Kind, Prompt
 from clew_gui.remote.schedulers.state import Phase
@@ -222,8 +222,8 @@ def test_the_second_look_for_a_job_waits_whatever_changes_meanwhile(office: Offi
         time.sleep(0.001)
         return True
 
-    sender = job_sender.Sender(lambda: line, a_bringer(), lambda _text: None, pause, again=0.2)
-    assert sender.find(job_sender.job_spec(line, order, AGENT)) == "4"
+    sender = job_submitter.Submitter(lambda: line, a_bringer(), lambda _text: None, pause, again=0.2)
+    assert sender.find(job_submitter.job_spec(line, order, AGENT)) == "4"
 
 
 def test_a_long_staging_delays_no_question_about_another_job(office: Office) -> None:
@@ -477,7 +477,7 @@ def test_who_cancelled_is_told_also_if_that_was_another_program(office: Office, 
 # --- After the program was started anew -------------------------------------------------------------------------------
 
 
-def noted(office: Office, stage: Stage, sender: Sender, **news: object) -> Order:
+def noted(office: Office, stage: Stage, sender: SendingProgram, **news: object) -> Order:
     """A job that another program wrote into the book."""
     order = an_order()
     lines = [
@@ -489,7 +489,7 @@ def noted(office: Office, stage: Stage, sender: Sender, **news: object) -> Order
     return order
 
 
-DEAD = Sender(2**22 + 1, 0.0)
+DEAD = SendingProgram(2**22 + 1, 0.0)
 
 
 def test_a_job_of_the_book_is_watched_again(office: Office) -> None:
@@ -534,7 +534,7 @@ def test_what_was_never_sent_needs_no_connection_to_know(office: Office) -> None
 
 def test_what_another_program_is_sending_is_left_to_it(office: Office) -> None:
     parent = psutil.Process(os.getppid())
-    order = noted(office, Stage.PREPARING, Sender(parent.pid, parent.create_time()))
+    order = noted(office, Stage.PREPARING, SendingProgram(parent.pid, parent.create_time()))
     with closing(office.desk()) as desk:
         desk.follow(order.job)
         until(desk, lambda: bool(office.told))

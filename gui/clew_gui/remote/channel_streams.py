@@ -113,7 +113,7 @@ class Reader:
         return self._data
 
 
-class Sender:
+class StdinWriter:
     """Sends standard input: a little at once, much in a thread, since the command may answer before it has read all."""
 
     def __init__(self, channel: paramiko.Channel, data: bytes) -> None:

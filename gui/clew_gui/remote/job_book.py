@@ -31,7 +31,7 @@ class Wish(StrEnum):
     LET_GO = "let_go"
 
 
-class Sender(msgspec.Struct, frozen=True):
+class SendingProgram(msgspec.Struct, frozen=True):
     """The program that sends a job: its process id and when that process began, in seconds since 1970."""
 
     pid: int
@@ -58,7 +58,7 @@ class BookLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     time: float = 0.0
     order: Order | None = None
     title: str = ""
-    sender: Sender | None = None
+    sender: SendingProgram | None = None
     news: JobNews | None = None
     runs: tuple[str, ...] = ()
     wish: Wish | None = None
@@ -131,7 +131,7 @@ class JobBook:
         """What the person wanted of it since."""
         return self._entry(job).wish
 
-    def sender(self, job: str) -> Sender | None:
+    def sender(self, job: str) -> SendingProgram | None:
         """Who sends it, or did."""
         return self._entry(job).sender
 
@@ -161,7 +161,7 @@ class JobBook:
         """A new job, of which nothing was sent yet; one that is known already stays as it is."""
         with self._lock:
             if order.job not in self._entries:
-                me = Sender(os.getpid(), psutil.Process().create_time())
+                me = SendingProgram(os.getpid(), psutil.Process().create_time())
                 self._append(BookLine(job=order.job, order=order, title=title, sender=me))
 
     def note_news(self, news: JobNews) -> None:

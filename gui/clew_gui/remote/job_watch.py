@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from clew_gui.remote.job_sender import read_record
+from clew_gui.remote.job_submitter import read_record
 from clew_gui.remote.schedulers.job import JobRef
 from clew_gui.remote.schedulers.record import ExitRecord
 from clew_gui.remote.schedulers.state import ENDED, JobState, PartitionLimits, Phase

@@ -13,7 +13,7 @@ import paramiko
 from paramiko.ssh_exception import IncompatiblePeer
 
 from clew_gui.remote import sftp_files, shell_files, troubles
-from clew_gui.remote.channel_streams import ChannelStream, ChannelTerminal, Reader, Sender, read_all
+from clew_gui.remote.channel_streams import ChannelStream, ChannelTerminal, Reader, StdinWriter, read_all
 from clew_gui.remote.connection import (
     Command,
     Finished,
@@ -193,11 +193,11 @@ class ParamikoConnection:
         with self._session(f"the command {_short(command)}", timeout) as channel:
             channel.exec_command(marked(command, mark))
             err = Reader(channel.recv_stderr)
-            sender = Sender(channel, stdin)
+            writer = StdinWriter(channel, stdin)
             out = read_all(channel.recv)
             noise = err.result()
             status = channel.recv_exit_status()
-            sender.join()
+            writer.join()
         if status == -1 and not self._link.is_active():
             raise lost(self._hop.title, self._link.goodbye)
         return unmarked(status, out, noise, mark, self._hop.title)

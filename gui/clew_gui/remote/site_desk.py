@@ -13,11 +13,10 @@ from msgspec.structs import replace
 
 from clew_gui.remote import job_news
 from clew_gui.remote.bootstrap import Installed
-from clew_gui.remote.door import Door
 from clew_gui.remote.errands import Errands, pauses
 from clew_gui.remote.gate import Gate
 from clew_gui.remote.job_book import JobBook, Wish
-from clew_gui.remote.job_sender import Bringer, Say, Sender, job_spec
+from clew_gui.remote.job_submitter import Bringer, Say, Submitter, job_spec
 from clew_gui.remote.job_target import JobTarget
 from clew_gui.remote.job_watch import SURE_S, JobWatch
 from clew_gui.remote.jobs import JobNews, Order, Stage
@@ -26,6 +25,7 @@ from clew_gui.remote.routes import RouteFinder
 from clew_gui.remote.schedulers.job import LOG, JobRef, JobSpec
 from clew_gui.remote.schedulers.state import ON_NODE, JobState, PartitionLimits
 from clew_gui.remote.schedulers.words import describe
+from clew_gui.remote.shared_line import SharedLine
 from clew_gui.remote.site_line import SiteLine
 from clew_shared.problem import Problem, ProblemError, problem
 from clew_shared.spec import RunSpec
@@ -63,7 +63,7 @@ class SiteDesk:
     ) -> None:
         self.name = name
         self.title = name
-        self._door = Door(open_site, gate)
+        self._shared = SharedLine(open_site, gate)
         self._book = book
         self._bringer = bringer if bringer is not None else Bringer()
         self._lock = threading.Lock()
@@ -88,7 +88,7 @@ class SiteDesk:
             text = f"The job cannot be noted on this computer, so it is not sent: {error}."
             raise problem("book.write", text, "Make room on the disk.") from None
         self.title = title or self.title
-        self._door.knock()
+        self._shared.knock()
         self._errands.start(order.job, lambda: self._send(order))
 
     def follow(self, job: str, asked: bool = True) -> None:
@@ -99,7 +99,7 @@ class SiteDesk:
         if news.over or self._errands.is_busy(job):
             return
         if asked:
-            self._door.knock()
+            self._shared.knock()
         self._take_over(job, news)
         if not news.id:
             self._errands.start(job, lambda: self._resume(job))
@@ -138,14 +138,14 @@ class SiteDesk:
     def preview(self, order: Order) -> str:
         """The job script exactly as it would be sent. Dials, installs the agent and stages exercises if that was not
         done before, since the script names where they lie. Raises ``ProblemError``."""
-        self._door.knock()
+        self._shared.knock()
         line = self.line()
-        sender = Sender(self.line, self._bringer, _log.info, self._errands.pause)
-        return line.scheduler.script(job_spec(line, order, self.installed(), sender.exercises(order)))
+        submitter = Submitter(self.line, self._bringer, _log.info, self._errands.pause)
+        return line.scheduler.script(job_spec(line, order, self.installed(), submitter.exercises(order)))
 
     def wake(self) -> None:
         """The laptop woke up, or the network changed: look at once."""
-        self._door.wake()
+        self._shared.wake()
         self._watch.hurry()
         self._errands.wake()
         for target in self._all_targets():
@@ -154,17 +154,17 @@ class SiteDesk:
     @property
     def refusal(self) -> Problem | None:
         """Why nobody is logged in; a person has to ``log_in``."""
-        return self._door.refusal
+        return self._shared.refusal
 
     def log_in(self) -> None:
         """A person wants to be logged in, and answers what is asked."""
-        self._door.knock()
+        self._shared.knock()
         self.wake()
 
     def close(self) -> None:
         """End threads and connection; jobs go on. Waits a few seconds at most."""
         self._errands.close()
-        self._door.close()
+        self._shared.close()
         for target in self._all_targets():
             target.close()
         self._watch.close()
@@ -173,14 +173,14 @@ class SiteDesk:
     # --- For targets and services: may wait ---------------------------------------------------------------------------
 
     def line(self) -> SiteLine:
-        """The site's line, connected: see ``Door.line``."""
-        line = self._door.line()
+        """The site's line, connected: see ``SharedLine.line``."""
+        line = self._shared.line()
         self.title = line.title
         return line
 
     def finder(self) -> RouteFinder:
         """Looks for ways to the site's nodes. Raises ``ProblemError`` when there is no line to it."""
-        line = self._door.opened()
+        line = self._shared.opened()
         with self._lock:
             if self._finder is None:
                 self._finder = RouteFinder(line, self.installed)
@@ -226,7 +226,7 @@ class SiteDesk:
         """The job waits or runs."""
         with self._lock:
             (self._confirmed.add if state.phase in ON_NODE else self._confirmed.discard)(job)
-        reason = describe(state, self._door.opened().scheduler, limits)
+        reason = describe(state, self._shared.opened().scheduler, limits)
         wish = self._latest_wish(job)
 
         def change(news: JobNews) -> JobNews:
@@ -237,7 +237,7 @@ class SiteDesk:
 
     def ended(self, job: str, state: JobState) -> None:
         """The job is over."""
-        line, wish = self._door.opened(), self._latest_wish(job)
+        line, wish = self._shared.opened(), self._latest_wish(job)
         log = f"{line.layout().job(job)}/{LOG} on {self.title}"
         reason = describe(state, line.scheduler)
         self._board.publish(job, lambda news: job_news.of_end(news, state, reason, wish, log))
@@ -259,7 +259,7 @@ class SiteDesk:
             spec = self._patiently(job, lambda: self._prepare(order))
             self._at(job, Stage.SUBMITTING, f"Goes to {line.scheduler.label} on {self.title}.")
             say = self._say(job, Stage.SUBMITTING)
-            job_id = self._sender(job, say).submit(spec)
+            job_id = self._submitter(job, say).submit(spec)
         finally:
             self._places.release()
         self._sent(job, job_id)
@@ -273,10 +273,12 @@ class SiteDesk:
         say = partial(self._say_preparing, order.job)
         say(f"Prepares {self.title}.")
         installed = self.installed(say)
-        return self._sender(order.job, say).prepare(order, installed)
+        return self._submitter(order.job, say).prepare(order, installed)
 
-    def _sender(self, job: str, say: Say) -> Sender:
-        return Sender(self.line, self._bringer, say, self._errands.pause, lambda: not self._given_up(job), self._sure)
+    def _submitter(self, job: str, say: Say) -> Submitter:
+        return Submitter(
+            self.line, self._bringer, say, self._errands.pause, lambda: not self._given_up(job), self._sure
+        )
 
     def _sent(self, job: str, job_id: str) -> None:
         sent = {"stage": Stage.QUEUED, "id": job_id, "text": "It was sent.", "problem": None}
@@ -338,7 +340,7 @@ class SiteDesk:
         line = self._found_home(job)
         if line is None:
             return
-        found = self._sender(job, say).find(job_spec(line, self._book.order(job), _NO_AGENT))  # by its name
+        found = self._submitter(job, say).find(job_spec(line, self._book.order(job), _NO_AGENT))  # by its name
         if not found:
             raise problem("job.unsent", "The scheduler did not get the job.", "Send it again.")
         self._sent(job, found)
@@ -365,7 +367,7 @@ class SiteDesk:
             self._book.note_wish(job, wish)
         except OSError as error:
             _log.warning("The wish to end a job cannot be noted: %s", error)
-        self._door.knock()
+        self._shared.knock()
         self._board.publish(job, lambda news: replace(news, text=job_news.ending(wish)))
         self._errands.wake()
         self._errands.start(_END + job, lambda: self._end_it(job))

@@ -57,7 +57,7 @@ def there(spec: RunSpec, order: Order, staged: str) -> RunSpec:
     return as_there(spec)
 
 
-class Sender:
+class Submitter:
     """Sends one job after the other. ``say`` gets progress, ``pause`` waits between two attempts, ``wanted`` says
     whether somebody still wants the job. ``reach`` gives the line again after it was cut; it asks no person twice.
     A job that may have been taken is looked for once more after ``again`` seconds."""

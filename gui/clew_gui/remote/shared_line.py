@@ -11,7 +11,7 @@ from clew_gui.remote.site_line import SiteLine
 from clew_shared.problem import Problem, ProblemError, problem
 
 
-class Door:
+class SharedLine:
     """``open_site`` makes the line and raises ``ProblemError``, as when consent is lacking; it is tried again then.
 
     With a ``gate`` only a login that a person has just asked for asks a person anything.
