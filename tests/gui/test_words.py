@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from clew_gui.views import words
 from clew_gui.views.board import Board, estimate, is_preset
 from clew_gui.views.fields import stepped
-from clew_gui.views.guide import Piece, pieces
+from clew_gui.views.guide_page import Piece, pieces
 from clew_gui.views.log_panel import log_line, read_tail
 from clew_shared.cards import Goal
 from clew_shared.events import Log, Points

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QMenu, QStackedWidget, QTabBar, QWidget
 
 from clew_gui.views.actions import QUEUE_DEEDS, Actions
 from clew_gui.views.log_panel import LogPanel
-from clew_gui.views.parts import IconButton, Look, column, label, row
+from clew_gui.views.parts import IconButton, Look, column, label, row, tab_from
 from clew_gui.views.runs_model import RunsModel
 from clew_gui.views.runs_table import RunsTable
 from clew_gui.views.theme import font
@@ -32,7 +32,7 @@ class BottomPanel(QWidget):
         self.model = RunsModel(self)
         self.table = RunsTable(look, self.model)
         self.table.menu_asked.connect(self._menu_at)
-        self.log = LogPanel()
+        self._log: LogPanel | None = None
         self.tabs = QTabBar()
         self.tabs.setFont(font("strong"))
         self.tabs.setDrawBase(False)
@@ -59,10 +59,23 @@ class BottomPanel(QWidget):
         self._empty.setContentsMargins(16, 10, 16, 10)
         self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.pages = QStackedWidget()
-        for page in (self._empty, self.table, self.log):
+        for page in (self._empty, self.table):
             self.pages.addWidget(page)
         column(head, self.pages, gap=0, parent=self).setStretchFactor(self.pages, 1)
         self.tabs.currentChanged.connect(self._show_page)
+
+    @property
+    def log(self) -> LogPanel:
+        """The log's page, made when it is looked at."""
+        if self._log is None:
+            self._log = LogPanel()
+            self.pages.addWidget(self._log)
+            tab_from(self.table, self._log)
+        return self._log
+
+    def shows_log(self) -> bool:
+        """Whether the log can be seen."""
+        return self._log is not None and self._log.isVisible()
 
     def _show_page(self, _tab: int = 0) -> None:
         if self.tabs.currentIndex() == 1:

@@ -84,7 +84,6 @@ class NumberEdit(QLineEdit):
     def __init__(self, spec: ParamSpec) -> None:
         super().__init__()
         self._spec = spec
-        self.setFont(font())
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         if spec.unit:
             self.setTextMargins(0, 0, round(QFontMetricsF(font("caption")).horizontalAdvance(spec.unit)) + 6, 0)
@@ -141,7 +140,6 @@ class Combo(QComboBox):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setFont(font())
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         keep_from_wheel(self)
 
@@ -199,7 +197,6 @@ class SwitchEdit(QCheckBox):
 
     def __init__(self, spec: ParamSpec) -> None:
         super().__init__()
-        self.setFont(font())
         self.setMinimumHeight(30)
         self._on = spec.unit
         self.toggled.connect(lambda _on: self.edited.emit())

@@ -30,7 +30,7 @@ SLIDES = Usual("On the slides", "Back to the slides' value")
 
 
 class FormRow:
-    """Label, field, reset arrow and the sentence of an error, for one hyperparameter."""
+    """Label and field of one hyperparameter; the reset arrow and the sentence of an error when they are needed."""
 
     def __init__(self, look: Look, spec: ParamSpec, usual: Usual = SLIDES) -> None:
         self.spec = spec
@@ -41,8 +41,12 @@ class FormRow:
         self.visible = True
         self.label = label(spec.label)
         self.label.setWordWrap(True)
-        self.reset = IconButton(look, "reset", f"Reset {spec.label}", size=14)
-        self.error = label("", "caption", "bad", wrap=True)
+        self._look = look
+        self._strong = False
+        self._reset: IconButton | None = None
+        self._error: QLabel | None = None
+        self._grid: QGridLayout | None = None
+        self._line = 0
         self._dress()
 
     def _dress(self) -> None:
@@ -54,10 +58,40 @@ class FormRow:
         said = f"{self.usual.said}: {value_words(spec, spec.default)}."
         field.setToolTip(f"{spec.help} {said}".strip())
         self.label.setToolTip(field.toolTip())
-        self.reset.setFixedSize(22, 22)
-        self.reset.setToolTip(f"{self.usual.back}: {value_words(spec, spec.default)}")
-        self.reset.hide()
-        self.error.hide()
+        self.label.setFixedWidth(LABEL_WIDTH)
+        self.label.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
+
+    def put(self, grid: QGridLayout, line: int) -> int:
+        """Stand in this line of the grid, the error's sentence below it; the next free line."""
+        self._grid, self._line = grid, line
+        grid.addWidget(self.label, line, 0)
+        grid.addWidget(self.editor.widget(), line, 1)
+        return line + 2
+
+    @property
+    def reset(self) -> IconButton:
+        """The arrow back to the default."""
+        if self._reset is None:
+            spec = self.spec
+            back = f"{self.usual.back}: {value_words(spec, spec.default)}"
+            made = self._reset = IconButton(self._look, "reset", f"Reset {spec.label}", back, size=14)
+            made.setFixedSize(22, 22)
+            made.clicked.connect(lambda: self.editor.set_value(spec.default))
+            made.hide()
+            if self._grid is not None:
+                self._grid.addWidget(made, self._line, 2)
+                QWidget.setTabOrder(self.editor.widget(), made)
+        return self._reset
+
+    @property
+    def error(self) -> QLabel:
+        """What is wrong, below the field."""
+        if self._error is None:
+            self._error = label("", "caption", "bad", wrap=True)
+            self._error.hide()
+            if self._grid is not None:
+                self._grid.addWidget(self._error, self._line + 1, 0, 1, 3)
+        return self._error
 
     def read(self) -> None:
         """Take the value from the field and check it."""
@@ -66,12 +100,20 @@ class FormRow:
     def show_state(self) -> None:
         """Strong label and reset arrow when changed, red outline and a sentence when wrong."""
         changed = self.visible and (self.problem is not None or self.value != self.spec.default)
-        self.label.setFont(font("strong" if changed else "body"))
-        self.reset.setVisible(changed)
+        if changed != self._strong:
+            self._strong = changed
+            self.dress_label()
+        if changed or self._reset is not None:
+            self.reset.setVisible(changed)
         set_role(self.editor.widget(), "bad" if self.problem is not None else "", "state")
         text = short(self.problem, self.spec) if self.problem is not None else ""
-        self.error.setText(text)
-        self.error.setVisible(bool(text) and self.visible)
+        if text or self._error is not None:
+            self.error.setText(text)
+            self.error.setVisible(bool(text) and self.visible)
+
+    def dress_label(self) -> None:
+        """Strong when changed."""
+        self.label.setFont(font("strong" if self._strong else "body"))
 
     def show_row(self, visible: bool) -> None:
         """A field that does not matter with the other values is not there."""
@@ -98,12 +140,10 @@ class ParamForm(QWidget):
         self._rows = {spec.name: FormRow(look, spec, usual) for spec in specs}
         self._heads: list[tuple[QLabel, tuple[str, ...]]] = []
         self._quiet = False
-        self.setFont(font())
         self._build(_groups(specs), heads)
         for form_row in self._rows.values():
             form_row.editor.set_value(form_row.spec.default)
             form_row.editor.edited.connect(self._edited)
-            form_row.reset.clicked.connect(lambda _checked=False, r=form_row: r.editor.set_value(r.spec.default))
         self._edited()
 
     def _build(self, groups: Mapping[str, Sequence[ParamSpec]], heads: bool) -> None:
@@ -122,17 +162,8 @@ class ParamForm(QWidget):
                 self._heads.append((head, tuple(spec.name for spec in specs)))
                 line += 1
             for spec in specs:
-                line = self._add(grid, line, self._rows[spec.name])
+                line = self._rows[spec.name].put(grid, line)
         keep_column(grid, line)
-
-    def _add(self, grid: QGridLayout, line: int, form_row: FormRow) -> int:
-        form_row.label.setFixedWidth(LABEL_WIDTH)
-        form_row.label.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
-        grid.addWidget(form_row.label, line, 0)
-        grid.addWidget(form_row.editor.widget(), line, 1)
-        grid.addWidget(form_row.reset, line, 2)
-        grid.addWidget(form_row.error, line + 1, 0, 1, 3)
-        return line + 2
 
     def sizeHint(self) -> QSize:
         """Never wider than the panel it scrolls in."""
@@ -161,7 +192,7 @@ class ParamForm(QWidget):
     def retheme(self) -> None:
         """A style sheet that is replaced gives labels back the font that they were made with."""
         for form_row in self._rows.values():
-            form_row.show_state()
+            form_row.dress_label()
 
     def show_problems(self, problems: Iterable[Problem]) -> None:
         """Put problems that came from elsewhere under their fields."""

@@ -65,7 +65,6 @@ class ExerciseTree(QTreeWidget):
         self.setMouseTracking(True)
         self.setItemDelegate(_RowPainter(self, look))
         self.setAccessibleName("Exercises")
-        self.setFont(font())
         self.itemClicked.connect(self._clicked)
         self.currentItemChanged.connect(lambda item, _before: self._came_to(item))
 
@@ -274,7 +273,6 @@ class LabPanel(QWidget):
         self._bar.setAccessibleName("Exercises with all goals reached")
         self.search = QLineEdit()
         self.search.setProperty("role", "search")
-        self.search.setFont(font())
         self.search.setPlaceholderText("Find an exercise")
         self.search.setAccessibleName("Find an exercise")
         self.search.setToolTip("Find an exercise (Ctrl+K)")

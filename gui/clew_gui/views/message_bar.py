@@ -8,13 +8,30 @@ from PySide6.QtCore import QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QWidget
 
-from clew_gui.views.parts import Button, Glyph, IconButton, Look, column, label, row
+from clew_gui.views.parts import Button, Glyph, IconButton, Look, column, label, row, tab_from
 from clew_gui.views.parts import set_role as set_property
 from clew_shared.problem import Problem
 
 NOTE_MS = 20_000
 _POINTED_MS = 2_000
 _MOST = 50
+
+
+class _Strip(QFrame):
+    """What a message is shown with: shape, sentence, hint, what can be done with it."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.glyph = Glyph(look, "s_failed", "bad", 16)
+        self.text = label("", "strong", wrap=True)
+        self.hint = label("", "body", "2", wrap=True)
+        self.count = label("", "caption", "3")
+        self.undo = Button(look, "Undo", "quiet", "reset", "Take it back (Ctrl+Z)")
+        self.copy = IconButton(look, "copy", "Copy the message")
+        self.gone = IconButton(look, "cross", "Dismiss the message", size=14)
+        texts = column(self.text, self.hint, gap=2)
+        items = (self.glyph, texts, self.count, self.undo, self.copy, self.gone)
+        row(*items, gap=10, margins=(14, 6, 8, 6), parent=self).setStretch(1, 1)
 
 
 class MessageBar(QWidget):
@@ -26,29 +43,26 @@ class MessageBar(QWidget):
         self._noted = False
         self._undo: Callable[[], None] | None = None
         self._lapse: Callable[[], None] | None = None
-        self._glyph = Glyph(look, "s_failed", "bad", 16)
-        self._text = label("", "strong", wrap=True)
-        self._hint = label("", "body", "2", wrap=True)
-        self._count = label("", "caption", "3")
-        self._undo_button = Button(look, "Undo", "quiet", "reset", "Take it back (Ctrl+Z)")
-        self._undo_button.clicked.connect(self.undo)
-        self._copy = IconButton(look, "copy", "Copy the message")
-        self._copy.clicked.connect(self.copy)
-        self._close = IconButton(look, "cross", "Dismiss the message", size=14)
-        self._close.clicked.connect(self.dismiss)
-        texts = column(self._text, self._hint, gap=2)
-        inner = row(
-            self._glyph, texts, self._count, self._undo_button, self._copy, self._close, gap=10, margins=(14, 6, 8, 6)
-        )
-        inner.setStretch(1, 1)
-        self._box = QFrame()
-        self._box.setLayout(inner)
-        column(self._box, margins=(16, 8, 16, 0), parent=self)
+        self._look = look
+        self._made: _Strip | None = None
+        self._place = column(margins=(16, 8, 16, 0), parent=self)
         self._timer = QTimer(self)
         self._timer.setObjectName("message lapse")
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._note_is_over)
         self.hide()
+
+    @property
+    def _strip(self) -> _Strip:
+        """Made for the first message: mostly there is none."""
+        if self._made is None:
+            self._made = _Strip(self._look)
+            self._made.undo.clicked.connect(self.undo)
+            self._made.copy.clicked.connect(self.copy)
+            self._made.gone.clicked.connect(self.dismiss)
+            self._place.addWidget(self._made)
+            tab_from(self, self._made)
+        return self._made
 
     # --- Problems -----------------------------------------------------------------------------------------------------
 
@@ -72,18 +86,18 @@ class MessageBar(QWidget):
         now = self._problems[-1]
         more = len(self._problems) - 1
         self._dress("badNote", "s_failed", "bad", now.text, now.hint)
-        self._count.setText(f"{more} more" if more else "")
-        self._undo_button.hide()
-        self._copy.show()
+        self._strip.count.setText(f"{more} more" if more else "")
+        self._strip.undo.hide()
+        self._strip.copy.show()
         self.show()
 
     def _dress(self, role: str, glyph: str, tone: str, text: str, hint: str) -> None:
-        set_property(self._box, role)
-        self._glyph.set_glyph(glyph, tone)
-        self._text.setText(text)
-        self._hint.setText(hint)
-        self._hint.setVisible(bool(hint))
-        self._count.setText("")
+        set_property(self._strip, role)
+        self._strip.glyph.set_glyph(glyph, tone)
+        self._strip.text.setText(text)
+        self._strip.hint.setText(hint)
+        self._strip.hint.setVisible(bool(hint))
+        self._strip.count.setText("")
         self.setAccessibleName(f"Message: {text} {hint}".strip())
 
     def copy(self) -> None:
@@ -110,8 +124,8 @@ class MessageBar(QWidget):
         self.lapse()
         self._undo, self._lapse, self._noted = undo, lapse, True
         self._dress("note", "info", "accent", text, hint)
-        self._undo_button.setVisible(undo is not None)
-        self._copy.hide()
+        self._strip.undo.setVisible(undo is not None)
+        self._strip.copy.hide()
         self.show()
         self._timer.start(NOTE_MS)
 

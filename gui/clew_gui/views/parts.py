@@ -134,13 +134,25 @@ def lay_out_now(*widgets: QWidget) -> None:
             layout.activate()
 
 
+def tab_from(place: QWidget, added: QWidget) -> None:
+    """Let Tab reach what was made late where it stands: after what comes before ``place`` in the chain."""
+    before = place
+    while before.focusPolicy() == Qt.FocusPolicy.NoFocus:
+        before = before.previousInFocusChain()
+    for widget in (added, *added.findChildren(QWidget)):
+        if widget.focusPolicy() != Qt.FocusPolicy.NoFocus:
+            QWidget.setTabOrder(before, widget)
+            before = widget
+
+
 # --- Text -------------------------------------------------------------------------------------------------------------
 
 
 def label(text: str = "", kind: FontKind = "body", tone: str = "", wrap: bool = False) -> QLabel:
     """A text with a font role and a tone (2, 3, accent, ok, warn, bad, stale)."""
     result = QLabel(text)
-    result.setFont(font(kind))
+    if kind != "body":
+        result.setFont(font(kind))
     result.setTextFormat(Qt.TextFormat.PlainText)
     if tone:
         result.setProperty("tone", tone)
@@ -154,7 +166,8 @@ class Elided(QLabel):
     def __init__(self, text: str = "", kind: FontKind = "body", tone: str = "") -> None:
         super().__init__()
         self._whole = text
-        self.setFont(font(kind))
+        if kind != "body":
+            self.setFont(font(kind))
         self.setTextFormat(Qt.TextFormat.PlainText)
         if tone:
             self.setProperty("tone", tone)
@@ -296,7 +309,6 @@ class Segments(QFrame):
         for key, text in options:
             button = QToolButton()
             button.setText(text)
-            button.setFont(font("body"))
             button.setCheckable(True)
             button.setChecked(key == current)
             button.setProperty("role", "segment")

@@ -9,7 +9,6 @@ from PySide6.QtCore import QObject
 from clew_gui.views import words
 from clew_gui.views.desk import SLOW_TICKS, Desk
 from clew_gui.views.ports import RunLike
-from clew_gui.views.race_dialog import RaceDialog
 from clew_gui.views.race_strip import Entry
 from clew_gui.views.window import MainWindow
 from clew_shared.cards import ExerciseCard, RaceSpec
@@ -38,6 +37,8 @@ class Races(QObject):
         card = self._desk.scope.card
         if card is None or not card.races or self._desk.scope.session is None:
             return
+        from clew_gui.views.race_dialog import RaceDialog  # with what draws its preview
+
         dialog = RaceDialog(self._window, self._window.look, card, find_race(card), self._window.next_run.spec())
         dialog.started.connect(self.start)
         dialog.open()

@@ -7,10 +7,9 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QFrame, QMenu, QSizePolicy, QSlider, QToolButton, QWidget
 
 from clew_gui.views.fields import keep_from_wheel
-from clew_gui.views.parts import Button, IconButton, Look, Segments, column, frame, label, lay_out_now, row
+from clew_gui.views.parts import Button, IconButton, Look, Segments, column, frame, label, lay_out_now, row, tab_from
 from clew_gui.views.race_strip import RaceStrip
 from clew_gui.views.run_card import RunCard
-from clew_gui.views.theme import font
 from clew_gui.views.words import reading_minutes, unbroken
 from clew_shared.cards import ExerciseCard
 
@@ -84,7 +83,6 @@ class PlotControls(QWidget):
         self.units = Segments(UNITS, "step", "X axis")
         self.units.chosen.connect(self.unit_chosen)
         self.log = QCheckBox("Log axes")
-        self.log.setFont(font())
         self.log.setChecked(True)
         self.log.setAccessibleName("Logarithmic axes where a plot asks for them")
         self.log.setToolTip("Logarithmic value axes where the exercise asks for them (Ctrl+G)")
@@ -180,13 +178,16 @@ class PlotControls(QWidget):
 class RunView(QWidget):
     """The Run tab."""
 
+    card_made = Signal(RunCard)
+    """A first run is to be shown."""
+
     def __init__(self, look: Look) -> None:
         super().__init__()
+        self._look = look
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.hello = Hello(look)
-        self.card = RunCard(look)
-        self.card.hide()
+        self._card: RunCard | None = None
         self.race = RaceStrip(look)
         self.controls = PlotControls(look)
         self._waiting = label("The plots are being loaded…", "body", "3")
@@ -195,9 +196,20 @@ class RunView(QWidget):
         self._box = column(self.controls, self._waiting, gap=6, margins=(12, 8, 8, 6))
         self._plots_card: QFrame = frame("card", self._box)
         self._plots_card.setMinimumHeight(150)
-        whole = column(self.hello, self.card, self.race, self._plots_card, gap=8, margins=(16, 12, 16, 12), parent=self)
-        whole.setStretchFactor(self._plots_card, 1)
+        self._whole = column(self.hello, self.race, self._plots_card, gap=8, margins=(16, 12, 16, 12), parent=self)
+        self._whole.setStretchFactor(self._plots_card, 1)
         self.plots: QWidget | None = None
+
+    @property
+    def card(self) -> RunCard:
+        """The selected run's card; made with the first run."""
+        if self._card is None:
+            self._card = RunCard(self._look)
+            self._card.hide()
+            self._whole.insertWidget(1, self._card)
+            tab_from(self.race, self._card)
+            self.card_made.emit(self._card)
+        return self._card
 
     def put_plots(self, plots: QWidget) -> None:
         """The plots arrived; Qt drew everything else long ago."""
@@ -210,7 +222,8 @@ class RunView(QWidget):
     def show_empty(self, empty: bool) -> None:
         """Either the first card or the run's card."""
         self.hello.setVisible(empty)
-        self.card.setVisible(not empty)
+        if self._card is not None or not empty:
+            self.card.setVisible(not empty)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """A low window gives its height to the plots."""

@@ -55,7 +55,6 @@ class RunsTable(QTableView):
         self.customContextMenuRequested.connect(
             lambda at: self.menu_asked.emit(QPointF(self.viewport().mapToGlobal(at)))
         )
-        self.setFont(font())
         self._dress_heads()
         self.setSortingEnabled(True)
         self.selectionModel().currentRowChanged.connect(self._came_to)

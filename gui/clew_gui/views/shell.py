@@ -1,19 +1,19 @@
-"""Joins menus, buttons and dialogs to the desk, and the plots once they are loaded."""
+"""Joins menus, buttons and dialogs to the desk, and the plots once they are loaded.
+
+A dialog is imported when it is asked for: the first frame shows none.
+"""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer
-from PySide6.QtWidgets import QApplication, QFileDialog
+from PySide6.QtWidgets import QApplication
 
-from clew_gui.views.agent_settings import AgentSettings
 from clew_gui.views.desk import Desk
-from clew_gui.views.dialogs import CodeDialog, LiveDialog, SettingsDialog, TextDialog
 from clew_gui.views.parts import wear
 from clew_gui.views.queue_deeds import QueueDeeds
 from clew_gui.views.race import Races
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from clew_gui.session.settings import LocalSettings, SettingsFile
     from clew_gui.views.feed import PlotFeed
     from clew_gui.views.plots import ConvergencePlots
-
+    from clew_gui.views.run_card import RunCard
 
 POINTS_A_TICK = 200_000
 """Recorded values brought to the plots in one tick; about 10 ms."""
@@ -112,7 +112,7 @@ class Shell(QObject):
         window.actions_["log_scale"].triggered.connect(window.run_view.controls.log.setChecked)
 
     def _join_buttons(self) -> None:
-        window, desk = self._window, self._desk
+        window = self._window
         window.top.site_asked.connect(self.show_computer)
         window.top.theme_asked.connect(self.toggle_theme)
         window.top.settings_asked.connect(self.show_settings)
@@ -121,7 +121,10 @@ class Shell(QObject):
         window.run_view.hello.guide_asked.connect(lambda: window.show_tab(0))
         window.bottom.export_asked.connect(self.export_table)
         window.bottom.table.remove_asked.connect(self.removal.remove)
-        card = window.run_view.card
+        window.run_view.card_made.connect(self._join_card)
+
+    def _join_card(self, card: RunCard) -> None:
+        desk = self._desk
         card.pause_asked.connect(desk.pause_or_resume)
         card.rate_asked.connect(self.show_rate)
         card.stop_asked.connect(desk.stop)
@@ -229,6 +232,8 @@ class Shell(QObject):
     # --- Files --------------------------------------------------------------------------------------------------------
 
     def _ask_file(self, title: str, name: str, write: Callable[[Path], None]) -> None:
+        from PySide6.QtWidgets import QFileDialog
+
         dialog = QFileDialog(self._window, title, "", "Values (*.csv)")
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setDefaultSuffix("csv")
@@ -254,6 +259,8 @@ class Shell(QObject):
 
     def write_table(self, path: Path) -> None:
         """Write the runs table as shown; raises OSError."""
+        import csv
+
         with path.open("w", encoding="utf-8", newline="") as file:
             out = csv.writer(file, lineterminator="\n")
             out.writerow([column.title for column in COLUMNS])
@@ -280,12 +287,16 @@ class Shell(QObject):
 
     def show_code(self) -> None:
         """The very file that runs."""
+        from clew_gui.views.dialogs import CodeDialog
+
         card = self._desk.scope.card
         if card is not None and card.source:
             CodeDialog(self._window, self._window.look, card).open()
 
     def show_rate(self) -> None:
         """Change what may be changed while the run goes on."""
+        from clew_gui.views.dialogs import LiveDialog
+
         run, live = self._desk.scope.run(), self._desk.scope.live_params()
         if run is not None and live:
             dialog = LiveDialog(self._window, self._window.look, run.number, live)
@@ -294,6 +305,9 @@ class Shell(QObject):
 
     def show_settings(self) -> None:
         """Light or dark, layout, this computer's agent."""
+        from clew_gui.views.agent_settings import AgentSettings
+        from clew_gui.views.dialogs import SettingsDialog
+
         look, kept = self._window.look, self._local_settings().load()
         agent = AgentSettings(look, kept.interpreter, kept.exercises)
         agent.accepted.connect(self._use_agent)
@@ -319,8 +333,12 @@ class Shell(QObject):
 
     def show_shortcuts(self) -> None:
         """Everything the keyboard can do."""
-        pairs = self._window.actions_.shortcuts()
-        TextDialog(self._window, self._window.look, "Keyboard shortcuts", "", pairs).open()
+        self._show_text("Keyboard shortcuts", "", self._window.actions_.shortcuts())
+
+    def _show_text(self, title: str, sentence: str, pairs: list[tuple[str, str]]) -> None:
+        from clew_gui.views.dialogs import TextDialog
+
+        TextDialog(self._window, self._window.look, title, sentence, pairs).open()
 
     def show_computer(self) -> None:
         """Where runs go, how the link is, where things lie."""
@@ -334,13 +352,13 @@ class Shell(QObject):
             ("Clew", __version__),
         ]
         sentence = "Runs train in processes of their own. They go on when this window is closed."
-        TextDialog(self._window, self._window.look, "This computer", sentence, pairs).open()
+        self._show_text("This computer", sentence, pairs)
 
     def show_about(self) -> None:
         """What this is."""
         pairs = [("Version", __version__), ("Licence", "Apache-2.0"), ("Exercises", self._desk.scope.catalogue.version)]
         sentence = "The thread from a student's laptop to the compute node: guided deep-learning laboratories."
-        TextDialog(self._window, self._window.look, "Clew", sentence, [pair for pair in pairs if pair[1]]).open()
+        self._show_text("Clew", sentence, [pair for pair in pairs if pair[1]])
 
     # --- Light and dark -----------------------------------------------------------------------------------------------
 

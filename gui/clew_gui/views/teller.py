@@ -97,10 +97,9 @@ class Teller:
 
     def log(self) -> None:
         """The log of the selected run, only while it can be seen."""
-        panel = self._window.bottom.log
-        if not panel.isVisible():
+        if not self._window.bottom.shows_log():
             return
-        run = self._scope.run()
+        panel, run = self._window.bottom.log, self._scope.run()
         if run is None:
             panel.show_run("", ())
             return

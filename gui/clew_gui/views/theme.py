@@ -71,7 +71,10 @@ _PREFERRED: Final = "Inter"
 
 
 def font(kind: FontKind = "body") -> QFont:
-    """The font of a role. Sizes are factors of the application's font, so they follow the system's text size."""
+    """The font of a role. Sizes are factors of the application's font, so they follow the system's text size.
+
+    The application's font is that of "body": a widget has it already.
+    """
     base = QApplication.font()
     result = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont) if kind == "mono" else QFont(base)
     result.setPointSizeF(max(base.pointSizeF(), _SMALLEST_BASE_PT) * _FACTOR.get(kind, 1.0))
@@ -131,11 +134,13 @@ def prepare(app: QApplication) -> None:
     if app.style().objectName().lower() != "fusion":
         app.setStyle("Fusion")
     base = app.font()
-    if _PREFERRED in QFontDatabase.families():
+    if QFontDatabase.hasFamily(_PREFERRED):
         base.setFamilies([_PREFERRED])
     base.setPointSizeF(max(base.pointSizeF(), _SMALLEST_BASE_PT))
+    base.setWeight(QFont.Weight.Normal)
     base.setFeature(QFont.Tag("tnum"), 1)
-    app.setFont(base)
+    if base != app.font():  # each widget would look at its font again
+        app.setFont(base)
 
 
 def apply(app: QApplication, theme: Theme) -> None:
