@@ -9,6 +9,7 @@ import logging
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -32,6 +33,8 @@ _END_S = 8.0
 """More than the service gives its program before it kills it."""
 _LAST_LINES = 5
 _LINE_LIMIT = 64 * 1024
+_USED_FOR_S = 30.0
+"""A viewer that uses a program asks for it again every ten seconds."""
 
 
 class Services:
@@ -65,6 +68,7 @@ class Services:
         running = self._running.get(kind)
         if running is None:
             running = self._running[kind] = self._start(kind)
+        running.asked = time.monotonic()
         if running.service is not None:
             return running.service
         if len(running.waiting) < MAX_WAITING:
@@ -84,6 +88,15 @@ class Services:
             if running.ended:
                 self._forget(kind, running)
         return answers
+
+    def in_use(self) -> tuple[str, ...]:
+        """Those that a viewer uses, or waits for."""
+        now = time.monotonic()
+        return tuple(
+            running.service.name if running.service is not None else kind
+            for kind, running in self._running.items()
+            if running.waiting or now - running.asked < _USED_FOR_S
+        )
 
     def close(self) -> None:
         """End them all."""
@@ -120,6 +133,7 @@ class _Running:
     def __init__(self, command: Sequence[str], log: Path, places: Places) -> None:
         self.waiting: list[Caller] = []
         self.service: Service | None = None
+        self.asked = 0.0
         self.ended = False
         self._log = log
         self._said = b""

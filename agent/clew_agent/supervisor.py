@@ -7,6 +7,7 @@ from the run folders. TensorFlow, Keras and NumPy are never imported here.
 from __future__ import annotations
 
 import logging
+import math
 import socket
 import time
 
@@ -91,7 +92,7 @@ class Supervisor:
         self._early: list[tuple[Caller, AnyRequest]] = []
         self._readers: set[bytes] = set()
         self._heard = time.monotonic()
-        self._ending = False
+        self._ending = self._leaving = self._held = False
         self._hindered = 0
         self._bell, self._rope = socket.socketpair()
         router.watch(self._bell.fileno())
@@ -105,10 +106,14 @@ class Supervisor:
     def run(self, idle: float) -> None:
         """Serve until ``Shutdown``, ``end``, or until for ``idle`` seconds no viewer asked and no run lived; in a job
         only what is asked to be done counts."""
+        self._held = idle == math.inf
         while not self._ending:
             self.turn()
             if self._busy():
                 self._heard = time.monotonic()
+            elif self._leaving and not self._early:
+                _log.info("It was asked to end, and no run lives: this agent ends.")
+                self._ending = True
             elif time.monotonic() - self._heard > idle:
                 _log.info("No viewer and no run for %.0f s: this agent ends.", idle)
                 self._ending = True
@@ -175,7 +180,7 @@ class Supervisor:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self._reject(caller, error)
             return
-        if self._duty is None or not isinstance(request, _READING):
+        if self._duty is None or not isinstance(request, (*_READING, Shutdown)):
             self._heard = time.monotonic()  # in a job a window that only looks on does not keep the node
         self._handle(caller, request)
 
@@ -191,6 +196,8 @@ class Supervisor:
         try:
             if caller.identity in self._readers and not isinstance(request, _READING):
                 raise problem("protocol.major", _OTHER_MAJOR, "Use the same version of Clew on both sides.")
+            if isinstance(request, (StartRun, ContinueRun, OpenService)):
+                self._leaving = False
             reply = self._reply(caller, request)
         except ProblemError as error:
             reply = Refused(problem=error.problems[0])
@@ -218,10 +225,20 @@ class Supervisor:
             case StartRun():
                 return self._desk.start(request.spec, self._catalogue.get())
             case Shutdown():
-                self._ending = True
-                return Done()
+                return self._shutdown(request)
             case _:
                 return self._command(caller, request)
+
+    def _shutdown(self, request: Shutdown) -> Reply:
+        if not request.idle:
+            self._ending = True
+            return Done()
+        used = self._services.in_use() if self._services else ()
+        if used or self._held:
+            text = f"{' and '.join(used)} is open on its node." if used else "Its node is held."
+            raise problem("agent.used", text, "It ends by itself when nobody uses it, or cancel the job.")
+        self._leaving = True
+        return Done()
 
     def _command(
         self, caller: Caller, request: ContinueRun | MoveRun | Pause | Unpause | SetLive | Stop | OpenService

@@ -124,7 +124,10 @@ class OpenService(Request, frozen=True, kw_only=True, tag="open"):
 
 
 class Shutdown(Request, frozen=True, kw_only=True, tag="shutdown"):
-    """Ends the supervisor; runs go on."""
+    """Ends the supervisor; runs go on. ``idle``: as soon as no run lives, and not at all while somebody uses the node
+    otherwise: that is refused. A run or a program that is asked for meanwhile keeps it."""
+
+    idle: bool = False
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True, tag_field="t"):

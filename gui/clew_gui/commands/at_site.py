@@ -200,6 +200,9 @@ class Following:
             news = self.job.news
             if news.over and (self.model.settled or not news.id):
                 break
+            if self.job.kept:
+                self._say(f"The job stays: {self.job.kept}")
+                break
             self._turn()
             if self._asked > asked:
                 break

@@ -7,13 +7,25 @@ from collections import deque
 
 import msgspec
 
-from clew_shared.messages import AnyReply, ContinueRun, MoveRun, Pause, Refused, SetLive, StartRun, Stop, Unpause
+from clew_shared.messages import (
+    AnyReply,
+    ContinueRun,
+    MoveRun,
+    Pause,
+    Refused,
+    SetLive,
+    Shutdown,
+    StartRun,
+    Stop,
+    Unpause,
+)
 from clew_shared.problem import Problem
 
 ANSWER_WITHIN_S = 25.0
 """From sending; a trainer's own bound in the agent is shorter, so a late trainer is told of by the agent."""
 
-Command = StartRun | ContinueRun | MoveRun | Pause | Unpause | Stop | SetLive
+Command = StartRun | ContinueRun | MoveRun | Pause | Unpause | Stop | SetLive | Shutdown
+"""A ``Shutdown`` only with ``idle``: it may come twice, also to the next agent."""
 
 
 class Outcome(msgspec.Struct, frozen=True):

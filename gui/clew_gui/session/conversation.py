@@ -11,7 +11,7 @@ import zmq
 
 from clew_gui.session.commands import Commands, Outcome
 from clew_gui.session.fetcher import Fetcher
-from clew_gui.session.inbox import Cards, Found, Inbox, Statuses, Told
+from clew_gui.session.inbox import Cards, Found, Inbox, Kept, Statuses, Told
 from clew_shared.cards import Catalogue
 from clew_shared.channel import Channel, Greeting
 from clew_shared.messages import (
@@ -166,6 +166,9 @@ class Conversation:
         return spec
 
     def _report(self, outcome: Outcome) -> None:
+        if isinstance(outcome.command, Shutdown):  # nobody has typed that
+            self._parts.inbox.put(Kept(self._job, outcome.problem.text))
+            return
         refused = outcome.command.spec.run if isinstance(outcome.command, StartRun) else ""
         self._parts.inbox.put(Told(outcome.problem, refused if outcome.problem.code != "link.timeout" else ""))
 

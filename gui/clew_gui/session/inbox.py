@@ -68,6 +68,13 @@ class Released(msgspec.Struct, frozen=True):
     run: str
 
 
+class Kept(msgspec.Struct, frozen=True):
+    """The agent was asked to give its node back, and does not: ``text`` says why."""
+
+    link: str
+    text: str
+
+
 class Cards(msgspec.Struct, frozen=True):
     """The agent's own exercises, which are not those that the window shows."""
 
@@ -81,7 +88,7 @@ class Told(msgspec.Struct, frozen=True):
     refused: str = ""
 
 
-Arrival = Found | Batch | Restarted | Statuses | Settled | Released | Cards | Told | LinkStatus | JobNews
+Arrival = Found | Batch | Restarted | Statuses | Settled | Released | Kept | Cards | Told | LinkStatus | JobNews
 
 
 class Inbox:

@@ -12,6 +12,7 @@ from clew_gui.session.inbox import (
     Cards,
     Found,
     Inbox,
+    Kept,
     Released,
     Restarted,
     Settled,
@@ -74,7 +75,7 @@ class Intake:
                 self._statuses(statuses, gathered)
             case JobNews() as news:
                 self._news(news, gathered)
-            case Settled() | Released() as end:
+            case Settled() | Released() | Kept() as end:
                 self._ended(end, gathered)
             case Cards() as cards:
                 self.catalogue = gathered.catalogue = cards.catalogue
@@ -192,7 +193,11 @@ class Intake:
             model = self._runs.models[run]
             self._refresh_stale(model, self._jobs.models[model.link].link if model.link else self.link, gathered)
 
-    def _ended(self, end: Settled | Released, gathered: Gathered) -> None:
+    def _ended(self, end: Settled | Released | Kept, gathered: Gathered) -> None:
+        if isinstance(end, Kept):
+            self._jobs.kept(end.link, end.text)
+            gathered.jobs.add(end.link)
+            return
         model = self._runs.models.get(end.run)
         if model is None:
             return

@@ -47,7 +47,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 class JobModel:
     """Changed by ``Session.tick`` only. ``title`` is the site's; ``runs`` those that it was given, in order; ``link``
     how the link to its agent is; ``number`` counts this user's jobs from 1. ``elsewhere``: another program sent it
-    while this one was open; ``locked``: why nobody is logged in there, until a person does it."""
+    while this one was open; ``locked``: why nobody is logged in there, until a person does it; ``kept``: why its agent,
+    asked to give the node back after its runs, does not."""
 
     def __init__(self, number: int, order: Order, title: str, news: JobNews) -> None:
         self.number = number
@@ -59,6 +60,7 @@ class JobModel:
         self.target: Target | None = None
         self.elsewhere = False
         self.locked: Problem | None = None
+        self.kept = ""
 
     @property
     def id(self) -> str:

@@ -107,9 +107,8 @@ class Link:
 
     def renew(self) -> None:
         """Ask the agent to end, once; another is started as if it had ended by itself."""
-        self._renewing = True
         self._hurried = True
-        self._bell.ring()
+        self._do(self._renew)
 
     def adopt(self, run: str) -> None:
         """The run is this link's from now on; what is here of it is read first."""
@@ -196,6 +195,9 @@ class Link:
     def _run_errands(self) -> None:
         while self._errands:
             self._errands.popleft()()
+
+    def _renew(self) -> None:
+        self._renewing = True  # by this thread alone: what two write, one may overlook
 
     def _adopt(self, run: str) -> None:
         self._fetcher.find(run)
@@ -303,8 +305,8 @@ class Link:
             talk.news = False
             self._enter(LinkState.LIVE, "live")
         if self._check(talk) and talk.welcome:
-            talk.send(self._renewing)
-            self._renewing = False
+            renewing, self._renewing = self._renewing, False
+            talk.send(renewing)
 
     def _disconnect(self) -> None:
         if self._talk is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from clew_gui.session.link import Link
 from clew_gui.session.run_model import RunModel
 from clew_gui.session.run_table import RunTable
 from clew_gui.session.states import LinkState, LinkStatus
+from clew_shared.messages import Shutdown
 from clew_shared.places import Places
 from clew_shared.problem import problem
 from clew_shared.spec import RunSpec
@@ -25,6 +27,7 @@ if TYPE_CHECKING:  # the book imports this package
     from clew_gui.session.desks import Desks
 
 _LOOK_EVERY_S = 1.0
+_AGAIN_S = 10.0
 
 
 class SiteJobs:
@@ -51,7 +54,7 @@ class SiteJobs:
         self._handed: dict[str, str] = {}
         self._continued: set[str] = set()
         self._grace = grace
-        self._idle_since: dict[str, float] = {}
+        self._let_go_at: dict[str, float] = {}
         self._started = False
         self._watching = watching and desks is not None
         self._look_next = 0.0
@@ -209,14 +212,21 @@ class SiteJobs:
         self._continued.discard(model.id)
 
     def let_go_of_idle(self, now: float) -> None:
-        """End the agents of jobs whose runs have all ended for a while: a link that stays would keep their node until
-        its time is up, and it is paid for. ``now`` is a reading of the monotonic clock."""
+        """Ask the agents of jobs whose runs have all ended for a while to end: a link that stays would keep their node
+        until its time is up, and it is paid for. An agent that somebody uses otherwise stays. ``now`` is a reading of
+        the monotonic clock."""
         for job, link in self._links.items():
             if not self._is_idle(job):
-                self._idle_since.pop(job, None)
-            elif now - self._idle_since.setdefault(job, now) >= self._grace:
-                self._idle_since[job] = math.inf
-                link.renew()
+                self._let_go_at.pop(job, None)
+                self.models[job].kept = ""
+            elif now >= self._let_go_at.setdefault(job, now + self._grace):
+                self._let_go_at[job] = math.inf
+                link.ask(Shutdown(idle=True))
+
+    def kept(self, job: str, text: str) -> None:
+        """Its agent is used by somebody, or did not answer: it is asked again after a while."""
+        self.models[job].kept = text
+        self._let_go_at[job] = time.monotonic() + _AGAIN_S
 
     def _is_idle(self, job: str) -> bool:
         model = self.models[job]
