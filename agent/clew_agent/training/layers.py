@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import tensorflow as tf
 
 from clew_agent.training.exercise import Batch
@@ -25,8 +26,14 @@ def correct(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
 
 
 def cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    """float32 [batch]: minus the logarithm of the probability that softmax gives to the label."""
-    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+    """float32 [batch]: minus the logarithm of the probability that softmax gives to the label (0 to classes - 1).
+
+    The same bits as TensorFlow's deterministic one, which gathers: the gradient of a gather takes three times as many
+    operations as all the rest here, and as long to trace as a whole step of ``softmax``.
+    """
+    own = tf.equal(labels[:, tf.newaxis], np.arange(logits.shape[1], dtype=np.int32))
+    logarithms = tf.nn.log_softmax(logits)
+    return -tf.reduce_sum(tf.raw_ops.Select(condition=own, x=logarithms, y=tf.zeros_like(logarithms)), 1)
 
 
 @dataclass(frozen=True)
