@@ -16,6 +16,8 @@ from clew_shared.problem import Problem, problem, raise_all
 
 SPEC_FORMAT = 1
 MAX_NAME = 60
+SITE_PATH = "site:"
+"""What begins a path of the site itself, where one of this computer could stand."""
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

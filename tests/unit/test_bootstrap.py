@@ -23,7 +23,6 @@ from clew_gui.remote.bootstrap.bundle import digests, name_of, own_files, packed
 from clew_gui.remote.bootstrap.needed import FRAMEWORK, SMALL, Need
 from clew_gui.remote.bootstrap.packages import from_here, platforms, suits
 from clew_gui.remote.bootstrap.probe import Probe, probe, unfit
-from clew_gui.remote.bootstrap.sizes import shown
 from clew_gui.remote.bootstrap.sources import source_of
 from clew_gui.remote.bootstrap.there import pythons, remote_word
 from clew_gui.remote.layout import Layout
@@ -292,21 +291,3 @@ def test_an_answer_that_makes_no_sense_is_a_problem(answer: str, monkeypatch: py
     with pytest.raises(ProblemError) as refused:
         probe(nobody)
     assert refused.value.problems[0].hint
-
-
-@pytest.mark.parametrize(
-    ("size", "words"),
-    [
-        (0, "0 bytes"),
-        (999, "999 bytes"),
-        (1000, "1 kB"),
-        (225_400, "225 kB"),
-        (999_600, "1.0 MB"),
-        (1_300_000, "1.3 MB"),
-        (9_960_000, "10 MB"),
-        (12_000_000_000, "12 GB"),
-        (10**16, "10000 TB"),
-    ],
-)
-def test_sizes_in_words(size: int, words: str) -> None:
-    assert shown(size) == words

@@ -16,7 +16,7 @@ from clew_gui.remote.consent import consents, words_of
 from clew_gui.remote.doctor import examine
 from clew_gui.remote.doctor.checks import CHECKS
 from clew_gui.remote.doctor.finding import Finding, Told, Verdict, fine, note, wrong
-from clew_gui.remote.doctor.home import compared, home, in_bytes, parse_quota, quota, shell
+from clew_gui.remote.doctor.home import compared, home, parse_quota, quota, shell
 from clew_gui.remote.doctor.modules import Available, matching, near, parse_avail
 from clew_gui.remote.doctor.partitions import first_node, most_gpus, parse_qstat, parse_sinfo
 from clew_gui.remote.doctor.runner import Check, follow
@@ -212,14 +212,6 @@ def test_a_login_shell_that_never_comes(ward: Ward) -> None:
 def test_clocks(ahead: float, verdict: str, words: str) -> None:
     found = compared(ahead, "node")
     assert (found.verdict.value, words in found.text) == (verdict, True)
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [(0, "0.0 kB"), (3_900_000_000, "3.9 GB"), (999_600_000, "1.0 GB"), (12_000_000, "12 MB"), (5 * 10**15, "5000 TB")],
-)
-def test_sizes(number: int, text: str) -> None:
-    assert in_bytes(number) == text
 
 
 # --- Partitions -------------------------------------------------------------------------------------------------------

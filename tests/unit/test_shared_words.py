@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clew_shared.words import ordinal, queue_place
+from clew_shared.words import in_bytes, ordinal, queue_place
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,21 @@ def test_ordinals(number: int, text: str) -> None:
 )
 def test_places_in_the_queue(place: int, text: str) -> None:
     assert queue_place(place) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1000, "1 kB"),
+        (225_400, "225 kB"),
+        (999_600, "1.0 MB"),
+        (1_300_000, "1.3 MB"),
+        (9_960_000, "10 MB"),
+        (12_000_000_000, "12 GB"),
+        (10**16, "10000 TB"),
+    ],
+)
+def test_sizes_in_words(size: int, words: str) -> None:
+    assert in_bytes(size) == words

@@ -14,7 +14,7 @@ from clew_gui.remote.sites import LOCAL
 from clew_shared.cards import Catalogue, ExerciseCard, Preset
 from clew_shared.params import ParamSpec, Value, check, format_value
 from clew_shared.problem import Problem, raise_all
-from clew_shared.spec import RunSpec
+from clew_shared.spec import SITE_PATH, RunSpec
 
 MAX_SEED = 2**31 - 1
 
@@ -63,7 +63,11 @@ def make_parser(cards: Sequence[ExerciseCard], prog: str = "clew run") -> Parser
     parser.add_argument("--data", metavar="NAME|PATH", help=DATA_HELP)
     parser.add_argument("--name", metavar="TEXT", default="", help="a name for the run, for your own use")
     parser.add_argument("--out", metavar="DIR", help="the run's folder (default: a new one where runs are kept)")
-    parser.add_argument("--queue", action="store_true", help="wait for the runs of this computer's agent before it")
+    parser.add_argument(
+        "--queue",
+        action="store_true",
+        help="wait for the runs of this computer's agent before it; Ctrl+C takes it out of the queue",
+    )
     parser.add_argument("--exercises", metavar="DIR", help="add your own exercises, the files in this folder")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
     add_site_flags(parser)
@@ -289,7 +293,7 @@ def _data(text: str | None, preset: Preset, card: ExerciseCard, there: bool) -> 
         ]
     if text in card.datasets:
         return text, []
-    if text.startswith("site:"):
+    if text.startswith(SITE_PATH):
         return text, data_there(text, there)
     path = Path(text).expanduser()
     if path.exists():

@@ -10,12 +10,11 @@ from clew_gui.commands.shell import Parser
 from clew_gui.remote.allocation import FIELDS, build_allocation, flag
 from clew_gui.remote.held import job_for
 from clew_gui.remote.job_book import job_book
-from clew_gui.remote.jobs import SITE_PATH
 from clew_gui.remote.site_store import site_store
 from clew_gui.session.job_model import Place
 from clew_shared.places import Places
 from clew_shared.problem import Problem
-from clew_shared.spec import RunSpec
+from clew_shared.spec import SITE_PATH, RunSpec
 
 SITE_OPTIONS = ("site", "dry_run", "detach", *(field.name for field in FIELDS))
 """Options that no hyperparameter can have a flag of the same name beside; it is reached through ``--set``."""

@@ -9,10 +9,7 @@ import msgspec
 from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.schedulers.state import Phase
 from clew_shared.problem import Problem
-from clew_shared.spec import RunSpec
-
-SITE_PATH = "site:"
-"""What begins a path of the site itself, where one of this computer could stand."""
+from clew_shared.spec import SITE_PATH, RunSpec
 
 
 class Stage(StrEnum):

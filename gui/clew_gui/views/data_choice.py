@@ -10,11 +10,10 @@ from clew_gui.views.parts import Elided
 from clew_gui.views.words import data_name
 from clew_shared.cards import ExerciseCard
 from clew_shared.problem import Problem
+from clew_shared.spec import SITE_PATH
 
 FILE = "file"
 THERE = "there"
-ON_SITE = "site:"
-"""Begins the path of data that lie on the site; without it a path is this computer's."""
 
 
 class DataChoice(QObject):
@@ -80,7 +79,7 @@ class DataChoice(QObject):
         if key == FILE:
             return self.own_file.whole()
         if key == THERE:
-            return f"{ON_SITE}{self.there.text().strip()}"
+            return f"{SITE_PATH}{self.there.text().strip()}"
         return "" if key is None else str(key)
 
     def staged(self) -> str:
@@ -95,9 +94,9 @@ class DataChoice(QObject):
 
     def show(self, name: str) -> None:
         """Choose what a spec names, without telling anybody."""
-        if name.startswith(ON_SITE) and self.combo.findData(THERE) >= 0:
+        if name.startswith(SITE_PATH) and self.combo.findData(THERE) >= 0:
             choose_quietly(self.combo, THERE)
-            self.there.setText(name.removeprefix(ON_SITE))
+            self.there.setText(name.removeprefix(SITE_PATH))
             self._show_file("")
         elif name and self.combo.findData(name) < 0 and self.combo.count():
             choose_quietly(self.combo, FILE)

@@ -11,10 +11,10 @@ from clew_gui.remote.bootstrap.bundle import digests, name_of, own_files, packed
 from clew_gui.remote.bootstrap.needed import SMALL, TENSORFLOW, Need
 from clew_gui.remote.bootstrap.packages import from_here, from_wheels
 from clew_gui.remote.bootstrap.probe import Probe, probe, unfit
-from clew_gui.remote.bootstrap.sizes import shown
 from clew_gui.remote.bootstrap.there import LIMIT_S, ask_there
 from clew_gui.remote.site_line import SiteLine
 from clew_shared.problem import ProblemError, problem, raise_all
+from clew_shared.words import in_bytes
 
 _SLOWEST = 20_000
 """Bytes per second of the slowest line that is waited for."""
@@ -98,7 +98,7 @@ def _send(
     """Install one folder of software; how many bytes that took."""
     archive = packed(files) if files else b""
     again = "again, since it was damaged" if found.states.get(name) == "damaged" else ""
-    tell(f"Bringing {what} to {line.title} ({shown(len(archive))}){f' {again}' if again else ''}…")
+    tell(f"Bringing {what} to {line.title} ({in_bytes(len(archive))}){f' {again}' if again else ''}…")
     if fetch:
         tell(f"The Python of {line.title} fetches {', '.join(need.name for need in fetch)} by itself…")
     question: dict[str, Any] = {
@@ -124,8 +124,8 @@ def _refused(
     if answer["refused"] == "pip":
         return _nowhere(line, found, fetch, f"its own pip says: {why}")
     if answer["refused"] == "full":
-        room = f" {shown(free)} are free there," if isinstance(free, int) else ""
-        text = f"The agent does not fit into {software} on {line.title}: {why}.{room} {shown(needed)} are needed."
+        room = f" {in_bytes(free)} are free there," if isinstance(free, int) else ""
+        text = f"The agent does not fit into {software} on {line.title}: {why}.{room} {in_bytes(needed)} are needed."
         return problem("bootstrap.full", text, "Remove files there, or name another folder as scratch.", line.name)
     text = f"The agent could not be installed in {software} on {line.title}: {why}."
     return problem("bootstrap.install", text, "Check that this folder can be written there.", line.name)

@@ -7,8 +7,8 @@ import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from clew_gui.remote.bootstrap.sizes import shown
 from clew_shared.problem import Problem, ProblemError, problem, raise_all
+from clew_shared.words import in_bytes
 
 _PIECE = 1 << 20
 _BLOCK = 512
@@ -103,9 +103,9 @@ def _too_much(folder: Path, sizes: dict[Path, int]) -> Iterator[Problem]:
     if total > MAX_EXERCISES or len(sizes) > MAX_EXERCISE_FILES:
         largest = max(sizes, key=lambda path: sizes[path])
         text = (
-            f"The exercises in {folder} are {len(sizes)} files of {shown(total)}; {MAX_EXERCISE_FILES} files of "
-            f"{shown(MAX_EXERCISES)} are brought to a site. The largest is {largest.relative_to(folder)} "
-            f"({shown(sizes[largest])})."
+            f"The exercises in {folder} are {len(sizes)} files of {in_bytes(total)}; {MAX_EXERCISE_FILES} files of "
+            f"{in_bytes(MAX_EXERCISES)} are brought to a site. The largest is {largest.relative_to(folder)} "
+            f"({in_bytes(sizes[largest])})."
         )
         yield Problem("exercises.size", text, "Put data elsewhere and name it with --data.", str(folder))
 
@@ -151,7 +151,7 @@ def _header(name: str, size: int) -> bytes:
 def _digest(path: Path, size: int, tell: Callable[[str], None], whole: hashlib._Hash | None = None) -> str:
     """SHA-256 of a file; its bytes go into ``whole`` as well."""
     if size > 200 * _PIECE:
-        tell(f"Reading {path.name} ({shown(size)})…")
+        tell(f"Reading {path.name} ({in_bytes(size)})…")
     found, count = hashlib.sha256(), 0
     with path.open("rb") as file:
         while data := file.read(_PIECE):

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from clew_gui.remote.bootstrap.sizes import shown
 from clew_gui.remote.bootstrap.sources import Source, exercises_of, source_of
-from clew_gui.remote.jobs import SITE_PATH
 from clew_gui.remote.schedulers.state import Output
 from clew_gui.remote.site_line import SiteLine, local_path
 from clew_gui.remote.tokens import is_remote_path
 from clew_shared.problem import ProblemError, problem
+from clew_shared.spec import SITE_PATH
+from clew_shared.words import in_bytes
 
 FIRST_PIECE = 1 << 20
 LARGEST_PIECE = 32 << 20
@@ -118,7 +118,7 @@ def _send(line: SiteLine, source: Source, part: str, found: _Found, tell: Tell) 
     """Send what is lacking. After a cut it goes on as long as each try brings something."""
     offset = found.part if 0 < found.part <= source.size else 0
     if offset:
-        tell(f"{source.name}: {shown(offset)} of {shown(source.size)} are on {line.title} already.")
+        tell(f"{source.name}: {in_bytes(offset)} of {in_bytes(source.size)} are on {line.title} already.")
     size, failed_at, begun, told = FIRST_PIECE, -1, False, 0.0
     while offset < source.size or not begun:
         data = source.read(offset, size)
@@ -136,7 +136,7 @@ def _send(line: SiteLine, source: Source, part: str, found: _Found, tell: Tell) 
         now = time.monotonic()
         if now - told > _PIECE_S or offset == source.size:
             told = now
-            tell(f"Bringing {source.name} to {line.title}: {shown(offset)} of {shown(source.size)}.")
+            tell(f"Bringing {source.name} to {line.title}: {in_bytes(offset)} of {in_bytes(source.size)}.")
         if now - since < _PIECE_S / 2:
             size = min(2 * size, LARGEST_PIECE)
 
@@ -169,8 +169,8 @@ def _not_written(line: SiteLine, source: Source, offset: int, error: ProblemErro
 
 def _full(line: SiteLine, source: Source, free: int, needed: int) -> ProblemError:
     text = (
-        f"{source.name} does not fit on {line.title}: {shown(needed)} are needed in {line.layout().staged}, "
-        f"{shown(free)} are free."
+        f"{source.name} does not fit on {line.title}: {in_bytes(needed)} are needed in {line.layout().staged}, "
+        f"{in_bytes(free)} are free."
     )
     return problem("staging.full", text, "Remove files there, or name another folder as scratch.", line.name)
 

@@ -10,6 +10,7 @@ from clew_gui.remote.doctor import home, node_job, queue, routes, software
 from clew_gui.remote.doctor.finding import Finding, Verdict
 from clew_gui.remote.doctor.runner import Check
 from clew_shared.places import Places
+from clew_shared.words import in_bytes
 
 _LOGIN = ("login",)
 _PYTHON = ("login", "shell", "consent")
@@ -68,7 +69,7 @@ def local_findings(places: Places) -> Iterator[Finding]:
     )
     free = shutil.disk_usage(_there(places)).free
     roomy = free >= home.LEAST_BYTES
-    text = f"{home.in_bytes(free)} are free where runs are kept ({places.home})."
+    text = f"{in_bytes(free)} are free where runs are kept ({places.home})."
     yield Finding(
         check="home",
         title="Home folder",

@@ -7,6 +7,7 @@ import time
 
 from clew_gui.remote.doctor.finding import Told, fine, note, wrong
 from clew_gui.remote.doctor.ward import Ward, last_line
+from clew_shared.words import in_bytes
 
 LEAST_BYTES = 300_000_000
 """Room for the agent, its small packages and some runs with checkpoints."""
@@ -133,12 +134,3 @@ def compared(ahead: float, whose: str, doubt: float = 0.0) -> Told:
     if abs(ahead) - doubt < CLOCK_S:
         return fine(text)
     return note(text, "Switch network time on here. Curves keep their order; one-time codes may be refused.")
-
-
-def in_bytes(number: int) -> str:
-    """For people, in powers of 1000: ``3.9 GB``."""
-    value, units = number / 1000, ["kB", "MB", "GB", "TB"]
-    while value >= 999.5 and len(units) > 1:
-        value /= 1000
-        units.pop(0)
-    return f"{value:.0f} {units[0]}" if value >= 10 else f"{value:.1f} {units[0]}"
