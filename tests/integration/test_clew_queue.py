@@ -185,7 +185,7 @@ def test_a_run_says_its_place_while_it_waits_and_is_followed_to_its_end(line: li
     finally:
         thread.join(BOUND_S)
     said = typed.out.getvalue()
-    assert said.startswith("Waiting: 4th in the queue.\n")
+    assert said.startswith("Waiting: 4th in the queue. Ctrl+C takes the run out of it.\n")
     assert "Waiting: next in the queue.\n" in said
     assert "Finished: 40 steps" in said
     assert str(find_places().runs / typed.spec.run) in said

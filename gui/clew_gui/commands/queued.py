@@ -72,8 +72,9 @@ class _Queued:
             if status.state in TERMINAL and not status.attempt:
                 return status
             if status.queue != told:
+                way_out = " Ctrl+C takes the run out of it." if told < 0 else ""
                 told = status.queue
-                self._say(f"Waiting: {queue_place(told)}." if told else "Its turn has come.")
+                self._say(f"Waiting: {queue_place(told)}.{way_out}" if told else "Its turn has come.")
             time.sleep(_LOOK_S)
         return None
 
