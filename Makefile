@@ -2,7 +2,7 @@
 
 PY := .venv/bin/python
 PYTEST_ARGS ?=
-WORKERS ?= 2
+WORKERS ?= 3
 BENCH_ARGS ?=
 ROUNDS ?=
 SOAK_MINUTES ?=

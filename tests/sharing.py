@@ -1,7 +1,7 @@
 """How ``make test`` shares its files between processes (pytest-xdist): what takes longest begins first.
 
 Each file stays in one process. All of tests/cluster stays in one as well: it brings up one cluster, and while it waits
-for jobs and links the other process computes.
+for jobs and links the others compute. Of three or more processes that one does nothing else.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from functools import cached_property
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 CLUSTER = "tests/cluster/"
+_COMPUTING = 2
+"""More processes than that would only be in each other's way on a computer with two cores."""
 
 
 class Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
@@ -22,6 +25,12 @@ class Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
     def __init__(self, config: pytest.Config, log: object = None) -> None:
         super().__init__(config, log)
         config.option.loadscopereorder = False
+
+    def _reschedule(self, node: WorkerController) -> None:
+        if CLUSTER not in self.assigned_work[node] or len(self.nodes) <= _COMPUTING:
+            super()._reschedule(node)
+        elif not node.shutting_down:
+            node.shutdown()  # when it has done what it was given
 
     def _split_scope(self, nodeid: str) -> str:
         return CLUSTER if self._is_mixed and nodeid.startswith(CLUSTER) else file_of(nodeid)
