@@ -1,4 +1,5 @@
-"""A node that is reached by nothing but a step of its job: forwarding is forbidden, and nobody may log in to nodes."""
+"""A node that is reached by nothing but a step of its job: forwarding is forbidden, and nobody may log in to nodes.
+Where the scheduler starts no steps either, journals come as files."""
 
 from __future__ import annotations
 
@@ -77,5 +78,31 @@ def test_live_data_come_back_through_one_step_though_it_starts_slowly(
             program.trains(run)
             assert [command[0] for command in steps] == ["srun"]
             program.stop(run)
+        assert run.state is RunState.STOPPED
+        student.judge(run)
+
+
+@pytest.fixture
+def stepless(cluster: MiniCluster, closed: None) -> Iterator[None]:
+    """The login node's scheduler starts no steps."""
+    srun = "/opt/site/bin/srun"
+    refusal = "#!/bin/sh\necho srun: steps are not allowed here >&2\nexit 1\n"
+    cluster.on("root@login", f"cat >{srun}; chmod +x {srun}", input=refusal)
+    yield
+    cluster.on("root@login", "rm", srun)
+
+
+@pytest.mark.usefixtures("stepless")
+def test_where_no_way_leads_the_journal_comes_as_a_file_while_the_run_trains(student: Student) -> None:
+    with student.program() as program:
+        run = program.send()
+        program.trains(run)
+        program.trains(run)
+        job = program.job(run)
+        assert (job.route, run.state) == ("its journal as a file", RunState.RUNNING)
+        assert not program.is_live(run)
+        assert "No way leads to the agent" in job.link.text
+        program.session.cancel(job.id)
+        program.until(lambda: job.news.over and run.complete, "the job's end")
         assert run.state is RunState.STOPPED
         student.judge(run)
