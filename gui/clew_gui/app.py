@@ -228,6 +228,8 @@ class Program(QObject):
         self.desk.detach()
         self._remember()
         self._loader.wait()
+        if self.sites is not None:
+            self.sites.close()
         if self.session is not None:
             self.session.close()
 
@@ -295,7 +297,7 @@ def _live_session(places: Places, catalogue: Catalogue, prompter: Prompter) -> t
     from clew_gui.session import Session
     from clew_gui.session.desks import open_desks
 
-    desks = open_desks(places, prompter)
+    desks = open_desks(places, prompter, quiet=True)
     session = Session(places, catalogue, desks=desks)
     session.start()
     return session, desks

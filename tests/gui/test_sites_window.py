@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog
 from pytestqt.qtbot import QtBot
 
@@ -15,6 +17,7 @@ from clew_gui.app import Program, build_app
 from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.job_book import JobBook, job_book
 from clew_gui.remote.jobs import JobNews, Stage
+from clew_gui.remote.schedulers.state import Phase
 from clew_gui.remote.site_store import site_store
 from clew_gui.remote.sites import Site
 from clew_gui.remote.target import LocalTarget
@@ -22,6 +25,7 @@ from clew_gui.session import Session
 from clew_gui.session.desks import Desks
 from clew_gui.session.job_model import Place
 from clew_gui.session.settings import LocalSettings, local_settings
+from clew_gui.views.parts import Button
 from clew_gui.views.sites.consent_dialog import ConsentDialog
 from clew_gui.views.sites.deeds import SiteDeeds
 from clew_gui.views.sites.held import HoldDialog
@@ -30,7 +34,8 @@ from clew_gui.views.sites.script_dialog import ScriptDialog
 from clew_gui.views.sites.sites_dialog import SitesDialog
 from clew_gui.views.window_state import NoMemory, WindowState
 from clew_shared.places import Places, find_places
-from clew_shared.problem import Problem
+from clew_shared.problem import Problem, problem
+from clew_shared.spec import RunSpec
 from tests.gui import fakes
 from tests.gui.conftest import Opener
 from tests.integration.agents import BOUND_S, STAND_IN, end_all
@@ -313,3 +318,85 @@ def test_a_changed_host_key_is_told_once_for_a_job(open_window: Opener, cave: Pl
     dialogs = program.window.findChildren(ChangedKeyDialog)
     assert len(dialogs) == 1
     dialogs[0].reject()
+
+
+# --- What other programs send, and who has to log in ------------------------------------------------------------------
+
+
+def test_a_run_and_a_hold_of_a_terminal_appear_in_the_open_window(student: Student) -> None:
+    book = job_book(find_places())
+    spec = RunSpec(exercise="stand-in", run=str(uuid.uuid4()), params={"steps": 500})
+    order, hold = (
+        Place(site="cave").order(spec),
+        Place(site="cave", hold=True).order(),
+    )
+    book.note_order(order, "The Cave")
+    student.until(lambda: bool(student.program.desk.scope.runs()), "the run")
+    student.site.queue(order.job, "Waits in the queue: other jobs come first.")
+    student.says("Queued")
+    assert student.site.unasked == [order.job], "nobody is asked to log in for it"
+    student.site.begin(order.job)
+    student.says("Finished")
+    book.note_order(hold, "The Cave")
+    sites = student.program.sites
+    assert sites is not None
+    student.until(lambda: [row.job for row in sites.strip.rows()] == [hold.job], "the held node")
+    book.refresh()
+    book.note_news(JobNews(job=hold.job, stage=Stage.ENDED, id="8", text="You let the allocation go."))
+    student.until(lambda: not sites.strip.isVisible(), "its end")
+
+
+def test_a_login_that_needs_a_person_is_told_and_done_with_a_click(student: Student) -> None:
+    form, card = student.window.next_run, student.window.run_view.card
+    form.where.choose("site:cave")
+    form.run.click()
+    student.dialog(ConsentDialog).accept()
+    student.says("Submitting")
+    student.site.queue(student.job())
+    student.says("Queued")
+    assert not card.log_in.isVisible()
+    sites = student.program.sites
+    assert sites is not None
+    buttons: tuple[Callable[[], Button], ...] = (lambda: sites.strip.logins()["cave"].log_in, lambda: card.log_in)
+    for button in buttons:
+        student.site.refusal = Problem("ssh.person", "login asks for a one-time code.", "Log in.")
+        student.until(lambda: card.log_in.isVisible() and "cave" in sites.strip.logins(), "the way to log in")
+        assert card.speed.whole() == "The Cave wants you to log in again; a job goes on there."
+        assert student.window.status.text("link") == "The Cave: log in to follow"
+        logins = student.site.logins
+        button().click()
+        assert student.site.logins == logins + 1
+        student.until(lambda: not card.log_in.isVisible() and not sites.strip.logins(), "the end of it")
+
+
+def test_a_terminal_opens_on_the_held_node_or_its_command_is_there_to_be_copied(student: Student) -> None:
+    job = student.program.session.hold(Place(site="cave"))  # type: ignore[union-attr]
+    sites = student.program.sites
+    assert sites is not None
+    student.until(lambda: len(sites.strip.rows()) == 1, "the strip")
+    row = sites.strip.rows()[0]
+    assert not row.buttons["terminal"].isEnabled(), "the node is not there yet"
+    student.site.news(job, Stage.RUNNING, "Runs.", nodes="node1")
+    student.until(row.buttons["terminal"].isEnabled, "the node")
+    started: list[Sequence[str]] = []
+    sites.nodes.terminal = started.append
+    row.buttons["terminal"].click()
+    student.until(lambda: started == [["shell", "--site", "cave"]], "the terminal")
+
+    def refuse(_words: Sequence[str]) -> None:
+        raise problem("terminal.none", "No terminal program was found.")
+
+    sites.nodes.terminal = refuse
+    student.window.actions_["terminal"].trigger()
+    student.until(row.command.isVisible, "the command")
+    row.command.copy.click()
+    assert QGuiApplication.clipboard().text() == "clew shell --site cave"
+    row.command.close_it.click()
+    assert not row.command.isVisible()
+    student.site.end(job, Phase.COMPLETED)
+
+
+def test_without_a_node_it_is_said_how_to_get_one(softmax: Program, qtbot: QtBot) -> None:
+    deeds(softmax, qtbot)
+    softmax.window.actions_["jupyter"].trigger()
+    assert "hold one" in softmax.window.messages.accessibleName()

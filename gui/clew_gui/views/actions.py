@@ -68,6 +68,12 @@ MENUS: tuple[tuple[str, tuple[Deed | None, ...]], ...] = (
             Deed("script", "Show the &job script…", "Ctrl+Shift+U", tip="Exactly what would be sent to the site"),
             Deed("try_here", "&Try it here meanwhile", "Ctrl+T", tip="A short run of the same settings here"),
             Deed("hold", "&Hold a node…", "Ctrl+H", tip="Keep an allocation for many runs"),
+            None,
+            Deed("jupyter", "Open J&upyter on the node", "Ctrl+J", tip="In the browser of this computer"),
+            Deed("tensorboard", "Open Tensor&Board on the node", "Ctrl+Shift+B", tip="In the browser of this computer"),
+            Deed("terminal", "Open a ter&minal on the node", "Ctrl+Shift+T", tip="In a window of its own"),
+            None,
+            Deed("log_in", "Log &in again", "Ctrl+I", tip="Where a site wants to know once more who you are"),
         ),
     ),
     (

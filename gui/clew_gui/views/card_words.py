@@ -10,7 +10,8 @@ class CardWords(NamedTuple):
     the ``countdown`` of the job's time.
 
     Empty texts: as without a job. ``left_s``: how much of that time is left, None while nobody knows; ``waits``:
-    nothing can have begun yet, so that the run is cancelled rather than stopped.
+    nothing can have begun yet, so that the run is cancelled rather than stopped; ``locked``: a person has to log in
+    before more is heard of it.
     """
 
     state: str = ""
@@ -20,6 +21,7 @@ class CardWords(NamedTuple):
     countdown: str = ""
     left_s: float | None = None
     waits: bool = False
+    locked: bool = False
 
 
 NOTHING = CardWords()

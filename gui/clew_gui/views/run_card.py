@@ -27,6 +27,7 @@ class RunCard(QFrame):
     reuse_asked = Signal()
     here_asked = Signal()
     """Try it here meanwhile."""
+    log_in_asked = Signal()
 
     def __init__(self, look: Look) -> None:
         super().__init__()
@@ -47,8 +48,9 @@ class RunCard(QFrame):
         self.told = NOTHING
         self.reason = Reason(look)
         self.reason.hide()
-        buttons = (self.why, self.here, self.pause, self.rate, self.stop, self.cancel, self.reuse, self.go_on)
-        first = row(self.pill, self.title, self.sentence, *buttons, gap=8)
+        waiting = (self.why, self.log_in, self.here)
+        buttons = (self.pause, self.rate, self.stop, self.cancel, self.reuse, self.go_on)
+        first = row(self.pill, self.title, self.sentence, *waiting, *buttons, gap=8)
         last = row(self.progress, self.speed, self.forecast, self.limit, gap=8)
         column(first, self.reason, self.bar, last, gap=9, margins=(14, 12, 14, 11), parent=self)
 
@@ -57,6 +59,9 @@ class RunCard(QFrame):
         self.why.setCheckable(True)
         self.why.toggled.connect(self._unfold)
         self.why.hide()
+        self.log_in = Button(look, "Log in", "primarySmall", "key", "Log in where this run is, to follow it (Ctrl+I)")
+        self.log_in.clicked.connect(self.log_in_asked)
+        self.log_in.hide()
         self.here = Button(
             look, "Try it here", "", "laptop", "A short run of the same settings on this computer meanwhile (Ctrl+T)"
         )
@@ -178,18 +183,20 @@ class RunCard(QFrame):
     def _show_buttons(self, run: RunLike, has_live: bool) -> None:
         over = run.state in TERMINAL or run.reading is not None
         waits = self.told.waits
+        self.log_in.setVisible(self.told.locked)
         self.here.setVisible(waits)
         self.cancel.setVisible(waits)
         steerable = run.state in (RunState.RUNNING, RunState.PAUSED) and not run.link_stale
         paused = run.state is RunState.PAUSED
-        self.pause.setVisible(not over and not waits)
+        hidden = over or waits or self.told.locked  # nothing of it could be asked for
+        self.pause.setVisible(not hidden)
         self.pause.set_words("Resume" if paused else "Pause")
         self.pause.set_glyph("play" if paused else "pause")
         silent = "The link to this run is silent" if run.link_stale else "The run does not train yet"
         self.pause.allow(steerable, silent)
-        self.rate.setVisible(not over and not waits and has_live)
+        self.rate.setVisible(not hidden and has_live)
         self.rate.allow(steerable, silent)
-        self.stop.setVisible(not over and not waits)
+        self.stop.setVisible(not hidden)
         self.stop.allow(not run.link_stale, silent)
         resumable = run.reading is None and over and run.state is not RunState.FINISHED
         self.go_on.setVisible(resumable)

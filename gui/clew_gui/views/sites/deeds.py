@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 
@@ -23,11 +22,13 @@ from clew_gui.views.desk import SECOND_TICKS, Desk
 from clew_gui.views.sites.consent_dialog import ConsentDialog, missing_consents
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, State, Step
 from clew_gui.views.sites.elsewhere import call_elsewhere
-from clew_gui.views.sites.held import HeldStrip, HoldDialog
-from clew_gui.views.sites.job_words import JobLike, held_title
+from clew_gui.views.sites.held import HoldDialog
+from clew_gui.views.sites.job_words import held_title
+from clew_gui.views.sites.node_deeds import NodeDeeds
 from clew_gui.views.sites.prompt_dialogs import ChangedKeyDialog
 from clew_gui.views.sites.script_dialog import ScriptDialog
 from clew_gui.views.sites.sites_dialog import SitesDialog
+from clew_gui.views.sites.strip import SiteStrip
 from clew_gui.views.where_box import PlaceChoice
 from clew_gui.views.window import MainWindow
 from clew_shared.places import Places
@@ -67,8 +68,9 @@ class SiteDeeds(QObject):
         self._prompter, self._store, self._desks, self._examine = prompter, store, desks, examine
         self._refused_keys: set[str] = set()
         self._ticks = 0
-        self.strip = HeldStrip(window.look)
+        self.strip = SiteStrip(window.look)
         self.strip.let_go_asked.connect(self.let_go)
+        self.nodes = NodeDeeds(window, desk, places, self.strip, desks)
         window.next_run.put_strip(self.strip)
         where = window.next_run.where
         where.sites_asked.connect(lambda: self.show_sites())
@@ -94,11 +96,11 @@ class SiteDeeds(QObject):
         """Read the sites, and offer them and the nodes that are held."""
         self._sites = tuple(self._choices())
         self._offer()
+        self.nodes.show()
 
     def _offer(self) -> None:
-        held = [PlaceChoice(f"job:{job.id}", held_title(job), job.order.site, job=job.id) for job in self._held()]
+        held = [PlaceChoice(f"job:{job.id}", held_title(job), job.order.site, job=job.id) for job in self.nodes.held()]
         self._window.next_run.where.offer([*held, *self._sites])
-        self.strip.show_jobs(self._held(), time.time())
 
     def _choices(self) -> Iterator[PlaceChoice]:
         for one in self._store.all():
@@ -110,17 +112,13 @@ class SiteDeeds(QObject):
             elif not is_local(one.site):
                 yield PlaceChoice(f"site:{one.name}", one.site.title or one.name, one.name, one.site)
 
-    def _held(self) -> list[JobLike]:
-        session = self._desk.scope.session
-        jobs = session.jobs.values() if session is not None else ()
-        return [job for job in jobs if job.order.hold and not job.news.over]
-
     def _jobs_changed(self, jobs: frozenset[str]) -> None:
         session = self._desk.scope.session
         if session is None:
             return
         if any(session.jobs[job].order.hold for job in jobs if job in session.jobs):
             self._offer()
+        self.nodes.show()
         for job in jobs:
             found = session.jobs[job].news.problem if job in session.jobs else None
             if found is not None:
@@ -128,8 +126,12 @@ class SiteDeeds(QObject):
 
     def _ticked(self) -> None:
         self._ticks += 1
-        if self._ticks % SECOND_TICKS == 0 and not self.strip.isHidden():
-            self.strip.show_jobs(self._held(), time.time())
+        if self._ticks % SECOND_TICKS == 0:
+            self.nodes.tick()
+
+    def close(self) -> None:
+        """The window closes."""
+        self.nodes.close()
 
     def key_changed(self, found: Problem, job: str = "") -> None:
         """A server shows another key than before: told once for each job, in a dialog without a way on."""

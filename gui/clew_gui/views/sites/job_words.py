@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from clew_gui.remote.allocation import node_hours
+from clew_gui.remote.gate import NEEDS_PERSON
 from clew_gui.remote.jobs import STAGE_WORDS, JobNews, Order, Stage
 from clew_gui.views import words
 from clew_gui.views.card_words import NOTHING, CardWords
 from clew_gui.views.ports import LinkLike, RunLike
 from clew_shared.lifecycle import TERMINAL
+from clew_shared.problem import Problem
 
 STATES = {
     Stage.DRAFT: "Draft",
@@ -49,6 +52,14 @@ class JobLike(Protocol):
     def route(self) -> str:
         """The way there in words."""
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether another program sent it while this window was open."""
+
+    @property
+    def locked(self) -> Problem | None:
+        """Why nobody is logged in there until a person does it."""
+
 
 def waits(run: RunLike) -> bool:
     """Whether nothing of the run can have begun: its job is on its way or in a queue."""
@@ -61,11 +72,15 @@ def card_words(run: RunLike, job: JobLike | None, now: float) -> CardWords:
     news = run.job
     if news is None or run.state in TERMINAL:
         return NOTHING
+    locked = job is not None and job.locked is not None
+    if job is not None and locked and not waits(run):
+        return CardWords(sentence=locked_words([job]), countdown=countdown(news, now), locked=True)
     if waits(run):
         word = "Will not start" if news.blocked else STAGE_WORDS[news.stage]
         state = "Failed" if news.blocked else STATES[news.stage]
         number = f"job {news.id}" if news.id else ""
-        return CardWords(state, word, words.join([f"on {run.where}", number]), news.text or _waiting(news), waits=True)
+        below = locked_words([job]) if job is not None and locked else news.text or _waiting(news)
+        return CardWords(state, word, words.join([f"on {run.where}", number]), below, waits=True, locked=locked)
     left = None if news.until is None else news.until - now
     silent = silence(job, news, now) if run.link_stale else ""
     return CardWords(sentence=silent, countdown=countdown(news, now), left_s=left)
@@ -75,6 +90,23 @@ def _waiting(news: JobNews) -> str:
     if news.stage is Stage.QUEUED and news.starts is not None:
         return f"It is likely to begin {words.wall(news.starts)}."
     return "Waits for the site." if news.stage is Stage.QUEUED else ""
+
+
+def locked_words(jobs: Sequence[JobLike]) -> str:
+    """Nobody is logged in on the site of ``jobs``: what a person can do, and that nothing is lost."""
+    title, number = jobs[0].title, len(jobs)
+    what = "a job goes" if number == 1 else f"{number} jobs go"
+    if all(job.news.over for job in jobs):
+        return f"Log in to {title}: what {'a job' if number == 1 else f'{number} jobs'} left there is not here yet."
+    if all(job.elsewhere for job in jobs):
+        sent, it = ("Sent", "it") if number == 1 else (f"{number} jobs were sent", "them")
+        return f"{sent} to {title} from elsewhere: log in to follow {it}."
+    again = any(job.locked is not None and job.locked.code == NEEDS_PERSON for job in jobs)
+    return (
+        f"{title} wants you to log in again; {what} on there."
+        if again
+        else f"Nobody is logged in on {title}; {what} on there."
+    )
 
 
 def node_of(job: JobLike | None, news: JobNews) -> str:
@@ -104,6 +136,8 @@ def link_words(job: JobLike, now: float) -> tuple[str, str, str]:
     news, state = job.news, str(job.link.state)
     if news.over:
         return f"{job.title}: the job is over", "server", "text3"
+    if job.locked is not None:
+        return f"{job.title}: log in to follow", "key", "warn"
     if news.stage is not Stage.RUNNING:
         text = words.clause(news.text) or STAGE_WORDS[news.stage].lower()
         return f"{job.title}: {text}", "clock", "bad" if news.blocked else "warn"
@@ -119,6 +153,8 @@ def pill_words(job: JobLike) -> tuple[str, str, str]:
     """For the top bar: the site and how it stands, in two words."""
     news, state = job.news, str(job.link.state)
     name = job.title.split(" (")[0]
+    if job.locked is not None:
+        return f"{name}, log in", "key", "warn"
     if news.stage is not Stage.RUNNING:
         return f"{name}, {STAGE_WORDS.get(news.stage, 'over').lower()}", "clock", "warn"
     if state == "LIVE":
@@ -130,7 +166,8 @@ def held_words(job: JobLike, now: float) -> str:
     """A held allocation on one line: where, until when, what it has cost so far."""
     news, asked = job.news, job.order.allocation
     if news.stage is not Stage.RUNNING:
-        return f"{job.title}: {words.clause(news.text) or STAGE_WORDS.get(news.stage, '').lower()}"
+        over = "the allocation is over" if job.order.hold else "the job is over"
+        return f"{job.title}: {words.clause(news.text) or STAGE_WORDS.get(news.stage, over).lower()}"
     begun = news.starts if news.starts is not None else now
     parts = [f"{news.nodes or 'A node'} of {job.title}", words.clause(countdown(news, now))]
     parts += [f"{node_hours(asked.nodes, max(0.0, now - begun))} so far"] if job.order.allocation.nodes else []

@@ -1,0 +1,159 @@
+"""Jupyter and TensorBoard that are open on nodes: started, shown in the browser, and closed; never waited for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from PySide6.QtCore import QObject, Qt, Signal
+
+from clew_gui.views import words
+from clew_gui.views.sites.elsewhere import call_elsewhere
+from clew_gui.views.sites.job_words import JobLike
+from clew_shared.problem import Problem
+
+if TYPE_CHECKING:  # what talks to agents is loaded with the first service that is opened
+    from clew_gui.remote.services import Node, OpenedService, RedirectPage, ServiceNews
+
+TITLES = {"jupyter": "Jupyter", "tensorboard": "TensorBoard"}
+_CLOSE_S = 6.0
+
+
+class Told(NamedTuple):
+    """How one service stands, in words; ``url`` is its address with the token, empty while there is none. ``over``:
+    nothing more comes of it, as ``trouble`` says when it was refused."""
+
+    kind: str
+    text: str
+    url: str = ""
+    over: bool = False
+    trouble: Problem | None = None
+
+
+class _Open:
+    """One service of one job, and the page that led the browser there."""
+
+    def __init__(self, kind: str) -> None:
+        self.told = Told(kind, f"{TITLES[kind]} starts.")
+        self.service: OpenedService | None = None
+        self.page: RedirectPage | None = None
+        self.wanted = True
+        """The browser is to show it as soon as there is an address."""
+
+
+class NodeServices(QObject):
+    """All that this window has opened, by job and kind. ``changed`` names the job; ``failed`` brings a refusal.
+
+    ``browse`` opens an address (None: the user's browser). It is called from a thread.
+    """
+
+    changed = Signal(str)
+    failed = Signal(tuple)
+    _came = Signal(object, str, object)
+
+    def __init__(self, parent: QObject, private: Path) -> None:
+        super().__init__(parent)
+        self.browse: Callable[[str], bool] | None = None
+        self._private = private
+        self._open: dict[tuple[str, str], _Open] = {}
+        self._closing: list[threading.Thread] = []
+        self._came.connect(self._take, Qt.ConnectionType.QueuedConnection)
+
+    def jobs(self) -> frozenset[str]:
+        """The jobs of which something is shown."""
+        return frozenset(job for job, _kind in self._open)
+
+    def told(self, job: str) -> tuple[Told, ...]:
+        """How each service of a job stands, in the order in which they were opened."""
+        return tuple(one.told for (of, _kind), one in self._open.items() if of == job)
+
+    # --- What a person wants ------------------------------------------------------------------------------------------
+
+    def open(self, job: JobLike, node: Node, kind: str) -> None:
+        """Start it on the job's node, or show it once more if it is open there."""
+        from clew_gui.remote.services import OpenedService
+
+        key = (job.id, kind)
+        known = self._open.get(key)
+        if known is not None and not known.told.over:
+            known.wanted = True
+            self._show(job.id, known)
+            return
+        self.close(*key)
+        one = self._open[key] = _Open(kind)
+        one.service = OpenedService(node, kind, lambda: job.news.over, lambda news: self._came.emit(one, job.id, news))
+        self.changed.emit(job.id)
+
+    def close(self, job: str, kind: str) -> None:
+        """Close the address here; the program on the node ends with its agent."""
+        one = self._open.pop((job, kind), None)
+        if one is not None:
+            self._end(one)
+            self.changed.emit(job)
+
+    def close_all(self) -> None:
+        """The window closes. Waits some seconds at most."""
+        for one in self._open.values():
+            self._end(one)
+        self._open.clear()
+        for thread in self._closing:
+            thread.join(_CLOSE_S)
+
+    def _end(self, one: _Open) -> None:
+        if one.page is not None:
+            one.page.close()
+        if one.service is not None:  # its thread may be waiting for the network
+            self._closing = [thread for thread in self._closing if thread.is_alive()]
+            self._closing.append(threading.Thread(target=one.service.close, name="close service", daemon=True))
+            self._closing[-1].start()
+
+    # --- News ---------------------------------------------------------------------------------------------------------
+
+    def _take(self, one: _Open, job: str, news: ServiceNews) -> None:
+        kind = one.told.kind
+        if self._open.get((job, kind)) is not one:
+            return  # closed meanwhile
+        one.told = Told(kind, _words(kind, news), news.url, news.over, news.problem)
+        self.changed.emit(job)
+        if news.over and one.page is not None:
+            one.page.close()
+        if news.problem is not None:
+            self.failed.emit((news.problem,))
+        self._show(job, one)
+
+    def _show(self, job: str, one: _Open) -> None:
+        """Open the browser, once for each wish."""
+        url = one.told.url
+        if not url or not one.wanted:
+            return
+        from clew_gui.remote.services import show_in_browser
+
+        one.wanted = False
+        browse, private = self.browse, self._private
+
+        def shown(page: RedirectPage | None) -> None:
+            if self._open.get((job, one.told.kind)) is not one:
+                if page is not None:
+                    page.close()
+            elif page is None:
+                one.told = one.told._replace(text=f"{TITLES[one.told.kind]} is open; no browser was found.")
+                self.changed.emit(job)
+            else:
+                if one.page is not None:
+                    one.page.close()
+                one.page = page
+
+        call_elsewhere(self, "browser", lambda: show_in_browser(url, private, browse), shown, self.failed.emit)
+
+
+def _words(kind: str, news: ServiceNews) -> str:
+    title = TITLES[kind]
+    if news.url:
+        return f"{title} is open."
+    if news.problem is not None:
+        return f"{title} did not start."
+    if news.over:
+        return f"{title} ended with the allocation."
+    return f"{title}: {words.clause(news.text.removeprefix(kind).strip())}"

@@ -1,0 +1,213 @@
+"""What of sites is in sight above Run: who has to log in again, the nodes that are held, and what is open on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QWidget
+
+from clew_gui.remote.jobs import Stage
+from clew_gui.views.parts import Button, Glyph, IconButton, Look, column, label, row
+from clew_gui.views.sites.job_words import JobLike, held_words, locked_words
+from clew_gui.views.sites.services import TITLES, Told
+
+_NOT_YET = "The node is not there yet"
+_INDENT = 20
+_TIPS = {
+    "jupyter": "Start Jupyter on this node and show it in the browser here (Ctrl+J)",
+    "tensorboard": "Start TensorBoard on this node and show it in the browser here (Ctrl+Shift+B)",
+}
+_GLYPHS = {"wait": ("clock", "warn"), "open": ("link", "ok"), "over": ("unlink", "text3"), "bad": ("warn", "bad")}
+
+
+def _small(*buttons: IconButton) -> tuple[IconButton, ...]:
+    """Buttons that leave the room to the text beside them."""
+    for button in buttons:
+        button.setFixedSize(24, 24)
+    return buttons
+
+
+class LoginRow(QWidget):
+    """One site that wants a person to log in."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.text = label("", "caption", "2", wrap=True)
+        self.log_in = Button(look, "Log in", "primarySmall", "key")
+        row(Glyph(look, "key", "warn", 14), self.text, self.log_in, gap=6, parent=self).setStretch(1, 1)
+
+    def show_jobs(self, jobs: Sequence[JobLike]) -> None:
+        """The jobs there that nobody follows meanwhile; why stands in the tooltip."""
+        self.text.setText(locked_words(jobs))
+        found = next((job.locked for job in jobs if job.locked is not None), None)
+        self.log_in.setToolTip(f"{found.text} (Ctrl+I)" if found is not None else "")
+        self.log_in.setAccessibleName(f"Log in to {jobs[0].title}")
+
+
+class ServiceRow(QWidget):
+    """One service on a node: how it stands, its address, the way to close it."""
+
+    def __init__(self, look: Look, kind: str) -> None:
+        super().__init__()
+        title = TITLES[kind]
+        self._glyph = Glyph(look, "clock", "warn", 14)
+        self.text = label("", "caption", "2", wrap=True)
+        self.show_again = IconButton(look, "eye", f"Show {title} in the browser", size=14)
+        self.copy = IconButton(look, "copy", f"Copy the address of {title}", "Copy its address: whoever has it gets in")
+        self.close_it = IconButton(look, "cross", f"Close {title}", "Close it here", size=14)
+        items = (self._glyph, self.text, *_small(self.show_again, self.copy, self.close_it))
+        row(*items, gap=4, margins=(_INDENT, 0, 0, 0), parent=self).setStretch(1, 1)
+
+    def show_told(self, told: Told) -> None:
+        """Bring it up to date."""
+        state = "open" if told.url else "bad" if told.trouble is not None else "over" if told.over else "wait"
+        self._glyph.set_glyph(*_GLYPHS[state])
+        self.text.setText(told.text)
+        self.text.setToolTip(str(told.trouble) if told.trouble is not None else "")
+        self.show_again.setVisible(bool(told.url))
+        self.copy.setVisible(bool(told.url))
+
+
+class CommandRow(QWidget):
+    """A command to be typed in a terminal of one's own, where none could be opened."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.text = label("No terminal opened: paste the command into one.", "caption", "2", wrap=True)
+        self.copy = IconButton(look, "copy", "Copy the command", size=14)
+        self.command = ""
+        self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.command))
+        self.close_it = IconButton(look, "cross", "Take the command away", size=14)
+        items = (Glyph(look, "info", "text2", 14), self.text, *_small(self.copy, self.close_it))
+        row(*items, gap=4, margins=(_INDENT, 0, 0, 0), parent=self).setStretch(1, 1)
+
+
+class NodeRow(QWidget):
+    """One allocation: where, until when, what it has cost, what can be opened on it, and the way to give it back."""
+
+    opened = Signal(str)
+    """Jupyter, TensorBoard or ``terminal`` is wanted."""
+    shown = Signal(str)
+    copied = Signal(str)
+    closed = Signal(str)
+
+    def __init__(self, look: Look, job: str) -> None:
+        super().__init__()
+        self._look = look
+        self.job = job
+        self.text = label("", "caption", "2", wrap=True)
+        self.let_go = Button(look, "Let go", "quiet", "", "Give this allocation back; what runs on it ends")
+        line = row(Glyph(look, "server", "warn", 14), self.text, self.let_go, gap=6)
+        line.setStretch(1, 1)
+        self.buttons = {kind: Button(look, title, "quiet", "", _TIPS[kind]) for kind, title in TITLES.items()}
+        tip = "A terminal on this node, in a window of its own (Ctrl+Shift+T)"
+        self.buttons["terminal"] = Button(look, "Terminal", "quiet", "", tip)
+        for kind, button in self.buttons.items():
+            button.clicked.connect(lambda _on=False, kind=kind: self.opened.emit(kind))
+        self._doors = QWidget()
+        row(*self.buttons.values(), None, gap=0, margins=(_INDENT - 10, 0, 0, 0), parent=self._doors)
+        self.command = CommandRow(look)
+        self.command.hide()
+        self.command.close_it.clicked.connect(self.command.hide)
+        self._services: dict[str, ServiceRow] = {}
+        self._box = column(line, self._doors, self.command, gap=0, parent=self)
+
+    def show_job(self, job: JobLike, told: Sequence[Told], now: float) -> None:
+        """Bring it up to date."""
+        self.text.setText(held_words(job, now))
+        running = job.news.stage is Stage.RUNNING
+        self.let_go.setVisible(job.order.hold and not job.news.over)
+        self._doors.setVisible(not job.news.over)
+        for button in self.buttons.values():
+            button.allow(running, _NOT_YET)
+        wanted = {one.kind: one for one in told}
+        for kind in [known for known in self._services if known not in wanted]:
+            self._services.pop(kind).deleteLater()
+        for kind, one in wanted.items():
+            if kind not in self._services:
+                self._services[kind] = self._service_row(kind)
+            self._services[kind].show_told(one)
+
+    def show_command(self, text: str) -> None:
+        """A command that a person types instead."""
+        self.command.command = text
+        self.command.text.setToolTip(text)
+        self.command.copy.setToolTip(f"Copy: {text}")
+        self.command.show()
+
+    def service(self, kind: str) -> ServiceRow:
+        """The line of one service."""
+        return self._services[kind]
+
+    def _service_row(self, kind: str) -> ServiceRow:
+        line = ServiceRow(self._look, kind)
+        line.show_again.clicked.connect(lambda: self.shown.emit(kind))
+        line.copy.clicked.connect(lambda: self.copied.emit(kind))
+        line.close_it.clicked.connect(lambda: self.closed.emit(kind))
+        self._box.addWidget(line)
+        return line
+
+
+class SiteStrip(QWidget):
+    """All that is to be told, a line each; not there while there is nothing."""
+
+    log_in_asked = Signal(str)
+    let_go_asked = Signal(str)
+    opened = Signal(str, str)
+    shown = Signal(str, str)
+    copied = Signal(str, str)
+    closed = Signal(str, str)
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self._look = look
+        self._logins: dict[str, LoginRow] = {}
+        self._rows: dict[str, NodeRow] = {}
+        self._login_box = column(gap=2)
+        self._node_box = column(gap=2)
+        column(self._login_box, self._node_box, gap=4, margins=(0, 0, 0, 6), parent=self)
+        self.hide()
+
+    def show_logins(self, locked: Mapping[str, Sequence[JobLike]]) -> None:
+        """The sites where nobody is logged in, with the jobs there."""
+        for site in [known for known in self._logins if known not in locked]:
+            self._logins.pop(site).deleteLater()
+        for site, jobs in locked.items():
+            if site not in self._logins:
+                self._logins[site] = line = LoginRow(self._look)
+                line.log_in.clicked.connect(lambda _on=False, site=site: self.log_in_asked.emit(site))
+                self._login_box.addWidget(line)
+            self._logins[site].show_jobs(jobs)
+        self._appear()
+
+    def show_jobs(self, jobs: Sequence[JobLike], told: Mapping[str, Sequence[Told]], now: float) -> None:
+        """Bring the allocations up to date, with what is open on them."""
+        wanted = {job.id: job for job in jobs}
+        for job in [known for known in self._rows if known not in wanted]:
+            self._rows.pop(job).deleteLater()
+        for job, model in wanted.items():
+            if job not in self._rows:
+                self._rows[job] = self._node_row(job)
+            self._rows[job].show_job(model, told.get(job, ()), now)
+        self._appear()
+
+    def _node_row(self, job: str) -> NodeRow:
+        line = NodeRow(self._look, job)
+        line.let_go.clicked.connect(lambda: self.let_go_asked.emit(job))
+        for name in ("opened", "shown", "copied", "closed"):
+            getattr(line, name).connect(lambda kind, name=name: getattr(self, name).emit(job, kind))
+        self._node_box.addWidget(line)
+        return line
+
+    def _appear(self) -> None:
+        self.setVisible(bool(self._rows or self._logins))
+
+    def rows(self) -> list[NodeRow]:
+        """The lines of allocations."""
+        return list(self._rows.values())
+
+    def logins(self) -> dict[str, LoginRow]:
+        """The lines of sites that want a login."""
+        return dict(self._logins)
