@@ -74,6 +74,7 @@ class SiteJobs:
             if only is not None and job not in only:
                 continue
             if not self._is_done(job):
+                self._needed().log_in(self.models[job].order.site)  # whoever starts a program is there to be asked
                 self._open(job)
 
     def owned(self) -> frozenset[str]:
