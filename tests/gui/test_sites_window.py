@@ -6,15 +6,16 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog
+from PySide6.QtWidgets import QDialog, QMenu
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program, build_app
-from clew_gui.remote.allocation import Allocation
+from clew_gui.remote.allocation import FIELDS, Allocation
 from clew_gui.remote.job_book import JobBook, job_book
 from clew_gui.remote.jobs import JobNews, Stage
 from clew_gui.remote.schedulers.state import Phase
@@ -244,6 +245,50 @@ def test_the_choice_is_remembered_and_what_was_asked_for(open_window: Opener, ca
     deeds(again, qtbot)
     assert again.window.next_run.run.isEnabled()
     assert again.window.next_run.place() == Place(site="cave", allocation=Allocation(partition="gpu"))
+
+
+def test_all_that_a_scheduler_is_asked_for_can_be_changed_for_a_run(
+    open_window: Opener, cave: Places, qtbot: QtBot
+) -> None:
+    asked: dict[str, Any] = {
+        "partition": "gpu",
+        "account": "course",
+        "reservation": "monday",
+        "qos": "lab",
+        "time": "02:00:00",
+        "nodes": 2,
+        "gpus": 4,
+        "cpus": 16,
+        "features": "k80",
+    }
+    program = open_window()
+    deeds(program, qtbot)
+    where = program.window.next_run.where
+    where.choose("site:cave")
+    assert where.form is not None
+    for name, value in asked.items():
+        where.form.form.row(name).editor.set_value(value)
+    assert program.window.next_run.place() == Place(site="cave", allocation=Allocation(**asked))
+    assert {field.name for field in FIELDS} == set(asked)
+
+
+def test_hosts_of_the_ssh_configuration_are_offered(
+    open_window: Opener, cave: Places, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config"
+    config.write_text("Host hpc cave lab*\n  HostName login.example.org\n")
+    monkeypatch.setattr("clew_gui.views.sites.deeds.user_config", lambda: config)
+    dialog = deeds(open_window(), qtbot).show_sites()
+    menu = dialog.add_button.menu()
+    assert menu is not None
+    (hosts,) = (action.menu() for action in menu.actions() if action.text() == "From ~/.ssh/config")
+    assert isinstance(hosts, QMenu)
+    assert [action.text() for action in hosts.actions()] == ["hpc"], "cave is a site already, lab* is no host"
+    hosts.actions()[0].trigger()
+    assert dialog.draft().site == Site(host="hpc")
+    dialog.save.click()
+    dialog.close_button.click()
+    assert site_store(cave).load("hpc").host == "hpc"
 
 
 def test_data_of_this_computer_go_along_and_data_of_the_site_stay_there(

@@ -16,6 +16,7 @@ import pytest
 
 from clew_gui.remote import job_submitter
 from clew_gui.remote.allocation import Allocation
+from clew_gui.remote.connection import Command, Finished
 from clew_gui.remote.gate import Gate
 from clew_gui.remote.job_book import BookLine, JobBook, SendingProgram, Wish
 from clew_gui.remote.job_submitter import Bringer
@@ -245,6 +246,38 @@ def test_a_long_staging_delays_no_question_about_another_job(office: Office) -> 
         assert (news.text, desk.news(second.job).stage) == ("The job runs on node1.", Stage.PREPARING)
         go_on.set()
         reach(desk, second.job, Stage.QUEUED)
+
+
+def test_a_window_waits_for_no_call_to_the_site(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is called while somebody draws, during a call that does not come back."""
+    asked, go_on, late = threading.Event(), threading.Event(), list[str]()
+    honest = office.login.run
+
+    def run(command: Command, *, stdin: bytes = b"", timeout: float = 30.0) -> Finished:
+        asked.set()
+        if not go_on.wait(LIMIT_S):
+            late.append(str(command))
+        return honest(command, stdin=stdin, timeout=timeout)
+
+    first, second = an_order(), an_order()
+    with closing(office.desk()) as desk:
+        desk.take(first)
+        reach(desk, first.job, Stage.QUEUED)
+        monkeypatch.setattr(office.login, "run", run)
+        desk.wake()
+        assert asked.wait(LIMIT_S)
+        desk.take(second)
+        target = desk.target(first.job)
+        target.introduce("viewer", "key")
+        assert (target.find(), target.files(), target.route) == (None, None, "")
+        assert target.absent() == desk.news(first.job).text
+        for call in (desk.follow, desk.noted, desk.heard, desk.fell_silent, desk.cancel, desk.let_go):
+            call(first.job)
+        desk.wake()
+        assert desk.refusal is None
+        assert late == []
+        go_on.set()
+        until(desk, lambda: desk.news(first.job).over)
 
 
 def test_a_job_that_is_cancelled_before_it_was_sent_is_not_sent(office: Office) -> None:
