@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -12,7 +11,7 @@ from typing import NamedTuple
 from clew_gui.commands.shell import BAD_INPUT, FAILED, INTERRUPTED, OK, Shell, complain, standard_shell
 from clew_shared import __version__
 from clew_shared.places import find_places
-from clew_shared.problem import ProblemError, problem
+from clew_shared.problem import ProblemError, did_you_mean, problem
 
 
 class Command(NamedTuple):
@@ -105,8 +104,7 @@ def _function(name: str) -> Callable[[Shell, Sequence[str]], int]:
                 import_module(f"clew_gui.commands.{command.module}"), name.replace("-", "_")
             )
             return function
-    near = difflib.get_close_matches(name, [command.name for command in COMMANDS], n=1)
-    hint = f"Did you mean {near[0]}?" if near else "See: clew --help"
+    hint = did_you_mean(name, [command.name for command in COMMANDS]) or "See: clew --help"
     raise problem("cli.command", f"There is no command {name!r}.", hint, where=name)
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from clew_shared.cards import Catalogue, ExerciseCard, Preset
-from clew_shared.problem import problem
+from clew_shared.problem import did_you_mean, problem
 
 BUILTIN = Path(__file__).parent / "builtin_catalogue.json"
 
@@ -39,6 +37,8 @@ def decode(data: bytes) -> Catalogue:
 
 def catalogue_hash(catalogue: Catalogue) -> str:
     """SHA-256 of its JSON: tells a viewer whether the agent offers what it shows."""
+    import hashlib  # a window paints without
+
     return hashlib.sha256(encode(catalogue)).hexdigest()
 
 
@@ -62,5 +62,4 @@ def find_preset(card: ExerciseCard, name: str) -> Preset:
 
 
 def _hint(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known) or 'none'}."
+    return did_you_mean(name, known) or f"Known: {', '.join(known) or 'none'}."

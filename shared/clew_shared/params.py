@@ -11,7 +11,6 @@ values against such data (the window has no other knowledge of an exercise), ``b
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 import types
@@ -20,7 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from clew_shared.problem import Problem, raise_all
+from clew_shared.problem import Problem, did_you_mean, raise_all
 
 Value = bool | int | float | str | None
 Kind = Literal["float", "int", "bool", "choice", "text"]
@@ -161,8 +160,7 @@ def format_value(value: Value) -> str:
 
 
 def _unknown(name: str, known: Mapping[str, ParamSpec]) -> Problem:
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"Did you mean {near[0]}?" if near else f"Known names: {', '.join(known)}."
+    hint = did_you_mean(name, known) or f"Known names: {', '.join(known)}."
     return Problem("params.unknown", f"There is no hyperparameter {name!r}.", hint, where=name)
 
 

@@ -43,3 +43,11 @@ def raise_all(problems: Iterable[Problem]) -> None:
     found = tuple(problems)
     if found:
         raise ProblemError(*found)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The hint that names the nearest of the ``known``; empty when nothing is near."""
+    import difflib  # few names are wrong
+
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"Did you mean {near[0]}?" if near else ""

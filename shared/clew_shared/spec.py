@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import msgspec
-import tomli_w
 
 from clew_shared.params import Value
-from clew_shared.problem import Problem, problem, raise_all
+from clew_shared.problem import Problem, did_you_mean, problem, raise_all
 
 SPEC_FORMAT = 1
 MAX_NAME = 60
@@ -44,6 +41,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 def to_toml(spec: RunSpec) -> str:
     """The spec as TOML text that ``from_toml`` reads back; empty fields are left out."""
+    import tomli_w
+
     return tomli_w.dumps(to_table(spec))
 
 
@@ -67,6 +66,8 @@ def without_null(values: Mapping[str, Value]) -> dict[str, Value]:
 
 def from_toml(text: str, origin: str = "the run spec") -> RunSpec:
     """The spec in ``text``. Raises ``ProblemError`` for broken TOML, and for wrong fields with *all* of them."""
+    import tomllib  # a window paints without either
+
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # TOMLDecodeError, a number of 5000 digits, endless brackets
@@ -84,8 +85,7 @@ def _fields(table: Mapping[str, object], origin: str) -> tuple[dict[str, Any], l
     found = [_wrong(origin, name, "is needed") for name in fields if fields[name].required and name not in table]
     for name, value in table.items():
         if name not in fields:
-            near = difflib.get_close_matches(name, fields, n=1)
-            hint = f"Did you mean {near[0]}?" if near else f"Known fields: {', '.join(fields)}."
+            hint = did_you_mean(name, fields) or f"Known fields: {', '.join(fields)}."
             found.append(Problem("spec.fields", f"{origin} has an unknown field {name!r}.", hint, name))
             continue
         try:

@@ -5,13 +5,11 @@ A race is the study whose lanes are optimizers. As TOML it is a file that a pers
 
 from __future__ import annotations
 
-import tomllib
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-import tomli_w
 
 from clew_shared.cards import ExerciseCard, Lane, RaceSpec
 from clew_shared.params import check, format_value
@@ -154,11 +152,15 @@ def to_toml(study: StudySpec) -> str:
     head = {"study": study.study, "format": study.format, "title": study.title, "metric": study.metric}
     target = {} if study.target is None else {"target": study.target}
     table = {key: value for key, value in head.items() if value != ""} | target
+    import tomli_w
+
     return tomli_w.dumps({**table, "lanes": lanes, "base": to_table(study.base)})
 
 
 def from_toml(text: str, origin: str = "the study") -> StudySpec:
     """The study in ``text``. Raises ``ProblemError`` with what is wrong."""
+    import tomllib  # a window paints without either
+
     try:
         table: Mapping[str, object] = tomllib.loads(text)
         study = msgspec.convert(table, StudySpec)

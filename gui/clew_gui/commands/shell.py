@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import msgspec
@@ -25,8 +24,7 @@ _WIDE = 200
 """Columns assumed where the output is no terminal: nothing is cut or wrapped for a program that reads it."""
 
 
-@dataclass(frozen=True)
-class Shell:
+class Shell(msgspec.Struct, frozen=True):
     """The world of one command: folders, standard output and standard error."""
 
     places: Places

@@ -6,9 +6,7 @@ What only the second needs is imported there: the window paints before NumPy, Ze
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-import uuid
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -82,6 +80,8 @@ def _run(shell: Shell, card: ExerciseCard) -> tuple[int, Path | None]:
 
 
 def _run_with(shell: Shell, card: ExerciseCard, words: Sequence[str]) -> tuple[int, Path | None]:
+    import uuid
+
     from clew_gui.commands.arguments import parse_run
     from clew_gui.commands.run import run_spec
 
@@ -93,6 +93,8 @@ def _run_with(shell: Shell, card: ExerciseCard, words: Sequence[str]) -> tuple[i
 
 def _paint(shell: Shell, card: ExerciseCard, folder: Path, picture: Path) -> int:
     """A picture of the real window, drawn without a display by a process of its own; 0 when it was written."""
+    import subprocess
+
     command = [sys.executable, "-m", "clew_gui.app", "--exercise", card.id, "--run", str(folder)]
     command += ["--screenshot", str(picture)]
     environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from clew_gui.views import words
 from clew_gui.views.lab_panel import Progress
@@ -18,8 +19,7 @@ MANY = 8
 """So many runs of this sitting are drawn by themselves; the oldest give way, and more can be ticked by hand."""
 
 
-@dataclass
-class Choices:
+class Choices(msgspec.Struct):
     """A person's choices for one exercise. Beside the ticked runs, the selected one and the baseline are drawn.
 
     ``by_hand`` says that a person selected the run; until then the newest is. ``recent`` are the runs that this window
@@ -29,9 +29,9 @@ class Choices:
     selected: str = ""
     by_hand: bool = False
     pinned: str = ""
-    recent: list[str] = field(default_factory=list)
-    shown: set[str] = field(default_factory=set)
-    hidden: set[str] = field(default_factory=set)
+    recent: list[str] = msgspec.field(default_factory=list)
+    shown: set[str] = msgspec.field(default_factory=set)
+    hidden: set[str] = msgspec.field(default_factory=set)
 
 
 class Board:

@@ -6,10 +6,10 @@ The state icons (names that begin with ``s_``) differ by shape, so that nothing 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from PySide6.QtCore import QByteArray, QRectF, Qt
 from PySide6.QtGui import QIcon, QPainter, QPixmap, QPixmapCache
 from PySide6.QtSvg import QSvgRenderer
@@ -96,8 +96,7 @@ _BODIES: Final[dict[str, str]] = {
 }
 
 
-@dataclass(frozen=True)
-class StateLook:
+class StateLook(msgspec.Struct, frozen=True):
     """How a run state is shown: its word, its icon, and the theme's roles for ink and soft ground."""
 
     word: str

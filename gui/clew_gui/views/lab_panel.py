@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QPainter, QPen
 from PySide6.QtWidgets import (
@@ -40,8 +40,7 @@ _ID = Qt.ItemDataRole.UserRole + 2
 _COUNT = Qt.ItemDataRole.UserRole + 3
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """How far somebody is with an exercise: the tick's shape and the best value in words."""
 
     tick: Tick = "todo"

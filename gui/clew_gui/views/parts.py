@@ -137,8 +137,8 @@ def lay_out_now(*widgets: QWidget) -> None:
 def tab_from(place: QWidget, added: QWidget) -> None:
     """Let Tab reach what was made late where it stands: after what comes before ``place`` in the chain."""
     before = place
-    while before.focusPolicy() == Qt.FocusPolicy.NoFocus:
-        before = before.previousInFocusChain()
+    while before.focusPolicy() == Qt.FocusPolicy.NoFocus and (earlier := before.previousInFocusChain()) is not None:
+        before = earlier
     for widget in (added, *added.findChildren(QWidget)):
         if widget.focusPolicy() != Qt.FocusPolicy.NoFocus:
             QWidget.setTabOrder(before, widget)

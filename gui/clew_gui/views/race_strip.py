@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+import msgspec
 from PySide6.QtCore import QRectF, QSize, Signal
 from PySide6.QtGui import QIcon, QPainter, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QWidget
@@ -15,8 +15,7 @@ _CHIP = 262
 _SWATCH = QSize(16, 12)
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One lane: its place from 1 (0: none yet), its run, how its curve looks, its name, and what it has reached."""
 
     place: int
@@ -36,7 +35,7 @@ class Entry:
     def short(self) -> str:
         """Shorter, without its rate: "1 Adam, step 67"."""
         name, _, rate = self.name.rpartition(" ")
-        return replace(self, name=name if name and rate[:1].isdigit() else self.name).words
+        return msgspec.structs.replace(self, name=name if name and rate[:1].isdigit() else self.name).words
 
 
 class RaceStrip(QFrame):

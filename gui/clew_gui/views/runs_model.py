@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 Index = QModelIndex | QPersistentModelIndex
 _NOWHERE = QModelIndex()
 
 
-@dataclass(frozen=True)
-class RunRow:
+class RunRow(msgspec.Struct, frozen=True):
     """One run as the table shows it. Texts are ready to read; ``keys`` sort the columns."""
 
     id: str
@@ -36,8 +35,7 @@ class RunRow:
     keys: tuple[tuple[str, float | str], ...] = ()
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """A column: its key, heading, alignment and the width it wants, in characters of the table's font."""
 
     key: str

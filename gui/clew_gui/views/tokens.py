@@ -6,12 +6,12 @@ largest smallest CIELAB distance over normal, deutan, protan and tritan vision (
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 
-@dataclass(frozen=True)
-class Theme:
+
+class Theme(msgspec.Struct, frozen=True):
     """Colours by role as ``#RRGGBB``. No widget names a colour itself."""
 
     name: str
@@ -60,8 +60,7 @@ class Theme:
         return CurveStyle(self.curves[index % hues], DASHES[index // hues % len(DASHES)])
 
 
-@dataclass(frozen=True)
-class CurveStyle:
+class CurveStyle(msgspec.Struct, frozen=True):
     """Colour of a curve and its dash pattern in pixels, on and off in turn; an empty tuple is a full line."""
 
     colour: str

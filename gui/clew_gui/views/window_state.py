@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import tomllib
 from pathlib import Path
 from typing import Literal, Protocol
 
 import msgspec
-import tomli_w
 
 from clew_shared.params import Value
 from clew_shared.private import make_private, write_private
@@ -84,7 +82,7 @@ class FileMemory:
     def load_window(self) -> WindowState:
         """What the file says; fields unknown to this version are passed over."""
         try:
-            return msgspec.convert(tomllib.loads(self._path.read_text(encoding="utf-8")), WindowState)
+            return _read(self._path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return WindowState()
         except (OSError, ValueError) as error:  # ValueError: broken TOML, other encodings, wrong types
@@ -96,6 +94,18 @@ class FileMemory:
         """Replace the file in one go."""
         try:
             make_private(self._path.parent)
-            write_private(self._path, tomli_w.dumps(msgspec.to_builtins(state)).encode())
+            write_private(self._path, _written(state).encode())
         except OSError as error:
             _LOG.info("the window cannot be remembered in %s: %s", self._path, error)
+
+
+def _read(text: str) -> WindowState:
+    import tomllib  # the first day does without
+
+    return msgspec.convert(tomllib.loads(text), WindowState)
+
+
+def _written(state: WindowState) -> str:
+    import tomli_w  # when the window closes
+
+    return tomli_w.dumps(msgspec.to_builtins(state))
