@@ -177,10 +177,14 @@ class JobTarget:
 
         return Tunnel(lambda: self._kept.through().open(port))
 
-    def close(self) -> None:
-        """Let go; agent and runs stay."""
+    def leave(self) -> None:
+        """Begin to let go; ``close`` will wait for it."""
         self._closed.set()
         self._bell.set()
+
+    def close(self) -> None:
+        """Let go; agent and runs stay."""
+        self.leave()
         if self._thread is not threading.current_thread():
             self._thread.join(_JOIN_S)
         if self._tunnel is not None:

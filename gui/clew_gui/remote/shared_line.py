@@ -25,7 +25,7 @@ class SharedLine:
         self._line: SiteLine | None = None
         self._refusal: ProblemError | None = None
         self._knocks = 0
-        self._closed = False
+        self._closed = threading.Event()
 
     @property
     def seen(self) -> SiteLine | None:
@@ -42,10 +42,13 @@ class SharedLine:
     def opened(self) -> SiteLine:
         """The line, connected or not. Raises ``ProblemError``."""
         with self._opening:
-            if self._closed:
+            if self._closed.is_set():
                 raise problem("ssh.lost", "The connection was closed here.")
             if self._line is None:
                 self._line = self._open_site()
+                if self._closed.is_set():  # meanwhile: nobody would close it any more
+                    self._line.close()
+                    raise problem("ssh.lost", "The connection was closed here.")
             return self._line
 
     def line(self) -> SiteLine:
@@ -85,6 +88,6 @@ class SharedLine:
 
     def close(self) -> None:
         """Hang up, for good."""
-        self._closed = True
+        self._closed.set()
         if self._line is not None:
             self._line.close()

@@ -165,7 +165,10 @@ class SiteDesk:
         """End threads and connection; jobs go on. Waits a few seconds at most."""
         self._errands.close()
         self._shared.close()
-        for target in self._all_targets():
+        targets = self._all_targets()
+        for target in targets:
+            target.leave()
+        for target in targets:
             target.close()
         self._watch.close()
         self._errands.join(_CLOSE_S)

@@ -108,9 +108,15 @@ class Desks:
         return self._of(order.site).preview(order)
 
     def close(self) -> None:
-        """Hang up everywhere; jobs go on."""
-        for desk in tuple(self._desks.values()):  # ``preview`` may just make one
+        """Hang up everywhere at the same time; jobs go on."""
+        desks = tuple(self._desks.values())  # ``preview`` may just make one
+        others = [threading.Thread(target=desk.close, name="clew-desk closing", daemon=True) for desk in desks[1:]]
+        for thread in others:
+            thread.start()
+        for desk in desks[:1]:
             desk.close()
+        for thread in others:
+            thread.join()
         self._desks.clear()
 
     def _of_job(self, job: str) -> Desk:

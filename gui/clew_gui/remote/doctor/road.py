@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import socket
+import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotInTime
 
 from clew_gui.remote.connection import Hop
 from clew_gui.remote.consent import consents, words_of
@@ -77,19 +76,32 @@ def _look_up(hop: Hop) -> Told:
     """Whether this computer knows the name. The system's own look-up has no time limit, so it gets a thread."""
     if hop.proxy_command:
         return untried("The way there is a ProxyCommand, which looks it up by itself.")
-    pool = ThreadPoolExecutor(1, thread_name_prefix="name")
-    try:
-        found = pool.submit(socket.getaddrinfo, hop.host, hop.port, 0, socket.SOCK_STREAM).result(_NAME_S)
-    except (OSError, UnicodeError):
-        return _refused(no_such_name(hop).problems[0])
-    except NotInTime:
+    found = _addresses_of(hop)
+    if found is None:
         text = f"Nobody said within {_NAME_S:g} s which address {hop.host} has."
         return wrong(text, "Your network's name service does not answer: is there a VPN to be switched on?", "ssh.name")
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    if not found:
+        return _refused(no_such_name(hop).problems[0])
+    addresses = list(dict.fromkeys(found))
     same = addresses == [hop.host]
     return fine(f"{hop.host} is an address." if same else f"{hop.host} is {', '.join(addresses[:3])}.")
+
+
+def _addresses_of(hop: Hop) -> list[str] | None:
+    """None when nobody says it in time. The thread may then be asleep for long, and the program must end without it."""
+    found: list[list[str]] = []
+
+    def ask() -> None:
+        try:
+            infos = socket.getaddrinfo(hop.host, hop.port, 0, socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            infos = []
+        found.append([str(info[4][0]) for info in infos])
+
+    thread = threading.Thread(target=ask, name=f"look up {hop.host}", daemon=True)
+    thread.start()
+    thread.join(_NAME_S)
+    return found[0] if found else None
 
 
 def _knock(hop: Hop) -> Told:
