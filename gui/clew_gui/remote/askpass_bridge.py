@@ -50,7 +50,8 @@ def prompt_of(text: str, hop: Hop) -> Prompt:
 class AskpassBridge:
     """Answers for one ``ssh`` while it logs in.
 
-    ``problem`` is what kept it from asking; ``cancelled``: the person did not want to answer.
+    ``problem`` is what kept it from asking; ``cancelled``: the person did not want to answer. ``over`` is set when it
+    must ask no more: what it has no answer for it sends as an empty one, which counts as a wrong password.
 
     Everything lies in ``folder``, which must belong to the user alone.
     """
@@ -58,6 +59,8 @@ class AskpassBridge:
     def __init__(self, folder: Path, hop: Hop, asker: AskOnce) -> None:
         self.problem: ProblemError | None = None
         self.cancelled = False
+        self.over = threading.Event()
+        self._last: Prompt | None = None
         self._given: dict[Prompt, list[str]] = {}
         self.asking_s = 0.0
         self._hop = hop
@@ -115,6 +118,9 @@ class AskpassBridge:
             while data := sock.recv(65536):
                 asked += data
             answer = self._timed(lambda: self._answer(json.loads(asked)))
+            if self.over.is_set():
+                self._ended.wait()  # no bound: whoever started ssh ends it and closes this
+                return
             sock.sendall(b"-" if answer is None else b"+" + answer.encode())
         except (OSError, ValueError) as error:
             _log.debug("a question of ssh went wrong: %s", error)
@@ -132,22 +138,34 @@ class AskpassBridge:
             return ""
         prompt = prompt_of(asked["text"], self._hop)
         before = self._given.get(prompt, [])
-        if len(before) == _TRIES or len(before) != len(set(before)):  # the same once more: a script, or one who is sure
-            return None
+        last, self._last = self._last, prompt
+        secret = prompt.kind in (Kind.PASSWORD, Kind.CODE)
         if before:
             self._asker.refused(prompt)
+        if len(before) == _TRIES or len(before) != len(set(before)):  # the same once more: a script, or one who is sure
+            return self._no_more(secret)
         try:
             again = msgspec.structs.replace(prompt, again="That was refused.") if before else prompt
             answer = self._asker.ask(again)
         except ProblemError as error:
             self.problem = error
-            return None
-        self.cancelled = answer is None
-        self._given[prompt] = [*before, answer or ""]
-        if prompt.kind is Kind.CONFIRM and answer is not None:
+            return self._no_more(secret)
+        if answer is None:
+            self.cancelled = True
+            return self._no_more(True)
+        if answer in before and (prompt.kind is Kind.CODE or (secret and prompt == last)):  # sites lock accounts
+            return self._no_more(True)
+        self._given[prompt] = [*before, answer]
+        if prompt.kind is Kind.CONFIRM:
             accepted = answer.strip().lower() == "yes" or answer.strip() in prompt.details
             return "yes" if accepted else "no"
         return answer
+
+    def _no_more(self, at_all: bool) -> str | None:
+        """No answer; and none to any further question."""
+        if at_all:
+            self.over.set()
+        return None
 
 
 def _is_mine(sock: socket.socket) -> bool:

@@ -130,7 +130,7 @@ class Login:
         self._refusals = 0
         self._asked: list[Prompt] = []
         self._answers: list[str] = []
-        self._stubborn = False
+        self._wrong: list[list[str]] = []
         self._failed: list[str] = []
         self._allowed: list[str] = []
         self._unasked: ProblemError | None = None
@@ -170,7 +170,7 @@ class Login:
         """One attempt: its words (empty: nothing left to try) and what is wanted next (None: refused)."""
         if method == "publickey":
             return self._key(link, keys)
-        if self._rounds >= _ROUNDS or self._stubborn or (method == "password" and self._asked):
+        if self._rounds >= _ROUNDS or (method == "password" and self._asked):
             return "", None
         self._rounds += 1
         if method == "password":
@@ -296,7 +296,8 @@ class Login:
                 raise cancelled(self._hop.title)
             given.append(answer)
         self._asked += prompts
-        self._stubborn = given == self._answers  # the same once more: a script answers, or a person who is sure
+        if given and given in self._wrong:  # the same once more: a script, or a person who is sure; accounts get locked
+            raise refused_answers(self._hop.title, {prompt.kind for prompt in prompts})
         self._answers = given
         return given
 
@@ -306,6 +307,7 @@ class Login:
             return attempt()
         except (paramiko.SSHException, EOFError, OSError):
             self._refusals += 1
+            self._wrong.append(self._answers)
             for prompt in prompts:
                 self._asker.refused(prompt)
             raise

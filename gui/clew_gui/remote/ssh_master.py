@@ -75,6 +75,7 @@ class Master:
         try:
             if not self._patiently(bridge, timeout) and not (
                 _TOO_MANY in self.words()
+                and not bridge.over.is_set()
                 and not self.hop.keys
                 and self._try(bridge, timeout, ["-o", "IdentityAgent=none"])
             ):
@@ -110,6 +111,10 @@ class Master:
         while not self.socket.exists():
             if self._process.poll() is not None:
                 self._reader.join(_END_S)
+                return False
+            if bridge.over.is_set():
+                self._process.kill()
+                self._process.wait()
                 return False
             if time.monotonic() - begun - bridge.waited() > timeout:
                 raise timed_out(self.hop.title, "the login", timeout)

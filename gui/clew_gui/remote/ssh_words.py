@@ -33,6 +33,8 @@ def explain(hop: Hop, words: str, bridge: AskpassBridge, known: Sequence[HostKey
         return bridge.problem
     if bridge.cancelled:
         return cancelled(hop.title)
+    if bridge.over.is_set():
+        return _refused(hop, words, bridge.asked)
     return explain_words(hop, words, bridge.asked, known)
 
 

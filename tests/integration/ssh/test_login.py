@@ -15,7 +15,7 @@ import pytest
 
 from clew_gui.remote.connection import Hop, SshFiles
 from clew_gui.remote.key_files import Incompatible
-from clew_gui.remote.prompts import AskOnce, Kind, NobodyToAsk
+from clew_gui.remote.prompts import AskOnce, Kind, NobodyToAsk, ProgramPrompter
 from clew_shared.problem import ProblemError
 from tests.integration.ssh.conftest import Dial, hop_to, trust
 from tests.integration.ssh.people import Agent, Person, current_code, well_informed
@@ -196,6 +196,31 @@ def test_a_password_that_stays_wrong_is_refused(dial: Dial, known: SshServer) ->
         dial(hop_to(known), person)
     assert "student@login" in words[0]
     assert len(person.asked) <= 3  # the same answer once more is not tried for ever
+
+
+@pytest.mark.parametrize("options", [(), ("KbdInteractiveAuthentication no",), ("MaxAuthTries 1",)])
+def test_a_wrong_password_of_a_program_is_tried_once(
+    dial: Dial, start: Callable[..., SshServer], files: SshFiles, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """It answers the same each time, and after some failures a site locks the account."""
+    server = start(*options)
+    trust(files, server)
+    program = tmp_path / "askpass"
+    program.write_text("#!/bin/sh\necho wrong\n")
+    program.chmod(0o755)
+    with refused("ssh.password"):
+        dial(hop_to(server), ProgramPrompter(str(program)))
+    assert server.said("Failed password") + server.said("Failed keyboard-interactive") == 1
+
+
+def test_where_nobody_can_be_asked_no_password_is_tried(
+    dial: Dial, start: Callable[..., SshServer], files: SshFiles
+) -> None:
+    server = start()
+    trust(files, server)
+    with refused("ssh.noprompt"):
+        dial(hop_to(server), NobodyToAsk())
+    assert server.said("Failed password") + server.said("Failed keyboard-interactive") == 0
 
 
 def test_key_password_and_code_in_one_login(dial: Dial, start: Callable[..., SshServer], files: SshFiles) -> None:
