@@ -9,6 +9,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.remote.allocation import Allocation, node_hours, seconds_asked
+from clew_gui.remote.gate import NEEDS_PERSON
 from clew_gui.remote.jobs import Stage
 from clew_gui.remote.schedulers.state import Phase
 from clew_gui.session.job_model import JobModel
@@ -17,6 +18,7 @@ from clew_gui.views.card_words import NOTHING
 from clew_gui.views.sites import job_words
 from clew_shared.events import Checkpoint
 from clew_shared.lifecycle import RunState
+from clew_shared.problem import Problem
 from tests.gui import fakes
 from tests.gui.conftest import Opener
 
@@ -138,3 +140,46 @@ def test_a_run_that_will_not_end_in_time_says_so_early(open_window: Opener, qtbo
     run.job = None
     program.desk.tell.card()
     assert card.forecast.text().startswith("Will finish in")
+
+
+# --- Who has to log in ------------------------------------------------------------------------------------------------
+
+CODE = Problem(NEEDS_PERSON, "login asks for a one-time code.", "Log in.")
+CANCELLED = Problem("ssh.cancelled", "The login to login was cancelled.")
+
+
+@pytest.mark.parametrize(
+    ("locked", "elsewhere", "stage", "number", "words"),
+    [
+        (CODE, False, Stage.RUNNING, 1, "The Cave wants you to log in again; a job goes on there."),
+        (CODE, False, Stage.QUEUED, 2, "The Cave wants you to log in again; 2 jobs go on there."),
+        (CODE, True, Stage.QUEUED, 1, "Sent to The Cave from elsewhere: log in to follow it."),
+        (CODE, True, Stage.QUEUED, 2, "2 jobs were sent to The Cave from elsewhere: log in to follow them."),
+        (CANCELLED, False, Stage.RUNNING, 1, "Nobody is logged in on The Cave; a job goes on there."),
+        (CODE, False, Stage.ENDED, 1, "Log in to The Cave: what a job left there is not here yet."),
+    ],
+)
+def test_a_lost_login_says_what_a_person_can_do(
+    locked: Problem, elsewhere: bool, stage: Stage, number: int, words: str
+) -> None:
+    jobs = [job_with(None, stage) for _ in range(number)]
+    for job in jobs:
+        job.locked, job.elsewhere = locked, elsewhere
+    assert job_words.locked_words(jobs) == words
+
+
+def test_the_card_and_the_status_line_of_a_run_whose_login_is_lost_lead_to_it() -> None:
+    run = a_run()
+    job = job_with(run, Stage.QUEUED, text="Other jobs come first.", id="7")
+    job.locked = CODE
+    told = job_words.card_words(run, job, NOW)
+    assert (told.locked, told.waits, told.word) == (True, True, "Queued")
+    assert "log in again" in told.below
+    assert job_words.link_words(job, NOW)[0] == "The Cave: log in to follow"
+    assert job_words.pill_words(job)[0] == "The Cave, log in"
+    at_work = a_run()
+    job = job_with(at_work, Stage.RUNNING, "STALE", nodes="node1")
+    job.locked = CODE
+    told = job_words.card_words(at_work, job, NOW)
+    assert (told.locked, told.waits) == (True, False)
+    assert "log in again" in told.sentence
