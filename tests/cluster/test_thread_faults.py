@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
@@ -65,8 +66,10 @@ def test_two_runs_lose_no_byte_to_cuts_restarts_and_laptops_that_freeze_or_close
             assert terminal.size() == frozen
         terminal.thaw()
         cluster("fault", "sshd-restart")
+        restarted = time.monotonic()
         back.append(f"sshd restarted: {program.catches_up(there, here):.1f} s")
         program.until(lambda: terminal.size() > frozen, "the terminal's run goes on")
+        back.append(f"in the terminal, frozen before: {time.monotonic() - restarted:.1f} s")
         job = program.job(run).id
     with student.program(job) as program:  # the laptop was closed and is opened again
         run = program.session.runs[run.id]
