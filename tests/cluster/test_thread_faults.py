@@ -15,6 +15,7 @@ from typing import Self
 import psutil
 import pytest
 
+from clew_gui.session.states import LinkState
 from clew_shared.lifecycle import RunState
 from clew_shared.places import find_places
 from clew_shared.reading import read_run
@@ -25,8 +26,10 @@ from tests.integration.faults.chance import Chance, Tally
 
 SOAK = os.environ.get("CLEW_SOAK") == "1"
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(3600 if SOAK else 900)]
-CUTS_S = (1.0, 10.0, 20.0)
-LONG_CUTS_S = (1.0, 10.0, 20.0, 45.0, 90.0)
+SILENT_S = 20.0
+"""So long a silence is told; a shorter one need not be."""
+CUTS_S = (1.0, 10.0, SILENT_S)
+LONG_CUTS_S = (1.0, 10.0, SILENT_S, 45.0, 90.0)
 
 
 @pytest.fixture
@@ -58,6 +61,9 @@ def test_two_runs_lose_no_byte_to_cuts_restarts_and_laptops_that_freeze_or_close
         for seconds in cuts:
             with cluster.broken("cut", "laptop"):
                 program.live_for(seconds)
+                assert run.state is RunState.RUNNING
+                if seconds == SILENT_S:
+                    assert program.job(run).link.state is LinkState.STALE
             back.append(f"{seconds:.0f} s cut: {program.catches_up(there, here):.1f} s")
             tally.add("cuts")
         with cluster.broken("freeze", "laptop"):  # this program is not among the laptop's
