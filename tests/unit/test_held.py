@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from clew_gui.commands.local_terminal import join
-from clew_gui.commands.shell_on import _split, first_node
+from clew_gui.commands.shell_on import _split, chosen_job, first_node
 from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.held import held_jobs, held_line, job_for, live_job, seconds_held
 from clew_gui.remote.job_book import JobBook, Wish
@@ -34,6 +34,19 @@ def sent(book: JobBook, number: int, stage: Stage, hold: bool, **changes: object
     book.note_order(order)
     book.note_news(JobNews(job=order.job, stage=stage, id=str(number)))
     return order.job
+
+
+def test_a_shell_opens_beside_the_job_that_is_named(book: JobBook) -> None:
+    first, second, over = (
+        sent(book, 0, Stage.RUNNING, True),
+        sent(book, 1, Stage.RUNNING, True),
+        sent(book, 2, Stage.ENDED, True),
+    )
+    assert chosen_job(book, "lab", "") == second
+    assert chosen_job(book, "lab", first) == first
+    for site, job in (("lab", over), ("lab", "nothing"), ("other", first)):
+        with pytest.raises(ProblemError, match="is at work on"):
+            chosen_job(book, site, job)
 
 
 def test_what_is_held_comes_before_what_only_runs(book: JobBook) -> None:

@@ -14,7 +14,7 @@ from clew_gui.commands.local_terminal import join, own_size
 from clew_gui.commands.shell import Parser, Shell
 from clew_gui.remote.allocation import build_allocation
 from clew_gui.remote.held import live_job
-from clew_gui.remote.job_book import job_book
+from clew_gui.remote.job_book import JobBook, job_book
 from clew_gui.remote.prompts import AskOnce, headless_prompter
 from clew_gui.remote.schedulers.job import JobRef
 from clew_gui.remote.shells import Shell as OpenShell
@@ -39,9 +39,7 @@ def shell(shell: Shell, argv: Sequence[str]) -> int:
     given = given_allocation(options)
     allocation = build_allocation(site.allocation, given)
     book = job_book(shell.places)
-    job = "" if options.fresh or given else options.job or live_job(book, options.site)
-    if job and (job not in book.open_jobs() or book.order(job).site != options.site):
-        raise problem("job.unknown", f"No job {job} is at work on {options.site}.", "`clew jobs` lists them.", "job")
+    job = "" if options.fresh or given else chosen_job(book, options.site, options.job)
     size, term = own_size(), os.environ.get("TERM", "")
     if size is None and not command:
         raise problem(
@@ -56,6 +54,15 @@ def shell(shell: Shell, argv: Sequence[str]) -> int:
         if size is not None:
             shell.note(f"A terminal {opened.text}, through {line.connection.route}.")
         return _use(opened, size is not None)
+
+
+def chosen_job(book: JobBook, site: str, job: str) -> str:
+    """The job that was named, else the one beside which a shell is opened; empty: none. Raises ``ProblemError``."""
+    if not job:
+        return live_job(book, site)
+    if job not in book.open_jobs() or book.order(job).site != site:
+        raise problem("job.unknown", f"No job {job} is at work on {site}.", "`clew jobs` lists them.", "job")
+    return job
 
 
 def _split(argv: list[str]) -> tuple[list[str], tuple[str, ...]]:
