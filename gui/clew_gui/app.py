@@ -23,7 +23,6 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QApplication
 
 from clew_gui.views.desk import Desk
-from clew_gui.views.dialogs import Dialog
 from clew_gui.views.parts import Button, Look
 from clew_gui.views.ports import SessionLike
 from clew_gui.views.scope import FIRST_EXERCISE
@@ -94,6 +93,8 @@ class Program(QObject):
 
     ready = Signal()
     """The plots and the session are there."""
+    settled = Signal()
+    """Ready, or it is known that something cannot be loaded."""
 
     def __init__(
         self, app: QApplication, places: Places, catalogue: Catalogue, memory: Memory, theme: str | None = None
@@ -182,6 +183,7 @@ class Program(QObject):
         if not self._closed:
             self.shell.put_plots(plots, PlotFeed(plots))
             self.ready.emit()
+            self.settled.emit()
 
     def _not_loaded(self, text: str) -> None:
         _LOG.error("parts of the window could not be loaded:\n%s", text)
@@ -189,6 +191,7 @@ class Program(QObject):
         found = Problem("window.load", f"The plots could not be loaded: {text.splitlines()[-1]}", hint)
         self.window.messages.show_problems((found,))
         self.window.next_run.refuse("A part of Clew could not be loaded; the message above says which")
+        self.settled.emit()
 
     # --- Closing ------------------------------------------------------------------------------------------------------
 
@@ -204,6 +207,8 @@ class Program(QObject):
         return True
 
     def _tell_runs_go_on(self, number: int) -> None:
+        from clew_gui.views.dialogs import Dialog
+
         what = "A run is at work. It goes" if number == 1 else f"{number} runs are at work. They go"
         sentence = f"{what} on without this window, and will be here when you open Clew again. This is said only once."
         dialog = Dialog(self.window, "Close the window?", sentence)
@@ -336,12 +341,18 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue | None = None) 
     _size(program.window, options.size)
     show_surprises(program.window)
     program.window.painted.connect(lambda: log_from_now(places, program.window))
-    program.ready.connect(gc.freeze)  # what is there now stays: the collector need not go through it again
+    program.settled.connect(_collect_from_now)
     program.window.show()
     code = app.exec()
     program.close()
     alone.release()
     return code
+
+
+def _collect_from_now() -> None:
+    """``clew start`` put the collector to rest. What is there now stays: it need not go through that again."""
+    gc.freeze()
+    gc.enable()
 
 
 def _size(window: MainWindow, text: str) -> None:

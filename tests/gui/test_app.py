@@ -45,21 +45,34 @@ NOT_YET = {
     "clew_gui.plotting",
     "clew_gui.remote",
     "clew_gui.session",
+    "clew_gui.views.agent_settings",
+    "clew_gui.views.dialogs",
+    "clew_gui.views.guide_page",
+    "clew_gui.views.race_dialog",
     "clew_gui.views.plots",
     "clew_gui.views.sites",
     "clew_shared.channel",
     "clew_shared.history",
     "clew_shared.journal",
+    "csv",
+    "dataclasses",
+    "difflib",
+    "hashlib",
     "logging.handlers",
     "numpy",
     "paramiko",
     "psutil",
     "pyqtgraph",
     "rich",
+    "subprocess",
     "tensorflow",
+    "tomllib",
     "zmq",
 }
-"""What the window does without until its first frame stands: each of these costs tens to hundreds of milliseconds."""
+"""What the window does without until its first frame stands: the packages cost tens to hundreds of milliseconds each,
+the standard library's and our own some milliseconds each, which add up."""
+NOT_YET_MADE = {"GuidePage", "LogPanel", "RunCard", "_Strip"}
+"""Widgets that nobody sees at first. Each one that is made is styled as well."""
 _START = """
 import sys, threading
 from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QSlider, QWidget
@@ -70,6 +83,7 @@ from clew_gui.views import window
 def tell():
     print(*sorted(sys.modules))
     print(*[thread.name for thread in threading.enumerate()])
+    print(*{type(widget).__name__ for widget in QApplication.allWidgets()})
     QApplication.exit(0)
 
 def told(self, *given, init=window.MainWindow.__init__):
@@ -85,10 +99,38 @@ sys.exit(cli.main(["start"]))
 def test_clew_start_paints_before_anything_slow_is_imported_or_the_agent_looked_for(home: Path) -> None:
     done = run_python("-c", _START)
     assert done.returncode == 0, done.stderr
-    modules, threads = done.stdout.splitlines()
+    modules, threads, widgets = done.stdout.splitlines()
     assert NOT_YET & set(modules.split()) == set()
     assert threads == "MainThread"
+    assert NOT_YET_MADE & set(widgets.split()) == set()
+    assert {"ExerciseTree", "Hello", "NextRun", "NumberEdit"} <= set(widgets.split()), "what is seen was made"
     assert not (home / "agents").exists()
+
+
+_NEVER_LOADED = """
+import gc, sys
+from PySide6.QtWidgets import QApplication
+from clew_gui import app, cli
+from clew_gui.commands import start
+
+def settled(collect=app._collect_from_now):
+    print(gc.isenabled())
+    collect()
+    print(gc.isenabled(), gc.get_freeze_count() > 0)
+    QApplication.exit(0)
+
+start.has_display = lambda *_: True
+app._STAGES = (("clew_gui.is_not_there",),)
+app._collect_from_now = settled
+sys.exit(cli.main(["start"]))
+"""
+
+
+@pytest.mark.usefixtures("home")
+def test_the_collector_rests_until_the_window_is_complete_or_cannot_be() -> None:
+    done = run_python("-c", _NEVER_LOADED)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["False", "True", "True"]
 
 
 def test_an_icon_is_drawn_once_for_all_buttons_that_have_it(

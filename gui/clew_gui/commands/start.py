@@ -5,6 +5,7 @@ What only the second needs is imported there: the window paints before NumPy, Ze
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -45,6 +46,7 @@ def _window(exercise: str, catalogue: Catalogue) -> int:
     if not _has_qt():
         hint = "Install it with: pip install 'clew[gui]'. Everything else works without: clew run softmax"
         raise problem("start.qt", "The window needs PySide6 and pyqtgraph, which are not installed.", hint)
+    gc.disable()  # nearly all that is made on the way to the window stays; there the collector goes on
     from clew_gui.app import main as open_window
 
     return open_window(["--exercise", exercise] if exercise else [], catalogue)

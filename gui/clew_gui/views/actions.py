@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMenu, QMenuBar, QSizePolicy, QWidget
 
-from clew_gui.views.theme import font
 
-
-@dataclass(frozen=True)
-class Deed:
+class Deed(msgspec.Struct, frozen=True):
     """One entry: its name in code, its words, its shortcut; a checkable one shows a state; ``tip`` says more."""
 
     name: str
@@ -137,12 +134,10 @@ class Actions:
         """The menus, inside the window's own top bar on every system."""
         bar = QMenuBar()
         bar.setNativeMenuBar(False)
-        bar.setFont(font())
         bar.setAccessibleName("Menus")
         bar.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
         for title, deeds in MENUS:
             menu = bar.addMenu(title)
-            menu.setFont(font())
             for deed in deeds:
                 self._put(menu, deed)
         return bar

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
 
 from clew_gui.views.fields import choose_quietly, combo
 from clew_gui.views.parts import Elided
@@ -152,6 +152,8 @@ class DataChoice(QObject):
             self._show_file("")
             self.changed.emit()
             return
+        from PySide6.QtWidgets import QFileDialog
+
         dialog = QFileDialog(
             self._window, "Choose a data file", "", "Data (*.npz *.gz *.pkl.gz *ubyte*);;All files (*)"
         )

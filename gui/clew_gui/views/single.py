@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QCryptographicHash, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 _ANSWER_MS = 500
@@ -19,7 +18,8 @@ class OneWindow(QObject):
 
     def __init__(self, home: Path) -> None:
         super().__init__()
-        self._name = f"clew-{hashlib.sha256(str(home.absolute()).encode()).hexdigest()[:20]}"
+        digest = QCryptographicHash.hash(str(home.absolute()).encode(), QCryptographicHash.Algorithm.Sha256)
+        self._name = f"clew-{bytes(digest.toHex().data()).decode()[:20]}"
         self._server = QLocalServer(self)
         self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
         self._server.newConnection.connect(self._greet)
