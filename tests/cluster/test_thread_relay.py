@@ -46,7 +46,7 @@ def test_a_run_comes_through_a_step_of_its_job_to_the_last_byte_and_one_step_is_
     student: Student, steps: list[Command]
 ) -> None:
     with student.program() as program:
-        run = program.send(steps=20_000)
+        run = program.send(steps=8_000)
         program.trains(run)
         program.until(lambda: program.is_live(run), "the agent is reached")
         program.until(lambda: run.complete, "the run's end")
