@@ -27,6 +27,8 @@ from tests.cluster.mini import LIMIT_S, MiniCluster
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
 
+NEEDS = {"name", "port", "hostkey", "login", "quota", "python", "modules", "tensorflow", "devices", "data", "scheduler"}
+NEEDS |= {"partition", "ports", "clock"}
 SITES = ("minicluster", "minicluster-bw", "minicluster-mn", "minicluster-otp", "minicluster-pbs", "minicluster-ssh")
 CLEW = (sys.executable, "-m", "clew_gui")
 ASKPASS = Path(__file__).with_name("askpass")
@@ -67,6 +69,8 @@ def test_nothing_is_wrong_with_any_of_them(cluster: MiniCluster, tmp_path: Path)
         verdicts = {one["check"]: one["verdict"] for one in found["findings"]}
         assert not {"bad", "warn"} & set(verdicts.values()), found
         assert {"login", "home", "modules", "python", "tensorflow", "scheduler", "forwarding"} <= verdicts.keys()
+    found = told["minicluster"]["findings"]
+    assert NEEDS <= {one["check"] for one in found if one["verdict"] == "ok"}
     texts = {name: {one["check"]: one["text"] for one in found["findings"]} for name, found in told.items()}
     assert "password and one-time code" in texts["minicluster-otp"]["login"]
     assert "debug, short, gpu, training" in texts["minicluster-mn"]["partition"]
