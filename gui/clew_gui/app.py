@@ -104,7 +104,7 @@ class Program(QObject):
         self.state = memory.load_window()
         choice = theme or self.state.theme
         self.window = MainWindow(Look(theme_of(app, choice)), self.state)
-        self.desk = Desk(self.window, catalogue, places.runs)
+        self.desk = Desk(self.window, catalogue, places)
         self.shell = Shell(app, self.window, self.desk, places)
         self.shell.theme_choice = known_choice(choice)
         self.session: SessionLike | None = None

@@ -59,7 +59,7 @@ def train(run: FakeRun, metrics: tuple[MetricSpec, ...], *losses: float) -> None
 
 def test_the_dialog_says_who_runs_how_far_and_what_is_the_same(dialog: RaceDialog) -> None:
     assert [row.lane.name for row in dialog.rows] == [
-        "Gradient descent",
+        "SGD",
         "Momentum",
         "Nesterov",
         "Adagrad",
@@ -104,10 +104,13 @@ def test_lanes_rates_and_budget_may_be_changed_and_mistakes_are_told(dialog: Rac
     study = dialog.study()
     assert [lane.values["learning_rate"] for lane in study.lanes] == [0.01, 0.02]
     assert study.steps == 50
+    height = dialog.height()
     rate.setText("-1")
+    assert dialog.height() > height
     assert not dialog.go.isEnabled()
     assert dialog.error.text().startswith("Momentum: ")
     rate.setText("0.02")
+    assert dialog.height() == height, "as high as before anything was wrong"
     for row in dialog.rows:
         row.box.setChecked(False)
     assert dialog.error.text() == "Nobody takes part."
@@ -166,7 +169,7 @@ def test_places_follow_the_runs_and_a_click_selects_one(program: Program, sessio
     assert [entry.words for entry in strip._entries[:4]] == [
         "1 Adam 0.2, step 1",
         "2 Nesterov 0.01, step 2",
-        "3 SGD 0.01, 4",
+        "3 SGD 0.01, best loss 4",
         "Momentum 0.01, queued",
     ]
     assert program.desk.scope.run() is runs[5], "the run at work is on the card"

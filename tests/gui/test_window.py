@@ -16,6 +16,7 @@ from clew_gui.views.dialogs import CodeDialog, LiveDialog, TextDialog
 from clew_gui.views.window_state import FileMemory, NoMemory, WindowState
 from clew_shared.events import State
 from clew_shared.lifecycle import RunState
+from clew_shared.places import Places
 from clew_shared.problem import Problem, ProblemError
 from clew_shared.spec import RunSpec
 from tests.gui import fakes
@@ -172,6 +173,68 @@ def test_the_learning_rate_changes_while_it_runs(busy: Program, qtbot: QtBot) ->
     field.setText("0.001")
     dialog.apply.click()
     assert session_of(busy).asked[-1][2:] == ("learning_rate", 0.001)
+
+
+def test_what_may_be_changed_in_a_run_ends_with_the_run(busy: Program) -> None:
+    session, run = session_of(busy), busy.desk.scope.run()
+    assert run is not None
+    busy.window.actions_["rate"].trigger()
+    closed: list[int] = []
+    dialog_of(busy, LiveDialog).finished.connect(closed.append)
+    session.tell(states=frozenset({next(one for one in session.runs if one != run.id)}))
+    tick(busy)
+    assert not closed, "another run's news"
+    session.runs[run.id].end()
+    session.tell(states=frozenset({run.id}))
+    tick(busy)
+    assert len(closed) == 1
+    assert f"Run {run.number} has ended" in busy.window.messages.accessibleName()
+    assert not [what for what in session.asked if what[0] == "live"]
+
+
+@pytest.mark.parametrize("way", ["slides", "preset", "reuse"])
+def test_own_values_that_were_replaced_come_back(busy: Program, way: str) -> None:
+    form = busy.window.next_run
+    form.form.row("learning_rate").editor.set_value(0.123)
+    form.seed.set_value(7)
+    own = form.spec()
+    if way == "preset":
+        form.preset.setCurrentIndex(form.preset.findData("adam"))
+        form.preset.activated.emit(form.preset.currentIndex())
+    else:
+        busy.window.actions_[way].trigger()
+    assert form.spec().params != own.params
+    busy.desk.open_exercise("cnn")
+    busy.window.messages.undo()
+    busy.desk.open_exercise("softmax")
+    assert (form.spec().params, form.spec().seed) == (own.params, 7)
+
+
+def test_values_of_a_preset_give_way_without_a_word(softmax: Program) -> None:
+    form = softmax.window.next_run
+    form.preset.setCurrentIndex(form.preset.findData("adam"))
+    form.preset.activated.emit(form.preset.currentIndex())
+    form.slides.click()
+    assert not softmax.window.messages.isVisible()
+
+
+def test_while_earlier_runs_are_read_nobody_says_that_nothing_has_run(open_window: Opener, places: Places) -> None:
+    session = fakes.FakeSession()
+    session.link.state = "CONNECTING"
+    (places.mirrors / "0123").mkdir(parents=True)
+    program = open_window(session)
+    window = program.window
+    assert window.run_view.hello._title.text() == "What ran before is being read…"
+    session.link.state = "LIVE"
+    session.tell(link=True)
+    tick(program)
+    assert window.run_view.hello._title.text() == "Nothing has run yet. Start with this one."
+
+
+def test_a_first_start_reads_nothing(open_window: Opener) -> None:
+    session = fakes.FakeSession()
+    session.link.state = "CONNECTING"
+    assert "Nothing has run" in open_window(session).window.run_view.hello._title.text()
 
 
 def test_what_cannot_be_done_says_why(busy: Program) -> None:
@@ -352,7 +415,7 @@ def test_search_finds_and_enter_opens(softmax: Program, qtbot: QtBot) -> None:
 
 
 def test_ticks_and_goals_come_from_the_journals(busy: Program) -> None:
-    assert busy.window.head.goal.accessibleName() == "Goal 90.79 % reached"
+    assert busy.window.head.goal.accessibleName() == "1 of 2 goals reached", "as the rows of the table say"
     index = busy.window.lab.tree.currentIndex()
     assert index.data(Qt.ItemDataRole.AccessibleTextRole) == "Softmax on MNIST, begun, 91.58 %"
 
@@ -624,7 +687,7 @@ def test_states_have_words_and_shapes_not_only_colours(busy: Program) -> None:
     rows = {row.number: row for row in busy.window.bottom.model.rows()}
     assert {row.word for row in rows.values()} == {"Queued", "Running", "Stopped", "Failed", "Finished"}
     assert rows[4].detail == "loss is NaN at step 212"
-    assert rows[3].detail == "goal reached"
+    assert rows[3].detail == "1 of 2 goals reached"
 
 
 def test_no_widget_is_left_without_a_parent(busy: Program) -> None:

@@ -15,6 +15,7 @@ from clew_gui.views.fields import stepped
 from clew_gui.views.guide_page import Piece, pieces
 from clew_gui.views.log_panel import log_line, read_tail
 from clew_shared.cards import Goal
+from clew_shared.catalogue import load_builtin
 from clew_shared.events import Log, Points
 from clew_shared.lifecycle import RunState
 from clew_shared.params import ParamSpec, convert
@@ -113,6 +114,31 @@ def test_a_run_whose_curve_is_no_number_any_more_says_so(end: RunState | None, d
     if end is not None:
         run.end(end)
     assert words.state_detail(run) == detail
+
+
+@pytest.mark.parametrize(
+    ("number", "of", "text"),
+    [(0, 3, ""), (1, 1, "goal reached"), (1, 3, "1 of 3 goals reached"), (3, 3, "all 3 goals reached")],
+)
+def test_goals_are_counted_where_there_are_several(number: int, of: int, text: str) -> None:
+    assert words.goals_reached(number, of) == text
+
+
+def test_an_optimizer_has_one_name_and_what_it_means_stands_in_the_form_only() -> None:
+    card = load_builtin().exercises[0]
+    run = fakes.FakeRun("r", 4, 0, RunSpec(exercise=card.id, params={"optimizer": "sgd", "learning_rate": 0.5}))
+    spec = next(spec for spec in card.params if spec.name == "optimizer")
+    assert words.value_words(spec, "sgd") == "SGD (gradient descent)"
+    assert words.param_words(run, card, "optimizer") == "SGD"
+    assert words.run_title(run, card) == "4  SGD 0.5"
+    for lane in (lane for one in load_builtin().exercises for race in one.races for lane in race.lanes):
+        named = run_of(one_name := str(lane.values["optimizer"]))
+        assert lane.name.startswith(words.param_words(named, card, "optimizer")), one_name
+
+
+def run_of(optimizer: str) -> fakes.FakeRun:
+    """A run with that optimizer."""
+    return fakes.FakeRun("r", 1, 0, RunSpec(exercise="softmax", params={"optimizer": optimizer}))
 
 
 def test_a_per_cent_sign_stays_with_its_number() -> None:
@@ -224,7 +250,7 @@ def test_time_is_judged_by_the_last_run_that_trained() -> None:
     run.train(1, seconds=0.004, when=1003.0)  # three seconds until the first step
     run.train(499, seconds=1.996, when=1005.0)
     run.end(when=1500.0)  # a long pause says nothing of the next run
-    assert estimate({"steps": 5000, "batch_size": 100}, [run])[0] == "About 23 s, judging by run 1"
+    assert estimate({"steps": 5000, "batch_size": 100}, [run])[0] == "Next run: about 23 s, judging by run 1"
 
 
 # --- The log ----------------------------------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ class Cnn(Exercise[CnnSettings]):
             metric="test_accuracy",
             help="Who reads the most test images after 200 batches?",
             lanes=(
-                Lane(name="Gradient descent", values={"optimizer": "sgd", "learning_rate": 0.05}),
+                Lane(name="SGD", values={"optimizer": "sgd", "learning_rate": 0.05}),
                 Lane(name="Momentum", values={"optimizer": "momentum", "learning_rate": 0.01}),
                 Lane(name="RMSprop", values={"optimizer": "rmsprop", "learning_rate": 0.0005}),
                 Lane(name="Adam, slides' rate", values={"optimizer": "adam", "learning_rate": 0.0001}),

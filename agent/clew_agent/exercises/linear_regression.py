@@ -148,7 +148,7 @@ class LinearRegression(Exercise[LinearRegressionSettings]):
             target=0.001,
             help="Who brings the loss below 0.001 in the fewest steps?",
             lanes=(
-                Lane(name="Gradient descent", values={"optimizer": "sgd", "learning_rate": 0.01}),
+                Lane(name="SGD", values={"optimizer": "sgd", "learning_rate": 0.01}),
                 Lane(name="Momentum", values={"optimizer": "momentum", "learning_rate": 0.01}),
                 Lane(name="Nesterov", values={"optimizer": "nesterov", "learning_rate": 0.01}),
                 Lane(name="Adagrad", values={"optimizer": "adagrad", "learning_rate": 0.5}),

@@ -124,7 +124,7 @@ class Softmax(Exercise[SoftmaxSettings]):
             metric="test_accuracy",
             help="Who reads the most test images after one pass over the training images?",
             lanes=(
-                Lane(name="Gradient descent", values={"optimizer": "sgd", "learning_rate": 0.5}),
+                Lane(name="SGD", values={"optimizer": "sgd", "learning_rate": 0.5}),
                 Lane(name="Momentum", values={"optimizer": "momentum", "learning_rate": 0.05}),
                 Lane(name="Nesterov", values={"optimizer": "nesterov", "learning_rate": 0.05}),
                 Lane(name="Adagrad", values={"optimizer": "adagrad", "learning_rate": 0.05}),

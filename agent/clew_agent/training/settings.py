@@ -14,9 +14,9 @@ from typing import Annotated
 from clew_shared.params import Choice, Condition, Knob, Params
 
 OPTIMIZERS = (
-    Choice("sgd", "Gradient descent"),
+    Choice("sgd", "SGD (gradient descent)"),
     Choice("momentum", "Momentum"),
-    Choice("nesterov", "Nesterov momentum"),
+    Choice("nesterov", "Nesterov (momentum)"),
     Choice("adagrad", "Adagrad"),
     Choice("adadelta", "Adadelta"),
     Choice("rmsprop", "RMSprop"),

@@ -168,9 +168,9 @@ def progress_line(history: History) -> str:
 
 
 def seconds_left(history: History) -> float | None:
-    """How long the remaining steps take at the present rate; None when unknown or nothing remains."""
+    """How long the remaining steps take at the rate that is shown; None when unknown or nothing remains."""
     fold = history.fold
-    speed = history.recent_steps_per_second()
+    speed = history.steps_per_second()
     if not speed or fold.state in TERMINAL or fold.step >= fold.steps:
         return None
     return (fold.steps - fold.step) / speed

@@ -159,7 +159,7 @@ class Board:
         """A run as a row of the table."""
         metric = words.headline_metric(card)
         best = self.best(metric, run) if metric is not None else None
-        reached = bool(card.goals) and any(self.reached(goal, run) for goal in card.goals)
+        reached = [goal for goal in card.goals if self.reached(goal, run)]
         took = duration(run)
         stale = run.link_stale and run.state not in TERMINAL
         values = {spec.name: run.spec.params.get(spec.name, spec.default) for spec in card.params}
@@ -169,12 +169,12 @@ class Board:
             index=run.index,
             state="Draft" if run.reading is not None else "Stale" if stale else run.state.value,
             word=words.state_word(run),
-            detail=words.state_detail(run, reached),
+            detail=words.state_detail(run, words.goals_reached(len(reached), len(card.goals))),
             optimizer=words.param_words(run, card, "optimizer") or "–",
             rate=words.param_words(run, card, "learning_rate") or "–",
             batch=words.param_words(run, card, "batch_size") or "–",
             best=words.metric_value(metric, best),
-            reached=reached,
+            reached=metric is not None and any(goal.metric == metric.name for goal in reached),
             time=words.clock(took),
             where=words.where(run),
             name=run.spec.name,
@@ -234,5 +234,5 @@ def estimate(values: Mapping[str, Value], runs: Sequence[RunLike]) -> tuple[str,
         start = run.history.first_point_seconds or 2.0  # what comes later grows with the steps
         batch, before = values.get("batch_size"), run.spec.params.get("batch_size")
         scale = batch / before if isinstance(batch, int) and isinstance(before, int) and before > 0 else 1.0
-        return f"About {words.about(start + wanted * scale / speed)}, judging by run {run.number}", second
+        return f"Next run: about {words.about(start + wanted * scale / speed)}, judging by run {run.number}", second
     return "Time known after the first run", second

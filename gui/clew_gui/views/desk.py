@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
@@ -15,6 +14,7 @@ from clew_gui.views.teller import Teller
 from clew_gui.views.window import MainWindow
 from clew_shared.cards import Catalogue
 from clew_shared.lifecycle import TERMINAL, RunState
+from clew_shared.places import Places
 from clew_shared.problem import Problem, ProblemError
 from clew_shared.spec import RunSpec
 
@@ -41,11 +41,11 @@ class Desk(QObject):
     ticked = Signal()
     """The session was asked; about 30 times a second."""
 
-    def __init__(self, window: MainWindow, catalogue: Catalogue, runs_folder: Path) -> None:
+    def __init__(self, window: MainWindow, catalogue: Catalogue, places: Places) -> None:
         super().__init__(window)
         self.window = window
         self.scope = Scope(catalogue)
-        self.tell = Teller(window, self.scope, runs_folder)
+        self.tell = Teller(window, self.scope, places)
         self.bridge: Bridge | None = None
         self._dirty: set[str] = set()
         self._ticks = 0
@@ -248,9 +248,9 @@ class Desk(QObject):
         """End the selected run."""
         self.ask(lambda session, run: session.stop(run.id, now))
 
-    def set_live(self, name: str, value: float) -> None:
-        """Change a live hyperparameter of the selected run."""
-        self.ask(lambda session, run: session.set_live(run.id, name, value))
+    def set_live(self, name: str, value: float, run: str = "") -> None:
+        """Change a live hyperparameter of a run, of the selected one if none is named."""
+        self.ask(lambda session, selected: session.set_live(run or selected.id, name, value))
 
     def continue_run(self) -> None:
         """Go on from the last checkpoint."""
@@ -260,7 +260,7 @@ class Desk(QObject):
         """Put the selected run's values into the form."""
         run = self.scope.run()
         if run is not None:
-            self.window.next_run.show_spec(run.spec)
+            self.window.next_run.use_spec(run.spec)
 
     def runs_changed(self) -> None:
         """Runs were taken out of the list, or came back."""
@@ -345,6 +345,7 @@ class Desk(QObject):
             self.points.emit(frozenset(mine))
 
     def _link(self) -> None:
+        self.scope.link_told = True
         self.tell.link()
         self._data_found()
         self.tell.card()

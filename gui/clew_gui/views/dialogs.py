@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QRegularExpression, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QGuiApplication, QSyntaxHighlighter, QTextCharFormat, QTextDocument
-from PySide6.QtWidgets import QDialog, QGridLayout, QLayout, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QDialog, QGridLayout, QLabel, QLayout, QPlainTextEdit, QWidget
 
 from clew_gui.views.agent_settings import AgentSettings
 from clew_gui.views.fields import NumberEdit, combo
@@ -38,6 +38,18 @@ class Dialog(QDialog):
             self._box.addWidget(item, stretch)
         else:
             self._box.addLayout(item, stretch)
+
+    def say_wrong(self, where: QLabel, sentences: Sequence[str]) -> None:
+        """Say what is wrong. The dialog is as high as that needs at its width, and as high as before without it: a
+        layout alone would cut texts, and keep what it once took."""
+        text = "\n".join(sentences)
+        if text == where.text():
+            return
+        before = self._box.totalHeightForWidth(self.width())
+        where.setText(text)
+        where.setVisible(bool(text))
+        self._box.activate()
+        self.resize(self.width(), self.height() + self._box.totalHeightForWidth(self.width()) - before)
 
     def finish(self, *buttons: QWidget | None) -> None:
         """The row at the bottom; None for the stretch."""
@@ -162,10 +174,8 @@ class LiveDialog(Dialog):
             for spec, _, _, problem in found
             if problem is not None
         ]
-        self.error.setText("\n".join(wrong))
-        self.error.setVisible(bool(wrong))
+        self.say_wrong(self.error, wrong)
         if wrong:
-            self.adjustSize()  # a layout alone would cut the texts instead of growing
             return
         for spec, before, value, _ in found:
             if value != before and isinstance(value, int | float):

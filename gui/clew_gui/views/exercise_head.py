@@ -14,7 +14,7 @@ _TIPS = ("What to do and what to watch (Ctrl+1)", "The run and its curves (Ctrl+
 
 
 class GoalChip(QFrame):
-    """The exercise's first goal, reached or not: shape and words, not colour alone."""
+    """The exercise's first goal, or how many are reached: shape and words, not colour alone."""
 
     def __init__(self, look: Look) -> None:
         super().__init__()
@@ -26,12 +26,12 @@ class GoalChip(QFrame):
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
 
     def show_goal(self, text: str, reached: bool, tip: str) -> None:
-        """Say it; an empty text hides the chip."""
+        """Say it, with a tick when all is ``reached``; an empty text hides the chip."""
         self.setVisible(bool(text))
         set_role(self, "okNote" if reached else "sunken")
         set_role(self._text, "ok" if reached else "2", "tone")
         self._glyph.set_glyph(*(("s_done", "ok") if reached else ("flag", "text2")))
-        self._text.setText(f"{text} reached" if reached else text)
+        self._text.setText(text)
         self.setToolTip(tip)
         self.setAccessibleName(self._text.text())
 

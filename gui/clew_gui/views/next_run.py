@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
@@ -43,6 +43,8 @@ class NextRun(QWidget):
     code_asked = Signal()
     race_asked = Signal()
     edited = Signal()
+    replaced = Signal(RunSpec)
+    """Values of a person's own gave way to others; these they were."""
 
     def __init__(self, look: Look) -> None:
         super().__init__()
@@ -66,10 +68,12 @@ class NextRun(QWidget):
         self.slides = Button(
             look, "Slides' values", "quiet", "reset", "Put every field back to the value on the slides"
         )
-        self.slides.clicked.connect(lambda: self._use_preset(SLIDES))
+        self.slides.clicked.connect(lambda: self._instead(lambda: self._use_preset(SLIDES)))
         self.preset = combo([], "Preset")
         self.preset.setToolTip("Named sets of values for this exercise")
-        self.preset.activated.connect(lambda _index: self._use_preset(str(self.preset.currentData())))
+        self.preset.activated.connect(
+            lambda _index: self._instead(lambda: self._use_preset(str(self.preset.currentData())))
+        )
         self._sets = DataChoice(self)
         self.data, self.own_file, self.there = self._sets.combo, self._sets.own_file, self._sets.there
         self._sets.changed.connect(self._changed)
@@ -223,6 +227,28 @@ class NextRun(QWidget):
         """Where it would run; None for this computer."""
         return self.where.place(self._sets.staged())
 
+    def _instead(self, change: Callable[[], None]) -> None:
+        """Change all values; who typed some may want them back."""
+        before, own = self.spec(), self._matching() == OWN
+        change()
+        if own and (before.params, before.seed, before.data) != (
+            self.spec().params,
+            self.spec().seed,
+            self.spec().data,
+        ):
+            self.replaced.emit(before)
+
+    def use_spec(self, spec: RunSpec) -> None:
+        """Take the values of a run in place of those that stand there."""
+        self._instead(lambda: self.show_spec(spec))
+
+    def put_back(self, spec: RunSpec) -> None:
+        """Show values that gave way, also when another exercise has been opened since."""
+        if self._card is not None and spec.exercise == self._card.id:
+            self.show_spec(spec)
+        else:
+            self._drafts[spec.exercise] = spec
+
     def show_spec(self, spec: RunSpec) -> None:
         """Show the values of a run, to start it again or to change one thing."""
         self.form.set_values(check(self._card.params, spec.params)[0] if self._card is not None else {})
@@ -283,14 +309,18 @@ class NextRun(QWidget):
         self.edited.emit()
         self._tell_cost(reason)
 
-    def _recognise_preset(self) -> None:
-        card = self._card
+    def _matching(self) -> str:
+        """The preset whose values stand there."""
+        card, values = self._card, self.form.values()
         if card is None:
+            return OWN
+        names = [str(self.preset.currentData()), SLIDES, *(preset.name for preset in card.presets)]
+        return next((name for name in names if name != OWN and self._is_preset(card, name, values)), OWN)
+
+    def _recognise_preset(self) -> None:
+        if self._card is None:
             return
-        current = str(self.preset.currentData())
-        names = [current, SLIDES, *(preset.name for preset in card.presets)]
-        values = self.form.values()
-        match = next((name for name in names if name != OWN and self._is_preset(card, name, values)), OWN)
+        match = self._matching()
         if match != OWN and self.preset.findData(match) < 0:
             match = SLIDES
         choose_quietly(self.preset, match)

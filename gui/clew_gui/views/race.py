@@ -101,17 +101,22 @@ def _entry(
     if reached is not None:
         result = f"step {words.count(reached)}"
     elif best is not None:
-        result = words.metric_value(metric, best)
+        value = words.metric_value(metric, best)
+        result = value if race.target is None else f"best {_metric_name(race, card)} {value}"
     else:
         result = words.state_word(run).lower()
     name = words.run_title(run, card).partition("  ")[2]
     return Entry(place if best is not None else 0, run.id, run.index, name, result, run.id == selected)
 
 
+def _metric_name(race: RaceSpec, card: ExerciseCard) -> str:
+    metric = words.metric_of(card, race.metric)
+    return metric.label.lower() if metric is not None else race.metric
+
+
 def race_words(race: RaceSpec, card: ExerciseCard, runs: list[RunLike]) -> str:
     """What counts, and how far the race is: "Steps to a loss of 0.001, else the best loss. 2 of 6 done."."""
-    metric = words.metric_of(card, race.metric)
-    name = metric.label.lower() if metric is not None else race.metric
+    name = _metric_name(race, card)
     if race.target is None:
         counts = f"The best {name} counts."
     else:

@@ -143,10 +143,7 @@ class RaceDialog(Dialog):
         size = self._base.params.get("batch_size", _default(self._specs, "batch_size"))
         images = isinstance(size, int) and not isinstance(size, bool) and bool(self._card.datasets)
         self._samples.setText(f"= {words.count(study.steps * int(size or 0))} images" if images else "")
-        self.error.setText("\n".join(str(problem.text) for problem in problems))
-        self.error.setVisible(bool(problems))
-        if problems:
-            self.adjustSize()  # a layout alone would cut the texts instead of growing
+        self.say_wrong(self.error, [problem.text for problem in problems])
 
     def _start(self) -> None:
         study, problems = self._read()

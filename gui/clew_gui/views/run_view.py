@@ -50,9 +50,10 @@ class Hello(QWidget):
             box.addWidget(frame("sunken", one), 1)
         column(card, self._steps, gap=10, parent=self)
 
-    def show_card(self, card: ExerciseCard, first: bool) -> None:
-        """Words for this exercise; ``first`` when no exercise has a run yet."""
-        self._title.setText("Nothing has run yet. Start with this one." if first else "No run of this exercise yet.")
+    def show_card(self, card: ExerciseCard, first: bool, more: bool = False) -> None:
+        """Words for this exercise; ``first`` when no exercise has a run yet, ``more`` while earlier runs are read."""
+        nothing = "Nothing has run yet. Start with this one." if first else "No run of this exercise yet."
+        self._title.setText("What ran before is being read…" if more else nothing)
         self._text.setText(unbroken(card.summary or card.subtitle))
         reading = reading_minutes(card.guide)
         self._guide.set_words(f"Read the guide first, {reading} min" if reading else "Read the guide first")

@@ -21,6 +21,14 @@ class Scope:
         self.board = Board()
         self.session: SessionLike | None = None
         self.card: ExerciseCard | None = None
+        self.link_told = False
+        """Whether the link to this computer's agent was heard of: what lies in the mirrors is known by then."""
+
+    @property
+    def listed(self) -> bool:
+        """Whether all runs of earlier windows are known, those that only the agent knows as well, if it answers."""
+        state = str(self.session.link.state) if self.session is not None else "CONNECTING"
+        return state != "CONNECTING" and (state != "OFFLINE" or self.link_told)
 
     def runs(self, card: ExerciseCard | None = None) -> list[RunLike]:
         """The runs of an exercise (the open one), oldest first."""

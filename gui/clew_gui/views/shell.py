@@ -14,6 +14,7 @@ from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
 from clew_gui.views.desk import Desk
+from clew_gui.views.live_change import LiveChange
 from clew_gui.views.parts import wear
 from clew_gui.views.queue_deeds import QueueDeeds
 from clew_gui.views.race import Races
@@ -25,6 +26,7 @@ from clew_gui.views.window_state import ThemeChoice
 from clew_shared import __version__
 from clew_shared.places import Places
 from clew_shared.problem import Problem
+from clew_shared.spec import RunSpec
 
 if TYPE_CHECKING:
     from clew_gui.session.settings import LocalSettings, SettingsFile
@@ -60,6 +62,7 @@ class Shell(QObject):
         self._drawn: tuple[str, ...] = ()
         self._curves_due = False
         self.races = Races(window, desk)
+        self.live = LiveChange(window, desk)
         self.removal = Removal(desk)
         self._join_actions()
         self._join_buttons()
@@ -81,7 +84,7 @@ class Shell(QObject):
             "slides": window.next_run.slides.click,
             "reuse": desk.reuse,
             "pause": desk.pause_or_resume,
-            "rate": self.show_rate,
+            "rate": self.live.ask,
             "stop": lambda: desk.stop(False),
             "stop_now": lambda: desk.stop(True),
             "continue": desk.continue_run,
@@ -118,6 +121,7 @@ class Shell(QObject):
         window.top.settings_asked.connect(self.show_settings)
         window.guide.code_asked.connect(self.show_code)
         window.next_run.code_asked.connect(self.show_code)
+        window.next_run.replaced.connect(self._offer_back)
         window.run_view.hello.guide_asked.connect(lambda: window.show_tab(0))
         window.bottom.export_asked.connect(self.export_table)
         window.bottom.table.remove_asked.connect(self.removal.remove)
@@ -126,10 +130,17 @@ class Shell(QObject):
     def _join_card(self, card: RunCard) -> None:
         desk = self._desk
         card.pause_asked.connect(desk.pause_or_resume)
-        card.rate_asked.connect(self.show_rate)
+        card.rate_asked.connect(self.live.ask)
         card.stop_asked.connect(desk.stop)
         card.continue_asked.connect(desk.continue_run)
         card.reuse_asked.connect(desk.reuse)
+
+    def _offer_back(self, before: RunSpec) -> None:
+        """Own values gave way to a preset's or a run's."""
+        window = self._window
+        window.messages.show_note(
+            "The values of your own were replaced.", undo=lambda: window.next_run.put_back(before)
+        )
 
     def _find(self) -> None:
         self._window.fold("lab", False)
@@ -292,16 +303,6 @@ class Shell(QObject):
         card = self._desk.scope.card
         if card is not None and card.source:
             CodeDialog(self._window, self._window.look, card).open()
-
-    def show_rate(self) -> None:
-        """Change what may be changed while the run goes on."""
-        from clew_gui.views.dialogs import LiveDialog
-
-        run, live = self._desk.scope.run(), self._desk.scope.live_params()
-        if run is not None and live:
-            dialog = LiveDialog(self._window, self._window.look, run.number, live)
-            dialog.changed.connect(self._desk.set_live)
-            dialog.open()
 
     def show_settings(self) -> None:
         """Light or dark, layout, this computer's agent."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from pathlib import Path
 
 from clew_gui.views import words
 from clew_gui.views.board import estimate
@@ -16,6 +15,7 @@ from clew_gui.views.runs_model import RunRow
 from clew_gui.views.scope import FIRST_EXERCISE, Scope
 from clew_gui.views.window import MainWindow
 from clew_shared.lifecycle import TERMINAL, RunState
+from clew_shared.places import Places
 
 _LINKS = {
     "OFFLINE": ("unlink", "bad", "off"),
@@ -30,8 +30,8 @@ _BUSY = frozenset({RunState.RUNNING, RunState.PREPARING, RunState.STARTING, RunS
 class Teller:
     """Reads the scope, writes the widgets."""
 
-    def __init__(self, window: MainWindow, scope: Scope, runs_folder: Path) -> None:
-        self._window, self._scope, self._runs_folder = window, scope, runs_folder
+    def __init__(self, window: MainWindow, scope: Scope, places: Places) -> None:
+        self._window, self._scope, self._places = window, scope, places
 
     # --- The selected run ---------------------------------------------------------------------------------------------
 
@@ -44,10 +44,17 @@ class Teller:
             if scope.card is not None:
                 nothing = scope.session is None or not scope.session.runs
                 first = scope.card.id in (FIRST_EXERCISE, scope.catalogue.exercises[0].id)
-                window.run_view.hello.show_card(scope.card, nothing and first)
+                window.run_view.hello.show_card(scope.card, nothing and first, self._more_to_come())
         else:
             window.run_view.card.show_run(run, scope.card, bool(scope.live_params()), self._job_words(run))
         self._actions(run)
+
+    def _more_to_come(self) -> bool:
+        """Whether runs of earlier windows are here that nobody has listed yet."""
+        if self._scope.listed:
+            return False
+        kept = (self._places.runs, self._places.mirrors)
+        return any(folder.is_dir() and any(folder.iterdir()) for folder in kept)
 
     def _job_words(self, run: RunLike) -> CardWords:
         """What its job on a site adds; that is loaded with the first such run."""
@@ -103,7 +110,7 @@ class Teller:
         if run is None:
             panel.show_run("", ())
             return
-        folder = self._runs_folder / run.id
+        folder = self._places.runs / run.id
         panel.show_run(run.id, run.history.logs, read_tail(folder / "log.txt") if folder.is_dir() else None)
 
     # --- All runs of the exercise -------------------------------------------------------------------------------------
@@ -145,10 +152,13 @@ class Teller:
         if not scope.card.goals:
             window.head.goal.show_goal("", False, "")
             return
-        first = scope.card.goals[0]
-        states = [(goal, scope.board.reached_by(goal, runs) is not None) for goal in scope.card.goals]
-        tip = "\n".join(f"{'Reached' if reached else 'Not yet'}: {goal.text}" for goal, reached in states)
-        window.head.goal.show_goal(words.goal_short(first), states[0][1], tip)
+        states = [(goal, scope.board.reached_by(goal, runs)) for goal in scope.card.goals]
+        tip = "\n".join(f"{f'Reached in run {by.number}' if by else 'Not yet'}: {goal.text}" for goal, by in states)
+        done = sum(by is not None for _, by in states)
+        first = words.goal_short(scope.card.goals[0])
+        several = words.goals_reached(done, len(states)).capitalize()
+        text = f"{first} reached" if done and len(states) == 1 else several or first
+        window.head.goal.show_goal(text, done == len(states), tip)
 
     def progress(self) -> None:
         """Ticks and best values of all exercises."""

@@ -133,19 +133,18 @@ def run_title(run: RunLike, card: ExerciseCard | None, mark: str = "") -> str:
 
 
 def _settings_title(run: RunLike, card: ExerciseCard | None) -> str:
-    optimizer, rate_words = param_words(run, card, "optimizer"), param_words(run, card, "learning_rate")
-    if len(optimizer) > 10:  # "Gradient descent" leaves no room for its rate beside a curve
-        value = str(run.spec.params.get("optimizer", optimizer))
-        optimizer = value.upper() if len(value) <= 4 else value.capitalize()
-    return join([optimizer, rate_words], " ") or run.spec.preset or "run"
+    parts = [param_words(run, card, name) for name in ("optimizer", "learning_rate")]
+    return join(parts, " ") or run.spec.preset or "run"
 
 
 def param_words(run: RunLike, card: ExerciseCard | None, name: str) -> str:
-    """One hyperparameter of a run in words; empty when the exercise has none of that name."""
+    """One hyperparameter of a run in words, without what a choice explains in brackets: "SGD" for "SGD (gradient
+    descent)". Empty when the exercise has none of that name."""
     spec = next((spec for spec in card.params if spec.name == name), None) if card is not None else None
     if spec is None:
         return ""
-    return value_words(spec, run.spec.params.get(name, spec.default))
+    text = value_words(spec, run.spec.params.get(name, spec.default))
+    return text.partition(" (")[0] if spec.kind == "choice" else text
 
 
 def state_word(run: RunLike) -> str:
@@ -174,8 +173,8 @@ def divergence(run: RunLike) -> str:
     return f"diverged at step {count(min(steps))}" if steps else ""
 
 
-def state_detail(run: RunLike, reached: bool | None = None) -> str:
-    """The clause after the state word: progress, reason, or what came of it."""
+def state_detail(run: RunLike, goals: str = "") -> str:
+    """The clause after the state word: progress, reason, or what came of it; ``goals`` says which goals it reached."""
     fold = run.history.fold
     steps = f"{count(fold.step)} of {count(fold.steps)}" if fold.steps else count(fold.step)
     reason = clause(run.reason, STATE_WORDS[run.state])
@@ -187,7 +186,7 @@ def state_detail(run: RunLike, reached: bool | None = None) -> str:
         return queue_place(run.queue)
     if run.state is RunState.FINISHED:
         whole = reason or divergence(run) or f"all {count(fold.steps or fold.step)} steps"
-        return "goal reached" if reached else whole
+        return goals or whole
     if run.state is RunState.STOPPED:
         return join([reason, f"at step {count(fold.step)}" if fold.step else ""])
     if run.state in (RunState.RUNNING, RunState.PAUSED):
@@ -223,6 +222,15 @@ def goal_short(goal: Goal) -> str:
     if len(text) > 28:
         text = f"{goal.metric.replace('_', ' ')} {goal.op} {goal.value:g}"
     return f"Goal {text}" if text[:1].isdigit() else f"Goal: {text}"
+
+
+def goals_reached(number: int, of: int) -> str:
+    """How many goals of an exercise are reached: "goal reached", "1 of 3 goals reached"; empty for none of them."""
+    if not number:
+        return ""
+    if of == 1:
+        return "goal reached"
+    return f"{'all' if number == of else f'{number} of'} {of} goals reached"
 
 
 def unbroken(text: str) -> str:
