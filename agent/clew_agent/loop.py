@@ -6,9 +6,10 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from clew_agent.checkpoint_place import CheckpointPlace, disk_full, files_below
 from clew_agent.control import Commands, Superseded, TimeIsUp
@@ -269,11 +270,14 @@ def split(block: Block, clock: float, limit: int) -> Iterator[Points]:
             count=stop - start,
             seconds=block.seconds * (stop - start) / block.count,
             clock=clock + block.seconds * stop / block.count,
-            values=tuple(
-                values[start:stop].astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
-                for values in block.values
-            ),
+            values=tuple(_memory(values[start:stop]) for values in block.values),
         )
+
+
+def _memory(column: npt.NDArray[np.floating[Any]]) -> bytes:
+    """The column's own bytes, little-endian: the journal writes them from where they lie, without a copy."""
+    ordered = np.ascontiguousarray(column, column.dtype.newbyteorder("<"))
+    return cast("bytes", ordered.data.cast("B"))
 
 
 def measure(events: Iterator[Event], recorder: Recorder, asked: Callable[[], Stop | None]) -> State:

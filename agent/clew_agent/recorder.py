@@ -18,8 +18,10 @@ from pathlib import Path
 
 import msgspec
 
+from clew_agent import posix
+from clew_agent.hash_helper import HashHelper
 from clew_shared.events import Checkpoint, Event, Points, State
-from clew_shared.journal import JournalWriter
+from clew_shared.journal import DIGEST_EVERY, JournalWriter
 from clew_shared.lifecycle import RunState
 from clew_shared.problem import Problem, ProblemError
 
@@ -30,6 +32,10 @@ _RETRY_S = 1.0
 _QUEUE = 64
 """Events that may wait: some seconds of training, and at most a few megabytes."""
 _RESERVE_BYTES = 64 * 1024
+_LONG_BYTES = 4 << 20
+_FAST_S = 1.0
+"""A journal so long whose last MiB came within so short a time is hashed by a process of its own: below that hashing
+takes less than a hundredth of a core, and starting a process costs more."""
 _LAST_BYTES = 16 * 1024
 """Of these a run's last words are sure: the records of its files, its last state and the seal."""
 
@@ -70,16 +76,24 @@ class Reserve:
 class Recorder:
     """Appends events to ``writer`` in its own thread, in the order of ``put``.
 
-    ``patience`` is how long the disk may refuse, ``retry`` the pause between attempts, both in seconds.
+    ``patience`` is how long the disk may refuse, ``retry`` the pause between attempts, both in seconds. ``fast``: a
+    journal that grows by a MiB in less (seconds) is hashed elsewhere.
     """
 
     def __init__(
-        self, writer: JournalWriter, reserve: Reserve, patience: float = PATIENCE_S, retry: float = _RETRY_S
+        self,
+        writer: JournalWriter,
+        reserve: Reserve,
+        patience: float = PATIENCE_S,
+        retry: float = _RETRY_S,
+        fast: float = _FAST_S if posix.POSIX else 0.0,
     ) -> None:
         self._writer = writer
         self._reserve = reserve
         self._patience = patience
         self._retry = retry
+        self._fast = fast
+        self._measured = (0, time.monotonic())
         self._queue: queue.Queue[Event | None] = queue.Queue(_QUEUE)
         self.files: set[str] = set()
         """Paths of the files whose records are in the journal; to be read after ``close``."""
@@ -192,10 +206,24 @@ class Recorder:
         self._follow(event)
         self._dirty = True
         self._settle()
+        self._relieve()
         if isinstance(event, State | Checkpoint):
             self._persist(self._sync)
         if isinstance(event, Checkpoint):
             self.files.update(record.path for record in event.files)
+
+    def _relieve(self) -> None:
+        """Start a helper once, when the journal is long and grows fast."""
+        size, now = self._writer.size, time.monotonic()
+        if size - self._measured[0] < DIGEST_EVERY:
+            return
+        fast, self._measured = now - self._measured[1] < self._fast, (size, now)
+        if fast and size >= _LONG_BYTES:
+            self._fast = 0.0
+            with suppress(OSError):  # where it cannot be had, this process goes on hashing
+                helper = HashHelper(self._writer.path, size)
+                if not self._writer.hash_with(helper):
+                    helper.close()
 
     def _settle(self) -> None:
         """Say that training goes on, where the disk refused that when it was due."""

@@ -1,7 +1,6 @@
 """The journal's byte layer: append frames, read them from any offset, skip damaged stretches, seal.
 
-A frame is ``MAGIC``, the payload's length and a CRC-32 over length and payload (both little-endian uint32), and the
-payload: one event of ``events`` as msgpack. PROTOCOL.md is the authority. No NumPy here: the supervisor imports this.
+Frames are made in ``frames``. PROTOCOL.md is the authority. No NumPy here: the supervisor imports this.
 """
 
 from __future__ import annotations
@@ -15,25 +14,44 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import msgspec
 
 from clew_shared.cards import MetricSpec
 from clew_shared.events import AnyEvent, Digest, Event, Seal
+from clew_shared.frames import HEADER_SIZE, MAGIC, MAX_FRAME, encode_frame, frame_parts, total
 from clew_shared.problem import problem
 
+__all__ = [
+    "DIGEST_EVERY",
+    "HEADER_SIZE",
+    "JOURNAL_FORMAT",
+    "MAGIC",
+    "MAX_FRAME",
+    "MAX_JOURNAL",
+    "Damage",
+    "FrameReader",
+    "JournalWriter",
+    "Record",
+    "RunningHash",
+    "attempts",
+    "check_size",
+    "encode_frame",
+    "ends_sealed",
+    "journal_bytes",
+    "journal_path",
+    "read_journal",
+    "sync_folder",
+]
+
 JOURNAL_FORMAT = 1
-MAGIC = b"\xc1CLW"  # 0xC1 begins no msgpack value and stands in no UTF-8 text
-HEADER_SIZE = 12
-MAX_FRAME = 1 << 20
 _END_BYTES = 64 * 1024
 """Where a file's seal is looked for; it has some hundred bytes."""
 DIGEST_EVERY = 1 << 20
 MAX_JOURNAL = 2 << 30
 
 _HEADER = struct.Struct("<4sII")
-_LENGTH = struct.Struct("<I")
 _CHUNK = 1 << 20
 _DECODER = msgspec.msgpack.Decoder(AnyEvent)
 _NAME = re.compile(r"journal\.(0\d{3}|[1-9]\d{3,17})", re.ASCII)
@@ -75,17 +93,6 @@ def attempts(folder: Path) -> tuple[int, ...]:
 
 
 # --- Frames -----------------------------------------------------------------------------------------------------------
-
-
-def encode_frame(event: Event) -> bytes:
-    """``event`` as one frame. Raises ``ProblemError`` when it is longer than ``MAX_FRAME``."""
-    payload = msgspec.msgpack.encode(event)
-    if HEADER_SIZE + len(payload) > MAX_FRAME:
-        kind = type(event).__name__
-        text = f"An event of {len(payload)} bytes ({kind}) does not fit into a journal frame of {MAX_FRAME} bytes."
-        raise problem("journal.frame", text, "Record it in smaller parts.")
-    length = _LENGTH.pack(len(payload))
-    return b"".join((MAGIC, length, _LENGTH.pack(zlib.crc32(payload, zlib.crc32(length))), payload))
 
 
 def _decode(payload: bytes) -> AnyEvent | None:
@@ -240,6 +247,26 @@ def read_journal(path: Path, offset: int = 0) -> Iterator[Record | Damage]:
 # --- Writing ----------------------------------------------------------------------------------------------------------
 
 
+class _Hash(Protocol):
+    """What of a ``hashlib`` object is needed here."""
+
+    def update(self, data: bytes, /) -> None: ...
+    def hexdigest(self) -> str: ...
+
+
+class RunningHash(Protocol):
+    """SHA-256 of a journal as it grows, computed somewhere else."""
+
+    def update(self, data: bytes, /) -> None:
+        """These bytes have been added."""
+
+    def hexdigest(self) -> str:
+        """SHA-256 of all bytes so far, as hexadecimal digits."""
+
+    def close(self) -> None:
+        """No more bytes come."""
+
+
 class JournalWriter:
     """Appends frames to one journal file; used by one thread of one process at a time.
 
@@ -253,7 +280,8 @@ class JournalWriter:
         self.size = 0
         self.sealed = False
         self._descriptor = descriptor
-        self._hash = hashlib.sha256()
+        self._hash: _Hash = hashlib.sha256()
+        self._helper: RunningHash | None = None
         self._digested = 0
         self._torn = 0  # bytes of an unfinished frame behind ``size`` that could not be taken back yet
 
@@ -289,12 +317,22 @@ class JournalWriter:
                 self.sealed |= any(isinstance(item, Record) and isinstance(item.event, Seal) for item in found)
         while missing := reader.missing:
             reader.feed(bytes(missing))
-            self._write(bytes(missing))
+            self._write((bytes(missing),))
 
     @property
     def sha256(self) -> str:
         """SHA-256 of everything in the file so far, as hexadecimal digits."""
         return self._hash.hexdigest()
+
+    def hash_with(self, other: RunningHash) -> bool:
+        """Leave the hashing to ``other`` if it agrees about what is in the file; whether it does. ``close`` closes it.
+
+        Raises ``OSError`` as it comes from ``other``.
+        """
+        agrees = other.hexdigest() == self.sha256
+        if agrees:
+            self._hash = self._helper = other
+        return agrees
 
     def append(self, event: Event) -> int:
         """Write one event; returns the file's length behind it. A ``Digest`` goes before it when one is due.
@@ -303,9 +341,9 @@ class JournalWriter:
         made again. Raises ``ProblemError`` for an event that is too large and for a sealed journal.
         """
         self._refuse_if_sealed()
-        frame = encode_frame(event)
+        frame = frame_parts(event)
         if self.size - self._digested >= DIGEST_EVERY:
-            self._write(encode_frame(Digest(size=self.size, sha256=self.sha256)))
+            self._write(frame_parts(Digest(size=self.size, sha256=self.sha256)))
             self._digested = self.size
         self._write(frame)
         return self.size
@@ -313,7 +351,7 @@ class JournalWriter:
     def seal(self, writer: str) -> int:
         """Write the last frame (``writer``: trainer, guard or supervisor) and sync; returns the file's final length."""
         self._refuse_if_sealed()
-        self._write(encode_frame(Seal(size=self.size, sha256=self.sha256, writer=writer)))
+        self._write(frame_parts(Seal(size=self.size, sha256=self.sha256, writer=writer)))
         self.sealed = True
         self.sync()
         return self.size
@@ -324,6 +362,9 @@ class JournalWriter:
 
     def close(self) -> None:
         """Close the file; doing it twice is harmless."""
+        if self._helper is not None:
+            self._helper.close()
+            self._helper = None
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -340,24 +381,34 @@ class JournalWriter:
         if self.sealed:
             raise problem("journal.sealed", f"{self.path} is sealed; nothing can be written behind its end.")
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, frame: Sequence[bytes]) -> None:
         self._take_back()
+        size = total(frame)
         try:
-            while self._torn < len(data):
-                self._torn += os.write(self._descriptor, memoryview(data)[self._torn :])
+            while self._torn < size:
+                self._torn += _write_from(self._descriptor, frame, self._torn)
         except OSError:
             with contextlib.suppress(OSError):  # the next write tries again
                 self._take_back()
             raise
         self._torn = 0
-        self._hash.update(data)
-        self.size += len(data)
+        self.size += size
+        for part in frame:
+            self._hash.update(part)
 
     def _take_back(self) -> None:
         """Remove what a refused write left of its frame, unless somebody has already written behind it."""
         if self._torn and os.fstat(self._descriptor).st_size == self.size + self._torn:
             os.ftruncate(self._descriptor, self.size)
         self._torn = 0
+
+
+def _write_from(descriptor: int, frame: Sequence[bytes], start: int) -> int:
+    """Write the frame's bytes from ``start`` on in one call; returns how many the disk has taken."""
+    if len(frame) > 1 and not start and hasattr(os, "writev"):
+        return os.writev(descriptor, frame)
+    data = frame[0] if len(frame) == 1 else b"".join(frame)
+    return os.write(descriptor, memoryview(data)[start:])
 
 
 def _open(path: Path, flags: int) -> int:

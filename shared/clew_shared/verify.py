@@ -16,6 +16,7 @@ import msgspec
 
 from clew_shared.events import Attempt, Checkpoint, Digest, FileRecord, Files, Seal
 from clew_shared.journal import Damage, Record, attempts, journal_path, read_journal
+from clew_shared.prefix_hash import PrefixHash
 from clew_shared.problem import problem
 from clew_shared.runfolder import other_files, read_blocks, safe_name
 
@@ -108,7 +109,7 @@ class _Journal:
     def read(self) -> None:
         """Go through the whole file once."""
         try:
-            with _Prefix(self.path) as prefix:
+            with PrefixHash(self.path) as prefix:
                 for item in read_journal(self.path):
                     self.size = item.offset + item.size
                     self._take(item, prefix)
@@ -124,7 +125,7 @@ class _Journal:
         """Whether nothing was found so far."""
         return not self._damages and not self._findings
 
-    def _take(self, item: Record | Damage, prefix: _Prefix) -> None:
+    def _take(self, item: Record | Damage, prefix: PrefixHash) -> None:
         if self.seal_end is not None:
             return  # said once, by its length, in the verdict
         if isinstance(item, Damage):
@@ -141,7 +142,7 @@ class _Journal:
         if isinstance(event, Checkpoint | Files):
             self.records |= {record.path: record for record in event.files}
 
-    def _check_digest(self, event: Digest | Seal, offset: int, prefix: _Prefix) -> None:
+    def _check_digest(self, event: Digest | Seal, offset: int, prefix: PrefixHash) -> None:
         agrees = event.size == offset and event.sha256 == prefix.sha256(offset)
         if not agrees and self.intact:
             text = f"bytes {self._good}–{offset - 1}: not what was written there, by the SHA-256 that follows them"
@@ -165,31 +166,6 @@ class _Journal:
         return self._findings
 
 
-class _Prefix:
-    """SHA-256 of the first n bytes of a file, for growing n, reading it once."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("rb")
-        self._hash = hashlib.sha256()
-        self._size = 0
-
-    def __enter__(self) -> _Prefix:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def sha256(self, size: int) -> str:
-        """Of the first ``size`` bytes, or of all when there are fewer."""
-        while self._size < size:
-            data = self._file.read(min(size - self._size, 1 << 20))
-            if not data:
-                break
-            self._hash.update(data)
-            self._size += len(data)
-        return self._hash.hexdigest()
-
-
 def _check_chain(number: int, journals: dict[int, _Journal]) -> None:
     """What an attempt says of the one that it goes on from."""
     start = journals[number].start
@@ -208,7 +184,7 @@ def _check_chain(number: int, journals: dict[int, _Journal]) -> None:
         return
     earlier.cut = start.earlier_size
     if earlier.intact:  # damage that was found explains another hash
-        with _Prefix(earlier.path) as prefix:
+        with PrefixHash(earlier.path) as prefix:
             if prefix.sha256(start.earlier_size) != start.earlier_sha256:
                 earlier.say(0, f"bytes 0–{start.earlier_size - 1}: not what attempt {number} found there")
 

@@ -73,6 +73,14 @@ def ratio(rates: Sequence[float], base: Sequence[float]) -> Ratio:
     return Ratio(median(rates) / median(base), float(low), float(high))
 
 
+def ratio_of_pairs(values: Sequence[float], base: Sequence[float]) -> Ratio:
+    """The median of the pairs' own ratios: for what was measured side by side, when the machine's pace drifts."""
+    ratios = np.asarray(values, np.float64) / np.asarray(base, np.float64)
+    picks = np.random.default_rng(1).integers(0, len(ratios), (_RESAMPLES, len(ratios)))
+    low, high = np.percentile(np.median(ratios[picks], axis=1), [2.5, 97.5])
+    return Ratio(float(np.median(ratios)), float(low), float(high))
+
+
 class Worker:
     """A process that has imported and compiled everything for one contender and runs a round when told to."""
 

@@ -1,13 +1,13 @@
-"""One contender of the benchmark of observation: ``tests.bench.observation_worker EXERCISE WHO STEPS``.
+"""One trainer of the benchmark of observation: ``tests.bench.observation_worker EXERCISE VIEWER STEPS``.
 
-``nobody`` runs the blocks and drops their arrays. ``reader`` is the trainer's own loop with its journal on the disk, a
-supervisor and a reader that does not paint; ``window`` has the real window instead. Seconds are the processor's, of
-this process alone, with all of its threads; the result is the wall-clock rate.
+Each round is a pair: the same number of steps by the same engine once to nobody, and once through the trainer's own
+loop with its journal on the disk, a supervisor and a viewer that was attached before (``reader``, which does not paint,
+or ``window``, the real one). Which of the two comes first changes from round to round. Both wait until the viewer has
+nothing left to do.
 """
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import os
@@ -18,7 +18,11 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
 
 from clew_agent import posix
 from clew_agent.control import Commands
@@ -26,6 +30,7 @@ from clew_agent.loop import SCHEMA, Loop
 from clew_agent.recorder import Recorder, Reserve
 from clew_agent.training.engine import Engine
 from clew_agent.training.runtime import configure
+from clew_gui.session.local_agent import find_agent
 from clew_shared.events import Attempt, Schema, State
 from clew_shared.journal import JOURNAL_FORMAT, JournalWriter, journal_path
 from clew_shared.lifecycle import RunState
@@ -34,10 +39,38 @@ from clew_shared.places import Places
 from clew_shared.runfolder import RunFolder, final_files
 from clew_shared.spec import RunSpec, to_toml
 from tests.bench.clew_style import find_exercise
-from tests.bench.measure import Timing
 from tests.bench.work import bench_data
 
+_LONG = 10**6
+"""Steps for which the engine is made: enough for blocks of any length."""
+_MANY = 10**9
+"""Steps that it has then: it never ends by itself."""
 _ATTACH_S = 60.0
+_CATCH_UP_S = 600.0
+
+
+class Used(NamedTuple):
+    """What a stretch of training took: its steps, this process's processor seconds, and seconds by the clock."""
+
+    steps: int
+    cpu: float
+    wall: float
+
+
+class Stretch:
+    """The engine as the loop sees it, except that it is done at step ``until``."""
+
+    def __init__(self, engine: Engine, until: int) -> None:
+        self._engine = engine
+        self._until = until
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    @property
+    def done(self) -> bool:
+        """Whether the stretch is over."""
+        return self._engine.step >= self._until
 
 
 class Steps(Loop):
@@ -49,66 +82,97 @@ class Steps(Loop):
     def _evaluate(self) -> None:
         pass
 
+    def _prepare_evaluation(self) -> None:
+        pass
 
-def make_engine(exercise: str, steps: int) -> Callable[[], Engine]:
-    """A function that makes a compiled engine for a round; nothing is evaluated on the way."""
+
+def make_engine(exercise: str) -> Engine:
+    """A compiled engine that evaluates nothing on the way."""
     found = find_exercise(exercise)
-    long = {"evaluate_every": steps} if found.datasets else {}
-    settings = build(found.Settings, {"steps": steps, **long})
-    data = bench_data() if found.datasets else None
-
-    def make() -> Engine:
-        gc.collect()
-        engine = Engine(found, settings, 1, data)
-        engine.compile()
-        return engine
-
-    return make
+    engine = Engine(found, build(found.Settings, {"steps": _LONG}), 1, bench_data() if found.datasets else None)
+    engine.plan = replace(engine.plan, steps=_MANY, evaluate_every=_MANY)
+    engine.compile()
+    return engine
 
 
-def to_nobody(engine: Engine) -> tuple[float, float]:
-    """Processor and wall seconds of all blocks, whose arrays are dropped."""
-    cpu, wall = time.process_time(), time.perf_counter()
-    while not engine.done:
-        engine.run_block()
-    return time.process_time() - cpu, time.perf_counter() - wall
+def used(engine: Engine, work: Callable[[], object]) -> Used:
+    """Do ``work`` and say what it took."""
+    first, cpu, wall = engine.step, time.process_time(), time.perf_counter()
+    work()
+    return Used(engine.step - first, time.process_time() - cpu, time.perf_counter() - wall)
+
+
+def to_nobody(engine: Engine, steps: int) -> Used:
+    """Blocks of at least ``steps`` steps, whose arrays are dropped."""
+    stretch = Stretch(engine, engine.step + steps)
+
+    def work() -> None:
+        while not stretch.done:
+            engine.run_block()
+
+    return used(engine, work)
 
 
 class Observed:
-    """A home with a supervisor and a viewer; each round is a new run in it."""
+    """A home with a supervisor, a viewer and one run, to whose journal stretches are added."""
 
-    def __init__(self, exercise: str, viewer: list[str]) -> None:
+    def __init__(self, exercise: str, viewer: list[str], engine: Engine) -> None:
         self._exercise = exercise
+        self._engine = engine
         self._home = Path(tempfile.mkdtemp(prefix="clew-bench-"))
         environment = {**os.environ, "CLEW_HOME": str(self._home)}
         command = [sys.executable, "-m", "tests.bench.reader", *viewer]
         self._viewer = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
         )
-
-    def train(self, engine: Engine) -> tuple[float, float]:
-        """Processor and wall seconds from the first block until all points are in the journal."""
         run = str(uuid.uuid4())
-        places = Places(self._home, self._home)
-        folder = RunFolder(places.runs / run)
-        writer = self._begin(folder, run, engine.steps)
-        recorder = Recorder(writer, Reserve(folder.path / "reserve"))
-        recorder.start()
-        recorder.put(Schema(id=SCHEMA, metrics=engine.per_step, steps=engine.steps))
-        self._wait_for(journal_path(places.mirrors / run, 1))
-        loop = Steps(engine, recorder, Commands(), folder)
-        cpu, wall = time.process_time(), time.perf_counter()
-        loop.run()
-        recorder.flush()
-        seconds = time.process_time() - cpu, time.perf_counter() - wall
-        self._end(folder, recorder)
-        return seconds
+        self._places = Places(self._home, self._home)
+        self._folder = RunFolder(self._places.runs / run)
+        self._mirror = journal_path(self._places.mirrors / run, 1)
+        self._recorder = Recorder(self._begin(run), Reserve(self._folder.path / "reserve"))
+        self._recorder.start()
+        self._recorder.put(Schema(id=SCHEMA, metrics=engine.per_step, steps=engine.steps))
+        self.wait(_ATTACH_S)
 
-    def _begin(self, folder: RunFolder, run: str, steps: int) -> JournalWriter:
-        folder.path.mkdir(parents=True)
+    def train(self, steps: int) -> Used:
+        """At least ``steps`` steps, from the first block until all their points are in the journal."""
+        stretch: Any = Stretch(self._engine, self._engine.step + steps)
+        loop = Steps(stretch, self._recorder, Commands(), self._folder)
+
+        def work() -> None:
+            loop.run()
+            self._recorder.flush()
+
+        return used(self._engine, work)
+
+    def wait(self, bound: float = _CATCH_UP_S) -> None:
+        """Until the viewer's copy is as long as the journal, and a moment longer, so that it is painted as well."""
+        self._recorder.flush()
+        deadline = time.monotonic() + bound
+        while not self._mirror.exists() or self._mirror.stat().st_size < self.size:
+            if time.monotonic() > deadline or self._viewer.poll() is not None:
+                raise TimeoutError("the viewer does not follow")
+            time.sleep(0.02)
+        time.sleep(0.2)
+
+    @property
+    def size(self) -> int:
+        """Bytes in the journal."""
+        return self._folder.journal(1).stat().st_size
+
+    def others(self) -> tuple[float, float]:
+        """Processor seconds so far: of the processes that this trainer has started, and of viewer and supervisor."""
+        watching = [psutil.Process(self._viewer.pid)]
+        if (address := find_agent(self._places)) is not None:
+            watching.append(psutil.Process(address.pid))
+        own = [child for child in psutil.Process().children() if child.pid != self._viewer.pid]
+        return _cpu(own), _cpu(watching)
+
+    def _begin(self, run: str) -> JournalWriter:
+        self._folder.path.mkdir(parents=True)
         spec = to_toml(RunSpec(exercise=self._exercise, run=run))
-        folder.spec.write_text(spec, encoding="utf-8")
-        writer = JournalWriter.create(folder.journal(1))
+        self._folder.spec.write_text(spec, encoding="utf-8")
+        writer = JournalWriter.create(self._folder.journal(1))
         first = Attempt(
             format=JOURNAL_FORMAT,
             run=run,
@@ -118,7 +182,7 @@ class Observed:
             host=posix.host_name(),
             boot=posix.boot_id(),
             pid=os.getpid(),
-            steps=steps,
+            steps=self._engine.steps,
             time=time.time(),
         )
         writer.append(first)
@@ -126,40 +190,51 @@ class Observed:
         writer.append(State(state=RunState.PREPARING, time=time.time()))
         return writer
 
-    def _wait_for(self, mirror: Path) -> None:
-        """The viewer is attached once its copy has begun."""
-        deadline = time.monotonic() + _ATTACH_S
-        while not mirror.exists():
-            if time.monotonic() > deadline or self._viewer.poll() is not None:
-                raise TimeoutError("the viewer did not attach")
-            time.sleep(0.02)
-
-    def _end(self, folder: RunFolder, recorder: Recorder) -> None:
-        with recorder.close() as writer:
-            for files in final_files(folder.path):
-                writer.append(files)
-            writer.append(State(state=RunState.FINISHED, time=time.time()))
-            writer.seal("trainer")
-
     def close(self) -> None:
-        """End viewer and agent."""
+        """End the run, the viewer and the agent."""
+        with self._recorder.close() as writer:
+            for files in final_files(self._folder.path):
+                writer.append(files)
+            writer.append(State(state=RunState.STOPPED, time=time.time()))
+            writer.seal("trainer")
         assert self._viewer.stdin is not None
         self._viewer.stdin.close()
         self._viewer.wait(60)
         shutil.rmtree(self._home, ignore_errors=True)
 
 
+def _cpu(processes: list[psutil.Process]) -> float:
+    times = [process.cpu_times() for process in processes]
+    return sum(found.user + found.system for found in times)
+
+
+def pair(engine: Engine, observed: Observed, steps: int, nobody_first: bool) -> dict[str, object]:
+    """One round: both stretches, what the other processes took meanwhile, and how long the journal became."""
+    nobody = to_nobody(engine, steps) if nobody_first else None
+    before, size = observed.others(), observed.size
+    watched = observed.train(steps)
+    observed.wait()
+    helpers, watching = (now - then for now, then in zip(observed.others(), before, strict=True))
+    size = observed.size - size
+    return {
+        "nobody": nobody or to_nobody(engine, steps),
+        "observed": watched,
+        "helpers": helpers,
+        "watching": watching,
+        "bytes": size,
+    }
+
+
 def main() -> None:
     """Serve rounds until standard input ends."""
-    exercise, who, steps = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    exercise, viewer, steps = sys.argv[1], sys.argv[2], int(sys.argv[3])
     configure()
-    make = make_engine(exercise, steps)
-    observed = None if who == "nobody" else Observed(exercise, ["--paint", exercise] if who == "window" else [])
-    for _ in sys.stdin:
-        engine = make()
-        cpu, wall = to_nobody(engine) if observed is None else observed.train(engine)
-        print(json.dumps(Timing(steps, cpu, steps / wall)._asdict()), flush=True)
-    if observed is not None:
+    engine = make_engine(exercise)
+    observed = Observed(exercise, ["--paint", exercise] if viewer == "window" else [], engine)
+    try:
+        for number, _ in enumerate(sys.stdin):
+            print(json.dumps(pair(engine, observed, steps, nobody_first=number % 2 == 0)), flush=True)
+    finally:
         observed.close()
 
 

@@ -9,7 +9,9 @@ import struct
 import subprocess
 import sys
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 
 from clew_shared.cards import MetricSpec
 from clew_shared.events import AnyEvent, Attempt, Digest, Event, Image, Log, Points, Seal, State
+from clew_shared.frames import frame_parts
 from clew_shared.journal import (
     DIGEST_EVERY,
     HEADER_SIZE,
@@ -64,6 +67,22 @@ def test_what_was_appended_is_read_back_with_its_place(tmp_path: Path) -> None:
     assert [record.event for record in records if isinstance(record, Record)] == written
     assert [record.offset + record.size for record in records] == ends
     assert list(read_journal(path, ends[0])) == records[1:]
+
+
+@pytest.mark.parametrize("columns", [0, 1, 3, 15, 16, 200])
+@pytest.mark.parametrize("size", [0, 255, 256, 4000, 65_535, 65_536, 300_000])
+def test_columns_that_are_written_as_they_lie_make_the_same_frame(columns: int, size: int) -> None:
+    column = memoryview(bytearray(os.urandom(size)))
+    values = cast("tuple[bytes, ...]", (column,) * columns)
+    event = Points(schema=1, first=7, count=3, seconds=0.5, clock=2.0, time=1.5, values=values)
+    payload = msgspec.msgpack.encode(event)
+    if len(payload) + HEADER_SIZE > MAX_FRAME:
+        with pytest.raises(ProblemError, match=f"{len(payload)} bytes"):
+            encode_frame(event)
+        return
+    length = struct.pack("<I", len(payload))
+    assert encode_frame(event) == MAGIC + length + struct.pack("<I", zlib.crc32(length + payload)) + payload
+    assert len(frame_parts(event)) == (1 if columns * size <= 1 << 16 or columns > 100 else 1 + 2 * columns)
 
 
 def test_an_attempt_is_never_written_twice(tmp_path: Path) -> None:
@@ -273,11 +292,14 @@ def test_what_is_sealed_needs_no_guard(tmp_path: Path) -> None:
 
 
 class FullDisk:
-    """Stands for ``os.write`` on a disk with ``room`` bytes left: takes what fits, then refuses."""
+    """Stands for ``os.write`` and ``os.writev`` on a disk with ``room`` bytes left: takes what fits, then refuses."""
 
     def __init__(self, room: int) -> None:
         self.room = room
         self._write = os.write
+
+    def gather(self, descriptor: int, parts: Sequence[bytes]) -> int:
+        return self(descriptor, b"".join(parts))
 
     def __call__(self, descriptor: int, data: bytes) -> int:
         if self.room == 0:
@@ -287,17 +309,20 @@ class FullDisk:
         return written
 
 
+@pytest.mark.parametrize(("event", "room"), [(Log(text="does not fit"), 17), (points(0, 50_000), 150_000)])
 def test_a_full_disk_leaves_the_file_as_it_was_and_the_same_call_works_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: Event, room: int
 ) -> None:
     path = tmp_path / "journal.0001"
+    disk = FullDisk(room)
     with JournalWriter.create(path) as writer:
         size = writer.append(ATTEMPT)
         before = path.read_bytes()
         with monkeypatch.context() as patch:
-            patch.setattr(os, "write", FullDisk(room=17))
+            patch.setattr(os, "write", disk)
+            patch.setattr(os, "writev", disk.gather)
             with pytest.raises(OSError, match="No space"):
-                writer.append(Log(text="does not fit"))
+                writer.append(event)
         assert (writer.size, path.read_bytes()) == (size, before)
         writer.append(Log(text="fits now"))
         writer.seal("trainer")
