@@ -5,16 +5,18 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QLineEdit, QStyle, QStyleOptionComboBox
+from PySide6.QtWidgets import QComboBox, QLineEdit, QStyle, QStyleOptionComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.views.form import ParamForm
+from clew_gui.views.message_bar import MessageBar
 from clew_gui.views.next_run import NextRun
-from clew_gui.views.parts import Look
+from clew_gui.views.parts import Button, Look, column
 from clew_gui.views.theme import font
 from clew_shared.catalogue import load_builtin
 from clew_shared.params import describe
+from clew_shared.problem import Problem
 from tests.gui import fakes
 from tests.gui.conftest import Opener
 
@@ -207,3 +209,25 @@ def test_an_exercise_without_data_asks_for_none(panel: NextRun) -> None:
     panel.set_card(fakes.catalogue().exercises[0])
     assert not panel.data.isVisible()
     assert panel.spec().data == ""
+
+
+def _tab_order(whole: QWidget) -> list[str]:
+    """The names of what Tab reaches, from the first on."""
+    found, widget = [], whole.nextInFocusChain()
+    while widget is not None and widget is not whole:
+        if widget.focusPolicy() != Qt.FocusPolicy.NoFocus:
+            found.append(widget.accessibleName())
+        widget = widget.nextInFocusChain()
+    return found
+
+
+def test_tab_reaches_what_was_made_late_where_it_stands(form: ParamForm, qtbot: QtBot) -> None:
+    form.row("steps").editor.set_value(7)
+    names = _tab_order(form)
+    assert names[names.index("Steps") + 1] == "Reset Steps"
+
+    whole, messages = QWidget(), MessageBar(Look())
+    qtbot.addWidget(whole)
+    column(Button(Look(), "Before"), messages, Button(Look(), "After"), parent=whole)
+    messages.show_problems((Problem("a.b", "Something is wrong."),))
+    assert _tab_order(whole) == ["Before", "Undo", "Copy the message", "Dismiss the message", "After"]

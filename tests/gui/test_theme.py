@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 from PySide6.QtGui import QFont, QPalette
 from PySide6.QtWidgets import QApplication
@@ -71,7 +72,7 @@ def test_the_pictures_of_the_sheet_are_up_to_date(theme: Theme) -> None:
 @THEMES
 def test_the_sheet_names_only_colours_of_the_theme_and_pictures_that_exist(theme: Theme) -> None:
     sheet = stylesheet(theme)
-    known = {value for value in vars(theme).values() if isinstance(value, str)}
+    known = {value for value in msgspec.structs.asdict(theme).values() if isinstance(value, str)}
     assert set(re.findall(r"#[0-9A-Fa-f]{6}\b", sheet)) <= known
     for name in re.findall(r"url\(clew:([^)]+)\)", sheet):
         assert (PICTURES / name).exists()
