@@ -1,6 +1,7 @@
 """The journal's byte layer: append frames, read them from any offset, skip damaged stretches, seal.
 
-Frames are made in ``frames``. PROTOCOL.md is the authority. No NumPy here: the supervisor imports this.
+Frames are made in ``frames`` and found in ``frame_reader``. PROTOCOL.md is the authority.
+No NumPy here: the supervisor imports this.
 """
 
 from __future__ import annotations
@@ -9,17 +10,14 @@ import contextlib
 import hashlib
 import os
 import re
-import struct
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Protocol, Self
-
-import msgspec
+from typing import Protocol, Self
 
 from clew_shared.cards import MetricSpec
-from clew_shared.events import AnyEvent, Digest, Event, Seal
+from clew_shared.events import Digest, Event, Seal
+from clew_shared.frame_reader import Damage, FrameReader, Record
 from clew_shared.frames import HEADER_SIZE, MAGIC, MAX_FRAME, encode_frame, frame_parts, total
 from clew_shared.problem import problem
 
@@ -51,28 +49,8 @@ _END_BYTES = 64 * 1024
 DIGEST_EVERY = 1 << 20
 MAX_JOURNAL = 2 << 30
 
-_HEADER = struct.Struct("<4sII")
 _CHUNK = 1 << 20
-_DECODER = msgspec.msgpack.Decoder(AnyEvent)
 _NAME = re.compile(r"journal\.(0\d{3}|[1-9]\d{3,17})", re.ASCII)
-
-
-class Record(NamedTuple):
-    """One intact frame at ``offset``, ``size`` bytes long. ``event`` is None for a kind that is not known here."""
-
-    offset: int
-    size: int
-    event: AnyEvent | None
-
-
-class Damage(NamedTuple):
-    """``size`` bytes at ``offset`` that are no intact frame. ``tail`` says that they reach to the end of what was read:
-    a frame that is cut there may be one that is being written."""
-
-    offset: int
-    size: int
-    text: str
-    tail: bool = False
 
 
 # --- Names ------------------------------------------------------------------------------------------------------------
@@ -92,128 +70,7 @@ def attempts(folder: Path) -> tuple[int, ...]:
     return tuple(sorted(number for number in numbers if number and journal_path(folder, number).name in names))
 
 
-# --- Frames -----------------------------------------------------------------------------------------------------------
-
-
-def _decode(payload: bytes) -> AnyEvent | None:
-    """The event, or None for an unknown kind. Raises ``msgspec.DecodeError`` when it is neither."""
-    try:
-        event: AnyEvent = _DECODER.decode(payload)
-    except msgspec.ValidationError:
-        fields = msgspec.msgpack.decode(payload)
-        tag = fields.get("t") if isinstance(fields, dict) else None
-        if isinstance(tag, str) and tag not in _TAGS:
-            return None
-        raise
-    return event
-
-
-_TAGS = frozenset(str(kind.__struct_config__.tag) for kind in AnyEvent.__args__)
-
-_INVALID, _PARTIAL = -1, -2
-
-
-def _probe(data: bytearray, start: int) -> int:
-    """The end of the intact frame at ``start``, or ``_INVALID``, or ``_PARTIAL`` when more bytes must decide."""
-    head = bytes(data[start : start + len(MAGIC)])
-    if not MAGIC.startswith(head):
-        return _INVALID
-    if len(data) - start < HEADER_SIZE:
-        return _PARTIAL
-    _, length, crc = _HEADER.unpack_from(data, start)
-    end = start + HEADER_SIZE + int(length)
-    if end - start > MAX_FRAME:
-        return _INVALID
-    if end > len(data):
-        return _PARTIAL
-    actual = zlib.crc32(data[start + 4 : start + 8])
-    return end if zlib.crc32(memoryview(data)[start + HEADER_SIZE : end], actual) == crc else _INVALID
-
-
-def _next_candidate(data: bytearray, start: int) -> int:
-    """Where at or after ``start`` a frame might begin: a magic, a beginning of one at the end, or the end."""
-    found = data.find(MAGIC, start)
-    if found >= 0:
-        return found
-    tail = range(max(start, len(data) - len(MAGIC) + 1), len(data))
-    return next((place for place in tail if MAGIC.startswith(bytes(data[place:]))), len(data))
-
-
-class FrameReader:
-    """Finds frames in bytes that arrive in pieces of any size; what it returns does not depend on the pieces.
-
-    ``offset`` is the position in the file up to which everything has been returned or skipped; behind it a partial
-    frame, or the candidate for the end of a damaged stretch, waits for more bytes (at most ``MAX_FRAME``).
-    """
-
-    def __init__(self, offset: int = 0) -> None:
-        self.offset = offset
-        self._data = bytearray()
-        self._bad: int | None = None  # where the damaged stretch began, while one lasts
-
-    @property
-    def missing(self) -> int:
-        """Bytes that must come before the waiting partial frame can be judged; 0 when nothing waits."""
-        if not self._data:
-            return 0
-        if len(self._data) < HEADER_SIZE:
-            return HEADER_SIZE - len(self._data)
-        _, length, _ = _HEADER.unpack_from(self._data)
-        return HEADER_SIZE + int(length) - len(self._data)
-
-    def feed(self, data: bytes) -> list[Record | Damage]:
-        """The records and damaged stretches that ``data`` completes, in the order of the file."""
-        self._data += data
-        return self._take(final=False)
-
-    def rewind(self) -> int:
-        """Forget the bytes that wait, and return ``offset``: whoever follows a file that grows reads on from there.
-
-        What stands behind a growing file's last whole frame may change: a refused write is taken back.
-        """
-        self._data.clear()
-        return self.offset
-
-    def finish(self) -> list[Record | Damage]:
-        """What is left when no more bytes come: a torn tail is damage, and frames behind a damaged length count."""
-        found = self._take(final=True)
-        if self._bad is not None:
-            found.append(_damage(self._bad, self.offset, tail=True))
-            self._bad = None
-        return found
-
-    def _take(self, final: bool) -> list[Record | Damage]:
-        found: list[Record | Damage] = []
-        data, place = self._data, 0
-        while place < len(data):
-            end = _probe(data, place)
-            if end == _PARTIAL and not final:
-                break
-            if end < 0:
-                self._bad = self.offset + place if self._bad is None else self._bad
-                place = _next_candidate(data, place + 1)
-                continue
-            if self._bad is not None:
-                found.append(_damage(self._bad, self.offset + place))
-                self._bad = None
-            found.append(_read_frame(bytes(memoryview(data)[place:end]), self.offset + place))
-            place = end
-        del data[:place]
-        self.offset += place
-        return found
-
-
-def _damage(start: int, end: int, tail: bool = False) -> Damage:
-    words = "an incomplete or damaged frame at the end" if tail else "no intact frame"
-    return Damage(start, end - start, f"bytes {start}–{end - 1}: {words}", tail)
-
-
-def _read_frame(frame: bytes, offset: int) -> Record | Damage:
-    try:
-        return Record(offset, len(frame), _decode(frame[HEADER_SIZE:]))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        text = f"bytes {offset}–{offset + len(frame) - 1}: an intact frame whose content cannot be read ({error})"
-        return Damage(offset, len(frame), text)
+# --- Reading ----------------------------------------------------------------------------------------------------------
 
 
 def ends_sealed(path: Path) -> bool:
