@@ -299,7 +299,9 @@ class _Attempt:
 
     def _build(self, exercise: AnyExercise, spec: RunSpec, data: DataSet | None, start: Start) -> Engine:
         from clew_agent.training.engine import Engine
+        from clew_agent.training.runtime import run_operations_plainly
 
+        run_operations_plainly()
         settings = build(exercise.Settings, spec.params)
         engine = self._staged("build", lambda: Engine(exercise, settings, spec.seed, data))
         self._staged("compile", engine.compile)

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensorflow.python import pywrap_tfe
 
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.exercises import cnn, linear_regression, softmax
+from clew_agent.training import random, runtime
 from clew_agent.training.engine import Engine
 from clew_agent.training.evaluation import CHUNK, Evaluator
 from clew_agent.training.exercise import Batch, Samples
@@ -68,6 +70,31 @@ def test_importing_runs_no_operation() -> None:
         [sys.executable, "-c", check_threads], capture_output=True, text=True, timeout=100, check=True
     )
     assert done.stdout.split() == ["0", "None"]
+
+
+def test_single_operations_become_no_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TensorFlow's switch has no public name: where a new version has none, this says so. The bits are the same."""
+    real, said = pywrap_tfe.TFE_ContextSetRunEagerOpAsFunction, list[bool]()
+    before = random.truncated_normal([50], 7, "weights").numpy()
+
+    def switch(context: object, on: bool) -> None:
+        said.append(on)
+        real(context, on)
+
+    monkeypatch.setattr(pywrap_tfe, "TFE_ContextSetRunEagerOpAsFunction", switch)
+    runtime.run_operations_plainly()
+    assert said == [False]
+    assert random.truncated_normal([50], 7, "weights").numpy().tobytes() == before.tobytes()
+
+
+def test_a_step_of_softmax_is_traced_without_what_is_slow_to_translate(small_digits: DataSet) -> None:
+    """XLA goes through MLIR for each choice, and the gradient of gathering the labels is a hundred operations."""
+    traced = make_engine(softmax.EXERCISE, {}, small_digits)._program.trace().graph.as_graph_def()
+    nodes = [*traced.node, *(node for inner in traced.library.function for node in inner.node_def)]
+    operations = [node.op for node in nodes]
+    assert not {"Select", "SelectV2", "UnsortedSegmentSum"} & set(operations)
+    assert operations.count("GatherV2") == 2, "images and labels of the batch"
+    assert "PartitionedCall" not in operations, "file order needs no function of its own"
 
 
 def test_blocks_end_where_something_is_due(small_digits: DataSet) -> None:

@@ -171,7 +171,7 @@ def test_compiled_programs_are_kept_and_a_damaged_one_is_made_anew(tmp_path: Pat
 
     first = run("first")
     kept = sorted(private.rglob("*.pb"))
-    assert len(kept) == len(sorted(private.rglob("*.sha256"))) == 1
+    assert len(kept) == len(sorted(private.rglob("*.crc32"))) == 1
     written = kept[0].stat().st_mtime_ns
     assert run("second") == first
     assert kept[0].stat().st_mtime_ns == written, "used, not made again"

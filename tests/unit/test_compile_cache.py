@@ -34,7 +34,7 @@ def test_what_was_vouched_for_stays_and_what_has_changed_since_goes(cache: Path)
     torn.write_bytes(b"machi")
     flipped.write_bytes(b"machine c0de")
     vet(cache)
-    assert sorted(path.name for path in cache.iterdir()) == ["good.pb", "good.sha256"]
+    assert sorted(path.name for path in cache.iterdir()) == ["good.crc32", "good.pb"]
     assert good.read_bytes() == b"machine code"
 
 

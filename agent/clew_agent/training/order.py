@@ -167,7 +167,7 @@ def _xor(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
 
 
 def _position(step: tf.Tensor, samples: int, batch: int) -> tuple[tf.Tensor, tf.Tensor | None]:
-    place = step % steps_per_epoch(samples, batch) * batch + tf.range(batch, dtype=tf.int64)
+    place = step % steps_per_epoch(samples, batch) * batch + np.arange(batch, dtype=np.int64)
     if samples % batch == 0:
         return place, None
     inside = place < samples
