@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from clew_gui.remote.gate import NEEDS_PERSON
 from clew_gui.remote.jobs import JobNews
 from clew_gui.session.changes import Changes, Gathered
 from clew_gui.session.inbox import (
@@ -142,7 +143,8 @@ class Intake:
                 gathered.states.add(run)
 
     def _told(self, told: Told, gathered: Gathered) -> None:
-        gathered.problems.append(told.problem)
+        if told.problem.code != NEEDS_PERSON:  # that stands at the jobs, for as long as it lasts
+            gathered.problems.append(told.problem)
         model = self._runs.models.get(told.refused)
         if model is None:
             return
