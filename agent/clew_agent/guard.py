@@ -129,11 +129,9 @@ def _watch(folder: RunFolder, attempt: int, start: Callable[[], posix.Child], on
     timed_out = exit_code in (STOPPED, KILLED) and (deadline.overdue() or (asked and deadline.asks()))
     ended = Ended(exit_code, posix.out_of_memory_kills() > before, timed_out)
     try:
-        fold = seal(folder, attempt, ended)
+        return seal(folder, attempt, ended)
     except OSError as error:
-        fold = _unsealed(folder, attempt, error)
-    remove_address(fold.run or folder.path.name)
-    return fold
+        return _unsealed(folder, attempt, error)
 
 
 def _taken(folder: RunFolder, attempt: int) -> ProblemError:
@@ -208,6 +206,7 @@ def seal(folder: RunFolder, attempt: int, ended: Ended, name: str = "guard") -> 
     """
     path = folder.journal(attempt)
     fold = _fold(path, attempt)
+    remove_address(fold.run or folder.path.name)  # first: nobody looks after what a sealed run has left behind
     if fold.sealed:
         return fold
     scratch.clear(folder, attempt)

@@ -12,7 +12,6 @@ from pathlib import Path
 from clew_agent import posix
 from clew_agent.exits import FAILED, STOPPED
 from clew_agent.guard import Ended, open_end, seal
-from clew_agent.trainer_address import remove_address
 from clew_shared.events import State
 from clew_shared.journal import Record, read_journal
 from clew_shared.lifecycle import RunFold, RunState
@@ -34,7 +33,6 @@ def main(argv: Sequence[str]) -> int:
         seal(folder, options.attempt, Ended(STOPPED, out_of_memory=False), "supervisor")
     else:
         seal_lost(folder, options.attempt)
-    remove_address(folder.path.name)
     return 0
 
 

@@ -244,6 +244,22 @@ def test_the_guard_is_light() -> None:
     assert subprocess.check_output([sys.executable, "-c", script], text=True) == "set()\n"
 
 
+def test_nothing_is_left_to_be_done_behind_the_seal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guard can be killed at any moment, and whoever finds a sealed journal has no more to do for its run."""
+    folder = RunFolder(prepare(tmp_path / "run", "sealed"))
+    address = address_file(find_places(), "sealed")
+    address.parent.mkdir(parents=True, exist_ok=True)
+    address.touch()
+
+    def killed(_writer: JournalWriter, _name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(JournalWriter, "seal", killed)
+    with pytest.raises(KeyboardInterrupt):
+        seal(folder, 1, Ended(-9, out_of_memory=False))
+    assert not address.exists()
+
+
 def test_a_frame_that_was_cut_and_scratch_files_are_no_obstacle(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     folder.path.mkdir()
