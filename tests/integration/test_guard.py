@@ -246,7 +246,7 @@ def test_the_guard_is_light() -> None:
 
 def test_nothing_is_left_to_be_done_behind_the_seal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A guard can be killed at any moment, and whoever finds a sealed journal has no more to do for its run."""
-    folder = RunFolder(prepare(tmp_path / "run", "sealed"))
+    folder = RunFolder(prepare(tmp_path / "sealed", "sealed"))
     address = address_file(find_places(), "sealed")
     address.parent.mkdir(parents=True, exist_ok=True)
     address.touch()
