@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import time
 import uuid
 from pathlib import Path
@@ -77,8 +78,9 @@ def publish(places: Places, address: AgentAddress) -> AgentAddress:
 
 
 def withdraw(places: Places, address: AgentAddress) -> None:
-    """Remove the address, unless a successor has written its own."""
+    """Remove the address and the keys of those it let in, unless a successor has written its own."""
     path = address_path(places, address.agent)
     found = read_address(path)
     if found is not None and found.generation == address.generation:
         path.unlink(missing_ok=True)
+        shutil.rmtree(allow_folder(places, address.agent), ignore_errors=True)

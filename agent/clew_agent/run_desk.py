@@ -330,6 +330,12 @@ class RunDesk:
                 self._cancelled[spec.run] = spec
                 self.registry.add(tracked)
 
+    def forget_record(self) -> None:
+        """Leave nothing of the queue behind a job that has ended in good order, unless a run waits in it or was taken
+        out of it: its job may be queued again."""
+        if not self._cancelled and not self._queue.record.waiting:
+            self._record_file.unlink(missing_ok=True)
+
     def _keep_record(self) -> None:
         cancelled = tuple(self._cancelled.values())
         record = msgspec.structs.replace(self._queue.record, cancelled=cancelled, begun=dict(self._begun))

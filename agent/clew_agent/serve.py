@@ -116,6 +116,8 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     finally:
         withdraw(places, address)
         supervisor.close()
+        if job is not None:
+            desk.forget_record()
         services.close()
         launcher.close(wait=10.0)
         catalogue.close()

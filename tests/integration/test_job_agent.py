@@ -283,6 +283,15 @@ def test_the_same_job_on_the_same_node_again_goes_on_with_what_was_killed(job: J
     assert viewer.wait_state(run, RunState.FINISHED).attempt == 2
 
 
+def test_a_job_that_has_ended_leaves_nothing_where_agents_are_found(job: Job) -> None:
+    run = job.add(stand_in_spec(steps=20))
+    agent = job.agent()
+    job.viewer(agent).wait_state(run, RunState.FINISHED)
+    assert {path.suffix for path in job.places.agents.iterdir()} == {".json", ".allow", ".queue"}
+    assert agent.end() == 0
+    assert list(job.places.agents.iterdir()) == []
+
+
 def test_an_agent_whose_job_another_one_serves_now_ends(job: Job) -> None:
     agent = job.agent()
     address = agent.address()

@@ -63,11 +63,15 @@ def test_an_address_is_read_back_and_its_generation_grows(places: Places) -> Non
 def test_only_its_own_address_is_withdrawn(places: Places) -> None:
     first = publish(places, address(places))
     second = publish(places, address(places))
+    keys = allow_folder(places, second.agent)
+    allow(keys, "viewer", "k" * 40)
     withdraw(places, first)
     assert read_address(address_path(places, first.agent)) == second
+    assert list(keys.iterdir())
     withdraw(places, second)
     withdraw(places, second)
     assert not address_path(places, first.agent).exists()
+    assert not keys.exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"agent": 1}', b"\xff"])
