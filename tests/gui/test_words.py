@@ -124,11 +124,12 @@ def test_goals_are_counted_where_there_are_several(number: int, of: int, text: s
     assert words.goals_reached(number, of) == text
 
 
-def test_an_optimizer_has_one_name_and_what_it_means_stands_in_the_form_only() -> None:
+def test_an_optimizer_has_one_name_everywhere_and_the_fields_help_says_what_it_means() -> None:
     card = load_builtin().exercises[0]
     run = fakes.FakeRun("r", 4, 0, RunSpec(exercise=card.id, params={"optimizer": "sgd", "learning_rate": 0.5}))
     spec = next(spec for spec in card.params if spec.name == "optimizer")
-    assert words.value_words(spec, "sgd") == "SGD (gradient descent)"
+    assert words.value_words(spec, "sgd") == "SGD"
+    assert "SGD is plain gradient descent" in spec.help
     assert words.param_words(run, card, "optimizer") == "SGD"
     assert words.run_title(run, card) == "4  SGD 0.5"
     for lane in (lane for one in load_builtin().exercises for race in one.races for lane in race.lanes):

@@ -14,9 +14,9 @@ from typing import Annotated
 from clew_shared.params import Choice, Condition, Knob, Params
 
 OPTIMIZERS = (
-    Choice("sgd", "SGD (gradient descent)"),
+    Choice("sgd", "SGD"),
     Choice("momentum", "Momentum"),
-    Choice("nesterov", "Nesterov (momentum)"),
+    Choice("nesterov", "Nesterov"),
     Choice("adagrad", "Adagrad"),
     Choice("adadelta", "Adadelta"),
     Choice("rmsprop", "RMSprop"),
@@ -40,7 +40,15 @@ ORDERS = (
     Choice("balanced", "Balanced classes"),
 )
 
-OptimizerName = Annotated[str, Knob("Optimizer", "How a gradient becomes a change of the weights.", choices=OPTIMIZERS)]
+OptimizerName = Annotated[
+    str,
+    Knob(
+        "Optimizer",
+        "How a gradient becomes a change of the weights. SGD is plain gradient descent; Nesterov is momentum that "
+        "looks ahead.",
+        choices=OPTIMIZERS,
+    ),
+]
 LearningRate = Annotated[
     float,
     Knob(

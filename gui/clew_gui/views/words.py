@@ -138,13 +138,9 @@ def _settings_title(run: RunLike, card: ExerciseCard | None) -> str:
 
 
 def param_words(run: RunLike, card: ExerciseCard | None, name: str) -> str:
-    """One hyperparameter of a run in words, without what a choice explains in brackets: "SGD" for "SGD (gradient
-    descent)". Empty when the exercise has none of that name."""
+    """One hyperparameter of a run in words: "SGD". Empty when the exercise has none of that name."""
     spec = next((spec for spec in card.params if spec.name == name), None) if card is not None else None
-    if spec is None:
-        return ""
-    text = value_words(spec, run.spec.params.get(name, spec.default))
-    return text.partition(" (")[0] if spec.kind == "choice" else text
+    return value_words(spec, run.spec.params.get(name, spec.default)) if spec is not None else ""
 
 
 def state_word(run: RunLike) -> str:
