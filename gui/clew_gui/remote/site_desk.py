@@ -16,13 +16,14 @@ from clew_gui.remote.bootstrap import Installed
 from clew_gui.remote.errands import Errands, pauses
 from clew_gui.remote.gate import Gate
 from clew_gui.remote.job_book import JobBook, Wish
+from clew_gui.remote.job_sending import Sending
 from clew_gui.remote.job_submitter import Bringer, Say, Submitter, job_spec
 from clew_gui.remote.job_target import JobTarget
 from clew_gui.remote.job_watch import SURE_S, JobWatch
 from clew_gui.remote.jobs import JobNews, Order, Stage
 from clew_gui.remote.news_board import NewsBoard
 from clew_gui.remote.routes import RouteFinder
-from clew_gui.remote.schedulers.job import LOG, JobRef, JobSpec
+from clew_gui.remote.schedulers.job import LOG, JobRef
 from clew_gui.remote.schedulers.state import ON_NODE, JobState, PartitionLimits
 from clew_gui.remote.schedulers.words import describe
 from clew_gui.remote.shared_line import SharedLine
@@ -34,12 +35,8 @@ _log = logging.getLogger(__name__)
 
 Tell = Callable[[JobNews], None]
 
-_SENDERS = 2
-"""Jobs that are sent at the same time: more would only share the same line."""
-_BOOK_S = 1.0
 _CLOSE_S = 3.0
 _END = "end "
-_NO_AGENT = Installed(command=("?",), environment={}, python="", tensorflow="")
 
 
 class SiteDesk:
@@ -68,14 +65,15 @@ class SiteDesk:
         self._bringer = bringer if bringer is not None else Bringer()
         self._lock = threading.Lock()
         self._installing = threading.Lock()
-        self._places = threading.Semaphore(_SENDERS)
         self._finder: RouteFinder | None = None
         self._installed: Installed | None = None
         self._confirmed: set[str] = set()
         self._targets: dict[str, JobTarget] = {}
         self._board = NewsBoard(book, tell, self._kick)
         self._errands = Errands(self._failed)
-        self._sure = sure
+        self._sending = Sending(
+            self.line, self.installed, lambda: self.title, book, self._board, self._errands, self._bringer, sure
+        )
         self._watch = JobWatch(self.line, self, sure=sure)
 
     # --- What can be asked for ----------------------------------------------------------------------------------------
@@ -250,38 +248,18 @@ class SiteDesk:
         for job in jobs:
             self._unreached(job, problem)
 
-    # --- Sending ------------------------------------------------------------------------------------------------------
+    # --- On its way ---------------------------------------------------------------------------------------------------
 
     def _send(self, order: Order) -> None:
-        job = order.job
-        if not self._places.acquire(blocking=False):
-            self._at(job, Stage.DRAFT, "Waits until other jobs are sent.")
-            self._places.acquire()
-        try:
-            line = self._connect(job)
-            spec = self._patiently(job, lambda: self._prepare(order))
-            self._at(job, Stage.SUBMITTING, f"Goes to {line.scheduler.label} on {self.title}.")
-            say = self._say(job, Stage.SUBMITTING)
-            job_id = self._submitter(job, say).submit(spec)
-        finally:
-            self._places.release()
-        self._sent(job, job_id)
+        self._sent(order.job, self._sending.send(order))
 
-    def _connect(self, job: str) -> SiteLine:
-        """The first connection is not tried twice: whoever has just asked for the job learns at once what is wrong."""
-        self._at(job, Stage.CONNECTING, f"Connects to {self.title}.")
-        return self.line()
-
-    def _prepare(self, order: Order) -> JobSpec:
-        say = partial(self._say_preparing, order.job)
-        say(f"Prepares {self.title}.")
-        installed = self.installed(say)
-        return self._submitter(order.job, say).prepare(order, installed)
-
-    def _submitter(self, job: str, say: Say) -> Submitter:
-        return Submitter(
-            self.line, self._bringer, say, self._errands.pause, lambda: not self._given_up(job), self._sure
-        )
+    def _resume(self, job: str) -> None:
+        """A job of the book of which nobody knows whether it was sent."""
+        found = self._sending.find(job)
+        if found:
+            self._sent(job, found)
+        else:
+            self._take_over(job, self._book.news(job))
 
     def _sent(self, job: str, job_id: str) -> None:
         sent = {"stage": Stage.QUEUED, "id": job_id, "text": "It was sent.", "problem": None}
@@ -291,75 +269,14 @@ class SiteDesk:
         if self._book.wish(job) is not None:
             self._end_it(job)
 
-    def _watch_it(self, job: str, job_id: str) -> None:
-        self._watch.add(JobRef(job_id, job), self._book.order(job).allocation.partition)
-
-    def _patiently(self, job: str, work: Callable[[], JobSpec]) -> JobSpec:
-        """Do ``work``, again and again while the network is away: nothing is lost by that."""
-        pause = pauses()
-        while True:
-            self._check_wanted(job)
-            try:
-                return work()
-            except ProblemError as error:
-                if error.problems[0].code not in job_news.TRANSIENT:
-                    raise
-                self._unreached(job, error.problems[0])
-            self._errands.pause(pause())
-
-    def _check_wanted(self, job: str) -> None:
-        if self._given_up(job):
-            raise problem("job.cancelled", "You cancelled the job; nothing was sent.")
-
-    def _say_preparing(self, job: str, text: str) -> None:
-        """What brings things tells its progress every second: there it is ended, if nobody wants the job any more."""
-        self._check_wanted(job)
-        self._at(job, Stage.PREPARING, text)
-
-    def _given_up(self, job: str) -> bool:
-        return self._book.wish(job) is not None or self._errands.closing
-
-    # --- Found again --------------------------------------------------------------------------------------------------
-
     def _take_over(self, job: str, news: JobNews) -> None:
         """What stands in the book."""
         self._board.publish(job, lambda _: news)
         if news.id and not news.over:
             self._watch_it(job, news.id)
 
-    def _resume(self, job: str) -> None:
-        """A job of the book of which nobody knows whether it was sent."""
-        while (sender := self._book.sender(job)) is not None and sender.alive and not sender.is_me:
-            self._book.refresh()
-            news = self._book.news(job)
-            self._take_over(job, news)
-            if news.over or news.id or not self._errands.pause(_BOOK_S):
-                return
-        if self._book.news(job).stage is not Stage.SUBMITTING:
-            text = "The job was never sent: the program that was about to send it has ended."
-            raise problem("job.unsent", text, "Send it again.")
-        say = self._say(job, Stage.SUBMITTING)
-        say("Nobody knows whether it was sent; it is looked for.")
-        line = self._found_home(job)
-        if line is None:
-            return
-        found = self._submitter(job, say).find(job_spec(line, self._book.order(job), _NO_AGENT))  # by its name
-        if not found:
-            raise problem("job.unsent", "The scheduler did not get the job.", "Send it again.")
-        self._sent(job, found)
-
-    def _found_home(self, job: str) -> SiteLine | None:
-        """The line, when it is known where things lie; None when the desk closes before."""
-        pause = pauses()
-        while True:
-            try:
-                line = self.line()
-                line.layout()
-                return line
-            except ProblemError as error:
-                self._unreached(job, error.problems[0])
-            if not self._errands.pause(pause()):
-                return None
+    def _watch_it(self, job: str, job_id: str) -> None:
+        self._watch.add(JobRef(job_id, job), self._book.order(job).allocation.partition)
 
     # --- Ending -------------------------------------------------------------------------------------------------------
 
@@ -406,12 +323,6 @@ class SiteDesk:
             self._board.publish(key, lambda news: news if news.id else job_news.refused(news, found))
 
     # --- Helpers ------------------------------------------------------------------------------------------------------
-
-    def _say(self, job: str, stage: Stage) -> Say:
-        return lambda text: self._at(job, stage, text)
-
-    def _at(self, job: str, stage: Stage, text: str) -> None:
-        self._board.publish(job, lambda news: replace(news, stage=stage, text=text, problem=None))
 
     def _unreached(self, job: str, found: Problem) -> None:
         self._board.publish(job, lambda news: job_news.unreached(news, found, self.title))
