@@ -142,3 +142,6 @@ def test_a_sender_is_told_from_another_process_with_its_number() -> None:
     assert not SendingProgram(parent.pid, parent.create_time() - 3600).alive
     assert not SendingProgram(2**22 + 1, 0.0).alive
     assert not SendingProgram(parent.pid, parent.create_time()).is_me
+    assert not SendingProgram(parent.pid, parent.create_time(), "another-computer").alive
+    assert not SendingProgram(os.getpid(), 0.0).is_me
+    assert SendingProgram(os.getpid(), psutil.Process().create_time()).is_me

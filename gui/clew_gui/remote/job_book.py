@@ -7,6 +7,7 @@ that it is found again whatever happens to the laptop. Windows and commands appe
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from enum import StrEnum
@@ -32,14 +33,23 @@ class Wish(StrEnum):
 
 
 class SendingProgram(msgspec.Struct, frozen=True):
-    """The program that sends a job: its process id and when that process began, in seconds since 1970."""
+    """The program that sends a job: its process id, when that process began, in seconds since 1970, and the name of its
+    computer, as several may share a home. An empty name: an earlier version wrote the line."""
 
     pid: int
     began: float
+    host: str = ""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it was started on this computer, as far as names tell. A container has a name of its own."""
+        return self.host in ("", socket.gethostname())
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs on this computer."""
+        """Whether it is seen to run. One on another computer or in a container cannot be seen."""
+        if not self.is_here:
+            return False
         try:
             return abs(psutil.Process(self.pid).create_time() - self.began) < _CLOCK_S
         except psutil.Error:
@@ -47,8 +57,8 @@ class SendingProgram(msgspec.Struct, frozen=True):
 
     @property
     def is_me(self) -> bool:
-        """Whether it is this program."""
-        return self.pid == os.getpid()
+        """Whether it is this program. In another container another program may have the same number."""
+        return self.pid == os.getpid() and self.alive
 
 
 class BookLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -71,6 +81,8 @@ class _Entry:
         self.title = line.title
         self.sender = line.sender
         self.time = line.time
+        self.written = line.time
+        self.lines = 0
         self.news = JobNews(job=line.job, stage=Stage.DRAFT)
         self.runs = [spec.run for spec in order.runs]
         self.wish: Wish | None = None
@@ -135,6 +147,12 @@ class JobBook:
         """Who sends it, or did."""
         return self._entry(job).sender
 
+    def written(self, job: str) -> tuple[int, float]:
+        """How many lines any program wrote of it, and when the last one, in seconds since 1970 by that one's clock."""
+        with self._lock:
+            entry = self._entry(job)
+            return entry.lines, entry.written
+
     def asked_at(self, job: str) -> float:
         """When it was asked for, in seconds since 1970."""
         return self._entry(job).time
@@ -161,7 +179,7 @@ class JobBook:
         """A new job, of which nothing was sent yet; one that is known already stays as it is."""
         with self._lock:
             if order.job not in self._entries:
-                me = SendingProgram(os.getpid(), psutil.Process().create_time())
+                me = SendingProgram(os.getpid(), psutil.Process().create_time(), socket.gethostname())
                 self._append(BookLine(job=order.job, order=order, title=title, sender=me))
 
     def note_news(self, news: JobNews) -> None:
@@ -169,7 +187,13 @@ class JobBook:
         with self._lock:
             if _matters(news) != _matters(self._entry(news.job).news):
                 self._append(BookLine(job=news.job, news=news))
-            self._entry(news.job).news = news
+            if not _goes_back(self._entry(news.job).news, news):
+                self._entry(news.job).news = news
+
+    def note_beat(self, job: str) -> None:
+        """It is still being sent: also programs read so that cannot see this one."""
+        with self._lock:
+            self._append(BookLine(job=job))
 
     def note_runs(self, job: str, *runs: str) -> None:
         """The job got further runs."""
@@ -201,6 +225,8 @@ class JobBook:
         entry = self._entries.get(line.job)
         if entry is None:
             return
+        entry.lines += 1
+        entry.written = max(entry.written, line.time)
         if line.news is not None and line.news.job == line.job and not _goes_back(entry.news, line.news):
             entry.news = line.news
         entry.runs += [run for run in line.runs if run not in entry.runs]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -13,21 +15,31 @@ from clew_gui.remote.bootstrap import Installed
 from clew_gui.remote.errands import Errands, pauses
 from clew_gui.remote.job_book import JobBook
 from clew_gui.remote.job_submitter import Bringer, Say, Submitter, job_spec
-from clew_gui.remote.jobs import Order, Stage
+from clew_gui.remote.jobs import JobNews, Order, Stage
 from clew_gui.remote.news_board import NewsBoard
 from clew_gui.remote.schedulers.job import JobSpec
 from clew_gui.remote.site_line import SiteLine
 from clew_shared.problem import Problem, ProblemError, problem
 
+_log = logging.getLogger(__name__)
+
 _SENDERS = 2
 """Jobs that are sent at the same time: more would only share the same line."""
 _BOOK_S = 1.0
+BEAT_S = 15.0
+"""So often a program that sends a job says so in the book."""
+QUIET_S = 60.0
+"""A program that neither runs here nor has written for so long does not send any more: four beats in a row are missing,
+more than a disk of the network makes anybody wait."""
+_BEAT = "beat "
+_UNSURE = "The program that was about to send the job is not seen any more; if it is silent for a minute, it has ended."
 _NO_AGENT = Installed(command=("?",), environment={}, python="", tensorflow="")
 
 
 class Sending:
     """Sends jobs of one site, a few at a time, and tells on the ``board`` how far each is. ``line`` is the site's line,
     connected; ``installed`` brings the agent there; both may wait and raise ``ProblemError``. ``title`` is the site's.
+    ``clock`` tells how long something lasts, ``today`` seconds since 1970.
     """
 
     def __init__(
@@ -40,6 +52,8 @@ class Sending:
         errands: Errands,
         bringer: Bringer,
         sure: float,
+        clock: Callable[[], float] = time.monotonic,
+        today: Callable[[], float] = time.time,
     ) -> None:
         self._line = line
         self._installed = installed
@@ -49,6 +63,8 @@ class Sending:
         self._errands = errands
         self._bringer = bringer
         self._sure = sure
+        self._clock = clock
+        self._today = today
         self._places = threading.Semaphore(_SENDERS)
 
     # --- Sent from here -----------------------------------------------------------------------------------------------
@@ -56,6 +72,7 @@ class Sending:
     def send(self, order: Order) -> str:
         """Send the job; the scheduler's id. Raises ``ProblemError`` when it is refused or nobody wants it any more."""
         job = order.job
+        self._errands.start(_BEAT + job, lambda: self._beat(job))
         if not self._places.acquire(blocking=False):
             self._at(job, Stage.DRAFT, "Waits until other jobs are sent.")
             self._places.acquire()
@@ -66,6 +83,18 @@ class Sending:
             return self._submitter(job, self._say(job, Stage.SUBMITTING)).submit(spec)
         finally:
             self._places.release()
+
+    def _beat(self, job: str) -> None:
+        """Say so in the book as long as it is being sent, also while a person is asked or much is brought there."""
+        due = self._clock() + BEAT_S
+        while self._errands.pause(BEAT_S) and self._errands.is_busy(job):
+            if self._clock() < due:  # woken for something else
+                continue
+            try:
+                self._book.note_beat(job)
+            except OSError as error:
+                _log.warning("That a job is being sent cannot be noted: %s", error)
+            due = self._clock() + BEAT_S
 
     def _connect(self, job: str) -> SiteLine:
         """The first connection is not tried twice: whoever has just asked for the job learns at once what is wrong."""
@@ -97,6 +126,9 @@ class Sending:
             self._errands.pause(pause())
 
     def _check_wanted(self, job: str) -> None:
+        news = self._book.news(job)
+        if news.over and news.problem is not None:
+            raise ProblemError(news.problem)
         if self._given_up(job):
             raise problem("job.cancelled", "You cancelled the job; nothing was sent.")
 
@@ -106,31 +138,56 @@ class Sending:
         self._at(job, Stage.PREPARING, text)
 
     def _given_up(self, job: str) -> bool:
-        return self._book.wish(job) is not None or self._errands.closing
+        """Also when another program has given it up: it is told as never sent, so it must not run."""
+        return self._book.wish(job) is not None or self._book.news(job).over or self._errands.closing
 
     # --- Found again --------------------------------------------------------------------------------------------------
 
     def find(self, job: str) -> str:
         """The id of a job of the book of which nobody knows whether it was sent; empty when it is another program's
         matter, or the desk closes. Raises ``ProblemError`` when it was not sent."""
-        while (sender := self._book.sender(job)) is not None and sender.alive and not sender.is_me:
-            self._book.refresh()
-            news = self._book.news(job)
-            self._board.publish(job, lambda _, news=news: news)  # type: ignore[misc]
-            if news.over or news.id or not self._errands.pause(_BOOK_S):
+        while self._await_silence(job):
+            if self._book.news(job).stage is not Stage.SUBMITTING:
+                text = "The job was never sent: the program that was about to send it has ended."
+                raise problem("job.unsent", text, "Send it again.")
+            before = self._book.written(job)
+            say = self._say(job, Stage.SUBMITTING)
+            say("Nobody knows whether it was sent; it is looked for.")
+            line = self._found_home(job)
+            if line is None:
                 return ""
-        if self._book.news(job).stage is not Stage.SUBMITTING:
-            text = "The job was never sent: the program that was about to send it has ended."
-            raise problem("job.unsent", text, "Send it again.")
-        say = self._say(job, Stage.SUBMITTING)
-        say("Nobody knows whether it was sent; it is looked for.")
-        line = self._found_home(job)
-        if line is None:
-            return ""
-        found = self._submitter(job, say).find(job_spec(line, self._book.order(job), _NO_AGENT))  # by its name
-        if not found:
-            raise problem("job.unsent", "The scheduler did not get the job.", "Send it again.")
-        return found
+            found = self._submitter(job, say).find(job_spec(line, self._book.order(job), _NO_AGENT))  # by its name
+            if found:
+                return found
+            self._book.refresh()
+            if self._book.written(job) == before:  # else the program that sends it has come back meanwhile
+                raise problem("job.unsent", "The scheduler did not get the job.", "Send it again.")
+        return ""
+
+    def _await_silence(self, job: str) -> bool:
+        """Wait until nobody sends the job any more; False when it was sent or ended meanwhile, or the desk closes.
+
+        That its sender is not seen here proves nothing: it may run in a container, or on another computer with the same
+        home. So it must have been silent as well. What was written long ago counts at once, unless by another
+        computer's clock; otherwise the silence is awaited here.
+        """
+        self._book.refresh()
+        sender, heard, since = self._book.sender(job), self._book.written(job), self._clock()
+        if sender is None or sender.is_me:
+            return True
+        long_ago = sender.is_here and self._today() - heard[1] >= QUIET_S
+        while True:
+            news = self._book.news(job)
+            if not (news.over or news.id or sender.alive):
+                if long_ago or self._clock() - since >= QUIET_S:
+                    return True
+                news = replace(news, text=_UNSURE)
+            self._board.publish(job, partial(_instead, now=news))
+            if news.over or news.id or not self._errands.pause(_BOOK_S):
+                return False
+            self._book.refresh()
+            if sender.alive or self._book.written(job) != heard:
+                heard, since, long_ago = self._book.written(job), self._clock(), False
 
     def _found_home(self, job: str) -> SiteLine | None:
         """The line, when it is known where things lie; None when the desk closes before."""
@@ -155,3 +212,7 @@ class Sending:
 
     def _unreached(self, job: str, found: Problem) -> None:
         self._board.publish(job, lambda news: job_news.unreached(news, found, self._title()))
+
+
+def _instead(_before: JobNews, now: JobNews) -> JobNews:
+    return now
