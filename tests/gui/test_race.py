@@ -7,8 +7,10 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.views.parts import Button, Look
 from clew_gui.views.race_dialog import RaceDialog, shared_words
 from clew_gui.views.race_strip import Entry, RaceStrip
+from clew_gui.views.theme import LIGHT
 from clew_shared.cards import MetricSpec
 from clew_shared.catalogue import load_builtin
 from clew_shared.events import Attempt, Points, Schema, State
@@ -244,3 +246,14 @@ def test_two_lanes_of_one_optimizer_keep_their_rates_in_the_short_line(qtbot: Qt
     assert strip.sentence.whole() == "1 Adam 0.1, 90 %; 1 Adam 0.1, 90 %"
     strip.show_places("Race", "", others)
     assert strip.sentence.whole() == "1 Adam, 90 %; 2 Adam, 80 %"
+
+
+def test_a_chip_is_as_wide_as_its_words(qtbot: QtBot) -> None:
+    strip = RaceStrip(Look(LIGHT))
+    qtbot.addWidget(strip)
+    lanes = [Entry(place, str(place), place, "Momentum 0.0125", "best loss 0.0000123") for place in range(1, 7)]
+    strip.show_places("Optimizer race", "", lanes)
+    for width in (700, 830, 1140, 1400):
+        strip.resize(width, 200)
+        strip.show()
+        assert all(chip.width() >= chip.sizeHint().width() for chip in strip.findChildren(Button)), width

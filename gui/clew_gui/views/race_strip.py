@@ -11,7 +11,10 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QWidget
 
 from clew_gui.views.parts import Button, Elided, IconButton, Look, blank, column, draw_swatch, label, row
 
-_CHIP = 262
+_CHIP = 256
+_GAP = 6
+_EDGES = 28
+"""Left and right of all chips."""
 _SWATCH = QSize(16, 12)
 
 
@@ -59,7 +62,7 @@ class RaceStrip(QFrame):
         self._area = QWidget()
         self._grid = QGridLayout(self._area)
         self._grid.setContentsMargins(0, 0, 6, 2)
-        self._grid.setHorizontalSpacing(6)
+        self._grid.setHorizontalSpacing(_GAP)
         self._grid.setVerticalSpacing(4)
         head = row(self.title, self.sentence, self._close, gap=10)
         column(head, self._area, gap=4, margins=(14, 5, 8, 6), parent=self)
@@ -103,7 +106,8 @@ class RaceStrip(QFrame):
         self._chips.append(chip)
 
     def _show(self, chip: Button, entry: Entry) -> None:
-        chip.set_words(f"{entry.place or '–'}  {entry.name}   {entry.result}", f"Select this run: {entry.words}")
+        result = entry.result.removeprefix("best ")  # the sentence says that it is the best
+        chip.set_words(f"{entry.place or '–'}  {entry.name}   {result}", f"Select this run: {entry.words}")
         chip.setAccessibleName(entry.words)
         chip.setIcon(self._swatch(entry.index))
         chosen = chip.font()
@@ -121,7 +125,9 @@ class RaceStrip(QFrame):
         return QIcon(picture)
 
     def _arrange(self) -> None:
-        across = max(self.width() // _CHIP, 1)
+        used = self._chips[: len(self._entries)]
+        wide = max((chip.sizeHint().width() + _GAP for chip in used), default=0)
+        across = max((self.width() - _EDGES) // max(wide, _CHIP), 1)
         for number, chip in enumerate(self._chips):
             self._grid.addWidget(chip, number // across, number % across)
         for place in range(self._grid.columnCount()):

@@ -103,7 +103,7 @@ class Stack:
 
 def gutter_width(width: float) -> float:
     """Room for names and last values right of the plots."""
-    return 212.0 if width >= 860 else 196.0 if width >= 620 else 168.0
+    return 212.0 if width >= 860 else 204.0 if width >= 620 else 168.0
 
 
 def stack(width: float, height: float, plots: int, left: float, gutter: float, titles: bool, footer: float) -> Stack:
