@@ -204,12 +204,16 @@ def forecast(done: int, steps: int, steps_per_second: float | None) -> str:
 
 
 def epochs(done: int, steps: int, batch_size: int, samples_per_epoch: int) -> str:
-    """Progress in epochs: "epoch 36.8 of 50"; empty for an exercise without epochs."""
+    """Progress in epochs: "epoch 36.8 of 50", both as exact; empty for an exercise without epochs."""
     if not batch_size or not samples_per_epoch or samples_per_epoch <= batch_size:
         return ""
     per_step = batch_size / samples_per_epoch
     now, end = done * per_step, steps * per_step
-    return f"epoch {now:,.0f} of {end:,.0f}" if end >= 1000 else f"epoch {now:.1f} of {end:.4g}"
+    if end >= 1000:
+        return f"epoch {now:,.0f} of {end:,.0f}"
+    digits = 1 if end >= 1 else 3
+    whole = f"{end:.{digits}f}".rstrip("0").rstrip(".")
+    return f"epoch {now:.{digits}f} of {whole}"
 
 
 def goal_short(goal: Goal) -> str:
