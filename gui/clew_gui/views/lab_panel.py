@@ -11,7 +11,6 @@ from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QPainter, QPen
 from PySide6.QtWidgets import (
     QFrame,
     QLineEdit,
-    QProgressBar,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -23,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from clew_gui.views.icons import icon, pixmap
 from clew_gui.views.parts import IconButton, Look, column, label, row
+from clew_gui.views.progress_bar import ProgressBar
 from clew_gui.views.theme import font
 from clew_shared.cards import Catalogue, ExerciseCard
 
@@ -266,10 +266,8 @@ class LabPanel(QWidget):
         self.tree = ExerciseTree(look)
         self.tree.opened.connect(self.opened)
         self._done = label("", "caption", "3")
-        self._bar = QProgressBar()
+        self._bar = ProgressBar("Exercises with all goals reached")
         self._bar.setProperty("role", "ok")
-        self._bar.setTextVisible(False)
-        self._bar.setAccessibleName("Exercises with all goals reached")
         self.search = QLineEdit()
         self.search.setProperty("role", "search")
         self.search.setPlaceholderText("Find an exercise")
@@ -301,8 +299,7 @@ class LabPanel(QWidget):
         total = len(self.tree.exercise_ids())
         done = sum(found.tick == "done" for found in progress.values())
         self._done.setText(f"{done} of {total}")
-        self._bar.setRange(0, max(1, total))
-        self._bar.setValue(done)
+        self._bar.show_share(done, total)
 
     def retheme(self) -> None:
         """Tint the magnifying glass."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QAction, QKeySequence, QResizeEvent
-from PySide6.QtWidgets import QFrame, QLabel, QMenu, QProgressBar
+from PySide6.QtWidgets import QFrame, QLabel, QMenu
 
 from clew_gui.views import words
 from clew_gui.views.card_words import NOTHING, SHORT_S, CardWords
 from clew_gui.views.parts import Button, Elided, Look, Pill, column, label, lay_out_now, row, set_role
 from clew_gui.views.ports import RunLike
+from clew_gui.views.progress_bar import ProgressBar
 from clew_gui.views.reason import Reason, reason_of
 from clew_shared.cards import ExerciseCard
 from clew_shared.lifecycle import TERMINAL, RunState
@@ -38,9 +39,7 @@ class RunCard(QFrame):
         self.title = label("", "subtitle")
         self.sentence = Elided("", "body", "2")
         self._make_buttons(look)
-        self.bar = QProgressBar()
-        self.bar.setTextVisible(False)
-        self.bar.setAccessibleName("Progress of the run")
+        self.bar = ProgressBar("Progress of the run")
         self.progress = label("", "strong")
         self.speed = Elided("", "body", "2")
         self.forecast = label("", "strong")
@@ -150,8 +149,7 @@ class RunCard(QFrame):
     def _show_progress(self, run: RunLike) -> None:
         history = run.history
         fold = history.fold
-        self.bar.setRange(0, max(1, fold.steps))
-        self.bar.setValue(min(fold.step, max(1, fold.steps)))
+        self.bar.show_share(fold.step, fold.steps)
         finished = run.state is RunState.FINISHED
         set_role(self.bar, "ok" if finished else "warn" if run.state is RunState.PAUSED else "")
         of = f" of {words.count(fold.steps)}" if fold.steps else ""
