@@ -120,7 +120,13 @@ def test_a_run_whose_curve_is_no_number_any_more_says_so(end: RunState | None, d
 
 @pytest.mark.parametrize(
     ("number", "of", "text"),
-    [(0, 3, ""), (1, 1, "goal reached"), (1, 3, "1 of 3 goals reached"), (3, 3, "all 3 goals reached")],
+    [
+        (0, 3, ""),
+        (1, 1, "goal reached"),
+        (1, 3, "1 of 3 goals reached"),
+        (2, 2, "both goals reached"),
+        (3, 3, "all 3 goals reached"),
+    ],
 )
 def test_goals_are_counted_where_there_are_several(number: int, of: int, text: str) -> None:
     assert words.goals_reached(number, of) == text

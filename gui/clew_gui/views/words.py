@@ -230,7 +230,8 @@ def goals_reached(number: int, of: int) -> str:
         return ""
     if of == 1:
         return "goal reached"
-    return f"{'all' if number == of else f'{number} of'} {of} goals reached"
+    whole = "both" if of == 2 else f"all {of}"
+    return f"{whole if number == of else f'{number} of {of}'} goals reached"
 
 
 def unbroken(text: str) -> str:
