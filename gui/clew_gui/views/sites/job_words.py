@@ -175,5 +175,5 @@ def held_words(job: JobLike, now: float) -> str:
 
 
 def held_title(job: JobLike) -> str:
-    """A held allocation as a place to run on."""
-    return f"Held: {job.news.nodes or 'a node'} of {job.title}"
+    """A held allocation as a place to run on: by its node, else by its site."""
+    return f"Held: {job.news.nodes or f'a node of {job.title}'}"

@@ -77,8 +77,8 @@ class WhereForm(QWidget):
         if asked.gpus:
             size += f" with {asked.gpus} GPU{'s' if asked.gpus > 1 else ''}{' each' if asked.nodes > 1 else ''}"
         if not seconds:
-            return f"Asks for {size}", "The time limit is the site's own. The job waits in the queue first."
+            return f"Asks for {size}", "The time limit is the site's own. The job queues first."
         return (
             f"Asks for {size}, {in_words(seconds)}",
-            f"At most {node_hours(asked.nodes, seconds)}. The job waits in the queue first.",
+            f"At most {node_hours(asked.nodes, seconds)}. The job queues first.",
         )
