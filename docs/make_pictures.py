@@ -11,7 +11,13 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clew_gui.app import Program
+    from clew_gui.views.recorded import RecordedSession
 
 IMAGES = Path(__file__).parent / "images"
 SIZE = 1440, 900
@@ -33,8 +39,6 @@ def call(home: Path, *words: str) -> None:
 
 def paint(theme: str, tab: str, file: str) -> None:
     """One picture, in a process of its own: the window with all recorded runs, a race, or the guide of ``cnn``."""
-    from PySide6.QtCore import QTimer
-
     from clew_gui.app import build_app
     from clew_gui.session.job_record import job_record
     from clew_gui.views.recorded import RecordedSession, read_heads
@@ -45,14 +49,23 @@ def paint(theme: str, tab: str, file: str) -> None:
     session = RecordedSession(read_heads(() if tab == "guide" else places.runs.iterdir()), job_record(places))
     exercise = {"run": "softmax", "race": "linear-regression"}.get(tab, "cnn")
     program = build_app(places, session=session, memory=NoMemory(), theme=theme, exercise=exercise)
-    program.window.resize(*(RACE_SIZE if tab == "race" else SIZE))
     program.window.head.tabs.setCurrentIndex(0 if tab == "guide" else 1)
+    keep(program, session, file, RACE_SIZE if tab == "race" else SIZE)
+
+
+def keep(program: Program, session: RecordedSession, file: str, size: tuple[int, int] = SIZE, select: str = "") -> None:
+    """Show the window with all runs of ``session``, one of them selected, and write what is seen."""
+    from PySide6.QtCore import QTimer
+
+    program.window.resize(*size)
     program.window.show()
 
     def show_all() -> None:
         for run in session.runs:
             program.desk.show_curve(run, True)
-        QTimer.singleShot(800, program.app.quit)
+        if select:
+            program.desk.select(select)
+        QTimer.singleShot(1500, program.app.quit)  # the status line is told each second
 
     program.ready.connect(show_all)
     program.app.exec()
@@ -93,7 +106,6 @@ def paint_waiting(theme: str, file: str) -> None:
     from dataclasses import dataclass
 
     import msgspec
-    from PySide6.QtCore import QTimer
 
     from clew_gui.app import build_app
     from clew_gui.remote.allocation import Allocation
@@ -132,25 +144,75 @@ def paint_waiting(theme: str, file: str) -> None:
     session.jobs = {"waiting": JobModel(1, order, title, news)}
     state = WindowState(told_runs_go_on=True, place="site:jureca", asked={"jureca": {"gpus": 1}})
     program = build_app(places, session=session, memory=NoMemory(state), theme=theme, exercise="softmax")
-    program.window.resize(*SIZE)
-    program.window.show()
+    keep(program, session, file, select=run.id)
 
-    def show_all() -> None:
-        for known in session.runs:
-            program.desk.show_curve(known, True)
-        program.desk.select(run.id)
-        QTimer.singleShot(800, program.app.quit)
 
-    program.ready.connect(show_all)
-    program.app.exec()
-    program.window.grab().save(file)
-    program.window.close()
-    program.close()
+def paint_node(theme: str, file: str) -> None:
+    """A held node with what is open on it, its run, and a site that wants a login, in a process of its own."""
+    import time
+
+    import msgspec
+    from PySide6.QtCore import QTimer
+
+    from clew_gui.app import build_app
+    from clew_gui.remote.allocation import Allocation
+    from clew_gui.remote.gate import NEEDS_PERSON
+    from clew_gui.remote.jobs import JobNews, Order, Stage
+    from clew_gui.remote.site_presets import PRESETS
+    from clew_gui.remote.site_store import site_store
+    from clew_gui.session.job_model import JobModel
+    from clew_gui.session.job_record import job_record
+    from clew_gui.session.states import LinkState, LinkStatus
+    from clew_gui.views.recorded import RecordedRun, RecordedSession, read_heads
+    from clew_gui.views.sites.services import NodeServices, Told
+    from clew_gui.views.window_state import NoMemory, WindowState
+    from clew_shared.places import find_places
+    from clew_shared.problem import Problem
+
+    class Open(NodeServices):
+        """Jupyter is open on the node, and TensorBoard starts there."""
+
+        def jobs(self) -> frozenset[str]:
+            """The held node."""
+            return frozenset({"node"})
+
+        def told(self, job: str) -> tuple[Told, ...]:
+            """Both."""
+            both = (Told("jupyter", "Jupyter is open.", "http://"), Told("tensorboard", "TensorBoard starts."))
+            return both if job == "node" else ()
+
+    places, now = find_places(), time.time()
+    for name in ("jureca", "davide"):
+        site_store(places).save(name, msgspec.structs.replace(PRESETS[name], user="lab017"), replace=True)
+    session = RecordedSession(read_heads(places.runs.iterdir()), job_record(places))
+    asked = Allocation(gpus=1, time="01:00:00")
+    held = JobNews(job="node", stage=Stage.RUNNING, id="8021734", starts=now - 780, until=now + 2820, nodes="jrc0042")
+    other = JobNews(job="other", stage=Stage.RUNNING, id="51377", starts=now - 300, until=now + 3300, nodes="davide17")
+    session.jobs = {
+        "node": (ours := JobModel(1, Order(job="node", site="jureca", allocation=asked, hold=True), "JURECA", held)),
+        "other": (locked := JobModel(2, Order(job="other", site="davide", allocation=asked), "D.A.V.I.D.E.", other)),
+    }
+    ours.link = LinkStatus(LinkState.LIVE, now, "", link="node")
+    locked.locked = Problem(NEEDS_PERSON, "The connection is gone, and the site asks for a password.", "Log in.")
+    last = [run for run in session.runs.values() if isinstance(run, RecordedRun)][-1]
+    there = msgspec.structs.replace(held, text="The job is running.")
+    run = replace(last, where="JURECA", job=there)
+    session.runs = {**session.runs, run.id: run}
+    state = WindowState(told_runs_go_on=True, place="job:node")
+    program = build_app(places, session=session, memory=NoMemory(state), theme=theme, exercise="softmax")
+
+    def open_there() -> None:
+        if program.sites is not None:
+            program.sites.nodes.services = Open(program.window, places.private)
+            program.sites.nodes.show()
+
+    program.ready.connect(lambda: QTimer.singleShot(200, open_there))  # the sites come right after it
+    keep(program, session, file, select=run.id)
 
 
 def main() -> None:
     """Train, then paint."""
-    painters = {"sites": paint_sites, "waiting": paint_waiting}
+    painters = {"sites": paint_sites, "waiting": paint_waiting, "node": paint_node}
     if sys.argv[1:2] == ["paint"] and sys.argv[3] in painters:
         painters[sys.argv[3]](sys.argv[2], sys.argv[4])
         return
@@ -167,8 +229,8 @@ def main() -> None:
             call(home, "-m", "clew_gui", "run", "softmax", *words, *data)
         call(home / "race", "-m", "clew_gui", "race", "linear-regression")
         call(home / "race", __file__, "paint", "light", "race", str(IMAGES / "race-light.png"))
-        shown = (("light", "run"), ("dark", "run"), ("light", "guide"), ("light", "sites"), ("light", "waiting"))
-        for theme, tab in shown:
+        shown = ("run", "guide", "sites", "waiting", "node")
+        for theme, tab in (*(("light", tab) for tab in shown), ("dark", "run")):
             call(home, __file__, "paint", theme, tab, str(IMAGES / f"{tab}-{theme}.png"))
 
 
