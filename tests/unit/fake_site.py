@@ -39,9 +39,11 @@ class Job(msgspec.Struct):
 
 
 class FakeStream:
-    """Says ``first`` and then ends, or stays silent when that is None; when it ``stays`` it is silent after it."""
+    """Says ``first`` and then ends, or stays silent when that is None; when it ``stays`` it is silent after it. Beside
+    it stand its last ``words``."""
 
-    def __init__(self, first: bytes | None, stays: bool = False) -> None:
+    def __init__(self, first: bytes | None, stays: bool = False, words: str = "") -> None:
+        self._words = words
         self._first = first
         self._stays = stays
         self._closed = threading.Event()
@@ -62,6 +64,9 @@ class FakeStream:
 
     def end(self) -> None:
         self._closed.set()
+
+    def last_words(self) -> str:
+        return self._words
 
     def close(self) -> None:
         self._closed.set()

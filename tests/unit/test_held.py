@@ -132,6 +132,9 @@ class Far:
         if b"q" in data:
             self._says.put(b"")
 
+    def last_words(self) -> str:
+        return ""
+
     def end(self) -> None:
         self.ended = True
         self._says.put(b"")

@@ -8,6 +8,7 @@ import subprocess
 import msgspec
 import pytest
 
+from clew_gui.remote import routes
 from clew_gui.remote.connection import Hop
 from clew_gui.remote.routes import Kind, RouteFinder, node_hop, relay_command
 from clew_gui.remote.schedulers.job import JobRef
@@ -132,6 +133,22 @@ def test_a_port_that_does_not_speak_as_an_agent_is_no_way(first: bytes | None, s
     nothing = finder(login).find(JOB, ADDRESS)
     assert nothing.problem is not None
     assert said in nothing.problem.text
+
+
+REFUSED = "srun: error: Unable to create step for job 7: Access/permission denied"
+
+
+@pytest.mark.parametrize(("first", "said"), [(b"", "accepted and closed at once"), (None, "nothing comes back within")])
+def test_a_step_that_the_scheduler_refuses_is_told_in_its_own_words(
+    first: bytes | None, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "_RELAY_S", 0.05)
+    login = Login()
+    login.relay = lambda: FakeStream(first, words=REFUSED)
+    found = finder(login).find(JOB, ADDRESS)
+    assert found.problem is not None
+    assert said in found.problem.text
+    assert f"It said: {REFUSED}." in found.problem.text
 
 
 def test_without_a_way_each_one_is_told_with_its_reason() -> None:

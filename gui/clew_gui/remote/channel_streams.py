@@ -9,6 +9,7 @@ from contextlib import suppress
 import paramiko
 
 from clew_gui.remote.connection import lost
+from clew_gui.remote.last_words import LastWords
 from clew_gui.remote.paramiko_transport import Link
 from clew_gui.remote.terminals import UNKNOWN, Size
 
@@ -18,21 +19,20 @@ _CHUNK = 32768
 
 
 class ChannelStream:
-    """A ``Stream`` over one channel."""
+    """A ``Stream`` over one channel. With a ``mark`` it is that of a command, whose standard error begins with it."""
 
     def __init__(
-        self, link: Link, channel: paramiko.Channel, title: str, begun: bytes = b"", drop_stderr: bool = False
+        self, link: Link, channel: paramiko.Channel, title: str, begun: bytes = b"", mark: bytes = b""
     ) -> None:
         self._link = link
         self._channel = channel
         self._title = title
         self._begun = begun
         channel.settimeout(None)
-        if drop_stderr:  # it shares the window with standard output: unread it would stop everything
+        self._words: LastWords | None = None
+        if mark:  # standard error shares the window with standard output: unread it would stop everything
             channel.set_combine_stderr(False)
-            threading.Thread(
-                target=read_all, args=(channel.recv_stderr, 0), name=f"{link.name} stderr", daemon=True
-            ).start()
+            self._words = LastWords(channel.recv_stderr, mark, f"{link.name} stderr")
 
     def recv(self, limit: int) -> bytes:
         """See ``Stream.recv``."""
@@ -62,6 +62,10 @@ class ChannelStream:
         telling.start()
         telling.join(_TELL_S)
 
+    def last_words(self) -> str:
+        """See ``Stream.last_words``."""
+        return self._words.text() if self._words is not None else ""
+
     def _tell(self) -> None:
         with suppress(paramiko.SSHException, EOFError, OSError):
             self._channel.close()
@@ -86,12 +90,11 @@ class ChannelTerminal(ChannelStream):
 # --- Reading and sending at the same time ---------------------------------------------------------------------------
 
 
-def read_all(recv: Callable[[int], bytes], keep: int = 1) -> bytes:
-    """Everything up to the end; nothing is kept when ``keep`` is 0."""
+def read_all(recv: Callable[[int], bytes]) -> bytes:
+    """Everything up to the end."""
     parts = []
     while data := recv(_CHUNK):
-        if keep:
-            parts.append(data)
+        parts.append(data)
     return b"".join(parts)
 
 

@@ -118,6 +118,9 @@ class Stream(Protocol):
     def close(self) -> None:
         """Both ways at once; twice does no harm."""
 
+    def last_words(self) -> str:
+        """What its command wrote to its standard error last, in one line; of a port that is nothing. Waits a moment."""
+
 
 class Connection(Protocol):
     """One SSH connection, through as many hops as it took."""

@@ -146,6 +146,7 @@ class _Watched:
         self._lock = threading.Lock()
         self._over = False
         self.send = stream.send
+        self.last_words = stream.last_words
 
     def recv(self, limit: int) -> bytes:
         """See ``Stream.recv``."""

@@ -203,12 +203,12 @@ class ParamikoConnection:
         return unmarked(status, out, noise, mark, self._hop.title)
 
     def open(self, command: Command, timeout: float = 30.0) -> ChannelStream:
-        """See ``Connection.open``. What it writes to its standard error is dropped."""
+        """See ``Connection.open``."""
         mark = new_mark()
         with self._session(f"the command {_short(command)}", timeout, keep=True) as channel:
             channel.exec_command(marked(command, mark))
             rest = skip_noise(channel.recv, mark, self._hop.title)
-        return ChannelStream(self._link, channel, self._hop.title, rest, drop_stderr=True)
+        return ChannelStream(self._link, channel, self._hop.title, rest, mark)
 
     def terminal(self, command: Command, term: str, size: Size | None, timeout: float = 30.0) -> ChannelTerminal:
         """See ``Connection.terminal``."""

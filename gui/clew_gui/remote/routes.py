@@ -246,6 +246,7 @@ class SpokenStream:
         self.send = stream.send
         self.end = stream.end
         self.close = stream.close
+        self.last_words = stream.last_words
 
     def recv(self, limit: int) -> bytes:
         """See ``Stream.recv``."""
@@ -259,12 +260,19 @@ def _greeting(stream: Stream, seconds: float) -> bytes:
     """An agent's first bytes. Raises ``ProblemError`` when it is none or none speaks."""
     first = first_bytes(stream, seconds)
     if first is None:
-        raise problem("route.silent", f"the connection is accepted, but nothing comes back within {seconds:g} s.")
+        text = f"the connection is accepted, but nothing comes back within {seconds:g} s."
+        raise problem("route.silent", _with_words(text, stream))
     if first and not first.startswith(_GREETING):
         raise problem("route.stranger", "something answers there that is no agent.")
     if not first:
-        raise problem("route.closed", "the connection is accepted and closed at once.")
+        raise problem("route.closed", _with_words("the connection is accepted and closed at once.", stream))
     return first
+
+
+def _with_words(text: str, stream: Stream) -> str:
+    """With what a step of the scheduler said itself: mostly the true reason."""
+    words = stream.last_words()
+    return f"{text} It said: {words.rstrip('.')}." if words else text
 
 
 def first_bytes(stream: Stream, seconds: float) -> bytes | None:

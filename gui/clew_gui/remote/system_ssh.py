@@ -6,6 +6,7 @@ which lies in a folder of the user alone. What it asks is asked through ``askpas
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -34,6 +35,7 @@ from clew_gui.remote.connection import (
     timed_out,
     unmarked,
 )
+from clew_gui.remote.last_words import LastWords
 from clew_gui.remote.prompts import AskOnce
 from clew_gui.remote.ssh_master import Master
 from clew_gui.remote.terminals import ProcessTerminal, Size
@@ -144,7 +146,7 @@ class SystemSsh:
         """See ``Connection.open``."""
         self._check()
         mark = new_mark()
-        stream = self._stream(["clew", marked(command, mark)])
+        stream = self._stream(["clew", marked(command, mark)], mark)
         expired = threading.Event()
 
         def expire() -> None:
@@ -172,8 +174,8 @@ class SystemSsh:
         line = for_login_shell(shell_line(command))
         return ProcessTerminal([*kind, *client, "-tt" if size is not None else "-T", "clew", line], size)
 
-    def _stream(self, arguments: Sequence[str]) -> ProcessStream:
-        stream = ProcessStream([*self.master.client(), *arguments], self)
+    def _stream(self, arguments: Sequence[str], mark: bytes = b"") -> ProcessStream:
+        stream = ProcessStream([*self.master.client(), *arguments], self, mark)
         self._streams.add(stream)
         return stream
 
@@ -257,9 +259,10 @@ class SystemSsh:
 
 
 class ProcessStream:
-    """A ``Stream`` over a client process of a master; the bytes go through a pair of sockets."""
+    """A ``Stream`` over a client process of a master; the bytes go through a pair of sockets. With a ``mark`` it is
+    that of a command, whose standard error begins with it."""
 
-    def __init__(self, command: Sequence[str], owner: SystemSsh) -> None:
+    def __init__(self, command: Sequence[str], owner: SystemSsh, mark: bytes = b"") -> None:
         self.begun = b""
         self._owner = owner
         self._sock, theirs = socket.socketpair()
@@ -272,20 +275,26 @@ class ProcessStream:
         self._opened = threading.Event()
         self._failed = False
         self._closed = False
-        self._listener = threading.Thread(target=self._listen, name="ssh client", daemon=True)
-        self._listener.start()
+        self._said = b""
+        errors = self._process.stderr
+        assert isinstance(errors, io.BufferedReader)  # noqa: S101  # a pipe
+        self._errors = errors
+        self._words = LastWords(errors.read1, mark, "ssh client", self._listen)
 
-    def _listen(self) -> None:
-        stream = self._process.stderr
-        assert stream is not None  # noqa: S101  # a pipe
-        found = False
-        with stream:
-            for line in stream:
-                if _OPENED in line:
-                    found = True
-                    self._opened.set()
-        self._failed = not found
-        self._opened.set()
+    def _listen(self, data: bytes) -> None:
+        """What the client says, which tells that its channel was opened; empty when it says no more."""
+        if not data:
+            self._errors.close()
+            self._failed = not self._opened.is_set()
+            self._opened.set()
+        elif not self._opened.is_set():
+            self._said = self._said[-len(_OPENED) :] + data
+            if _OPENED in self._said:
+                self._opened.set()
+
+    def last_words(self) -> str:
+        """See ``Stream.last_words``."""
+        return self._words.text()
 
     def opened(self, timeout: float) -> bool:
         """Whether the server opened the channel within ``timeout``."""
@@ -336,5 +345,5 @@ class ProcessStream:
         self._sock.close()
         self._process.kill()
         self._process.wait()
-        self._listener.join(_END_S)
+        self._words.join(_END_S)
         self._owner.forget(self)

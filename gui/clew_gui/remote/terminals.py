@@ -87,6 +87,10 @@ class ProcessTerminal:
         if not self._sized:
             self._shut(self._into)
 
+    def last_words(self) -> str:
+        """See ``Stream.last_words``. Here they stand on the screen."""
+        return ""
+
     def resize(self, size: Size) -> None:
         """See ``Terminal.resize``."""
         if self._sized:

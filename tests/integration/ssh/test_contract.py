@@ -118,6 +118,20 @@ def test_a_long_lived_command_is_a_stream(connection: Connection, school: School
     stream.close()
 
 
+def test_the_last_words_of_a_command_that_is_refused_are_kept(connection: Connection, school: School) -> None:
+    (school.home / ".bashrc").write_text("echo quota: 91 % >&2\n")
+    refused = "srun: error: Unable to create step for job 7: Access/permission denied"
+    much = "head -c 3000000 /dev/zero; seq 6; printf '\\n\\033[31m'"
+    stream = connection.open(f"{{ {much}; echo {refused}; }} >&2; exit 1")
+    assert read_all(stream) == b""
+    assert stream.last_words() == f"4 5 6 [31m{refused}"
+    stream.close()
+    stream = connection.open("exit 0")
+    assert read_all(stream) == b""
+    assert stream.last_words() == "", "what the login shell says is not the command's"
+    stream.close()
+
+
 @pytest.fixture
 def echo() -> Iterator[int]:
     """A port that sends back what it gets, and says when it got the end."""
@@ -156,6 +170,7 @@ def test_a_port_over_there_is_reached(connection: Connection, echo: int) -> None
     sender = threading.Thread(target=send)
     sender.start()
     assert read_all(stream) == data + b"(end)"
+    assert stream.last_words() == ""
     sender.join()
     stream.close()
 
