@@ -13,7 +13,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import msgspec
@@ -220,10 +220,11 @@ class Recorder:
         fast, self._measured = now - self._measured[1] < self._fast, (size, now)
         if fast and size >= _LONG_BYTES:
             self._fast = 0.0
-            with suppress(OSError):  # where it cannot be had, this process goes on hashing
+            with suppress(OSError), ExitStack() as unwanted:  # where it cannot be had, this process goes on hashing
                 helper = HashHelper(self._writer.path, size)
-                if not self._writer.hash_with(helper):
-                    helper.close()
+                unwanted.callback(helper.close)
+                if self._writer.hash_with(helper):
+                    unwanted.pop_all()
 
     def _settle(self) -> None:
         """Say that training goes on, where the disk refused that when it was due."""

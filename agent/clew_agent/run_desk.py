@@ -331,9 +331,10 @@ class RunDesk:
                 self.registry.add(tracked)
 
     def forget_record(self) -> None:
-        """Leave nothing of the queue behind a job that has ended in good order, unless a run waits in it or was taken
-        out of it: its job may be queued again."""
-        if not self._cancelled and not self._queue.record.waiting:
+        """Leave nothing of the queue behind a job that has ended in good order, unless a run trains or waits, or was
+        taken out of it: its job may be queued again."""
+        record = self._queue.record
+        if not (self._cancelled or record.waiting or record.running):
             self._record_file.unlink(missing_ok=True)
 
     def _keep_record(self) -> None:

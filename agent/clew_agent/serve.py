@@ -113,11 +113,11 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
             address = publish(places, address)  # who reads it may ask for the end at once
             _log.info("Agent %s serves %s at %s, port %d.", agent, places.home, address.address, router.port)
             supervisor.run(options.idle)
+        if job is not None and not _overtaken(places, address):
+            desk.forget_record()
     finally:
         withdraw(places, address)
         supervisor.close()
-        if job is not None:
-            desk.forget_record()
         services.close()
         launcher.close(wait=10.0)
         catalogue.close()

@@ -288,6 +288,8 @@ def test_a_job_that_has_ended_leaves_nothing_where_agents_are_found(job: Job) ->
     agent = job.agent()
     job.viewer(agent).wait_state(run, RunState.FINISHED)
     assert {path.suffix for path in job.places.agents.iterdir()} == {".json", ".allow", ".queue"}
+    queue = job.places.agents / f"{job.job}.queue"
+    wait_for(lambda: json.loads(queue.read_bytes())["running"] == [], "the end of its processes")
     assert agent.end() == 0
     assert list(job.places.agents.iterdir()) == []
 

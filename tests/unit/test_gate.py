@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import cast
 
 import pytest
@@ -80,9 +81,15 @@ def test_nobody_is_asked_before_a_person_wants_something(site: Site) -> None:
     refusal = site.door.refusal
     assert refusal is not None
     assert "asks for a password" in refusal.text
-    with pytest.raises(ProblemError):
-        site.door.line()
+    traces = {_trace_of_the_next_refusal(site) for _ in range(5)}
     assert site.dials == 1, "the server is not bothered again"
+    assert len(traces) == 1, "what is said again and again for a night does not grow"
+
+
+def _trace_of_the_next_refusal(site: Site) -> int:
+    with pytest.raises(ProblemError) as error:
+        site.door.line()
+    return len(list(traceback.walk_tb(error.value.__traceback__)))
 
 
 def test_what_a_person_wants_may_ask_once_and_a_lost_login_waits_for_the_person_again(site: Site) -> None:

@@ -28,9 +28,10 @@ def correct(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
 def cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     """float32 [batch]: minus the logarithm of the probability that softmax gives to the label (0 to classes - 1).
 
-    The same bits as TensorFlow's deterministic one, which gathers: the gradient of a gather takes three times as many
-    operations as all the rest here, and as long to trace as a whole step of ``softmax``. A product and not a choice
-    (``tf.where``), because XLA needs 15 ms to translate each of those before it can look for a kept program.
+    The same bits as TensorFlow's deterministic one as long as all logarithms are finite. That one gathers: the gradient
+    of a gather takes three times as many operations as all the rest here, and as long to trace as a whole step of
+    ``softmax``. A product and not a choice (``tf.where``), because XLA needs 15 ms to translate each of those before it
+    can look for a kept program.
     """
     own = tf.equal(tf.expand_dims(labels, 1), np.arange(logits.shape[1], dtype=np.int32))
     return -tf.reduce_sum(tf.cast(own, logits.dtype) * tf.nn.log_softmax(logits), 1)

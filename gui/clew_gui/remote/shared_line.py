@@ -60,7 +60,7 @@ class SharedLine:
         line = self.opened()
         with self._dialling:
             if self._refusal is not None and not line.connection.alive:
-                raise self._refusal
+                raise ProblemError(*self._refusal.problems)  # a new one: each raise leaves its trace in what is raised
             knocks = self._knocks
             try:
                 line.connection.connected()
