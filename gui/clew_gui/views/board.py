@@ -73,8 +73,8 @@ class Board:
             return ""
         if any(run.id == chosen.pinned for run in runs):
             return chosen.pinned
-        of_preset = [run.id for run in runs if card.baseline and is_preset(card, card.baseline, run) and _draws(run)]
-        return of_preset[-1] if of_preset else ""
+        newest_first = reversed(runs) if card.baseline else ()
+        return next((run.id for run in newest_first if _draws(run) and is_preset(card, card.baseline, run)), "")
 
     def shown(self, card: ExerciseCard, runs: Sequence[RunLike]) -> tuple[str, ...]:
         """The runs whose curves are drawn: ticked ones, the selected one, the pinned one; never those unticked."""
