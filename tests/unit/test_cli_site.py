@@ -168,8 +168,10 @@ def test_a_run_without_an_end_ended_as_its_job(stage: Stage, phase: Phase | None
         assert verdict(news(stage, phase, text="The site's own words."), began)[1] == "The site's own words."
 
 
-def test_what_was_refused_failed_with_the_refusal() -> None:
+def test_what_was_refused_failed_with_the_refusal_and_is_awaited_no_more() -> None:
     refusal = Problem("scheduler.partition", "There is no partition 'huge'.")
+    assert job_word(news(Stage.ENDED, problem=refusal)) == "Not sent"
+    assert job_word(news(Stage.DRAFT)) == "Not sent yet"
     assert verdict(news(Stage.ENDED, problem=refusal), began=False) == (RunState.FAILED, refusal.text)
 
 

@@ -71,7 +71,7 @@ def job_word(news: JobNews) -> str:
     """How far it is, or how it ended."""
     if news.stage is not Stage.ENDED:
         return STAGE_WORDS[news.stage]
-    return _ENDS.get(news.phase, "Ended") if news.phase is not None else "Not sent yet"
+    return _ENDS.get(news.phase, "Ended") if news.phase is not None else "Not sent"
 
 
 # --- clew jobs --------------------------------------------------------------------------------------------------------
