@@ -43,10 +43,19 @@ def test_the_others_have_their_own_words() -> None:
     assert mac[:2] == ["osascript", "-e"]
     assert mac[2].startswith('tell application "Terminal" to do script "clew shell --site ')
     assert '\\"' in mac[2], "its quotes are AppleScript's"
-    there = terminal_command(["clew", "shell"], {}, "win32", lambda _name: "wt.exe")
-    assert there == ["wt.exe", "cmd", "/k", "clew shell"]
-    plain = terminal_command(["clew", "shell"], {}, "win32", lambda _name: None)
-    assert plain == ["cmd", "/c", "start", "Clew", "cmd", "/k", "clew shell"]
+
+
+@pytest.mark.parametrize(
+    ("terminal", "before"), [("wt.exe", "wt.exe "), (None, 'cmd /c start "Clew terminal" ')], ids=["wt", "start"]
+)
+def test_windows_is_told_the_title_and_a_program_with_a_blank_in_its_path_in_quotes(
+    terminal: str | None, before: str
+) -> None:
+    words = [r"C:\Program Files\Python\python.exe", "-P", "-m", "clew_gui", "shell", "--site", "lab"]
+    found = terminal_command(words, {}, "win32", lambda _name: terminal)
+    assert found is not None
+    line = r'cmd /k "C:\Program Files\Python\python.exe" -P -m clew_gui shell --site lab'
+    assert subprocess.list2cmdline(found) == before + line
 
 
 def test_the_line_runs_the_command_in_this_home_and_stays_open_after_a_refusal(tmp_path: Path) -> None:

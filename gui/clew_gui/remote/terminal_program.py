@@ -44,9 +44,10 @@ def terminal_command(
     ``system`` is ``sys.platform``. macOS and Windows by their documentation: only Linux could be tried.
     """
     if system == "win32":
-        line = subprocess.list2cmdline(command)
+        # Word by word: in a line that is one word Popen makes \" of its quotes, which cmd does not know.
+        # start takes its first word as the title only when it stands in quotes: the blank brings them.
         found = which("wt")
-        return [found, "cmd", "/k", line] if found else ["cmd", "/c", "start", "Clew", "cmd", "/k", line]
+        return [*([found] if found else ["cmd", "/c", "start", "Clew terminal"]), "cmd", "/k", *command]
     line = f"{_line(command, environ)}; {_KEEP}"
     if system == "darwin":
         script = f'tell application "Terminal" to do script {_apple(line)}'
