@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import queue
@@ -12,21 +13,33 @@ from pathlib import Path
 import pytest
 
 from clew_gui.commands.local_terminal import join
-from clew_gui.commands.shell_on import _split, chosen_job, first_node
+from clew_gui.commands.shell import Shell
+from clew_gui.commands.shell_on import _split, chosen_job, first_node, shell
 from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.held import held_jobs, held_line, job_for, live_job, seconds_held
-from clew_gui.remote.job_book import JobBook, Wish
+from clew_gui.remote.job_book import JobBook, Wish, job_book
 from clew_gui.remote.jobs import JobNews, Order, Stage
 from clew_gui.remote.services import show_in_browser
+from clew_gui.remote.site_store import site_store
+from clew_gui.remote.sites import Site
 from clew_gui.remote.terminals import Size
+from clew_gui.session.job_record import job_record
+from clew_shared.places import Places
 from clew_shared.problem import ProblemError, problem
+from clew_shared.spec import RunSpec
 
 JOBS = [f"00000000-0000-4000-8000-00000000000{number}" for number in range(5)]
+RUN = "5f2b8c1e-0000-4000-8000-000000000001"
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> JobBook:
-    return JobBook(tmp_path / "jobs.jsonl")
+def places(tmp_path: Path) -> Places:
+    return Places(home=tmp_path / "home", private=tmp_path / "private")
+
+
+@pytest.fixture
+def book(places: Places) -> JobBook:
+    return job_book(places)
 
 
 def sent(book: JobBook, number: int, stage: Stage, hold: bool, **changes: object) -> str:
@@ -36,17 +49,39 @@ def sent(book: JobBook, number: int, stage: Stage, hold: bool, **changes: object
     return order.job
 
 
-def test_a_shell_opens_beside_the_job_that_is_named(book: JobBook) -> None:
+def test_a_shell_opens_beside_the_job_that_is_named(places: Places, book: JobBook) -> None:
     first, second, over = (
-        sent(book, 0, Stage.RUNNING, True),
+        sent(book, 0, Stage.RUNNING, True, runs=(RunSpec(exercise="softmax", run=RUN),)),
         sent(book, 1, Stage.RUNNING, True),
         sent(book, 2, Stage.ENDED, True),
     )
-    assert chosen_job(book, "lab", "") == second
-    assert chosen_job(book, "lab", first) == first
-    for site, job in (("lab", over), ("lab", "nothing"), ("other", first)):
-        with pytest.raises(ProblemError, match="is at work on"):
-            chosen_job(book, site, job)
+    job_record(places).number(RUN, 0.0)
+    assert chosen_job(places, book, "lab", "") == second
+    words = (first, "j1", "1", RUN)
+    assert [chosen_job(places, book, "lab", word) for word in words] == [first] * len(words)
+    for site, word in (("lab", over), ("lab", "j3"), ("other", "j1")):
+        with pytest.raises(ProblemError, match=f"No job {word} is at work on {site}"):
+            chosen_job(places, book, site, word)
+    with pytest.raises(ProblemError, match="no job or run 'nothing'"):
+        chosen_job(places, book, "lab", "nothing")
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        ("--fresh", "--fresh"),
+        ("--gpus 1 --fresh --time 1h", "--fresh, --time, --gpus"),
+        ("--partition=", "--partition"),
+    ],
+)
+def test_a_job_that_is_named_and_an_allocation_of_its_own_are_two_things(
+    places: Places, book: JobBook, flags: str, named: str
+) -> None:
+    site_store(places).save("lab", Site(host="login.example.org", scheduler="slurm"))
+    sent(book, 0, Stage.RUNNING, True)
+    words = ["--site", "lab", "--job", "j1", *flags.split()]
+    with pytest.raises(ProblemError, match=f"--job is a job that is at work; with {named} a shell"):
+        shell(Shell(places, io.StringIO(), io.StringIO()), words)
 
 
 def test_what_is_held_comes_before_what_only_runs(book: JobBook) -> None:

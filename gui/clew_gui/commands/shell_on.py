@@ -10,9 +10,10 @@ from contextlib import closing
 
 from clew_gui.commands.allocation_flags import add_allocation_flags, given_allocation
 from clew_gui.commands.held import known_site
+from clew_gui.commands.jobs import JOB_HELP, find_job
 from clew_gui.commands.local_terminal import join, own_size
 from clew_gui.commands.shell import Parser, Shell
-from clew_gui.remote.allocation import build_allocation
+from clew_gui.remote.allocation import FIELDS, build_allocation, flag
 from clew_gui.remote.held import live_job
 from clew_gui.remote.job_book import JobBook, job_book
 from clew_gui.remote.prompts import AskOnce, headless_prompter
@@ -20,6 +21,7 @@ from clew_gui.remote.schedulers.job import JobRef
 from clew_gui.remote.shells import Shell as OpenShell
 from clew_gui.remote.shells import shell_of_its_own, shell_on_job, where_it_runs
 from clew_gui.remote.site_line import open_line
+from clew_shared.places import Places
 from clew_shared.problem import problem
 
 _ABOUT = """A terminal on the compute node: on the allocation that is held (clew hold) or at work; where there is none,
@@ -27,19 +29,23 @@ with one of its own that ends with the terminal. Behind -- stands a command to r
 
 
 def shell(shell: Shell, argv: Sequence[str]) -> int:
-    """``clew shell --site NAME [--job ID | --fresh] [-- COMMAND]``: returns the exit status over there."""
+    """``clew shell --site NAME [--job JOB | --fresh] [-- COMMAND]``: returns the exit status over there."""
     words, command = _split(list(argv))
     parser = Parser("clew shell", _ABOUT, usage="clew shell --site NAME [options] [-- COMMAND …]")
     parser.add_argument("--site", metavar="NAME", required=True, help="which site; `clew site list` shows them")
-    parser.add_argument("--job", metavar="ID", default="", help="which job there, where several are at work")
+    parser.add_argument("--job", metavar="JOB", default="", help=f"which job there, of several: {JOB_HELP}")
     parser.add_argument("--fresh", action="store_true", help="take an allocation of its own in any case")
     add_allocation_flags(parser, "of its own, instead of the site's")
     options = parser.parse_args(words)
     site = known_site(shell, options.site)
     given = given_allocation(options)
+    of_its_own = ["--fresh"] * options.fresh + [flag(field) for field in FIELDS if field.name in given]
+    if options.job and of_its_own:
+        text = f"--job is a job that is at work; with {', '.join(of_its_own)} a shell has an allocation of its own."
+        raise problem("cli.usage", text, "Leave one or the other out.", "job")
     allocation = build_allocation(site.allocation, given)
     book = job_book(shell.places)
-    job = "" if options.fresh or given else chosen_job(book, options.site, options.job)
+    job = "" if options.fresh or given else chosen_job(shell.places, book, options.site, options.job)
     size, term = own_size(), os.environ.get("TERM", "")
     if size is None and not command:
         raise problem(
@@ -56,12 +62,13 @@ def shell(shell: Shell, argv: Sequence[str]) -> int:
         return _use(opened, size is not None)
 
 
-def chosen_job(book: JobBook, site: str, job: str) -> str:
-    """The job that was named, else the one beside which a shell is opened; empty: none. Raises ``ProblemError``."""
-    if not job:
+def chosen_job(places: Places, book: JobBook, site: str, word: str) -> str:
+    """The job that ``word`` names, else the one to open a shell beside; empty: none. Raises ``ProblemError``."""
+    if not word:
         return live_job(book, site)
+    job = find_job(places, book, word)
     if job not in book.open_jobs() or book.order(job).site != site:
-        raise problem("job.unknown", f"No job {job} is at work on {site}.", "`clew jobs` lists them.", "job")
+        raise problem("job.unknown", f"No job {word} is at work on {site}.", "`clew jobs` lists them.", "job")
     return job
 
 
