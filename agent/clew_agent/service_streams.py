@@ -60,6 +60,8 @@ class StreamDoor:
         self._rope.send(b"!")
         if self._thread.ident is not None:
             self._thread.join(_JOIN_S)
+        self._bell.close()
+        self._rope.close()
 
     def _work(self) -> None:
         try:
@@ -84,12 +86,14 @@ class StreamDoor:
 
     def _open(self, key: Key) -> None:
         self._streams.drop(key)
-        sock = socket.socket(socket.AF_UNIX)
-        sock.setblocking(False)
+        sock: socket.socket | None = None
         try:
+            sock = socket.socket(socket.AF_UNIX)  # there may be too many open files
+            sock.setblocking(False)
             sock.connect(str(self._behind))  # at once, or never: no network is between
         except OSError:
-            sock.close()
+            if sock is not None:
+                sock.close()
             self._send(key, bytes([Sign.CLOSE]))
             return
         self._streams.add(key, sock)
