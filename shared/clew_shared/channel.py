@@ -104,6 +104,11 @@ class Wire:
         return self._socket
 
     @property
+    def monitor(self) -> zmq.Socket[bytes]:
+        """For a poller: readable when ``greeting`` or ``connections`` may have changed."""
+        return self._monitor
+
+    @property
     def greeting(self) -> Greeting:
         """What became of the handshake so far."""
         while self._monitor.poll(0):
@@ -141,9 +146,18 @@ class Wire:
 
     def close(self) -> None:
         """End the connection. What was handed over is still sent for a moment."""
+        self._close(_LINGER_MS)
+
+    def abandon(self) -> None:
+        """End the connection at once. What was handed over and not sent yet is never sent."""
+        self._close(0)
+
+    def _close(self, linger_ms: int) -> None:
+        if self._socket.closed:
+            return
         self._socket.disable_monitor()
         self._monitor.close(linger=0)
-        self._socket.close()
+        self._socket.close(linger=linger_ms)
 
 
 class Channel(Wire):

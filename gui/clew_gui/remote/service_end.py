@@ -23,12 +23,15 @@ _BACKLOG = 64
 _TURN_S = 0.2
 _JOIN_S = 2.0
 _AGAIN_S = 2.0
-"""A server that does not know the key is not asked again sooner."""
+"""A server that does not know the key is not asked again sooner; nor is there a new connection sooner where none could
+be made, since too many files are open."""
 
 
 class ServiceEnd:
     """Listens on ``port`` from the moment it is made until ``close``. ``far_port`` of this computer leads to what has
-    the key ``server_key``, or will lead there: what is said meanwhile waits."""
+    the key ``server_key``, or will lead there: what is said meanwhile waits.
+
+    Raises ``OSError`` or ``zmq.ZMQError`` when too many files are open."""
 
     def __init__(self, far_port: int, server_key: str, keys: KeyPair) -> None:
         self._far_port, self._server_key, self._keys = far_port, server_key, keys
@@ -39,11 +42,15 @@ class ServiceEnd:
         self._poller = zmq.Poller()
         self._streams = Streams(lambda key, message: self._wire.hand_over(key[1], message), self._watch)
         self._count = 0
-        self._connections = 0
         self._ended = threading.Event()
-        self._wire = self._dial()
         self._thread = threading.Thread(target=self._work, name=f"service {self.port}", daemon=True)
-        self._thread.start()
+        try:
+            self._wire = self._dial()
+            self._thread.start()
+        except BaseException:
+            self._listener.close()
+            self._context.destroy(linger=0)
+            raise
 
     def close(self) -> None:
         """Stop listening and break all streams off."""
@@ -68,6 +75,8 @@ class ServiceEnd:
     def _turn(self) -> None:
         ready = dict(self._poller.poll(round(_TURN_S * 1000)))
         self._check()
+        if self._ended.is_set():
+            return
         if self._wire.socket in ready:
             for number, message in self._wire.take_in():
                 self._streams.take((b"", number), message)
@@ -88,22 +97,33 @@ class ServiceEnd:
             self._streams.begin((b"", self._count.to_bytes(ID_BYTES, "big")), sock)
 
     def _check(self) -> None:
-        """What was under way when the connection broke will never go on; a browser asks again by itself."""
-        greeting = self._wire.greeting
-        if greeting is Greeting.GONE or self._wire.connections > max(1, self._connections):
-            self._streams.drop_all()
-        self._connections = self._wire.connections
-        if greeting is Greeting.REFUSED:
-            self._streams.drop_all()
-            self._poller.unregister(self._wire.socket)
-            self._wire.close()
+        """What was under way when the connection broke will never go on, and what of it was not sent yet never is: a
+        browser that was told of a failure asks again by itself, and nothing may be done twice."""
+        greeting, connections = self._wire.greeting, self._wire.connections
+        refused = greeting is Greeting.REFUSED
+        broken = connections > 1 or (connections == 1 and greeting is not Greeting.ACCEPTED)
+        if not (refused or broken):
+            return
+        self._streams.drop_all()
+        self._poller.unregister(self._wire.socket)
+        self._poller.unregister(self._wire.monitor)
+        self._wire.abandon()
+        if refused:
             self._ended.wait(_AGAIN_S)
-            self._wire = self._dial()
+        while not self._ended.is_set():
+            try:
+                self._wire = self._dial()
+            except zmq.ZMQError:  # too many open files
+                self._ended.wait(_AGAIN_S)
+            else:
+                return
 
     def _dial(self) -> Wire:
-        self._connections = 0
+        """A new connection. Behind a tunnel the port takes connections while nobody answers them: what is said
+        meanwhile waits, since nobody was told that it failed."""
         wire = Wire(self._context, HERE, self._far_port, self._server_key, self._keys, send_queue=0)
         self._poller.register(wire.socket, zmq.POLLIN)
+        self._poller.register(wire.monitor, zmq.POLLIN)
         return wire
 
     def _watch(self, number: int, reads: bool, writes: bool) -> None:

@@ -22,6 +22,8 @@ class Proxy:
         self.delay = 0.0
         """Seconds by which each piece comes late."""
         self.cuts = 0
+        self.unanswered = 0
+        """Connections that were taken and closed again, since nobody was at the target."""
         self.passed = 0
         """Bytes from the agent that have been passed on."""
         self._flowing = threading.Event()
@@ -75,6 +77,7 @@ class Proxy:
                 server = socket.create_connection(("127.0.0.1", self.target))
             except OSError:  # nobody there (any more); the client tries again
                 client.close()
+                self.unanswered += 1
                 continue
             with self._lock:
                 self._pairs.append((client, server))
