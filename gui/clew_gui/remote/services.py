@@ -94,32 +94,36 @@ class OpenedService:
     # --- The thread ---------------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         try:
             while not self._closed.is_set() and not self._news.over:
                 try:
-                    self._serve(context)
+                    self._serve()
                 except _Refusal as error:
                     self._publish(ServiceNews(error.problems[0].text, over=True, problem=error.problems[0]))
                 except ProblemError as error:
                     self._failed(error.problems[0])
+                except (OSError, zmq.ZMQError) as error:  # too many open files
+                    if self._end is None:
+                        self._leave()
+                    text = f"There is no way to {self._kind} from this computer: {error.strerror or error}."
+                    self._failed(Problem("service.way", text, "It is tried again.", self._kind))
         finally:
             self._leave()
-            context.destroy(linger=0)
 
-    def _serve(self, context: zmq.Context[zmq.Socket[bytes]]) -> None:
+    def _serve(self) -> None:
         """Find the agent, and ask it as long as it answers."""
         address = self._found()
         if address is None:
             return
         self._node.let_in(self._name, self._keys.public)
-        channel = Channel(context, address.address, address.port, address.public_key, self._keys)
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         try:
+            channel = Channel(context, address.address, address.port, address.public_key, self._keys)
             while not self._closed.is_set():
                 self._take(self._ask(channel, address))
                 self._closed.wait(_AGAIN_S)
         finally:
-            channel.close()
+            context.destroy(linger=0)
 
     def _found(self) -> AgentAddress | None:
         while not self._closed.is_set():
