@@ -64,8 +64,8 @@ class Way:
     """From a browser's port to a program: ``ServiceEnd``, a link that can be cut, ``StreamDoor``."""
 
     def __init__(self, folder: Path, parts: ExitStack) -> None:
-        keys = KeyPair.generate()
-        allow(folder / "allow", "viewer", keys.public)
+        self.keys = KeyPair.generate()
+        allow(folder / "allow", "viewer", self.keys.public)
         self.program = Program(folder / "p")
         serving = threading.Thread(target=self.program.serve_forever, args=(0.02,))
         serving.start()
@@ -75,7 +75,7 @@ class Way:
         self.door.start()
         self.link = parts.enter_context(closing(Proxy()))
         self.link.target = self.door.port
-        self.end = parts.enter_context(closing(ServiceEnd(self.link.port, self.door.public_key, keys)))
+        self.end = parts.enter_context(closing(ServiceEnd(self.link.port, self.door.public_key, self.keys)))
 
     def put(self, path: str) -> http.client.HTTPConnection:
         """Send a request; the answer is still to be read."""
@@ -128,6 +128,20 @@ def test_what_a_cut_broke_off_ends_while_the_link_is_still_away(way: Way) -> Non
         way.link.cut()
         with pytest.raises(ConnectionResetError):
             page.recv(1)
+
+
+def test_what_an_abandoned_wire_still_had_to_send_never_arrives(way: Way) -> None:
+    way.link.target = 0
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    wire = Wire(context, "127.0.0.1", way.link.port, way.door.public_key, way.keys)
+    for message in (b"\0", b"\1PUT /late HTTP/1.1\r\n\r\n"):
+        assert wire.hand_over(bytes(8), message)
+    way.fail_again()
+    wire.abandon()
+    way.link.target = way.door.port
+    context.term()  # what lingers has been sent then
+    assert answered(way.put("/after")) == 200
+    assert way.program.heard == ["/after"]
 
 
 # --- No descriptor is left --------------------------------------------------------------------------------------------
