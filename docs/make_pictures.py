@@ -202,11 +202,13 @@ def paint_node(theme: str, file: str) -> None:
     program = build_app(places, session=session, memory=NoMemory(state), theme=theme, exercise="softmax")
 
     def open_there() -> None:
-        if program.sites is not None:
+        if program.sites is None:  # they come behind the first picture
+            QTimer.singleShot(50, open_there)
+        else:
             program.sites.nodes.services = Open(program.window, places.private)
             program.sites.nodes.show()
 
-    program.ready.connect(lambda: QTimer.singleShot(200, open_there))  # the sites come right after it
+    program.ready.connect(open_there)
     keep(program, session, file, select=run.id)
 
 
