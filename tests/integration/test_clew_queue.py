@@ -109,7 +109,7 @@ def test_a_waiting_run_is_taken_out(line: list[str], clew: Clew) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("move", "9", "1"), "No run '9' waits. `clew queue` lists those that wait."),
+        (("move", "nine", "1"), "No run 'nine' waits. `clew queue` lists those that wait."),
         (("cancel", ""), "No run '' waits. `clew queue` lists those that wait."),
         (("cancel", "1"), "Run 1 does not wait any more: it is running. `clew queue` lists those that wait."),
         (("move", "2", "0"), "A place in the queue is a whole number from 1, got '0'. 1 or `next` is the next"),

@@ -26,6 +26,7 @@ from clew_gui.remote.prompts import (
     spoken,
 )
 from clew_shared.problem import ProblemError
+from tests.integration.agents import wait_for
 
 PASSWORD = Prompt(kind=Kind.PASSWORD, title="student@login", text="Password:")
 CODE = Prompt(kind=Kind.CODE, title="student@login", text="Verification code:")
@@ -154,7 +155,7 @@ def test_a_password_is_typed_unseen(terminal: Terminal) -> None:
 def test_a_yes_is_seen_and_so_is_the_fingerprint(terminal: Terminal) -> None:
     assert terminal.answer(b"yes\n", CONFIRM) == "yes"
     assert b"SHA256:abc" in terminal.shown
-    assert b"yes\r\n" in terminal.shown
+    wait_for(lambda: b"yes\r\n" in terminal.shown, "the answer on the screen")
 
 
 @pytest.mark.parametrize("typed", [b"\x03\n", b"\x04"])
