@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 from PySide6.QtCore import QByteArray, QRectF, Qt
-from PySide6.QtGui import QIcon, QPainter, QPixmap, QPixmapCache
+from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
 from clew_gui.views.tokens import DARK, LIGHT, Theme
@@ -149,19 +149,7 @@ def svg(name: str, colour: str, back: str = "#ffffff", width: float = 1.4) -> by
 
 
 def pixmap(name: str, colour: str, size: int = 16, back: str = "#ffffff", dpr: float = 2.0) -> QPixmap:
-    """The icon as a picture of ``size`` logical pixels; ``back`` is the colour of what it lies on.
-
-    Drawn once while Qt's cache has room: lists ask for the same few whenever they are painted.
-    """
-    key = f"clew {name} {colour} {size} {back} {dpr}"
-    picture = QPixmap()
-    if not QPixmapCache.find(key, picture):
-        picture = _drawn(name, colour, size, back, dpr)
-        QPixmapCache.insert(key, picture)
-    return picture
-
-
-def _drawn(name: str, colour: str, size: int, back: str, dpr: float) -> QPixmap:
+    """The icon as a picture of ``size`` logical pixels; ``back`` is the colour of what it lies on."""
     picture = QPixmap(round(size * dpr), round(size * dpr))
     picture.setDevicePixelRatio(dpr)
     picture.fill(Qt.GlobalColor.transparent)
