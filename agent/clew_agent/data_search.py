@@ -6,7 +6,6 @@ whose data is not.
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import os
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from clew_shared.places import Places
-from clew_shared.problem import ProblemError, problem
+from clew_shared.problem import ProblemError, did_you_mean, problem
 
 NAMES = ("mnist", "digits")
 """The data sets that Clew knows by name."""
@@ -60,8 +59,7 @@ def locate(name_or_path: str, search: Search) -> Path:
     if name_or_path == "digits":
         return find_digits()
     if name_or_path != "mnist":
-        near = difflib.get_close_matches(name_or_path, NAMES, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(NAMES)}; or give a path."
+        hint = did_you_mean(name_or_path, NAMES) or f"Known: {', '.join(NAMES)}; or give a path."
         raise problem("data.unknown", f"There is no data set {name_or_path!r}.", hint, "data")
     return _find_mnist(search)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,10 +13,10 @@ from clew_agent import posix
 from clew_shared.events import Attempt, Checkpoint, Diverged, Event, Live, Points
 from clew_shared.journal import Record, read_journal
 from clew_shared.lifecycle import RunFold, RunState
+from clew_shared.prefix_hash import PrefixHash
 from clew_shared.problem import Problem, problem
 from clew_shared.runfolder import RunFolder, record_file
 
-_CHUNK = 1 << 20
 _UNKNOWN = sys.maxsize
 """Begin of an attempt that neither says where it began nor did a step."""
 
@@ -228,14 +227,5 @@ def _intact(folder: Path, checkpoint: Checkpoint) -> bool:
 
 
 def _sha256(path: Path, size: int) -> str:
-    digest = hashlib.sha256()
-    for part in _pieces(path, size):
-        digest.update(part)
-    return digest.hexdigest()
-
-
-def _pieces(path: Path, size: int) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while size > 0 and (part := file.read(min(size, _CHUNK))):
-            size -= len(part)
-            yield part
+    with PrefixHash(path) as prefix:
+        return prefix.sha256(size)

@@ -62,24 +62,24 @@ class Streams:
         if self._send(key, bytes([Sign.OPEN])):
             self.add(key, sock)
         else:
-            _reset(sock)
+            reset(sock)
 
     def take(self, key: Key, message: bytes) -> None:
         """A message from the other end, but ``OPEN``. What breaks the rules ends its stream."""
         stream = self._streams.get(key)
-        sign, rest = message[:1], message[1:]
+        sign, rest = message[0] if message else None, message[1:]
         if stream is None:
-            if sign in (b"\1", b"\2"):
+            if sign in (Sign.DATA, Sign.END):
                 self._send(key, bytes([Sign.CLOSE]))
             return
-        if sign == b"\1" and not stream.ended_there and len(stream.out) + len(rest) <= WINDOW:
+        if sign == Sign.DATA and not stream.ended_there and len(stream.out) + len(rest) <= WINDOW:
             stream.out += rest
-        elif sign == b"\2":
+        elif sign == Sign.END:
             stream.ended_there = True
-        elif sign == b"\4" and len(rest) == _COUNT.size:
+        elif sign == Sign.TOOK and len(rest) == _COUNT.size:
             stream.credit = min(WINDOW, stream.credit + _COUNT.unpack(rest)[0])
         else:
-            self.drop(key, tell=sign != b"\3")
+            self.drop(key, tell=sign != Sign.CLOSE)
             return
         self._move(key, stream)
 
@@ -93,7 +93,7 @@ class Streams:
         """Break a stream off."""
         stream = self._forget(key)
         if stream is not None:
-            _reset(stream.sock)
+            reset(stream.sock)
             if tell:
                 self._send(key, bytes([Sign.CLOSE]))
 
@@ -175,7 +175,7 @@ class _Stream:
         return self.ended_here and self.shut
 
 
-def _reset(sock: socket.socket) -> None:
+def reset(sock: socket.socket) -> None:
     """Hang up so that whoever reads sees a failure and not an end."""
     with suppress(OSError):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from clew_gui.commands.site_flags import SITE_OPTIONS, add_site_flags, check_sit
 from clew_gui.remote.sites import LOCAL
 from clew_shared.cards import Catalogue, ExerciseCard, Preset
 from clew_shared.params import ParamSpec, Value, check, format_value
-from clew_shared.problem import Problem, raise_all
+from clew_shared.problem import Problem, did_you_mean, raise_all
 from clew_shared.spec import SITE_PATH, RunSpec
 
 MAX_SEED = 2**31 - 1
@@ -209,8 +208,7 @@ def _stray(extras: Iterable[str], flags: Sequence[str], exercise: str) -> list[P
     for word in extras:
         name = word.split("=", 1)[0]
         if word.startswith("--"):
-            near = difflib.get_close_matches(name, flags, n=1)
-            hint = f"Did you mean {near[0]}?" if near else f"See: clew run {exercise} --help"
+            hint = did_you_mean(name, flags) or f"See: clew run {exercise} --help"
             problems.append(Problem("cli.option", f"There is no option {name}.", hint, where=name))
         elif not after_option:
             problems.append(Problem("cli.word", f"There is no use for {word!r} here.", "Leave it out.", where=word))
@@ -338,7 +336,4 @@ def _written(spec: ParamSpec, value: Value) -> Value:
 
 def suggest(name: str, known: Sequence[str]) -> str:
     """The nearest known name as a question, else all of them."""
-    near = difflib.get_close_matches(name, known, n=1)
-    if near:
-        return f"Did you mean {near[0]}?"
-    return f"Known: {', '.join(known)}." if known else "There are none."
+    return did_you_mean(name, known) or (f"Known: {', '.join(known)}." if known else "There are none.")

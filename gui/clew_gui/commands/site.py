@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from clew_gui.remote.site_presets import PRESETS, about_presets
 from clew_gui.remote.site_store import NamedSite, SiteStore, site_store
 from clew_gui.remote.sites import Site, address, is_local
 from clew_gui.remote.ssh_config import offered_hosts, user_config
-from clew_shared.problem import Problem, ProblemError, problem, raise_all
+from clew_shared.problem import Problem, ProblemError, did_you_mean, problem, raise_all
 
 
 def site(shell: Shell, argv: Sequence[str]) -> int:
@@ -144,8 +143,7 @@ def _base(options: argparse.Namespace) -> Site:
 def _preset(name: str) -> Site:
     if name in PRESETS:
         return PRESETS[name]
-    near = difflib.get_close_matches(name, PRESETS, n=1)
-    hint = f"Did you mean {near[0]}?" if near else f"There are: {about_presets()}."
+    hint = did_you_mean(name, PRESETS) or f"There are: {about_presets()}."
     raise problem("site.preset", f"There is no preset {name!r}.", hint, "preset")
 
 

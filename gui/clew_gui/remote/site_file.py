@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from clew_gui.remote.allocation import FIELDS, Allocation
 from clew_gui.remote.site_check import SECRET_FIELD, check_secrets, check_site, secret_field
 from clew_gui.remote.sites import Site
 from clew_shared.params import check
-from clew_shared.problem import Problem, problem, raise_all
+from clew_shared.problem import Problem, did_you_mean, problem, raise_all
 
 MAX_BYTES = 256 * 1024
 
@@ -95,8 +94,7 @@ def _unknown(name: str, known: Mapping[str, object]) -> Problem:
     bare = name.rpartition(".")[2]
     if SECRET_FIELD.search(bare):
         return secret_field(name)
-    near = difflib.get_close_matches(bare, known, n=1)
-    hint = f"Did you mean {near[0]}?" if near else f"Known fields: {', '.join(known)}."
+    hint = did_you_mean(bare, known) or f"Known fields: {', '.join(known)}."
     return Problem("site.fields", f"A site has no field {name!r}.", hint, name)
 
 

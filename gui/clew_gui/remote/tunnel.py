@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 import socket
-import struct
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 
 from clew_gui.remote.connection import Stream
 from clew_shared.problem import Problem, ProblemError
+from clew_shared.streams import reset
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class Tunnel:
                 except OSError:  # the turn is over, or there are too many open files
                     continue
                 if len(self) >= MOST_STREAMS:
-                    _reset(sock)
+                    reset(sock)
                     continue
                 pair = _Pair(sock, self._connect, self._forget, self.port)
                 with self._lock:
@@ -126,7 +126,7 @@ class _Pair:
         try:
             self._stream = self._connect()
             if self._stream is None:
-                _reset(self._sock)
+                reset(self._sock)
             else:
                 self._pass_on(self._stream)
         finally:
@@ -158,10 +158,3 @@ class _Pair:
         except (OSError, ProblemError) as error:
             _log.debug("%s: %s", self._name, error)
             self.close()
-
-
-def _reset(sock: socket.socket) -> None:
-    """Hang up so that the other end sees a failure and not an end."""
-    with suppress(OSError):
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    sock.close()

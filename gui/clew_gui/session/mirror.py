@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,6 +10,7 @@ from pathlib import Path
 from clew_gui.session.turns import alone
 from clew_shared.events import Seal
 from clew_shared.journal import Damage, FrameReader, Record, attempts, ends_sealed, journal_path
+from clew_shared.prefix_hash import PrefixHash
 from clew_shared.private import make_private, write_private
 from clew_shared.problem import Problem, ProblemError
 from clew_shared.runfolder import RunFolder
@@ -144,12 +144,10 @@ class Mirror:
         return items
 
     def _check_seal(self, attempt: int, seal: Seal) -> None:
-        path, digest, left = journal_path(self.folder, attempt), hashlib.sha256(), seal.size
-        with suppress(FileNotFoundError), path.open("rb") as file:  # another program may have set it aside
-            while left > 0 and (data := file.read(min(left, 1 << 20))):
-                digest.update(data)
-                left -= len(data)
-        if digest.hexdigest() == seal.sha256:
+        path, found = journal_path(self.folder, attempt), ""
+        with suppress(FileNotFoundError), PrefixHash(path) as prefix:  # another program may have set it aside
+            found = prefix.sha256(seal.size)
+        if found == seal.sha256:
             self.sealed.add(attempt)
             return
         text = f"The copy of {path.name} of run {self.folder.name} differs from the node's."

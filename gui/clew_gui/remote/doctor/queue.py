@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import uuid
 
@@ -16,7 +15,7 @@ from clew_gui.remote.schedulers.registry import scheduler_of
 from clew_gui.remote.schedulers.state import Output
 from clew_gui.remote.sites import job_of
 from clew_gui.remote.times import in_words
-from clew_shared.problem import ProblemError
+from clew_shared.problem import ProblemError, did_you_mean
 
 _TELLERS = {"slurm": "sinfo", "mnsubmit": "sinfo", "pbs": "qstat"}
 
@@ -55,10 +54,9 @@ def partition(ward: Ward) -> Told:
         return fine(f"There are: {listed(names)}. {f'Jobs go to {default}.' if default else 'The site names none.'}")
     missing = [name for name in asked if name not in names]
     if missing:
-        near = difflib.get_close_matches(missing[0], names, 1)
-        hint = f"Did you mean {near[0]}? " if near else ""
         text = f"The scheduler has no partition {missing[0]!r}."
-        return wrong(text, f"{hint}There are: {listed(names)}.", "scheduler.partition")
+        hint = f"{did_you_mean(missing[0], names)} There are: {listed(names)}.".lstrip()
+        return wrong(text, hint, "scheduler.partition")
     down = [one.name for one in _chosen(ward) if not one.up]
     if down and len(down) == len(asked):
         text = f"The partition {listed(down)} starts no jobs at present."
