@@ -24,6 +24,7 @@ from clew_gui.remote.site_file import read_site
 from clew_gui.remote.site_store import site_store
 from clew_gui.remote.sites import Site
 from clew_gui.session import RunModel
+from clew_gui.views.dialogs import Dialog
 from clew_gui.views.parts import Look
 from clew_gui.views.sites import asker
 from clew_gui.views.sites.deeds import the_doctor
@@ -39,6 +40,16 @@ pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(400)]
 RUN_S = 240.0
 """The agent is installed, and TensorFlow is imported for the first time, on a busy machine."""
 PASSWORD = "learning-rate-0.1"  # the mini cluster's, known to everybody
+
+
+def answer(dialog: Dialog, cluster: MiniCluster) -> None:
+    """Trust the host key, or type the password or the code of this moment."""
+    if isinstance(dialog, HostKeyDialog):
+        dialog.trust.click()
+    elif isinstance(dialog, SecretDialog):
+        name = dialog.field.accessibleName()
+        QTest.keyClicks(dialog.field, PASSWORD if name == "Password" else cluster("code"))
+        dialog.go.click()
 
 
 class Student:
@@ -81,12 +92,7 @@ class Student:
         if not isinstance(dialog, PromptDialog) or dialog in self.seen or not dialog.isVisible():
             return
         self.seen.append(dialog)
-        if isinstance(dialog, HostKeyDialog):
-            dialog.trust.click()
-        elif isinstance(dialog, SecretDialog):
-            name = dialog.field.accessibleName()
-            QTest.keyClicks(dialog.field, PASSWORD if name == "Password" else self._cluster("code"))
-            dialog.go.click()
+        answer(dialog, self._cluster)
 
     def run(self) -> RunModel:
         """The selected run."""

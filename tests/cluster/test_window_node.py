@@ -15,7 +15,6 @@ import psutil
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import build_app
@@ -25,16 +24,15 @@ from clew_gui.remote.site_store import site_store
 from clew_gui.session.job_model import Place
 from clew_gui.views.dialogs import Dialog
 from clew_gui.views.sites.deeds import SiteDeeds
-from clew_gui.views.sites.prompt_dialogs import HostKeyDialog, SecretDialog
 from clew_gui.views.sites.strip import NodeRow
 from clew_gui.views.window_state import NoMemory, WindowState
 from clew_shared.places import Places
 from tests.cluster.mini import FOLDER, LIMIT_S, MiniCluster
+from tests.cluster.test_window import answer
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(600)]
 RUN_S = 240.0
 """The agent is installed and the job begins, on a busy machine."""
-PASSWORD = "learning-rate-0.1"  # the mini cluster's, known to everybody
 
 
 class Student:
@@ -61,16 +59,8 @@ class Student:
             dialog = self.program.asker.dialog if self.program.asker is not None else None
             if dialog is not None and dialog not in self.asked and dialog.isVisible():
                 self.asked.append(dialog)
-                self._answer(dialog)
+                answer(dialog, self._cluster)
             self._qtbot.wait(30)
-
-    def _answer(self, dialog: Dialog) -> None:
-        if isinstance(dialog, HostKeyDialog):
-            dialog.trust.click()
-        elif isinstance(dialog, SecretDialog):
-            name = dialog.field.accessibleName()
-            QTest.keyClicks(dialog.field, PASSWORD if name == "Password" else self._cluster("code"))
-            dialog.go.click()
 
 
 @pytest.fixture

@@ -187,15 +187,21 @@ def test_a_run_whose_agent_cannot_be_reached_is_followed_by_files(window: Window
     assert window.problems == []
 
 
-def test_a_run_whose_job_is_over_goes_on_in_the_next_as_one_curve(window: Window) -> None:
-    model = window.start(**SLOW)
-    first = window.job(model)
-    window.site.begin(first, starts=time.time())
+def _stop_with_its_job(window: Window, model: RunModel) -> str:
+    """Let it train for a while, stop it, and let its job's time be up; the job."""
+    job = window.job(model)
+    window.site.begin(job, starts=time.time())
     window.until(lambda: model.history.fold.step > 20)
     window.session.stop(model.id)
     window.until_state(model, RunState.STOPPED)
-    window.site.end(first, Phase.TIMED_OUT)
+    window.site.end(job, Phase.TIMED_OUT)
     window.until(lambda: model.settled)
+    return job
+
+
+def test_a_run_whose_job_is_over_goes_on_in_the_next_as_one_curve(window: Window) -> None:
+    model = window.start(**SLOW)
+    first = _stop_with_its_job(window, model)
     window.session.continue_run(model.id)
     second = window.job(model)
     assert second != first
@@ -388,13 +394,7 @@ def test_a_job_that_a_terminal_cancels_is_over_here_as_well(window: Window, new_
 
 def test_what_a_terminal_continues_goes_on_here_as_one_curve(window: Window, new_window: Callable[[], Window]) -> None:
     model = window.start(**SLOW)
-    first = window.job(model)
-    window.site.begin(first, starts=time.time())
-    window.until(lambda: model.history.fold.step > 20)
-    window.session.stop(model.id)
-    window.until_state(model, RunState.STOPPED)
-    window.site.end(first, Phase.TIMED_OUT)
-    window.until(lambda: model.settled)
+    _stop_with_its_job(window, model)
     terminal = new_window()
     terminal.until(lambda: model.id in terminal.session.runs and terminal.session.runs[model.id].settled)
     terminal.session.continue_run(model.id)
