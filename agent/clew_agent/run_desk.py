@@ -251,8 +251,10 @@ class RunDesk:
             self.registry.touch()
 
     def _give_up(self, entry: Entry) -> None:
-        """A run that waits for more devices than this agent has."""
+        """A run that waits for more devices than this agent has. It is found while it waits: once out of the queue,
+        one without a journal would be nobody's."""
         tracked, found = self.registry.find(entry.run), self._queue.devices.problem(entry.devices)
+        self._queue.cancel(entry.run)
         if tracked is not None and found is not None:
             tracked.problem_text = found.text
         self._keep_record()

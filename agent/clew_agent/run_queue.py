@@ -83,14 +83,11 @@ class RunQueue:
         return len(self._waiting) < before
 
     def hopeless(self) -> Entry | None:
-        """Take out and return a waiting run that asks for more devices than there are; None when there is none.
+        """The first waiting run that asks for more devices than there are; None when there is none.
 
         Only a queue that an agent with more devices left behind has such runs; they would block it for ever.
         """
-        entry = next((entry for entry in self._waiting if self.devices.problem(entry.devices)), None)
-        if entry is not None:
-            self._waiting.remove(entry)
-        return entry
+        return next((entry for entry in self._waiting if self.devices.problem(entry.devices)), None)
 
     def next_to_start(self) -> Entry | None:
         """Give devices to the first that waits, and return it; None when too few are free or nobody waits."""

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.files_reader import FilesReader
 from clew_gui.session.inbox import Batch, Inbox, Restarted, Settled
 from clew_gui.session.mirror import Mirror
-from clew_shared.journal import journal_path, read_journal
+from clew_shared.events import Schema
+from clew_shared.history import History
+from clew_shared.journal import JournalWriter, Record, journal_path, read_journal
 from clew_shared.messages import Fetched
 from clew_shared.problem import ProblemError, problem
 from clew_shared.spec import RunSpec
-from tests.unit.runs import RUN, small_run
+from tests.unit.runs import METRICS, RUN, begin_run, describe, end_run, points, small_run
+
+SCHEMA = Schema(id=1, metrics=METRICS)
 
 
 class Folder:
@@ -187,3 +192,84 @@ def test_a_copy_that_is_longer_than_the_journal_is_set_aside(journal: bytes, tmp
     fetcher.replay()
     read_all(reader, folder)
     assert copied(tmp_path) == journal[:700]
+
+
+# --- A node that was cut off wrote on when its job was over -----------------------------------------------------------
+
+
+class TwoAttempts(Folder):
+    """A run whose second attempt found more of the first than anybody had seen before."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(b"")
+        folder = begin_run(path)
+        with JournalWriter.create(folder.journal(1)) as writer:
+            for event in (describe(folder), SCHEMA, points(0, [1.0, 0.9])):
+                writer.append(event)
+            self.seen = folder.journal(1).stat().st_size
+            writer.append(points(2, [0.8, 0.7]))
+            counts = folder.journal(1).stat().st_size
+            writer.append(points(4, [0.6]))
+        with JournalWriter.create(folder.journal(2)) as writer:
+            writer.append(describe(folder, 2, resumes=1, start_step=4, earlier_size=counts))
+            for event in (SCHEMA, points(4, [0.5])):
+                writer.append(event)
+            end_run(folder, writer)
+        self.first, self.second = (folder.journal(attempt).read_bytes() for attempt in (1, 2))
+        self.counts = self.first[:counts]
+
+    def fetch(self, run: str, attempt: int, offset: int) -> Fetched | None:
+        if attempt > 2:
+            return None
+        self.data = (self.first, self.second)[attempt - 1]
+        found = super().fetch(run, 1, offset)
+        assert found is not None
+        return msgspec.structs.replace(found, attempt=attempt, attempts=2)
+
+
+def losses(inbox: Inbox) -> tuple[list[int], list[float]]:
+    """The curve as a session would have folded it."""
+    history = History()
+    for arrival in taken(inbox):
+        if isinstance(arrival, Restarted):
+            history = History()
+        elif isinstance(arrival, Batch):
+            for item in arrival.items:
+                assert isinstance(item, Record)
+                history.feed(arrival.attempt, item.event, item.offset)
+    column = history.column("loss")
+    return column.steps.tolist(), [round(float(value), 1) for value in column.values]
+
+
+def read_with_replay(fetcher: Fetcher, reader: FilesReader, folder: Folder) -> None:
+    resting = 0
+    while resting < 2:  # what has been read may be a reason to ask for more
+        resting = 0 if reader.turn(folder) or fetcher.replay() else resting + 1
+
+
+@pytest.mark.parametrize("second", [0, 200])
+def test_what_a_later_attempt_found_of_an_earlier_one_is_fetched_as_well(tmp_path: Path, second: int) -> None:
+    folder = TwoAttempts(tmp_path / "node")
+    inbox = Inbox()
+    fetcher = Fetcher(tmp_path / "mirrors", inbox, "job")
+    mirror = Mirror(tmp_path / "mirrors" / RUN)
+    mirror.append(1, 0, folder.first[: folder.seen])
+    mirror.append(2, 0, folder.second[:second] or folder.second)
+    fetcher.follow(RUN)
+    reader = FilesReader(fetcher)
+    reader.finish()
+    read_with_replay(fetcher, reader, folder)
+    assert copied(tmp_path) == folder.counts, "no byte more: what stands behind it may still change"
+    assert journal_path(tmp_path / "mirrors" / RUN, 2).read_bytes() == folder.second
+    assert losses(inbox) == ([0, 1, 2, 3, 4], [1.0, 0.9, 0.8, 0.7, 0.5])
+
+
+def test_what_the_node_has_lost_itself_is_asked_for_once(tmp_path: Path) -> None:
+    folder = TwoAttempts(tmp_path / "node")
+    folder.first = folder.first[: folder.seen]
+    inbox, fetcher, reader = follow(tmp_path, folder.first)
+    reader.finish()
+    read_with_replay(fetcher, reader, folder)
+    assert copied(tmp_path) == folder.first
+    assert losses(inbox) == ([0, 1, 4], [1.0, 0.9, 0.5])
+    assert folder.asked.count((1, folder.seen)) == 2, "at the end of the first attempt, and again for the second"

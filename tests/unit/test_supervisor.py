@@ -11,10 +11,16 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import zmq
 
 from clew_agent import posix, run_registry
+from clew_agent.control_client import ControlClient
 from clew_agent.data_search import Search
+from clew_agent.devices import Devices, Gpu
 from clew_agent.guard import Ended, seal
+from clew_agent.launcher import Launcher
+from clew_agent.run_desk import RunDesk
+from clew_agent.run_queue import Entry, QueueRecord
 from clew_agent.run_registry import RunRegistry, is_run_id
 from clew_agent.sealer import seal_lost
 from clew_agent.spec_check import check_spec, combine
@@ -25,6 +31,7 @@ from clew_shared.journal import MAGIC, JournalWriter, Record, encode_frame, read
 from clew_shared.lifecycle import RunState
 from clew_shared.messages import Fetch
 from clew_shared.params import ParamSpec
+from clew_shared.places import Places
 from clew_shared.problem import Problem, ProblemError
 from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec, to_toml
@@ -347,3 +354,28 @@ def test_an_attempt_whose_first_frame_has_not_come_is_neither_sealed_nor_done(tm
     assert (tracked.attempt, tracked.live, tracked.done) == (2, True, False)
     assert not tracked.has_news(2, 0)
     assert not tracked.fetch(2, 0).sealed
+
+
+def test_a_run_that_can_never_begin_is_told_also_when_many_runs_are_still_to_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its predecessor had four GPUs; nobody has come to its folder yet when the queue is looked through."""
+    monkeypatch.setattr(run_registry, "_ADOPT_FOR_S", 0.0)
+    spec = RunSpec(exercise="toy", run=str(uuid.uuid4()), strategy="mirrored", devices=4)
+    folder = RunFolder(tmp_path / "runs" / spec.run)
+    folder.path.mkdir(parents=True)
+    folder.spec.write_text(to_toml(spec))
+    record = tmp_path / "agent.queue"
+    record.write_bytes(msgspec.json.encode(QueueRecord(waiting=(Entry(spec.run, 1, 4),))))
+    places = Places(home=tmp_path, private=tmp_path)
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    control = ControlClient(context, places, "test", lambda _socket: None, lambda _socket: None)
+    two = Devices((Gpu("0", "GPU (0)"), Gpu("1", "GPU (1)")))
+    desk = RunDesk(tmp_path / "runs", record, Launcher(tmp_path), control, two, Search())
+    try:
+        desk.turn()
+        (status,) = desk.statuses()
+    finally:
+        context.destroy(linger=0)
+    assert (status.run, status.state, status.queue) == (spec.run, RunState.FAILED, 0)
+    assert "asks for 4 devices" in status.reason

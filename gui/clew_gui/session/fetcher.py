@@ -11,6 +11,8 @@ from pathlib import Path
 
 from clew_gui.session.inbox import Batch, Found, Inbox, Restarted, Settled, Told
 from clew_gui.session.mirror import Items, Mirror, Replaced
+from clew_shared.events import Attempt
+from clew_shared.journal import Record
 from clew_shared.lifecycle import TERMINAL, RunState
 from clew_shared.messages import MAX_FETCH_WAIT, AnyReply, Fetch, Fetched, RunStatus
 from clew_shared.problem import Problem
@@ -40,12 +42,23 @@ class Cursor:
         self.expected = False
         """Its start was asked for just before; the agent has not listed it yet."""
         self.replay: Iterator[tuple[int, Items]] | None = None
+        self.owed: dict[int, int] = {}
+        """Earlier attempts of which a later one found more than is here, and how many bytes of them count."""
+        self.given_up: set[int] = set()
+        """Earlier attempts of which the node has no more either."""
+
+    @property
+    def place(self) -> int:
+        """The attempt to fetch from."""
+        return min(self.owed, default=self.attempt)
 
     @property
     def wanted(self) -> bool:
         """Whether a fetch should be under way."""
-        if self.replay is not None or self.asked is not None or self.complete or time.monotonic() < self.not_before:
+        if self.replay is not None or self.asked is not None or time.monotonic() < self.not_before:
             return False
+        if self.owed or self.complete:
+            return bool(self.owed)
         if self.status is None:
             return self.expected
         return self.status.state not in (RunState.QUEUED, RunState.SUBMITTED) or self.attempt <= self.status.attempt
@@ -143,7 +156,9 @@ class Fetcher:
         cursor = self._cursors[run]
         self._asked.pop(cursor.asked or b"", None)
         cursor.asked, cursor.not_before = None, time.monotonic() + _FILE_AGAIN_S
-        if self._last:
+        if cursor.owed:
+            self._give_up(run, cursor)
+        elif self._last:
             cursor.complete = True
             self._inbox.put(Settled(run, self._link))
 
@@ -166,6 +181,7 @@ class Fetcher:
             self._after_replay(cursor)
         else:
             attempt, items = piece
+            _look_back(cursor, attempt, items)
             self._put(run, cursor, attempt, items, cursor.mirror.length(attempt))
         return bool(self._replays) and not self._inbox.full
 
@@ -188,11 +204,11 @@ class Fetcher:
             return None
         run = min(wanted)[1]
         cursor = self._cursors[run]
-        if cursor.mirror.unread(cursor.attempt):  # another program of this computer was faster
+        if not cursor.owed and cursor.mirror.unread(cursor.attempt):  # another program of this computer was faster
             cursor.replay = _read_one(cursor.mirror, cursor.attempt)
             self._replays.append(run)
             return self.next_fetch()
-        return run, Fetch(run=run, attempt=cursor.attempt, offset=cursor.mirror.length(cursor.attempt))
+        return run, Fetch(run=run, attempt=cursor.place, offset=cursor.mirror.length(cursor.place))
 
     def sent(self, run: str, request_id: bytes) -> None:
         """Its fetch is on its way."""
@@ -216,15 +232,17 @@ class Fetcher:
             return False
         cursor = self._cursors[run]
         cursor.asked = None
-        if isinstance(reply, Fetched) and reply.attempt == cursor.attempt:
+        if isinstance(reply, Fetched) and reply.attempt == cursor.place:
             self._take(run, cursor, reply)
         elif not isinstance(reply, Fetched):
             self._refused(run, cursor, reply)
         return True
 
     def _take(self, run: str, cursor: Cursor, reply: Fetched) -> None:
+        wanted = cursor.owed.get(reply.attempt)
         try:
-            items = cursor.mirror.append(reply.attempt, reply.offset, reply.data)
+            data = reply.data if wanted is None else reply.data[: wanted - reply.offset]
+            items = cursor.mirror.append(reply.attempt, reply.offset, data)
         except OSError as error:
             self._wait_for_room(cursor, error)
             return
@@ -234,6 +252,11 @@ class Fetcher:
             return
         self._disk_full = False
         have = cursor.mirror.length(reply.attempt)
+        if wanted is not None:
+            self._take_owed(run, cursor, have >= wanted, bool(data))
+            return
+        if _look_back(cursor, reply.attempt, items):
+            return  # they come again behind what they go on from
         if cursor.replay is None and reply.sealed and have == reply.size:
             items = [*items, *cursor.mirror.finish(reply.attempt)]
         if items or reply.data:
@@ -245,6 +268,20 @@ class Fetcher:
             if cursor.complete and self._last:
                 self._inbox.put(Settled(run, self._link))
 
+    def _take_owed(self, run: str, cursor: Cursor, whole: bool, more: bool) -> None:
+        """Bytes came of an earlier attempt: once it is ``whole``, everything is folded again in its order."""
+        if whole:
+            del cursor.owed[cursor.place]
+            self._begin_anew(run, cursor)
+        elif not more:
+            self._give_up(run, cursor)
+
+    def _give_up(self, run: str, cursor: Cursor) -> None:
+        """The node does not have the rest of an earlier attempt either: the gap stays, ``verify`` names it."""
+        cursor.given_up.add(cursor.place)
+        del cursor.owed[cursor.place]
+        self._begin_anew(run, cursor)
+
     def _wait_for_room(self, cursor: Cursor, error: OSError) -> None:
         cursor.not_before = time.monotonic() + _DISK_AGAIN_S
         if not self._disk_full:
@@ -254,7 +291,9 @@ class Fetcher:
 
     def _refused(self, run: str, cursor: Cursor, reply: AnyReply) -> None:
         found = getattr(reply, "problem", Problem("fetch.reply", "The agent's answer was no journal."))
-        if found.code == "fetch.offset":  # what is here is not what is there: fetch the node's
+        if found.code == "fetch.offset" and cursor.owed:
+            self._give_up(run, cursor)
+        elif found.code == "fetch.offset":  # what is here is not what is there: fetch the node's
             self._restart(run, cursor, cursor.attempt)
         elif cursor.status is None:  # the agent took no such run, or has not read its catalogue yet; its list will tell
             cursor.expected = False
@@ -290,6 +329,19 @@ class Fetcher:
         if run not in self._replays:
             self._replays.append(run)
         self._inbox.put(Restarted(run))
+
+
+def _look_back(cursor: Cursor, attempt: int, items: Items) -> bool:
+    """Whether ``items`` say that more of an earlier attempt counts than is here; then that is owed from now on. A node
+    that was cut off may have written on when its job was over for everybody else."""
+    first = items[0] if items else None
+    if not isinstance(first, Record) or not isinstance(first.event, Attempt):
+        return False
+    earlier, size = first.event.resumes, first.event.earlier_size
+    found = 0 < earlier < attempt and earlier not in cursor.given_up and size > cursor.mirror.length(earlier)
+    if found:
+        cursor.owed[earlier] = size
+    return found
 
 
 def _damaged_there(mirror: Mirror, attempt: int) -> Problem:

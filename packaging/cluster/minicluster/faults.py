@@ -235,10 +235,21 @@ def _resize_home(state: State, user: str, size: str) -> None:
     run(entering(state.pid(SWITCH.name)), "mount", "-o", f"remount,size={size}", f"/home/{user}")
 
 
+_TRIES = 20
+
+
 def _fill_home(state: State, user: str) -> None:
-    """The file system shrinks to what is in it: full for everybody, and nothing need be written."""
-    used = os.statvfs(root_of(state.pid(SWITCH.name)) / "home" / user)
-    _resize_home(state, user, str((used.f_blocks - used.f_bfree) * used.f_frsize))
+    """The file system shrinks to what is in it: full for everybody, and nothing need be written. Somebody who writes
+    between the look and the deed makes that impossible; the next try finds it larger."""
+    for tries_left in reversed(range(_TRIES)):
+        used = os.statvfs(root_of(state.pid(SWITCH.name)) / "home" / user)
+        try:
+            _resize_home(state, user, str((used.f_blocks - used.f_bfree) * used.f_frsize))
+        except ClusterError:
+            if not tries_left:
+                raise
+        else:
+            return
 
 
 def _empty_home(state: State, user: str) -> None:

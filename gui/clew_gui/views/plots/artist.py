@@ -92,12 +92,12 @@ class Artist:
         frame = self.frames[index]
         parts = [np.empty((0, 2))]
         for item in self.scene.plots[index].curves:
-            x, y = frame.px(item.curve.x), frame.py(item.curve.y)
+            every = 1 if item.curve.sparse else _EVERY
+            x, y = frame.px(item.curve.x[::every]), frame.py(item.curve.y[::every])
             if item.curve.sparse and x.size:
                 dense = np.arange(x[0], x[-1] + 1, _EVERY)
-                parts += [np.column_stack((dense, np.interp(dense, x, y))), np.column_stack((x, y))]
-            else:
-                parts.append(np.column_stack((x[::_EVERY], y[::_EVERY])))
+                parts.append(np.column_stack((dense, np.interp(dense, x, y))))
+            parts.append(np.column_stack((x, y)))
         return np.concatenate(parts)
 
     # ------------------------------------------------------------ painting

@@ -43,11 +43,14 @@ class _Wish:
 
 def captions(artist: Artist, index: int) -> list[Caption]:
     """The captions of one plot. What tells of trouble is placed first; what finds no place is left out."""
+    wishes = (*_breaks(artist, index), *_goals(artist, index), *_events(artist, index), *_expected(artist, index))
+    if not wishes:
+        return []
     r = artist.frames[index].rect
     room = Box(r.left(), r.top(), r.width(), r.height())
     placement = Placement(room, np.concatenate([artist.points_of(index), *_marks(artist, index)]))
     found = []
-    for wish in (*_breaks(artist, index), *_goals(artist, index), *_events(artist, index), *_expected(artist, index)):
+    for wish in wishes:
         wide = artist.width_of(wish.text) + _AIR
         box = placement.take([Box(x, y, wide, _HEIGHT) for x, y in wish.corners])
         if box is not None:
