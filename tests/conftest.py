@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 # Before anything can import Qt or TensorFlow: no window on the developer's screen, no chatter of C++ on stderr.
@@ -46,6 +47,24 @@ settings.load_profile("soak" if os.environ.get("CLEW_SOAK") == "1" else "clew")
 def pytest_configure(config: pytest.Config) -> None:
     """Let the selection act; ``CLEW_DEMAND_ALL=1`` (set by .ci/run) makes left-out and skipped tests a failure."""
     config.pluginmanager.register(Selection(demand_all=os.environ.get("CLEW_DEMAND_ALL") == "1"), "clew-selection")
+
+
+def _has_window(item: pytest.Item | None) -> bool:
+    return "qapp" in getattr(item, "fixturenames", ())
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test with a window has no collector of garbage that may run in another thread, as the program has none."""
+    (gc.disable if _has_window(item) else gc.enable)()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """What it left is collected here: before a test without a window all of it, else what is due."""
+    if _has_window(item):
+        from clew_gui.views.collector import collect_due
+
+        collect_due() if _has_window(nextitem) else gc.collect()
 
 
 @pytest.hookimpl(trylast=True)

@@ -22,6 +22,7 @@ import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QApplication
 
+from clew_gui.views.collector import Collector
 from clew_gui.views.desk import Desk
 from clew_gui.views.parts import Button, Look
 from clew_gui.views.ports import SessionLike
@@ -123,6 +124,7 @@ class Program(QObject):
         self._unpainted.setSingleShot(True)
         self._unpainted.setObjectName("unpainted")
         self._unpainted.timeout.connect(self._load)
+        self.settled.connect(Collector(self).begin)
         self._closed = False
         self.window.may_close = self.may_close
         controls = self.window.run_view.controls
@@ -341,18 +343,12 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue | None = None) 
     _size(program.window, options.size)
     show_surprises(program.window)
     program.window.painted.connect(lambda: log_from_now(places, program.window))
-    program.settled.connect(_collect_from_now)
+    program.settled.connect(gc.freeze)  # what is there now stays: no collection need go through it again
     program.window.show()
     code = app.exec()
     program.close()
     alone.release()
     return code
-
-
-def _collect_from_now() -> None:
-    """``clew start`` put the collector to rest. What is there now stays: it need not go through that again."""
-    gc.freeze()
-    gc.enable()
 
 
 def _size(window: MainWindow, text: str) -> None:
