@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clew_gui.commands.arguments import parse_run
-from clew_gui.commands.jobs import find_job, job_word
+from clew_gui.commands.fetch import _folders, _runs_of_job
+from clew_gui.commands.job_ids import find_job, named_job
+from clew_gui.commands.jobs import job_word
 from clew_gui.commands.shell import Shell
 from clew_gui.commands.site_flags import read_place
 from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.job_book import job_book
 from clew_gui.remote.jobs import JobNews, Order, Stage
-from clew_gui.remote.schedulers.state import Phase
+from clew_gui.remote.layout import Layout
+from clew_gui.remote.schedulers.state import Output, Phase
 from clew_gui.remote.site_store import site_store
 from clew_gui.remote.sites import Site
 from clew_gui.session import Place
@@ -112,6 +116,90 @@ def test_a_job_is_named_in_many_ways(places: Places) -> None:
     for word, text in (("1111", "2 jobs"), ("j3", "no job"), ("", "no job"), ("2", "one of this computer's")):
         with pytest.raises(ProblemError, match=text):
             find_job(places, book, word)
+
+
+THERE = (("lab", "4711.server.example.org"), ("lab", "52"), ("other", "52"), ("lab", "2"), ("lab", "1111"))
+
+
+def sent_jobs(places: Places) -> list[str]:
+    """Jobs with these ids there, the first with the run 1; the run 2 is this computer's."""
+    book = job_book(places)
+    jobs = []
+    for number, (site, there) in enumerate(THERE):
+        runs = (RunSpec(exercise="softmax", run=RUN),) if not number else ()
+        jobs.append(f"2222{number}111-0000-4000-8000-00000000000{number}")
+        book.note_order(Order(job=jobs[-1], site=site, runs=runs), title=site.title())
+        book.note_news(JobNews(job=jobs[-1], stage=Stage.QUEUED, id=there))
+    job_record(places).number(RUN, 0.0)
+    job_record(places).number("other", 0.0)
+    return jobs
+
+
+def test_a_job_may_be_named_as_its_scheduler_does(places: Places) -> None:
+    jobs, book = sent_jobs(places), job_book(places)
+    for word in ("4711", "4711.server.example.org", "4711.server", "4711.s"):
+        assert find_job(places, book, word) == jobs[0]
+    assert find_job(places, book, "52", site="other") == jobs[2]
+    for word in ("4711.other", "471", "server", "47111"):
+        with pytest.raises(ProblemError, match="no job or run"):
+            find_job(places, book, word)
+
+
+def test_two_that_are_called_the_same_are_told_and_none_is_taken(places: Places) -> None:
+    sent_jobs(places)
+    book = job_book(places)
+    with pytest.raises(ProblemError, match=r"2 jobs go by '52': j2 \(52 on Lab\), j3 \(52 on Other\)"):
+        find_job(places, book, "52")
+    book.note_order(Order(job="11112222-0000-4000-8000-000000000009", site="lab"), title="Lab")
+    with pytest.raises(ProblemError, match=r"5 jobs go by '2222': j1 \(4711\.server\.example\.org on Lab\), j2 "):
+        find_job(places, book, "2222")
+
+
+def test_what_a_scheduler_calls_so_goes_before_the_beginning_of_an_id(places: Places) -> None:
+    jobs, book = sent_jobs(places), job_book(places)
+    book.note_order(Order(job="11112222-0000-4000-8000-000000000009", site="lab"), title="Lab")
+    assert find_job(places, book, "1111") == jobs[4]
+    assert find_job(places, book, "11112") == "11112222-0000-4000-8000-000000000009"
+
+
+def test_our_numbers_go_before_a_schedulers_and_the_other_one_is_told(places: Places) -> None:
+    jobs, book = sent_jobs(places), job_book(places)
+    with pytest.raises(ProblemError, match="one of this computer's") as caught:
+        find_job(places, book, "2")  # the run that has this number is no job's
+    assert caught.value.problems[0].hint.endswith("The scheduler's 2 is j4 (2 on Lab).")
+    shell = Shell(places, io.StringIO(), io.StringIO())
+    book.note_news(JobNews(job=jobs[1], stage=Stage.RUNNING, id="1"))
+    assert named_job(shell, book, "1") == jobs[0]
+    assert isinstance(shell.err, io.StringIO)
+    assert shell.err.getvalue() == ("1 is taken for job j1, by Clew's own numbers; there is also j2 (1 on Lab).\n")
+    assert named_job(shell, book, "4711") == jobs[0]
+    assert shell.err.getvalue().count("\n") == 1, "where nothing is unclear nothing is said"
+
+
+class Lister:
+    """A site whose folder has these runs."""
+
+    title = "Lab"
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def layout(self) -> Layout:
+        return Layout("/home/student")
+
+    def run(self, _command: object) -> Output:
+        return Output(0, "\n".join(self.names), "")
+
+
+def test_the_runs_of_a_job_are_brought_by_its_id_there(places: Places) -> None:
+    sent_jobs(places)
+    other = "4711aaaa-0000-4000-8000-000000000003"
+    line: Any = Lister(RUN, other)
+    mine = _runs_of_job(places, "lab", "4711.server")
+    assert mine == (RUN,)
+    assert _runs_of_job(places, "other", "4711") == ()
+    assert [path.rpartition("/")[2] for path in _folders(line, "4711.server", mine)] == [RUN]
+    assert [path.rpartition("/")[2] for path in _folders(line, "4711", mine)] == [other], "a run's own id goes first"
 
 
 def test_jobs_that_nobody_sent_are_a_sentence(places: Places) -> None:

@@ -56,14 +56,18 @@ def test_a_shell_opens_beside_the_job_that_is_named(places: Places, book: JobBoo
         sent(book, 2, Stage.ENDED, True),
     )
     job_record(places).number(RUN, 0.0)
-    assert chosen_job(places, book, "lab", "") == second
-    words = (first, "j1", "1", RUN)
-    assert [chosen_job(places, book, "lab", word) for word in words] == [first] * len(words)
+    here = Shell(places, io.StringIO(), io.StringIO())
+    assert chosen_job(here, book, "lab", "") == second
+    words = (first, "j1", "1", RUN, "0")  # Slurm calls it 0
+    assert [chosen_job(here, book, "lab", word) for word in words] == [first] * len(words)
     for site, word in (("lab", over), ("lab", "j3"), ("other", "j1")):
         with pytest.raises(ProblemError, match=f"No job {word} is at work on {site}"):
-            chosen_job(places, book, site, word)
+            chosen_job(here, book, site, word)
+    book.note_order(Order(job="an-other", site="other"))
+    book.note_news(JobNews(job="an-other", stage=Stage.RUNNING, id="0"))
+    assert chosen_job(here, book, "lab", "0") == first
     with pytest.raises(ProblemError, match="no job or run 'nothing'"):
-        chosen_job(places, book, "lab", "nothing")
+        chosen_job(here, book, "lab", "nothing")
 
 
 @pytest.mark.parametrize(

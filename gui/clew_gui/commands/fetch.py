@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from clew_gui.commands.job_ids import called_there
 from clew_gui.commands.result import ending
 from clew_gui.commands.shell import FAILED, OK, Parser, Shell
 from clew_gui.remote.job_book import job_book
@@ -22,6 +23,7 @@ from clew_gui.session.job_record import JobRecord, job_record
 from clew_gui.session.mirror import Mirror
 from clew_shared.journal import journal_path
 from clew_shared.messages import MAX_FETCH_BYTES
+from clew_shared.places import Places
 from clew_shared.problem import Problem, ProblemError, problem
 from clew_shared.reading import read_run, summary
 from clew_shared.spec import RunSpec, from_toml
@@ -38,14 +40,15 @@ class There(NamedTuple):
 
 
 def fetch(shell: Shell, argv: Sequence[str]) -> int:
-    """``clew fetch --site NAME [RUN|PATH]``: 0 when everything that was asked for is here."""
+    """``clew fetch --site NAME [RUN|PATH|JOB]``: 0 when everything that was asked for is here."""
     parser = Parser(
         "clew fetch",
         "Bring home the journal of a run that was made on a site without this computer; it is then among the runs.\n"
         "Of a run that still goes on comes what is there; fetch it again for the rest.",
     )
     parser.add_argument("--site", metavar="NAME", required=True, help="where it was made")
-    parser.add_argument("run", metavar="RUN|PATH", nargs="?", help="its id or its folder there (default: all runs)")
+    about = "its id or its folder there, or the scheduler's id of its job (default: all runs)"
+    parser.add_argument("run", metavar="RUN|PATH|JOB", nargs="?", help=about)
     parser.add_argument("--json", action="store_true", help="one line of JSON: a list of runs")
     options = parser.parse_args(list(argv))
     site = site_store(shell.places).load(options.site)
@@ -63,7 +66,7 @@ def fetch_runs(shell: Shell, line: SiteLine, word: str, as_json: bool) -> int:
     record = job_record(shell.places)
     found: list[Mirror] = []
     problems: list[Problem] = []
-    for path in _folders(line, word):
+    for path in _folders(line, word, _runs_of_job(shell.places, line.name, word)):
         try:
             there = _look(line, path)
             if not _is_from_here(shell, record, there.spec.run, asked_for=bool(word)):
@@ -87,10 +90,17 @@ def fetch_runs(shell: Shell, line: SiteLine, word: str, as_json: bool) -> int:
 # --- What is there ----------------------------------------------------------------------------------------------------
 
 
-def _folders(line: SiteLine, word: str) -> Iterator[str]:
-    """Paths of run folders over there, as ``word`` names them."""
+def _runs_of_job(places: Places, site: str, word: str) -> tuple[str, ...]:
+    """The runs of the one job of this computer that the site's scheduler calls ``word``, if there is one."""
+    book = job_book(places)
+    called = called_there(book, word, site)
+    return book.runs(called[0]) if len(called) == 1 else ()
+
+
+def _folders(line: SiteLine, word: str, of_job: Sequence[str]) -> Iterator[str]:
+    """Paths of run folders over there, as ``word`` names them: where no run's id begins so, those ``of_job``."""
     runs = str(PurePosixPath(line.layout().run("x")).parent)
-    if re.fullmatch("[0-9a-f-]*", word) is None:
+    if re.fullmatch("[0-9a-f-]*", word) is None and not of_job:
         done = line.run(("sh", "-c", _ABSOLUTE, "sh", word))
         if done.late or done.code or not done.out.startswith("/"):
             raise problem("fetch.folder", f"There is no folder {word} on {line.title}.", "Check the path.", word)
@@ -98,7 +108,9 @@ def _folders(line: SiteLine, word: str) -> Iterator[str]:
         return
     names = [name for name in line.run(("sh", "-c", _LIST, "sh", runs)).out.split() if _is_run(name)]
     chosen = [name for name in names if name.startswith(word)]
-    if word and len(chosen) != 1:
+    if word and not chosen and of_job:
+        chosen = [name for name in names if name in of_job]
+    elif word and len(chosen) != 1:
         text = f"{len(chosen) or 'No'} runs on {line.title} begin with {word!r}."
         raise problem("fetch.run", text, "Give the whole id, or the path of its folder there.", word)
     yield from (f"{runs}/{name}" for name in chosen)

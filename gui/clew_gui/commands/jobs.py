@@ -11,6 +11,7 @@ from rich.table import Table
 
 from clew_gui.commands.agent import cards
 from clew_gui.commands.at_site import Following, Terminal, open_session, open_terminal
+from clew_gui.commands.job_ids import JOB_HELP, named_job
 from clew_gui.commands.program import stop_requests
 from clew_gui.commands.result import exit_status, result_lines
 from clew_gui.commands.run import title
@@ -27,7 +28,6 @@ from clew_shared.places import Places
 from clew_shared.problem import problem
 from clew_shared.reading import read_run, summary
 
-JOB_HELP = "its number (j3), id, the beginning of its id, or the number of one of its runs"
 _SHOWN = 20
 _LOOK_S = 0.05
 _CANCEL_S = 60.0
@@ -124,28 +124,6 @@ def _as_json(line: Line) -> dict[str, object]:
     }
 
 
-# --- Which one --------------------------------------------------------------------------------------------------------
-
-
-def find_job(places: Places, book: JobBook, word: str) -> str:
-    """The UUID of the job that ``word`` names. Raises ``ProblemError`` when there is none, or more than one."""
-    jobs, record = book.jobs(), job_record(places)
-    if word[:1] in "jJ" and word[1:].isdecimal() and 0 < int(word[1:9]) <= len(jobs):
-        return jobs[int(word[1:]) - 1]
-    runs = [run for run, number in record.numbers.items() if word == str(number)]
-    runs = runs or [run for run in record.numbers if word and run.startswith(word)]
-    found = [job for run in runs if (job := book.job_of(run))]
-    found = found or [job for job in jobs if word and job.startswith(word)]
-    found = list(dict.fromkeys(found))
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise problem("cli.job", f"{len(found)} jobs begin with {word!r}.", "Give more of the id.", word)
-    if runs:
-        raise problem("cli.job", f"Run {word} is one of this computer's.", f"See: clew show {word}", word)
-    raise problem("cli.job", f"There is no job or run {word!r} on a site.", "`clew jobs` lists them.", word)
-
-
 # --- clew cancel ------------------------------------------------------------------------------------------------------
 
 
@@ -161,7 +139,7 @@ def cancel(shell: Shell, argv: Sequence[str]) -> int:
 def cancel_job(terminal: Terminal, word: str, as_json: bool = False) -> int:
     """End the job that ``word`` names; returns the exit status."""
     shell, book = terminal.shell, terminal.desks.book
-    job = find_job(shell.places, book, word)
+    job = named_job(shell, book, word)
     if not book.news(job).over:
         with open_session(terminal, cards(shell.places), (job,)) as session:
             session.cancel(job)
@@ -197,7 +175,7 @@ def attach(shell: Shell, argv: Sequence[str]) -> int:
 def attach_run(terminal: Terminal, word: str, as_json: bool = False) -> int:
     """Follow the run that ``word`` names, or the last one of that job."""
     shell, book = terminal.shell, terminal.desks.book
-    job = find_job(shell.places, book, word)
+    job = named_job(shell, book, word)
     record = job_record(shell.places)
     runs = [run for run in book.runs(job) if book.job_of(run) == job and run not in record.forgotten]
     chosen = [run for run in runs if str(record.numbers.get(run)) == word or run.startswith(word)] or runs[-1:]

@@ -10,7 +10,7 @@ from contextlib import closing
 
 from clew_gui.commands.allocation_flags import add_allocation_flags, given_allocation
 from clew_gui.commands.held import known_site
-from clew_gui.commands.jobs import JOB_HELP, find_job
+from clew_gui.commands.job_ids import JOB_HELP, named_job
 from clew_gui.commands.local_terminal import join, own_size
 from clew_gui.commands.shell import Parser, Shell
 from clew_gui.remote.allocation import FIELDS, build_allocation, flag
@@ -21,7 +21,6 @@ from clew_gui.remote.schedulers.job import JobRef
 from clew_gui.remote.shells import Shell as OpenShell
 from clew_gui.remote.shells import shell_of_its_own, shell_on_job, where_it_runs
 from clew_gui.remote.site_line import open_line
-from clew_shared.places import Places
 from clew_shared.problem import problem
 
 _ABOUT = """A terminal on the compute node: on the allocation that is held (clew hold) or at work; where there is none,
@@ -45,7 +44,7 @@ def shell(shell: Shell, argv: Sequence[str]) -> int:
         raise problem("cli.usage", text, "Leave one or the other out.", "job")
     allocation = build_allocation(site.allocation, given)
     book = job_book(shell.places)
-    job = "" if options.fresh or given else chosen_job(shell.places, book, options.site, options.job)
+    job = "" if options.fresh or given else chosen_job(shell, book, options.site, options.job)
     size, term = own_size(), os.environ.get("TERM", "")
     if size is None and not command:
         raise problem(
@@ -62,11 +61,11 @@ def shell(shell: Shell, argv: Sequence[str]) -> int:
         return _use(opened, size is not None)
 
 
-def chosen_job(places: Places, book: JobBook, site: str, word: str) -> str:
+def chosen_job(shell: Shell, book: JobBook, site: str, word: str) -> str:
     """The job that ``word`` names, else the one to open a shell beside; empty: none. Raises ``ProblemError``."""
     if not word:
         return live_job(book, site)
-    job = find_job(places, book, word)
+    job = named_job(shell, book, word, site)
     if job not in book.open_jobs() or book.order(job).site != site:
         raise problem("job.unknown", f"No job {word} is at work on {site}.", "`clew jobs` lists them.", "job")
     return job
