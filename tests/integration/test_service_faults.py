@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import http.client
+import math
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -27,9 +28,11 @@ from clew_gui.remote.tunnel import Tunnel
 from clew_shared.channel import KeyPair, Wire, allow
 from clew_shared.messages import AgentAddress, Service
 from clew_shared.problem import problem
+from tests.guards import LogBook
 from tests.integration.agents import BOUND_S, wait_for
 from tests.integration.faults.proxy import Proxy
 
+WAITS = r"A page of a service waits, port \d+: Too many open files\. It is tried again\."
 NONE_LEFT = OSError(errno.EMFILE, "Too many open files")
 
 
@@ -204,6 +207,69 @@ def test_an_end_that_cannot_be_made_leaves_nothing_open(monkeypatch: pytest.Monk
     with pytest.raises(zmq.ZMQError):
         ServiceEnd(1, KeyPair.generate().public, KeyPair.generate())
     assert [one.fileno() for one in listeners] == [-1]
+
+
+class Refusing:
+    """A listener that finds no descriptor for whoever knocks, the first ``times``."""
+
+    def __init__(self, listener: socket.socket, times: float) -> None:
+        self._listener, self._times = listener, times
+        self.tries = 0
+
+    def accept(self) -> tuple[socket.socket, object]:
+        self.tries += 1
+        if self.tries <= self._times:
+            raise NONE_LEFT
+        return self._listener.accept()
+
+    def fileno(self) -> int:
+        return self._listener.fileno()
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+def refuse(way: Way, monkeypatch: pytest.MonkeyPatch, times: float, rest: float) -> Refusing:
+    listener = Refusing(way.end._listener, times)
+    monkeypatch.setattr(way.end, "_listener", listener)
+    monkeypatch.setattr(service_end, "_REST_S", rest)
+    return listener
+
+
+def test_who_knocks_while_no_descriptor_is_left_is_not_asked_in_at_every_turn(
+    way: Way, monkeypatch: pytest.MonkeyPatch, expect_logs: LogBook
+) -> None:
+    expect_logs(WAITS)
+    with way.knock() as page:
+        page.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert way.program.asked.wait(BOUND_S)
+        listener = refuse(way, monkeypatch, math.inf, rest=3600.0)
+        turns: list[int] = []
+        honest = way.end._turn
+
+        def counted() -> None:
+            turns.append(listener.tries)
+            honest()
+
+        monkeypatch.setattr(way.end, "_turn", counted)
+        with way.knock():
+            wait_for(lambda: turns.count(1) > 3, "further turns")
+            way.program.ended.set()
+            assert page.recv(1) == b"", "those who are in are served: the program hung up"
+        assert listener.tries == 1
+
+
+def test_who_waited_comes_in_when_there_are_descriptors_and_that_was_said_once(
+    way: Way, monkeypatch: pytest.MonkeyPatch, expect_logs: LogBook
+) -> None:
+    expect_logs(WAITS)
+    listener = refuse(way, monkeypatch, 3, rest=0.001)
+    assert answered(way.put("/late")) == 200
+    assert listener.tries == 4
+    assert len(expect_logs.records) == 1
+    listener.tries = 0
+    assert answered(way.put("/later")) == 200
+    assert len(expect_logs.records) == 2, "it had been over meanwhile"
 
 
 class Node:

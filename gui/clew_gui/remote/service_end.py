@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+import time
 from contextlib import suppress
 
 import zmq
@@ -25,6 +26,8 @@ _JOIN_S = 2.0
 _AGAIN_S = 2.0
 """A server that does not know the key is not asked again sooner; nor is there a new connection sooner where none could
 be made, since too many files are open."""
+_REST_S = 0.5
+"""So long nobody new is let in after the system had no descriptor for one: who knocks waits, the others are served."""
 
 
 class ServiceEnd:
@@ -42,6 +45,8 @@ class ServiceEnd:
         self._poller = zmq.Poller()
         self._streams = Streams(lambda key, message: self._wire.hand_over(key[1], message), self._watch)
         self._count = 0
+        self._rests_until = 0.0
+        self._rested = False
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._work, name=f"service {self.port}", daemon=True)
         try:
@@ -77,6 +82,9 @@ class ServiceEnd:
         self._check()
         if self._ended.is_set():
             return
+        if self._rests_until and time.monotonic() >= self._rests_until:
+            self._rests_until = 0.0
+            self._poller.register(self._listener.fileno(), zmq.POLLIN)
         if self._wire.socket in ready:
             for number, message in self._wire.take_in():
                 self._streams.take((b"", number), message)
@@ -87,14 +95,29 @@ class ServiceEnd:
                 self._streams.turn(one)
 
     def _accept(self) -> None:
-        with suppress(OSError):  # nobody any more, or there are too many open files
+        try:
             sock, _ = self._listener.accept()
-            if len(self._streams) >= MOST_STREAMS:
-                sock.close()
-                return
+        except (BlockingIOError, ConnectionError):  # nobody any more
+            return
+        except OSError as error:  # too many open files: whoever knocks would be told of at every turn
+            self._rest(error)
+            return
+        self._rested = False
+        if len(self._streams) >= MOST_STREAMS:
+            sock.close()
+            return
+        with suppress(OSError):  # it may have hung up
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._count += 1
-            self._streams.begin((b"", self._count.to_bytes(ID_BYTES, "big")), sock)
+        self._count += 1
+        self._streams.begin((b"", self._count.to_bytes(ID_BYTES, "big")), sock)
+
+    def _rest(self, error: OSError) -> None:
+        """Let nobody in for a moment; that is said once, until somebody came in again."""
+        self._poller.unregister(self._listener.fileno())
+        self._rests_until = time.monotonic() + _REST_S
+        if not self._rested:
+            self._rested = True
+            _log.warning("A page of a service waits, port %d: %s. It is tried again.", self.port, error.strerror)
 
     def _check(self) -> None:
         """What was under way when the connection broke will never go on, and what of it was not sent yet never is: a
