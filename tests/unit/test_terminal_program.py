@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clew_gui.remote.terminal_program import open_terminal, own_command, terminal_command
 from clew_shared.problem import ProblemError
@@ -45,17 +48,80 @@ def test_the_others_have_their_own_words() -> None:
     assert '\\"' in mac[2], "its quotes are AppleScript's"
 
 
+# --- Windows: there is none here, so cmd and C's own parser are modelled from what is written about them --------------
+
+HOME = {"PATH": r"C:\Windows", "USERNAME": "anna", "SystemRoot": r"C:\Windows"}
+CMD = r'"C:\Windows\System32\cmd.exe" /d /v:off /s /c '
+
+
+def heard_by_cmd(line: str) -> tuple[str, str]:
+    """What cmd makes of the line behind ``/s /c``: the first command, and what comes behind it. Variables first, then
+    quotes and carets (stackoverflow.com/a/4095133, phases 1 and 2 of the command line)."""
+    assert line[0] == line[-1] == '"', "these two are taken away"
+    line = line[1:-1]
+    for name, value in HOME.items():
+        line = re.sub(re.escape(f"%{name}%"), value.replace("\\", "/"), line, flags=re.IGNORECASE)
+    told, quoted, escaped = "", False, False
+    for place, one in enumerate(line):
+        if not (quoted or escaped) and one == "^":
+            escaped = True
+            continue
+        if not (quoted or escaped) and one in "&|<>()":
+            return told, line[place:]
+        quoted ^= one == '"' and not escaped
+        escaped = False
+        told += one
+    return told, ""
+
+
+def taken_apart(line: str) -> list[str]:
+    """The words as C takes them (learn.microsoft.com/cpp/c-language/parsing-c-command-line-arguments)."""
+    words, word, begun, quoted, slashes = [], "", False, False, 0
+    for one in f"{line} ":
+        if one == "\\":
+            slashes += 1
+            continue
+        quote = one == '"'
+        word += "\\" * (slashes // 2 if quote else slashes)
+        begun = begun or slashes > 0 or quote
+        if quote and not slashes % 2:
+            quoted = not quoted
+        elif one in " \t" and not quoted:
+            words += [word] if begun else []
+            word, begun = "", False
+        else:
+            word, begun = word + one, True
+        slashes = 0
+    return words
+
+
 @pytest.mark.parametrize(
-    ("terminal", "before"), [("wt.exe", "wt.exe "), (None, 'cmd /c start "Clew terminal" ')], ids=["wt", "start"]
+    "python",
+    [
+        r"C:\Python\python.exe",
+        r"C:\Program Files\Python\python.exe",
+        r"C:\Program Files (x86)\Python\python.exe",
+        r"C:\Users\Anna & Bert\python.exe",
+        r"C:\Users\100%\R^D\%USERNAME%\py.exe",
+        r"\\server\share one\it's!\py,thon;=.exe",
+    ],
 )
-def test_windows_is_told_the_title_and_a_program_with_a_blank_in_its_path_in_quotes(
-    terminal: str | None, before: str
-) -> None:
-    words = [r"C:\Program Files\Python\python.exe", "-P", "-m", "clew_gui", "shell", "--site", "lab"]
-    found = terminal_command(words, {}, "win32", lambda _name: terminal)
-    assert found is not None
-    line = r'cmd /k "C:\Program Files\Python\python.exe" -P -m clew_gui shell --site lab'
-    assert subprocess.list2cmdline(found) == before + line
+def test_a_path_with_signs_of_cmds_is_run_as_it_is(python: str) -> None:
+    words = [python, "-P", "-m", "clew_gui", "shell", "--site", "lab & co", "--name", 'a "b\\" c\\', "", "%PATH%"]
+    found = terminal_command(words, HOME, "win32")
+    assert isinstance(found, str)
+    assert found.startswith(CMD)
+    command, rest = heard_by_cmd(found.removeprefix(CMD))
+    assert taken_apart(command) == words
+    assert rest == "|| pause", "whoever is refused wants to read why before the window closes"
+
+
+@given(st.lists(st.text(alphabet="ab \t%\"\\^&|<>()!;=,'PATH"), min_size=1, max_size=4))
+def test_no_word_says_anything_else_to_cmd(words: list[str]) -> None:
+    found = terminal_command(words, HOME, "win32")
+    assert isinstance(found, str)
+    command, rest = heard_by_cmd(found.removeprefix(CMD))
+    assert (taken_apart(command), rest) == (words, "|| pause")
 
 
 def test_the_line_runs_the_command_in_this_home_and_stays_open_after_a_refusal(tmp_path: Path) -> None:
