@@ -48,6 +48,7 @@ from clew_shared.messages import (
     Unpause,
     Welcome,
     decode_request,
+    unknown_kind,
 )
 from clew_shared.problem import Problem, ProblemError, problem
 
@@ -178,18 +179,17 @@ class Supervisor:
         try:
             request = decode_request(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self._reject(caller, error)
+            self._reject(caller, payload, error)
             return
         if self._duty is None or not isinstance(request, (*_READING, Shutdown)):
             self._heard = time.monotonic()  # in a job a window that only looks on does not keep the node
         self._handle(caller, request)
 
-    def _reject(self, caller: Caller, error: Exception) -> None:
+    def _reject(self, caller: Caller, payload: bytes, error: Exception) -> None:
         self.rejected += 1
         if self.rejected & (self.rejected - 1) == 0:  # 1, 2, 4, 8, …: a flood must not fill the log
             _log.info("Refused a request that cannot be read: %s (%d so far).", error, self.rejected)
-        text = f"The request cannot be read: {error}."
-        self._answer(caller, Refused(problem=Problem("request.unknown", text, "Use the same version on both sides.")))
+        self._answer(caller, Refused(problem=_unknown(error, unknown_kind(payload))))
 
     def _handle(self, caller: Caller, request: AnyRequest) -> None:
         """One request; whatever goes wrong with it becomes its refusal, and the agent lives on."""
@@ -321,3 +321,13 @@ class Supervisor:
         if heartbeat and not isinstance(reply, Refused):
             reply = msgspec.structs.replace(reply, data=b"", sealed=False)
         self._answer(one.caller, reply)
+
+
+def _unknown(error: Exception, kind: str) -> Problem:
+    """Why a request is refused that cannot be read. ``kind``: what it is called, where that is what nobody knows."""
+    if not kind:
+        text = f"The request cannot be read: {error}."
+        return Problem("request.unknown", text, "Use the same version on both sides.")
+    mine = f"Clew {__version__}, protocol {PROTOCOL_VERSION[0]}.{PROTOCOL_VERSION[1]}"
+    text = f"This agent ({mine}) does not know what it was asked for: {kind[:40]!r}."
+    return Problem("request.unknown", text, "It is older than what asked it; an agent that is started now will know.")

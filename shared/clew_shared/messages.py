@@ -6,7 +6,7 @@ can be sent twice without harm. PROTOCOL.md is the authority.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -245,6 +245,7 @@ AnyRequest = (
     | OpenService
     | Shutdown
 )
+_KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(AnyRequest))
 AnyReply = Welcome | Status | Fetched | CatalogueReply | Service | Done | Refused
 
 
@@ -257,6 +258,16 @@ def decode_request(data: bytes) -> AnyRequest:
     """A request. Raises ``msgspec.DecodeError`` (or its ``ValidationError``) for anything else."""
     request: AnyRequest = _decode(data, AnyRequest)
     return request
+
+
+def unknown_kind(data: bytes) -> str:
+    """The kind of a request that names one of which nothing is known here, as one of a later version may; else
+    empty."""
+    try:
+        kind = _decode(data, dict[str, Any]).get("t")
+    except msgspec.DecodeError:
+        return ""
+    return kind if isinstance(kind, str) and kind not in _KINDS else ""
 
 
 def decode_reply(data: bytes) -> AnyReply:

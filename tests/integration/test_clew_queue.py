@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 import zmq
@@ -20,6 +21,7 @@ from clew_gui.commands.queued import run_queued
 from clew_gui.commands.shell import Shell
 from clew_gui.remote.target import LocalTarget
 from clew_gui.session.local_agent import find_agent
+from clew_gui.session.other_version import other_version
 from clew_shared.channel import KEY_SUFFIX
 from clew_shared.lifecycle import RunState
 from clew_shared.messages import Stop
@@ -90,6 +92,18 @@ def test_what_is_at_work_and_what_waits_is_listed_in_order(line: list[str], clew
     assert [one["run"] for one in found] == line
     assert found[0]["devices"] == ["CPU"]
     assert queued(clew) == [(1, 0), (2, 1), (3, 2), (4, 3)]
+
+
+def test_that_the_agent_is_of_another_version_is_said_beside_the_list(
+    line: list[str], clew: Clew, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = partial(other_version, version="99.0")
+    monkeypatch.setattr("clew_gui.session.agent_line.other_version", later)
+    assert main(["queue", "--json"]) == 0
+    told = capsys.readouterr()
+    assert [run["run"] for run in json.loads(told.out)] == line
+    assert told.err.count("\n") == 1
+    assert "This computer's agent is Clew" in told.err
 
 
 def test_a_waiting_run_is_moved_by_its_number_or_the_beginning_of_its_id(line: list[str], clew: Clew) -> None:

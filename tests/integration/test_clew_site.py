@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from clew_gui.remote.jobs import JobNews, Stage
 from clew_gui.remote.prompts import Kind, NobodyToAsk, Prompt
 from clew_gui.session import Place
 from clew_gui.session.desks import Desks
+from clew_gui.session.other_version import other_version
 from clew_shared.journal import journal_path
 from clew_shared.params import Value
 from clew_shared.places import find_places
@@ -121,6 +123,17 @@ def test_a_run_is_left_to_itself_and_come_back_to(laptop: Laptop) -> None:
     assert attach_run(laptop.terminal(), "j1", as_json=True) == 0
     assert json.loads(laptop.said()[-1])["state"] == "FINISHED"
     assert len(laptop.sites) == count, "everything is here: the site is not asked"
+
+
+def test_that_the_agent_is_of_another_version_is_one_line_on_standard_error(
+    laptop: Laptop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = partial(other_version, protocol=(1, 99), version="99.0")
+    monkeypatch.setattr("clew_gui.session.conversation.other_version", later)
+    assert laptop.run(stand_in_spec(steps=200)) == 0
+    (said,) = [line for line in laptop.err.getvalue().splitlines() if "of this version" in line]
+    assert "older than this one, Clew 99.0 (protocol 1.99). Runs are watched, steered and continued as ever" in said
+    assert "of this version" not in laptop.out.getvalue()
 
 
 def test_ctrl_c_in_the_queue_cancels_the_job_at_once(laptop: Laptop) -> None:

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import psutil
 import pytest
@@ -17,11 +18,12 @@ from clew_gui.commands.find import kept_runs
 from clew_gui.remote.target import LocalTarget
 from clew_gui.session import Changes, LinkState, RunModel, Session
 from clew_gui.session.local_agent import find_agent
+from clew_gui.session.other_version import other_version
 from clew_shared.cards import Catalogue
 from clew_shared.catalogue import find_card, find_preset, load_builtin
 from clew_shared.journal import journal_path
 from clew_shared.lifecycle import TERMINAL, RunState
-from clew_shared.messages import PROTOCOL_VERSION, AgentAddress, Hello
+from clew_shared.messages import PROTOCOL_VERSION, AgentAddress, Hello, Request
 from clew_shared.params import Value
 from clew_shared.places import Places, find_places
 from clew_shared.problem import Problem, ProblemError
@@ -318,20 +320,45 @@ def test_a_frozen_agent_is_stale_and_live_again_and_training_goes_on(
     window.until_same(model)
 
 
+class Teleport(Request, frozen=True, kw_only=True, tag="teleport"):
+    """A request of a later version."""
+
+
+def test_an_older_agent_is_told_of_once_serves_and_says_what_it_does_not_know(
+    new_window: Callable[..., Window], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = partial(other_version, protocol=(1, 99), version="99.0")
+    monkeypatch.setattr("clew_gui.session.conversation.other_version", later)
+    window = new_window()
+    window.until(lambda: bool(window.problems))
+    asked: Any = Teleport()
+    window.session._link.ask(asked)
+    window.until(lambda: len(window.problems) > 1)
+    said, refused = window.problems
+    assert (said.code, "older than this one, Clew 99.0 (protocol 1.99)" in said.text) == ("link.version", True)
+    assert refused.code == "request.unknown"
+    assert "does not know what it was asked for: 'teleport'" in refused.text
+    address = find_agent(window.places)
+    assert address is not None
+    end(address, signal.SIGKILL)
+    window.until_state(window.start(steps=20), RunState.FINISHED)
+    assert [found.code for found in window.problems] == ["link.version", "request.unknown"], "the next one is no news"
+
+
 def test_an_agent_of_another_major_version_is_watched_and_not_steered_and_that_is_said(
     new_window: Callable[..., Window], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     older = new_window()
     run = older.start(**SLOW).id
     older.until(lambda: older.session.runs[run].history.fold.step > 0)
-    monkeypatch.setattr("clew_gui.session.conversation.PROTOCOL_VERSION", (99, 0))
+    monkeypatch.setattr("clew_gui.session.conversation.other_version", partial(other_version, protocol=(99, 0)))
     monkeypatch.setattr("clew_gui.session.conversation.Hello", partial(Hello, protocol=(99, 0)))
     window = new_window()
     window.until(lambda: bool(window.problems))
     (said,) = window.problems
     assert (said.code, said.text) == (
         "link.protocol",
-        f"The agent speaks protocol {PROTOCOL_VERSION[0]}, this window 99.",
+        f"The agent speaks protocol {PROTOCOL_VERSION[0]}, this program 99.",
     )
     model = window.session.runs[run]
     window.session.stop(run)

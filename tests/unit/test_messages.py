@@ -19,6 +19,7 @@ from clew_shared.messages import (
     decode_reply,
     decode_request,
     encode,
+    unknown_kind,
 )
 from tests.unit.anything import any_of
 
@@ -44,6 +45,18 @@ def test_an_address_comes_back_from_its_file(address: AgentAddress) -> None:
 def test_tags_are_unique_on_each_side() -> None:
     for kinds in (REQUESTS, REPLIES):
         assert len({kind.__struct_config__.tag for kind in kinds}) == len(kinds)
+
+
+def test_what_a_later_version_asks_for_has_a_name_and_nothing_else_has() -> None:
+    assert unknown_kind(msgspec.msgpack.encode({"t": "teleport", "to": {"x": 1}})) == "teleport"
+    for known in (encode(Pause(run="x")), msgspec.msgpack.encode({"t": "start"})):
+        assert unknown_kind(known) == ""
+
+
+@given(st.binary(max_size=300))
+def test_bytes_that_are_no_request_have_no_name(data: bytes) -> None:
+    assert unknown_kind(data) == ""
+    assert unknown_kind(b"\x91" * 60_000) == ""
 
 
 GOOD = encode(Pause(run="xy"))

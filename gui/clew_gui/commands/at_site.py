@@ -19,6 +19,7 @@ from clew_gui.remote.prompts import headless_prompter
 from clew_gui.session import JobModel, LinkState, Place, RunModel, Session
 from clew_gui.session.desks import Desks, open_desks
 from clew_gui.session.job_state import not_begun
+from clew_gui.session.other_version import CODES
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.problem import Problem, ProblemError
 from clew_shared.reading import summary
@@ -117,6 +118,7 @@ class Following:
         self._asked = 0
         self._told = ""
         self._problems: list[Problem] = []
+        self._versions: list[Problem] = []
 
     @property
     def job(self) -> JobModel:
@@ -133,6 +135,7 @@ class Following:
         """Until the scheduler has the job, or it is over."""
         while not (self.job.news.over or self.job.news.stage in (Stage.QUEUED, Stage.RUNNING)):
             self._turn()
+            self._tell_versions()
             self._tell_wait()
 
     def to_the_end(self, card: ExerciseCard | None, heading: str) -> None:
@@ -142,9 +145,10 @@ class Following:
         try:
             while not self._complete():
                 self._turn()
-                if display is not None and self._terminal.curtain.asked > asked:
+                if display is not None and (self._terminal.curtain.asked > asked or self._versions):
                     display.close()
-                    display = None  # a question stands below the picture: begin a new one below that
+                    display = None  # what is said or asked stands below the picture: begin a new one below that
+                self._tell_versions()
                 if self.model.history.fold.attempt <= behind:
                     self._tell_wait()
                     continue
@@ -167,7 +171,8 @@ class Following:
 
     def _turn(self) -> None:
         changes = self._session.tick(_LOOK_S)
-        self._problems += changes.problems
+        self._problems += [found for found in changes.problems if found.code not in CODES]
+        self._versions += [found for found in changes.problems if found.code in CODES]
         if not changes.points:
             time.sleep(_LOOK_S)
         if self._asked < self._stops():
@@ -225,6 +230,15 @@ class Following:
                 self._told = text
                 self._say(text)
 
+    def _tell_versions(self) -> None:
+        """That the agent is of another version, at once: it explains what comes."""
+        if self._versions:
+            with self._terminal.curtain.drawing() as free:
+                if free:
+                    for found in self._versions:
+                        self._terminal.shell.tell(found)
+                    self._versions.clear()
+
     def refused(self) -> list[Problem] | None:
         """Why the job was never sent; None when it was."""
         news = self.job.news
@@ -244,6 +258,7 @@ class Following:
     def tell(self, card: ExerciseCard | None) -> int:
         """How it ended; returns the exit status."""
         model, shell = self.model, self._terminal.shell
+        self._tell_versions()
         for found in dict.fromkeys(self._problems):
             if found != self.job.news.problem:
                 self._say(str(found))

@@ -71,7 +71,7 @@ def _lines(places: Places, agent: AgentLine) -> list[Line]:
 
 def _list(shell: Shell, as_json: bool) -> int:
     try:
-        with AgentLine(LocalTarget(shell.places)) as agent:
+        with AgentLine(LocalTarget(shell.places), tell=shell.tell) as agent:
             lines = _lines(shell.places, agent)
     except ProblemError as error:
         if error.problems[0].code != "agent.absent":
@@ -141,14 +141,14 @@ def read_place(word: str) -> int:
 
 def _move(shell: Shell, word: str, place_word: str, as_json: bool) -> int:
     place = read_place(place_word)
-    with AgentLine(LocalTarget(shell.places)) as agent:
+    with AgentLine(LocalTarget(shell.places), tell=shell.tell) as agent:
         line = find_waiting(word, _lines(shell.places, agent))
         agent.ask(MoveRun(run=line.status.run, place=place))
         return _tell(shell, line, agent, as_json)
 
 
 def _cancel(shell: Shell, word: str, as_json: bool) -> int:
-    with AgentLine(LocalTarget(shell.places)) as agent:
+    with AgentLine(LocalTarget(shell.places), tell=shell.tell) as agent:
         line = find_waiting(word, _lines(shell.places, agent))
         agent.ask(Stop(run=line.status.run))
         return _tell(shell, line, agent, as_json)

@@ -39,7 +39,11 @@ def run_queued(
     Raises ``ProblemError`` when the agent refuses it; then nothing is left behind.
     """
     folder = shell.places.runs / spec.run
-    with AgentLine(target, start=True) as agent, stop_requests() as stops, Follower(folder) as follower:
+    with (
+        AgentLine(target, start=True, tell=shell.tell) as agent,
+        stop_requests() as stops,
+        Follower(folder) as follower,
+    ):
         agent.ask(StartRun(spec=spec))
         queued = _Queued(shell, agent, spec.run, as_json, stops)
         ended = queued.wait(follower)

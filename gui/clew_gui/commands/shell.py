@@ -49,6 +49,10 @@ class Shell(msgspec.Struct, frozen=True):
         """One line on standard error, for what is no result."""
         print(text, file=self.err, flush=True)
 
+    def tell(self, problem: Problem) -> None:
+        """A problem that is none of this command's, on one line of standard error."""
+        self.note(str(problem))
+
     def say_json(self, value: object) -> None:
         """One line of JSON on standard output; numbers that JSON cannot hold become null."""
         self.say(msgspec.json.encode(value).decode())

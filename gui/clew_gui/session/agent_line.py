@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -10,8 +11,9 @@ from typing import Self
 import zmq
 
 from clew_gui.remote.target import Target
+from clew_gui.session.other_version import other_version
 from clew_shared.channel import KEY_SUFFIX, Channel, KeyPair
-from clew_shared.messages import AgentAddress, AnyReply, GetStatus, Hello, Refused, Request, RunStatus, Status
+from clew_shared.messages import AgentAddress, AnyReply, GetStatus, Hello, Refused, Request, RunStatus, Status, Welcome
 from clew_shared.problem import Problem, ProblemError, problem
 
 _ANSWER_S = 20.0
@@ -23,11 +25,15 @@ _LOOK_S = 0.05
 
 class AgentLine:
     """Connected while it is open; a key of its own lets it in and goes with it. ``start``: an agent is started when
-    none serves; else that is refused. ``__enter__`` raises ``ProblemError`` when there is nobody to talk to."""
+    none serves; else that is refused; ``tell`` hears of one that is of another version. ``__enter__`` raises
+    ``ProblemError`` when there is nobody to talk to."""
 
-    def __init__(self, target: Target, start: bool = False) -> None:
+    def __init__(
+        self, target: Target, start: bool = False, tell: Callable[[Problem], None] = lambda _problem: None
+    ) -> None:
         self._target = target
         self._start = start
+        self._tell = tell
         self._key: Path | None = None
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._channel: Channel | None = None
@@ -35,10 +41,13 @@ class AgentLine:
     def __enter__(self) -> Self:
         try:
             self._connect(self._find())
-            self.ask(Hello(client="clew"))
+            welcome = self.ask(Hello(client="clew"))
         except BaseException:
             self.close()
             raise
+        other = other_version(welcome, job=False) if isinstance(welcome, Welcome) else None
+        if other is not None:
+            self._tell(other)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -12,10 +12,10 @@ import zmq
 from clew_gui.session.commands import Commands, Outcome
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import Cards, Found, Inbox, Kept, Statuses, Told
+from clew_gui.session.other_version import other_version
 from clew_shared.cards import Catalogue
 from clew_shared.channel import Channel, Greeting
 from clew_shared.messages import (
-    PROTOCOL_VERSION,
     AgentAddress,
     AnyReply,
     CatalogueReply,
@@ -123,6 +123,9 @@ class Conversation:
             self._status = None
             if isinstance(reply, Status):
                 self._take_status(reply)
+            elif isinstance(reply, Refused):  # one that cannot be read, of an agent of another version
+                self._status = (b"", time.monotonic() + _STATUS_WAIT_S)
+                self._parts.tell(reply.problem)
         elif request_id == self._cards:
             if isinstance(reply, CatalogueReply) and reply.catalogue != self.catalogue:
                 self.catalogue = reply.catalogue
@@ -138,10 +141,9 @@ class Conversation:
             self.datasets = reply.datasets
             if self.catalogue is not None and not self._job:
                 self._cards = self._channel.send(GetCatalogue())
-            if reply.protocol[0] != PROTOCOL_VERSION[0]:
-                text = f"The agent speaks protocol {reply.protocol[0]}, this window {PROTOCOL_VERSION[0]}."
-                hint = "Runs can be watched; to steer them use the same version."
-                self._parts.tell(Problem("link.protocol", text, hint))
+            other = other_version(reply, bool(self._job))
+            if other is not None:
+                self._parts.tell(other)
         elif isinstance(reply, Refused):
             self._parts.tell(reply.problem)
 

@@ -21,6 +21,7 @@ from clew_gui.session.doorbell import Doorbell
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.files_reader import FilesReader
 from clew_gui.session.inbox import Inbox, Released, Told
+from clew_gui.session.other_version import CODES
 from clew_gui.session.states import LinkState, LinkStatus
 from clew_shared.cards import Catalogue
 from clew_shared.channel import Channel, Greeting, KeyPair
@@ -47,6 +48,7 @@ _TURN_S = 0.25
 _JOIN_S = 5.0
 _PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Between two attempts that failed."""
+_ONCE = (*CODES, "channel.reply")
 
 
 class Link:
@@ -90,6 +92,7 @@ class Link:
         self._not_before = 0.0
         self._starting_until = self._files_not_before = 0.0
         self._told = ""
+        self._told_once: set[str] = set()
         self._looked = 0.0
         self._datasets: tuple[str, ...] = ()
 
@@ -361,8 +364,12 @@ class Link:
             self._inbox.put(LinkStatus(state, since or time.time(), text, self._datasets, self.job))
 
     def _tell(self, problem: Problem) -> None:
-        """A trouble that lasts is told once, until the agent has been heard again."""
-        if problem.code != self._told:
+        """A trouble that lasts is told once, until the agent has been heard again; another version once for all."""
+        if problem.code in _ONCE:
+            if problem.text not in self._told_once:
+                self._told_once.add(problem.text)
+                self._inbox.put(Told(problem))
+        elif problem.code != self._told:
             self._told = problem.code
             self._inbox.put(Told(problem))
 
