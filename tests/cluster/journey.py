@@ -64,6 +64,7 @@ class Student:
         store = site_store(self.places)
         store.save("mini", site)
         store.save("otp", msgspec.structs.replace(site, key="", port=2222))
+        store.save("small", msgspec.structs.replace(site, extra=("--mem=300",)))
 
     @contextmanager
     def program(self, *jobs: str, prompter: Prompter | None = None) -> Iterator[Program]:

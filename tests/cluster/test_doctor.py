@@ -76,6 +76,7 @@ def test_nothing_is_wrong_with_any_of_them(cluster: MiniCluster, tmp_path: Path)
     assert "debug, short, gpu, training" in texts["minicluster-mn"]["partition"]
     assert "debug, short, gpu, training" in texts["minicluster-pbs"]["partition"]
     assert "no scheduler" in texts["minicluster-ssh"]["scheduler"]
+    assert re.search(r"On /home/student .+ of your 4\.3 GB are used\.", texts["minicluster"]["quota"])
     hops = [one["where"] for one in told["minicluster-ssh"]["findings"] if one["check"] == "login"]
     assert hops == ["student@login", "student@node1"]
 
@@ -206,13 +207,7 @@ def much_at_once(ill: Ill) -> dict[str, str]:
 
 
 def the_rest(ill: Ill) -> dict[str, str]:
-    quota = "/opt/site/bin/quota"
-    line = "/home 5000000* 4500000 5000000 6days 10 0 0"
-    ill.cluster.on("root@login", f"printf '#!/bin/sh\\necho \"{line}\"\\n' >{quota}; chmod +x {quota}")
-    try:
-        found = by_check(ill.look("no-python", "no-forwarding", allocation=Allocation(partition="nosuch")))
-    finally:
-        ill.cluster.on("root@login", f"rm {quota}")
+    found = by_check(ill.look("quota-full", "no-python", "no-forwarding", allocation=Allocation(partition="nosuch")))
     return {
         "no quota": found["quota"],
         "no python": found["python"],
@@ -236,7 +231,7 @@ CASES: Mapping[str, str] = {
     "host key changed": r"shows another key than before: known is SHA256:\S+, it shows SHA256:\S+\. .*nothing was sent",
     "wrong password": r"The password for student@10\.77\.0\.1 was refused",
     "wrong code": r"one-time code for student@10\.77\.0\.1 was refused",
-    "no quota": r"5\.1 GB of your 5\.1 GB are used\. Nothing more is taken",
+    "no quota": r"On /home/student (.+ [kMG]B) of your \1 are used\. Nothing more is taken",
     "missing module": r"The module nosuch cannot be loaded",
     "no TensorFlow": r"has no TensorFlow",
     "no python": r"There is no working Python",

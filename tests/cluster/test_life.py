@@ -51,9 +51,11 @@ def test_this_computers_mounts_and_users_are_untouched(cluster: MiniCluster) -> 
 
 
 def test_a_second_cluster_beside_it_ends_alone_and_leaves_nothing(cluster: MiniCluster, tmp_path: Path) -> None:
-    other = MiniCluster(tmp_path / "run")
+    """One without control groups, as on a computer that has none."""
+    other = MiniCluster(tmp_path / "run", CLEW_CLUSTER_GROUPS="no")
     other("up", limit_s=UP_LIMIT_S)
     try:
+        assert other.info()["memory"] == "slurm"
         processes = {pid: start_of(pid) for pid in cluster_processes(other)}
         assert len(processes) > len(plan.HOSTS)
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -195,3 +196,15 @@ def test_a_plain_batch_run_without_any_viewer_is_brought_home(clew: Clew, cluste
     assert listed == {sent["run"]: 1, found["run"]: 2}
     again = clew("fetch", "--site", "minicluster", sent["run"])
     assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.parametrize("fault", ["home-full", "quota-full"])
+def test_where_no_byte_can_be_written_it_says_so_and_nothing_is_sent(
+    fault: str, clew: Clew, cluster: MiniCluster
+) -> None:
+    """The agent does not fit, or is there already and the job's own files do not."""
+    with cluster.broken(fault):
+        done = clew("run", "linear-regression", "--preset", "tiny", "--site", "minicluster")
+    assert done.returncode == 2
+    assert re.search(r"No space left on device\. 0 bytes are free|\(quota\? disk full\?\)", done.stderr), done.stderr
+    assert json.loads(clew("jobs", "--json").stdout) == []

@@ -3,6 +3,8 @@ it. docs/connecting.md has the table for people."""
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -136,6 +138,24 @@ def test_what_ends_a_job_is_told_and_what_was_written_is_here(scene: Scene, name
         scene.cluster("heal")
 
 
+def test_a_job_with_too_little_memory_says_so(student: Student) -> None:
+    """Less than TensorFlow takes: the kernel ends the trainer, and Slurm names the reason when the job is over. Where
+    only Slurm itself looks at the memory, it ends the whole job and does not name it."""
+    by_kernel = student.cluster.info()["memory"] == "kernel"
+    with student.program() as program:
+        run = program.send(site="small")
+        program.until(lambda: program.job(run).news.over and run.settled, "the job's end")
+        news = program.job(run).news
+        assert (news.stage, news.phase) == (Stage.ENDED, Phase.OUT_OF_MEMORY if by_kernel else Phase.FAILED)
+        assert run.state is RunState.FAILED
+        assert news.problem is not None
+        if by_kernel:
+            assert news.text == "The job used more memory than it had asked for, and was killed."
+            assert news.problem.hint == "Ask for more memory, or use a smaller batch or model."
+            assert run.reason == "The trainer was killed (SIGKILL)."
+        assert program.problems == [news.problem]
+
+
 def test_a_node_that_was_cut_off_and_comes_back_spoils_nothing(scene: Scene) -> None:
     student, program, run, node = scene.student, scene.program, scene.run, scene.node
     first, there, here = scene.id, student.there(run.id), student.here(run.id)
@@ -231,4 +251,48 @@ def test_what_a_run_outlives_costs_no_step(student: Student, lasting: tuple[str,
         program.trains(run)
         assert run.state is RunState.RUNNING
         every_step_once(run.history)
+        assert program.problems == []
+
+
+@pytest.fixture
+def full_node(cluster: MiniCluster) -> Iterator[None]:
+    """Somebody else has all of node3, for three minutes at most."""
+    job = cluster.on(
+        "classmate@login", "sbatch", "--parsable", "--partition=gpu", "--exclusive", "--time=3", "--wrap=sleep 1000"
+    )
+    yield
+    cluster.on("ctl", "scancel", job)
+
+
+@pytest.mark.usefixtures("full_node")
+def test_a_job_behind_others_has_an_estimate_and_a_controller_that_hangs_is_told_of_as_such(
+    student: Student, lasting: tuple[str, str]
+) -> None:
+    """Meanwhile another run trains: its agent speaks for its job, and nobody needs the scheduler for that."""
+    with student.program(lasting[1]) as program:
+        trains = program.session.runs[lasting[0]]
+        program.until(lambda: program.is_live(trains), "the agent is reached")
+        run = program.send(partition="gpu", gpus=4)
+        estimated = re.compile(r"It is next, and waits until nodes are free\. It is expected to begin at \d\d:\d\d\.")
+
+        def waits() -> bool:
+            return estimated.fullmatch(program.job(run).news.text) is not None
+
+        program.until(waits, "an estimate")
+        begins = program.job(run).news.starts
+        assert begins is not None
+        assert 0 < begins - time.time() <= 180
+        assert (run.state, run.reason) == (RunState.QUEUED, program.job(run).news.text)
+        with student.cluster.broken("controller-hangs"):
+            program.until(lambda: program.job(run).news.problem is not None, "nobody answers")
+            news = program.job(run).news
+            assert news.problem is not None
+            assert (news.stage, news.problem.code) == (Stage.QUEUED, "scheduler.silent")
+            assert news.text.startswith("The scheduler does not answer. The job may well go on.")
+            program.trains(trains)
+            assert (trains.state, program.job(trains).news.problem) == (RunState.RUNNING, None)
+        program.until(waits, "the scheduler answers again")
+        assert program.job(run).news.problem is None
+        program.session.cancel(program.job(run).id)
+        program.until(lambda: program.job(run).news.over, "the job's end")
         assert program.problems == []

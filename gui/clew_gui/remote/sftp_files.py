@@ -54,9 +54,16 @@ def _create(sftp: paramiko.SFTPClient, path: str, mode: int) -> paramiko.SFTPFil
 
 
 def _send_pieces(file: paramiko.SFTPFile, data: bytes | Path) -> None:
+    """Nobody waits for the answers but behind the last piece. With that one they are all read: otherwise paramiko
+    passes over a refusal, of a full disk for example, when the file is closed."""
     file.set_pipelined(True)
+    last: bytes | None = None
     for piece in shell_files.pieces(data, CHUNK):
-        file.write(piece)
+        if last is not None:
+            file.write(last)
+        last = piece
+    file.set_pipelined(False)
+    file.write(last or b"")
 
 
 def sftp_stat(sftp: paramiko.SFTPClient, path: str) -> RemoteFile | None:

@@ -40,6 +40,10 @@ machine() {
     memory /run mode=755
     mkdir -m 755 /run/sshd /run/munge
     chown munge:munge /run/munge
+    if [ -L "$run/memory" ]; then # a root of all groups of its own: two clusters number their jobs alike
+        mkdir -p "$(readlink "$run/memory")/$host" /run/cgroup/memory
+        bind "$(readlink "$run/memory")/$host" /run/cgroup/memory
+    fi
     ln -s /usr/sbin/sshd /run/sshd-otp
     ln -s /usr/sbin/sshd /run/sshd-node
     if [ -d /dev/shm ]; then memory /dev/shm mode=1777; fi

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from minicluster import faults, life, packages, services
+from minicluster import faults, life, memory, packages, services
 from minicluster.codes import fresh_code
 from minicluster.on import become
 from minicluster.plan import HOSTS, OTP_PORT, SSH_PORT, STUDENT, USERS, run_folder
@@ -109,6 +109,7 @@ def _info(_: argparse.Namespace) -> None:
         "hosts": {host.name: host.addresses for host in HOSTS.values() if host.addresses},
         "ports": {"ssh": SSH_PORT, "otp": OTP_PORT},
         "users": users,
+        "memory": memory.who_keeps(folder),
     }
     print(json.dumps(facts, indent=1))
 

@@ -256,6 +256,25 @@ def _empty_home(state: State, user: str) -> None:
     _resize_home(state, user, HOME_SIZE)
 
 
+def _use_up_quota(state: State, user: str) -> None:
+    """Nothing more is taken, and the site's ``quota`` says why."""
+    _fill_home(state, user)
+    home = os.statvfs(root_of(state.pid(SWITCH.name)) / "home" / user)
+    limit = _limit(state, user)
+    limit.parent.mkdir(exist_ok=True)
+    limit.write_text(f"{home.f_blocks * home.f_frsize // 1024}\n")
+
+
+def _raise_quota(state: State, user: str) -> None:
+    _limit(state, user).unlink()
+    _empty_home(state, user)
+
+
+def _limit(state: State, user: str) -> Path:
+    """KiB; without it the site's usual limit holds."""
+    return root_of(state.pid(SWITCH.name)) / "opt/site/quotas" / user
+
+
 _NOISE = "echo 'Welcome! You have 3 new messages.'; echo 'conda: command not found' >&2\n"
 
 
@@ -365,6 +384,7 @@ FAULTS: Mapping[str, Fault] = {
         _open_nodes,
     ),
     "home-full": Fault("not a byte is left in the home folder", _ANY_USER, _fill_home, _empty_home),
+    "quota-full": Fault("the quota is used up: no room, and quota says so", _ANY_USER, _use_up_quota, _raise_quota),
     "noise": Fault("the user's .bashrc prints, also when no person is there", _ANY_USER, _add_noise, _remove_noise),
     "no-tensorflow": Fault(
         "the modules with TensorFlow are gone",

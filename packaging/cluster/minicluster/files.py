@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from minicluster import software
+from minicluster import memory, software
 from minicluster.codes import oath_line
 from minicluster.namespaces import run
 from minicluster.plan import HOME_SIZE, HOSTS, LAPTOP, LOGIN, NEIGHBOUR_UID, NODES, SOURCES, USERS, Host, Role
@@ -22,6 +22,7 @@ def write_all(folder: Path) -> None:
     """Fill the run folder, before any host starts."""
     shutil.copytree("/etc", folder / "etc", symlinks=True, ignore=_left_out)
     _write_cluster_etc(folder / "etc")
+    _replace(folder / "etc/slurm/memory.conf", memory.limits(folder))
     for host in HOSTS.values():
         _write_host(folder / "hosts" / host.name, host)
     _write_host_keys(folder)

@@ -9,7 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from minicluster import files, network, packages, services, software
+from minicluster import files, memory, network, packages, services, software
 from minicluster.namespaces import boot, end, missing_features, run
 from minicluster.on import entering
 from minicluster.plan import CONTROLLER, HOSTS, NODES, PROJECT, SWITCH, Host, Role
@@ -73,6 +73,7 @@ def _is_up(state: State) -> bool:
 def down(state: State) -> bool:
     """End every process that ``up`` started and remove the run folder's content; False when nothing was up."""
     was_up = _end_hosts(state)
+    memory.remove_group(state.folder)
     for entry in state.folder.iterdir():
         shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
     return was_up
