@@ -49,16 +49,19 @@ _log = logging.getLogger(__name__)
 IDLE_S = 30 * 60.0
 JOB_IDLE_S = 60.0
 """A node that nobody uses costs somebody's hours."""
+KEPT_S = 15 * 60.0
+"""With Jupyter or TensorBoard open: a laptop that was closed for a walk to another room finds them as they were."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How an agent serves: ``idle`` seconds after which it ends, ``slots`` for runs at the same time where there is
-    no GPU, a folder with ``exercises`` beside the built-in ones, ``fresh`` interpreters for all runs, the ``ports`` of
-    which it takes one (None: the system chooses). In a ``job`` it listens on all of the node's addresses and begins the
-    runs in the job's folder. ``catalogue``, ``guard`` (a command line, always started fresh) and ``devices`` replace
-    its own in tests."""
+    """How an agent serves: ``idle`` seconds after which it ends, or ``kept`` if that is more and a program is open,
+    ``slots`` for runs at the same time where there is no GPU, a folder with ``exercises`` beside the built-in ones,
+    ``fresh`` interpreters for all runs, the ``ports`` of which it takes one (None: the system chooses). In a ``job`` it
+    listens on all of the node's addresses and begins the runs in the job's folder. ``catalogue``, ``guard`` (a command
+    line, always started fresh) and ``devices`` replace its own in tests."""
 
     idle: float = IDLE_S
+    kept: float = KEPT_S
     slots: int = 1
     exercises: Path | None = None
     fresh: bool = False
@@ -112,7 +115,7 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
         with posix.stop_requests(lambda _number: supervisor.end()):
             address = publish(places, address)  # who reads it may ask for the end at once
             _log.info("Agent %s serves %s at %s, port %d.", agent, places.home, address.address, router.port)
-            supervisor.run(options.idle)
+            supervisor.run(options.idle, options.kept)
         if job is not None and not _overtaken(places, address):
             desk.forget_record()
     finally:
@@ -175,7 +178,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--idle",
         type=float,
-        help=f"end after so many seconds without viewer or run (default {IDLE_S:.0f}, in a job {JOB_IDLE_S:.0f}; inf)",
+        help=f"end after so many seconds without viewer or run (default {IDLE_S:.0f}, in a job {JOB_IDLE_S:.0f}, there"
+        f" {KEPT_S:.0f} with Jupyter or TensorBoard open; inf)",
     )
     parser.add_argument("--slots", type=int, default=1, help="how many runs may train at once where there is no GPU")
     parser.add_argument("--exercises", type=Path, help="a folder with exercise files of your own")

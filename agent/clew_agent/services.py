@@ -33,8 +33,11 @@ _END_S = 8.0
 """More than the service gives its program before it kills it."""
 _LAST_LINES = 5
 _LINE_LIMIT = 64 * 1024
-_USED_FOR_S = 30.0
-"""A viewer that uses a program asks for it again every ten seconds."""
+_USED_FOR_S = 60.0
+"""A viewer that uses a program asks for it again every ten seconds. Only the time counts in which somebody is heard: a
+laptop that wakes up may say other things first, and takes some seconds to ask for its programs again."""
+_AWAY_S = 5.0
+"""A viewer that is there says something so often; of a longer silence only so much counts."""
 
 
 class Services:
@@ -55,6 +58,19 @@ class Services:
         self._ports = ports
         self._command = tuple(command)
         self._running: dict[str, _Running] = {}
+        self._heard = time.monotonic()
+        self._attended = 0.0
+
+    @property
+    def open_any(self) -> bool:
+        """Whether a program runs, or starts."""
+        return bool(self._running)
+
+    def hear(self) -> None:
+        """Somebody asked the agent for something."""
+        now = time.monotonic()
+        self._attended += min(now - self._heard, _AWAY_S)
+        self._heard = now
 
     def open(self, kind: str, caller: Caller) -> Reply | None:
         """The service of that kind, started when there is none; None when the answer comes from ``turn``.
@@ -68,7 +84,7 @@ class Services:
         running = self._running.get(kind)
         if running is None:
             running = self._running[kind] = self._start(kind)
-        running.asked = time.monotonic()
+        running.asked = self._attended
         if running.service is not None:
             return running.service
         if len(running.waiting) < MAX_WAITING:
@@ -91,11 +107,10 @@ class Services:
 
     def in_use(self) -> tuple[str, ...]:
         """Those that a viewer uses, or waits for."""
-        now = time.monotonic()
         return tuple(
             running.service.name if running.service is not None else kind
             for kind, running in self._running.items()
-            if running.waiting or now - running.asked < _USED_FOR_S
+            if running.waiting or self._attended - running.asked < _USED_FOR_S
         )
 
     def close(self) -> None:

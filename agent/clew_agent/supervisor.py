@@ -104,9 +104,10 @@ class Supervisor:
         self._bell.close()
         self._rope.close()
 
-    def run(self, idle: float) -> None:
+    def run(self, idle: float, kept: float = 0.0) -> None:
         """Serve until ``Shutdown``, ``end``, or until for ``idle`` seconds no viewer asked and no run lived; in a job
-        only what is asked to be done counts."""
+        only what is asked to be done counts. ``kept`` seconds, if that is more, as long as a program is open: whoever
+        opened it may be a laptop that sleeps."""
         self._held = idle == math.inf
         while not self._ending:
             self.turn()
@@ -115,8 +116,8 @@ class Supervisor:
             elif self._leaving and not self._early:
                 _log.info("It was asked to end, and no run lives: this agent ends.")
                 self._ending = True
-            elif time.monotonic() - self._heard > idle:
-                _log.info("No viewer and no run for %.0f s: this agent ends.", idle)
+            elif time.monotonic() - self._heard > (longest := max(idle, kept) if self._opened() else idle):
+                _log.info("No viewer and no run for %.0f s: this agent ends.", longest)
                 self._ending = True
 
     def end(self) -> None:
@@ -173,6 +174,9 @@ class Supervisor:
     def _busy(self) -> bool:
         return self._desk.busy() or len(self._control) > 0 or (self._duty is not None and self._duty.pending)
 
+    def _opened(self) -> bool:
+        return self._services is not None and self._services.open_any
+
     # --- Requests -----------------------------------------------------------------------------------------------------
 
     def _receive(self, caller: Caller, payload: bytes) -> None:
@@ -181,6 +185,8 @@ class Supervisor:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self._reject(caller, payload, error)
             return
+        if self._services is not None:
+            self._services.hear()
         if self._duty is None or not isinstance(request, (*_READING, Shutdown)):
             self._heard = time.monotonic()  # in a job a window that only looks on does not keep the node
         self._handle(caller, request)
