@@ -22,6 +22,7 @@ from clew_gui.remote.site_store import site_store
 from clew_gui.remote.sites import Site
 from clew_gui.session import JobModel, Place, RunModel, Session
 from clew_gui.session.desks import open_desks
+from clew_gui.session.local_agent import find_agent
 from clew_gui.session.states import LinkState
 from clew_shared.catalogue import load_builtin
 from clew_shared.history import History
@@ -70,12 +71,21 @@ class Student:
     def program(self, *jobs: str, prompter: Prompter | None = None) -> Iterator[Program]:
         """A program that has just been started, and follows ``jobs`` and what it sends itself."""
         desks = open_desks(self.places, prompter or Agrees())
-        session = Session(self.places, load_builtin(), desks=desks, only=jobs)
+        with _open(Session(self.places, load_builtin(), desks=desks, only=jobs)) as program:
+            yield program
+
+    @contextmanager
+    def window(self) -> Iterator[Program]:
+        """As a window does: it follows all jobs, and trains on the laptop as well, whose agent ends with it."""
+        desks = open_desks(self.places, Agrees())
         try:
-            session.start()
-            yield Program(session)
+            with _open(Session(self.places, load_builtin(), desks=desks)) as program:
+                yield program
         finally:
-            session.close()
+            if (agent := find_agent(self.places)) is not None:
+                process = psutil.Process(agent.pid)
+                process.terminate()
+                process.wait(BOUND_S)
 
     def line(self) -> SiteLine:
         """A connection of its own to the login node."""
@@ -113,6 +123,15 @@ class Student:
     def judge(self, run: RunModel, attempts: int = 1) -> None:
         """Both copies of every attempt are the same bytes, sealed and sound, and the curve has each step once."""
         judge(self.there(run.id), self.here(run.id), run.history, attempts)
+
+
+@contextmanager
+def _open(session: Session) -> Iterator[Program]:
+    try:
+        session.start()
+        yield Program(session)
+    finally:
+        session.close()
 
 
 class Program:

@@ -1,11 +1,19 @@
-"""Every way into the cluster that a course asks for, with the system's own ssh."""
+"""Every way into the cluster that a course asks for, with the system's own ssh; and a long one as Clew goes it."""
 
 from __future__ import annotations
 
 import socket
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
+from clew_gui.remote.connection import SshFiles
+from clew_gui.remote.dialler import dial
+from clew_gui.remote.hops import way_to
+from clew_gui.remote.prompts import AskOnce, NobodyToAsk
+from clew_gui.remote.sites import Site
+from clew_gui.remote.ssh_config import look_up
 from tests.cluster.mini import MiniCluster
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
@@ -56,6 +64,38 @@ def test_the_key_alone_does_not_open_the_door_with_codes(cluster: MiniCluster) -
 def test_two_hops_to_a_node(cluster: MiniCluster) -> None:
     assert cluster.ssh("node2", "hostname").stdout.strip() == "node2"
     assert cluster.on("login", "ssh", "-o", "BatchMode=yes", "node3", "hostname") == "node3"
+
+
+CHAIN = """
+Host *
+    User student
+    IdentityFile {key}
+Host login
+    HostName 10.77.0.1
+Host deep
+    HostName node2
+    ProxyJump login,node1
+"""
+
+
+@pytest.mark.parametrize("faults", [(), ("chacha-only",)], ids=["paramiko", "the system's ssh"])
+def test_three_hops_of_a_proxy_jump(cluster: MiniCluster, tmp_path: Path, faults: tuple[str, ...]) -> None:
+    """As Clew goes them; node2 is called from node1."""
+    home = Path(cluster.info()["laptop_home"]) / ".ssh"
+    config = tmp_path / "config"
+    config.write_text(CHAIN.format(key=home / "id_ed25519"))
+    hops = way_to(Site(host="deep"), lambda name: look_up(name, config))
+    assert [hop.host for hop in hops] == ["10.77.0.1", "node1", "node2"]
+    files = SshFiles(known_hosts=home / "known_hosts", runtime=tmp_path, ssh_config="none")
+    with ExitStack() as stack:
+        for fault in faults:
+            stack.enter_context(cluster.broken(fault))
+        stack.enter_context(cluster.network("laptop"))
+        connection = dial(hops, AskOnce(NobodyToAsk()), files)
+        stack.callback(connection.close)
+        assert connection.run("hostname; echo $SSH_CONNECTION").stdout.split()[:2] == [b"node2", b"10.77.1.11"]
+        assert connection.run(["cat"], stdin=bytes(300_000)).stdout == bytes(300_000)
+        assert ("system" in connection.route) is bool(faults), connection.route
 
 
 def test_nodes_are_out_of_the_laptops_reach(cluster: MiniCluster) -> None:

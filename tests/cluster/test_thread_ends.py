@@ -264,15 +264,31 @@ def full_node(cluster: MiniCluster) -> Iterator[None]:
     cluster.on("ctl", "scancel", job)
 
 
+def _try_here(program: Program, waiting: RunModel) -> None:
+    """A short run of the same settings on this computer, while the job waits on."""
+    told = program.job(waiting).news
+    here = program.session.runs[program.session.try_here(waiting.id)]
+    program.until(lambda: here.state is RunState.FINISHED, "the run of this computer")
+    assert (here.job, here.where) == (None, "This computer")
+    same = {"exercise": here.spec.exercise, "data": here.spec.data, "seed": here.spec.seed}
+    assert same == {name: getattr(waiting.spec, name) for name in same}
+    assert here.spec.params == {**waiting.spec.params, "steps": here.history.fold.step}
+    assert here.history.fold.step == 100
+    every_step_once(here.history)
+    news = program.job(waiting).news
+    assert (waiting.state, news.id, news.problem) == (RunState.QUEUED, told.id, None)
+
+
 @pytest.mark.usefixtures("full_node")
 def test_a_job_behind_others_has_an_estimate_and_a_controller_that_hangs_is_told_of_as_such(
     student: Student, lasting: tuple[str, str]
 ) -> None:
-    """Meanwhile another run trains: its agent speaks for its job, and nobody needs the scheduler for that."""
-    with student.program(lasting[1]) as program:
+    """Meanwhile another run trains: its agent speaks for its job, and nobody needs the scheduler for that. The laptop
+    tries what waits."""
+    with student.window() as program:
         trains = program.session.runs[lasting[0]]
         program.until(lambda: program.is_live(trains), "the agent is reached")
-        run = program.send(partition="gpu", gpus=4)
+        run = program.send(steps=1000, partition="gpu", gpus=4)
         estimated = re.compile(r"It is next, and waits until nodes are free\. It is expected to begin at \d\d:\d\d\.")
 
         def waits() -> bool:
@@ -283,6 +299,8 @@ def test_a_job_behind_others_has_an_estimate_and_a_controller_that_hangs_is_told
         assert begins is not None
         assert 0 < begins - time.time() <= 180
         assert (run.state, run.reason) == (RunState.QUEUED, program.job(run).news.text)
+        _try_here(program, run)
+        assert student.cluster.job_state(program.job(run).news.id) == "PENDING"
         with student.cluster.broken("controller-hangs"):
             program.until(lambda: program.job(run).news.problem is not None, "nobody answers")
             news = program.job(run).news
