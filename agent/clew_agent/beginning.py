@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -56,8 +57,10 @@ def describe_attempt(folder: RunFolder, attempt: int, spec: RunSpec, exercises: 
 
 def quick_card(exercise: str, exercises: Path | None) -> ExerciseCard | None:
     """The card from the built-in catalogue if it was made from the very file that will run, else None."""
-    hashes = {_source_hash(file.path) for file in likely_files(exercise, exercises)[:1]}
-    return next((card for card in _builtin_cards() if card.id == exercise and card.source_hash in hashes), None)
+    source = _likely_hash(exercise, exercises)
+    return next(
+        (card for card in _builtin_cards() if source and (card.id, card.source_hash) == (exercise, source)), None
+    )
 
 
 def expected_steps(spec: RunSpec, exercises: Path | None) -> int:
@@ -82,7 +85,9 @@ def _version(package: str) -> str:
         return ""
 
 
+@cache
 def _builtin_cards() -> tuple[ExerciseCard, ...]:
+    """They come with this version and are read once, by the nursery for all its copies."""
     try:
         return load_builtin().exercises
     except ProblemError:

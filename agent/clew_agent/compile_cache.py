@@ -31,6 +31,8 @@ _ROOM_BYTES = 256 << 20
 _FRESH_S = 60.0
 """A younger file without one belongs to a run that is beginning right now; it got its name when it was complete."""
 _CPU = Path("/proc/cpuinfo")
+_sound: dict[Path, tuple[int, int, int]] = {}
+"""What was read and matched its checksum, and how it was then: a spare trainer has read all before its run begins."""
 
 
 def environment(places: Places) -> dict[str, str]:
@@ -71,6 +73,12 @@ def prepare(places: Places) -> None:
         del os.environ[VARIABLE]
 
 
+def has_room(places: Places) -> bool:
+    """Whether a process that has compiled already may go on: it cannot be told any more to use the cache no longer."""
+    folder = in_use(places)
+    return folder is None or _is_roomy(folder)
+
+
 def _is_roomy(folder: Path) -> bool:
     try:
         return shutil.disk_usage(folder).free > _ROOM_BYTES
@@ -97,10 +105,22 @@ def vouch(folder: Path) -> None:
 
 
 def _is_sound(path: Path) -> bool:
+    """What this process has found sound is so as long as nobody writes it again."""
     try:
-        return _checksum_file(path).read_text(encoding="ascii") == _checksum(path)
+        state = _state(path)
+        if _sound.get(path) != state:
+            if _checksum_file(path).read_text(encoding="ascii") != _checksum(path):
+                return False
+            _sound[path] = state
     except (OSError, UnicodeDecodeError):
         return _age(path) < _FRESH_S and not _checksum_file(path).exists()
+    return True
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    """Changes when a file is written again: its length, the time of the last change, its inode."""
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns, found.st_ino
 
 
 def _age(path: Path) -> float:

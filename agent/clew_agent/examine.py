@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from clew_agent.exercise_files import Examined, ExerciseFile, broken_card, likely_files, read_source
+from clew_agent.exercise_files import Examined, ExerciseFile, broken_card, likely_files, read_source, source_hash
 from clew_shared.cards import ExerciseCard
 from clew_shared.problem import Problem, ProblemError, problem
 
@@ -106,9 +106,12 @@ def _import_path(path: Path) -> ModuleType:
     return module
 
 
-def find_exercise(exercise: str, folder: Path | None) -> tuple[AnyExercise, ExerciseCard]:
+def find_exercise(
+    exercise: str, folder: Path | None, known: ExerciseCard | None = None
+) -> tuple[AnyExercise, ExerciseCard]:
     """The exercise with this id and its card, from the built-in files or those in ``folder``.
 
+    The card is ``known`` where that was made from the same file: making one takes as long as making some models.
     Raises ``ProblemError`` when there is none, or when the file that should hold it cannot be imported.
     """
     broken: list[Problem] = []
@@ -116,7 +119,9 @@ def find_exercise(exercise: str, folder: Path | None) -> tuple[AnyExercise, Exer
         try:
             found = [one for one in import_exercises(file) if one.id == exercise]
             if found:
-                return found[0], found[0].card(read_source(file), file.shown)
+                source = read_source(file)
+                same = known is not None and known.source_hash == source_hash(source)
+                return found[0], known if known is not None and same else found[0].card(source, file.shown)
         except ProblemError as error:
             broken.extend(error.problems)
         except Exception as error:  # noqa: BLE001  # somebody's own file; the traceback goes to the run's log

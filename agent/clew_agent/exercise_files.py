@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -59,10 +60,13 @@ def all_files(folder: Path | None) -> tuple[ExerciseFile, ...]:
     return builtin_files() + (folder_files(folder) if folder else ())
 
 
-def likely_files(exercise: str, folder: Path | None) -> list[ExerciseFile]:
-    """The files that may hold ``exercise``, the likeliest first: only those whose text has its id in quotes."""
-    found = [file for file in all_files(folder) if _mentions(file, exercise)]
-    return sorted(found, key=lambda file: file.guess != exercise)
+def likely_files(exercise: str, folder: Path | None) -> Iterator[ExerciseFile]:
+    """The files that may hold ``exercise``, the likeliest first: only those whose text has its id in quotes.
+
+    A file is read when it is its turn: who takes the first need not wait for all. Raises ``ProblemError`` at once.
+    """
+    files = sorted(all_files(folder), key=lambda file: file.guess != exercise)
+    return (file for file in files if _mentions(file, exercise))
 
 
 def read_source(file: ExerciseFile) -> str:

@@ -3,23 +3,25 @@
 An import of TensorFlow takes seconds, a copy (``fork``) milliseconds, and the copies share its memory. A copy is safe
 only of a process with one thread, and TensorFlow's first operation starts others: so nothing is ever computed here, no
 exercise is imported, and with a second thread it refuses. Each run gets a guard, a copy of the nursery, and the guard
-a trainer, a copy of the guard; both are in sessions of their own and outlive nursery and supervisor.
+a trainer, a copy of the guard; both are in sessions of their own and outlive nursery and supervisor. While no run
+trains, one such pair is begun in advance (``clew_agent.spare``).
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import math
 import os
 import select
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from clew_agent import posix
+from clew_agent import compile_cache, posix
 from clew_agent.exits import BAD_INPUT, exit_code_for
 from clew_agent.guard import watch
 from clew_agent.nursery_messages import (
@@ -30,9 +32,11 @@ from clew_agent.nursery_messages import (
     Start,
     Started,
     Told,
+    pair,
     receive_start,
     send,
 )
+from clew_agent.spare import UNUSED, Spare, wait_as_guard
 from clew_shared.places import find_places
 from clew_shared.problem import ProblemError
 from clew_shared.runfolder import RunFolder
@@ -47,6 +51,10 @@ except ImportError:  # a package that a site may lack
 
 _REAP_MS = 200
 _FORKABLE_THREADS = 1
+_REST_S = 0.5
+"""No run must have trained for so long before a spare is begun, so that it disturbs none and queued ones come first."""
+_MOST_LOST = 3
+"""So many spares may die without a run before no other is begun."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -79,10 +87,10 @@ class Warm:
 
         from clew_agent import trainer
         from clew_agent.datasets.kept import KeptData
-        from clew_agent.training import engine, runtime
+        from clew_agent.training import rehearsal
 
         self._train, self._prepare = trainer.train, trainer.prepare_process
-        self._modules = (engine, runtime)
+        self._rehearse = rehearsal.rehearse
         self._reseed = np.random.seed
         self._data = KeptData()
         gc.collect()
@@ -96,6 +104,14 @@ class Warm:
         if not self._data.keep("mnist", search):
             self._data.keep("digits", search)
         gc.freeze()
+
+    def rehearse(self) -> None:
+        """In a copy that will be a trainer: do what every run does alike. It must never be copied again."""
+        compile_cache.prepare(find_places())
+        self._rehearse()
+        cache = compile_cache.in_use(find_places())
+        if cache is not None:
+            compile_cache.vouch(cache)
 
     def train(self, folder: RunFolder, attempt: int, exercises: Path | None) -> int:
         """Be the trainer of an attempt; returns its exit code."""
@@ -112,6 +128,10 @@ class Nursery:
         self._warm = warm
         self._guards: dict[int, tuple[str, posix.Forked]] = {}
         """By process: the run's folder and the guard."""
+        self._spare: Spare | None = None
+        self._lost = 0
+        self._trained = -math.inf
+        """When the last run was begun or seen to train."""
 
     def run(self) -> None:
         """Until the supervisor goes; what it asked for last and was not begun by then is left to its successor.
@@ -121,7 +141,7 @@ class Nursery:
         poll = select.poll()  # not ``select``: the channel may have any number, after a flood of strangers
         poll.register(self._channel, select.POLLIN)
         while True:
-            events = poll.poll(_REAP_MS if self._guards else None)
+            events = poll.poll(self._pause())
             if any(event & ~select.POLLIN for _, event in events):
                 return
             if events:
@@ -130,41 +150,105 @@ class Nursery:
                     return
                 send(self._channel, self._start(request))
             self._reap()
+            self._keep_spare()
+
+    def _pause(self) -> int | None:
+        """Milliseconds until there is something to look after, None when there is nothing."""
+        return _REAP_MS if self._guards or (self._spare is None and self._lost < _MOST_LOST) else None
 
     def _start(self, request: Start) -> Told:
         threads = posix.thread_count()
         if threads != _FORKABLE_THREADS:
             return Refused(folder=request.folder, reason=f"The nursery has {threads} threads.", last=True)
         try:
-            guard = posix.fork(lambda: self._guard(request))
+            guard = self._spared(request) or posix.fork(lambda: self._guard(request))
         except OSError as error:
             return Refused(folder=request.folder, reason=f"The system refused a new process: {error}.")
         self._guards[guard.pid] = request.folder, guard
         return Started(folder=request.folder, pid=guard.pid)
 
+    def _spared(self, request: Start) -> posix.Forked | None:
+        """The guard that has waited, which has the run now; None when there is none for this run."""
+        if self._spare is None or not self._spare.take(request):
+            return None
+        spare, self._spare = self._spare, None
+        return spare.guard
+
+    def _keep_spare(self) -> None:
+        """Have a spare, unless a run trains or the last ones came to nothing."""
+        now = time.monotonic()
+        if self._guards:
+            self._trained = now
+        if self._spare is not None and self._spare.guard.poll() is not None:
+            self._spare.close()
+            self._spare, self._lost = None, self._lost + 1
+        wanted = self._spare is None and self._lost < _MOST_LOST and now - self._trained >= _REST_S
+        if wanted and posix.thread_count() == _FORKABLE_THREADS:
+            try:
+                self._begin_spare()
+            except OSError:
+                self._lost += 1
+
+    def _begin_spare(self) -> None:
+        ours, theirs = pair()
+
+        def work() -> int:
+            ours.close()
+            return self._wait_for_run(theirs)
+
+        try:
+            self._spare = Spare(posix.fork(work), ours)
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+
+    def _wait_for_run(self, channel: socket.socket) -> int:
+        """Be the guard of a run that nobody has asked for yet, in a copy of this process."""
+        self._channel.close()
+        setproctitle("clew-agent guard spare")
+        found = wait_as_guard(channel, self._rehearse, self._train_spare)
+        if found is None:
+            return UNUSED
+        request, waiting = found
+        return self._watch(request, lambda: waiting.take(request))
+
+    def _rehearse(self) -> None:
+        setproctitle("clew-agent trainer rehearses")
+        self._warm.rehearse()
+        setproctitle("clew-agent trainer spare")
+
+    def _train_spare(self, request: Start) -> int:
+        _take_environment(request)
+        return self._be_trainer(RunFolder(Path(request.folder)), request.attempt, _exercises(request))
+
     def _guard(self, request: Start) -> int:
         """Be the guard of a run, in a copy of this process."""
         self._channel.close()
-        for name in OWN_ENVIRONMENT:
-            os.environ.pop(name, None)
-        os.environ.update(request.environment)
-        words = f"{request.folder} --attempt {request.attempt}"
-        setproctitle(f"clew-agent guard {words}")
-        exercises = Path(request.exercises) if request.exercises else None
+        if self._spare is not None:
+            self._spare.close()  # it is the nursery's: it must end with that
+        return self._watch(request, lambda: None)
+
+    def _watch(self, request: Start, waiting: Callable[[], posix.Forked | None]) -> int:
+        """Watch over the run; its trainer is the one that is ``waiting``, if it fits."""
+        _take_environment(request)
+        setproctitle(f"clew-agent guard {request.folder} --attempt {request.attempt}")
+
+        def start(folder: RunFolder, attempt: int, exercises: Path | None) -> posix.Forked:
+            return waiting() or posix.fork(lambda: self._be_trainer(folder, attempt, exercises))
+
         try:
-            fold = watch(RunFolder(Path(request.folder)), request.attempt, exercises, start=self._fork_trainer)
+            fold = watch(RunFolder(Path(request.folder)), request.attempt, _exercises(request), start=start)
         except ProblemError as error:
             print(f"clew-agent guard: {error}", file=sys.stderr)
             return BAD_INPUT
         return exit_code_for(fold)
 
-    def _fork_trainer(self, folder: RunFolder, attempt: int, exercises: Path | None) -> posix.Forked:
-        def work() -> int:
-            setproctitle(f"clew-agent trainer {folder.path} --attempt {attempt}")
-            posix.print_to(folder.log)
-            return self._warm.train(folder, attempt, exercises)
-
-        return posix.fork(work)
+    def _be_trainer(self, folder: RunFolder, attempt: int, exercises: Path | None) -> int:
+        setproctitle(f"clew-agent trainer {folder.path} --attempt {attempt}")
+        posix.print_to(folder.log)
+        return self._warm.train(folder, attempt, exercises)
 
     def _reap(self) -> None:
         for pid, (folder, guard) in list(self._guards.items()):
@@ -172,6 +256,16 @@ class Nursery:
             if code is not None:
                 del self._guards[pid]
                 send(self._channel, Ended(folder=folder, pid=pid, exit_code=code))
+
+
+def _take_environment(request: Start) -> None:
+    for name in OWN_ENVIRONMENT:
+        os.environ.pop(name, None)
+    os.environ.update(request.environment)
+
+
+def _exercises(request: Start) -> Path | None:
+    return Path(request.exercises) if request.exercises else None
 
 
 if __name__ == "__main__":

@@ -290,7 +290,7 @@ class _Attempt:
 
         compile_cache.prepare(find_places())
         configure()
-        return find_exercise(exercise, self._exercises)
+        return find_exercise(exercise, self._exercises, self._card)
 
     def _data(self, name: str) -> DataSet | None:
         if not name:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -15,7 +16,7 @@ import zmq
 
 from clew_agent import compile_cache
 from clew_agent.guard_mark import guard_pid
-from clew_shared.events import Evaluation, Points, Seal, State
+from clew_shared.events import Attempt, Evaluation, Points, Seal, State
 from clew_shared.lifecycle import RunState
 from clew_shared.places import find_places
 from clew_shared.spec import RunSpec
@@ -111,6 +112,40 @@ def test_a_run_in_it_is_the_same_run(tmp_path: Path, serving: Callable[..., tupl
     assert agent("run", alone, "--out", tmp_path / "alone").returncode == 0
     assert curve(folder / spec.run) == curve(tmp_path / "alone")
     assert held_out(folder / spec.run) == held_out(tmp_path / "alone")
+
+
+def test_a_run_that_a_spare_takes_is_the_same_run_and_waiting_costs_little_memory(
+    tmp_path: Path, serving: Callable[..., tuple[Agent, Viewer]]
+) -> None:
+    server, viewer = serving()
+    waiting = wait_until(lambda: titled(server, "clew-agent trainer spare"), "a spare that is ready")
+    nursery = waiting.parent().parent()  # type: ignore[union-attr]
+    assert nursery is not None
+    assert waiting.memory_full_info().uss < nursery.memory_info().rss / 3, "it shares what the nursery has"
+    spec = RunSpec(exercise="softmax", run="9e107d9d-372b-4a25-9b3c-000000000003", data="digits", params={"steps": 30})
+    viewer.start(spec)
+    viewer.wait_state(spec.run, RunState.FINISHED)
+    viewer.journal(spec.run)
+    folder = find_places().runs / spec.run
+    begun = next(event for event in events(folder) if isinstance(event, Attempt))
+    assert begun.pid == waiting.pid
+    assert verify_run(folder).findings == ()
+    alone = write_spec(tmp_path, "softmax", data="digits", params={"steps": 30})
+    assert agent("run", alone, "--out", tmp_path / "alone").returncode == 0
+    assert curve(folder) == curve(tmp_path / "alone")
+    assert held_out(folder) == held_out(tmp_path / "alone")
+    another = wait_until(lambda: titled(server, "clew-agent trainer spare"), "the next one")
+    server.kill()
+    wait_until(lambda: not psutil.pid_exists(another.pid), "its end, with the nursery's")
+
+
+def titled(server: Agent, title: str) -> psutil.Process | None:
+    """A descendant of the agent with this title."""
+    for process in psutil.Process(server.process.pid).children(recursive=True):
+        with suppress(psutil.Error):
+            if " ".join(process.cmdline()).strip() == title:
+                return process
+    return None
 
 
 def curve(folder: Path) -> list[bytes]:

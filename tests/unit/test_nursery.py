@@ -204,6 +204,7 @@ def test_what_the_user_has_set_is_in_the_runs_environment_though_the_nursery_nee
 request = receive_start(channel)
 words = os.environ["OPENBLAS_NUM_THREADS"] + request.environment["OPENBLAS_NUM_THREADS"]
 send(channel, Refused(folder=request.folder, reason=words))
+time.sleep(600)
 """
     nursery = client(program)
     assert nursery.start(tmp_path, 1, None, {})

@@ -43,6 +43,7 @@ def serve(words: Sequence[str]) -> int:
 def nursery(words: Sequence[str]) -> int:
     """The nursery; what it warms is the stand-in, and that takes a moment."""
     from clew_agent import nursery as real
+    from clew_agent import spare
 
     class Warm:
         def __init__(self) -> None:
@@ -52,10 +53,14 @@ def nursery(words: Sequence[str]) -> int:
         def keep_data(self) -> None:
             pass
 
+        def rehearse(self) -> None:
+            time.sleep(WARMING_S / 4)
+
         def train(self, folder: RunFolder, attempt: int, exercises: Path | None) -> int:
             self._trainer.prepare_process()
             return int(self._trainer.train(folder, attempt, exercises))
 
+    spare.fits = lambda _request: True  # type: ignore[assignment]  # the stand-in is in no catalogue, and does not mind
     real.Warm = Warm  # type: ignore[assignment,misc]
     return real.main(words)
 
