@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import argparse
 import gc
-import importlib
 import logging
 import os
 import sys
-import threading
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,13 +21,14 @@ from PySide6.QtWidgets import QApplication
 
 from clew_gui.views.collector import Collector
 from clew_gui.views.desk import Desk
+from clew_gui.views.loader import Loader
 from clew_gui.views.parts import Button, Look
 from clew_gui.views.ports import SessionLike
 from clew_gui.views.scope import FIRST_EXERCISE
 from clew_gui.views.shell import Shell, known_choice, theme_of
 from clew_gui.views.single import OneWindow
 from clew_gui.views.surprises import log_from_now, show_surprises
-from clew_gui.views.theme import apply, prepare
+from clew_gui.views.theme import apply, make_app, prepare
 from clew_gui.views.window import MainWindow
 from clew_gui.views.window_state import FileMemory, Memory, NoMemory
 from clew_shared.cards import Catalogue
@@ -54,39 +52,6 @@ _STAGES = (
 """Imported one after the other: the agent comes up while the plots are loaded."""
 _UNPAINTED_MS = 1500
 """A window that is not painted (minimised from the start) loads the rest after this time as well."""
-_THREAD_END_S = 10.0
-"""Bound on the wait for the importing thread when a window closes within its first second."""
-
-
-class Loader(QObject):
-    """Imports what takes long in a thread, stage by stage, and says so on the GUI thread."""
-
-    loaded = Signal(int)
-    """This stage is there."""
-    failed = Signal(str)
-
-    def __init__(self, parent: QObject) -> None:
-        super().__init__(parent)
-        self._thread = threading.Thread(target=self._work, name="clew-imports", daemon=True)
-
-    def start(self) -> None:
-        """Begin; a second call changes nothing."""
-        if self._thread.ident is None:
-            self._thread.start()
-
-    def _work(self) -> None:
-        try:
-            for number, names in enumerate(_STAGES):
-                for name in names:
-                    importlib.import_module(name)
-                self.loaded.emit(number)
-        except Exception:  # noqa: BLE001  # the thread's border: the window shows it and stays usable
-            self.failed.emit(traceback.format_exc())
-
-    def wait(self) -> None:
-        """Wait for the thread's end."""
-        if self._thread.ident is not None:
-            self._thread.join(_THREAD_END_S)
 
 
 class Program(QObject):
@@ -115,7 +80,7 @@ class Program(QObject):
         """For all in this window that logs in: what the doctor was told, the desk of a site need not ask again."""
         self._desks: Desks | None = None
         self._make_session: SessionMaker | None = None
-        self._loader = Loader(self)
+        self._loader = Loader(self, _STAGES)
         self._loader.loaded.connect(self._loaded, Qt.ConnectionType.QueuedConnection)
         self._loader.failed.connect(self._not_loaded, Qt.ConnectionType.QueuedConnection)
         self.desk.scope.board.restore_pins(self.state.pinned)
@@ -272,7 +237,7 @@ def build_app(
     ``exercise`` is opened, else the one that was open last, else ``FIRST_EXERCISE``.
     """
     found = QApplication.instance()
-    app = found if isinstance(found, QApplication) else QApplication(sys.argv[:1])
+    app = found if isinstance(found, QApplication) else make_app(sys.argv[:1])
     app.setApplicationName("Clew")
     prepare(app)
     kept = memory if memory is not None else FileMemory(places.config / "window.toml")
@@ -325,24 +290,36 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def main(argv: Sequence[str] | None = None, catalogue: Catalogue | None = None) -> int:
-    """Open the window, or write a picture of it. Returns the exit code. ``catalogue`` saves reading it again."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Open the window, or write a picture of it. Returns the exit code."""
     options = arguments(argv)
-    places = find_places()
     if options.screenshot is not None:
         os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-        return screenshot(places, options)
-    app = QApplication.instance() or QApplication(sys.argv[:1])
+        return screenshot(find_places(), options)
+    return open_window(options.exercise, theme=options.theme, size=options.size)
+
+
+def open_window(
+    exercise: str = "", catalogue: Catalogue | None = None, *, theme: str | None = None, size: str = ""
+) -> int:
+    """Open the window and stay until it is closed. Returns the exit code.
+
+    ``exercise`` and ``theme`` as for ``build_app``, ``catalogue`` saves reading it again, ``size`` is WIDTHxHEIGHT.
+    """
+    places = find_places()
+    app = QApplication.instance() or make_app(sys.argv[:1])
     alone = OneWindow(places.home)
     if not alone.claim():
         print("Clew is open already; its window comes forward.")
         return 0
-    program = build_app(places, catalogue=catalogue, theme=options.theme, exercise=options.exercise)
+    program = build_app(places, catalogue=catalogue, theme=theme, exercise=exercise)
     alone.raised.connect(program.window.come_forward)
     program.window.fit_into(program.app.primaryScreen().availableGeometry())
-    _size(program.window, options.size)
+    _size(program.window, size)
     show_surprises(program.window)
     program.window.painted.connect(lambda: log_from_now(places, program.window))
+    program.window.painted.connect(alone.listen)
+    program.settled.connect(alone.listen)  # a window that is minimised from the start is never painted
     program.settled.connect(gc.freeze)  # what is there now stays: no collection need go through it again
     program.window.show()
     code = app.exec()

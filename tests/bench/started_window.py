@@ -1,4 +1,7 @@
-"""``clew start`` with somebody who looks at it: tells on standard output when the window and its plots were painted."""
+"""``clew start`` with somebody who looks at it: tells on standard output when the window and its plots were painted.
+
+The way to the window is that of the command: what it imports in which order, and who makes the application.
+"""
 
 from __future__ import annotations
 
@@ -6,65 +9,80 @@ import gc
 import json
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
-
-from PySide6.QtCore import QEvent, QObject, QTimer
-from PySide6.QtWidgets import QApplication
+from typing import TYPE_CHECKING, Any
 
 from clew_gui.cli import main
+from clew_gui.commands import start
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from PySide6.QtCore import QEvent, QObject
 
 _BOUND_MS = 60_000
 _SLOW = ("numpy", "pyqtgraph", "zmq", "paramiko", "tensorflow")
 MARK = "-- the window is painted --"
 
 
-class Witness(QObject):
-    """Is told by the window that it was painted; from then on sees all events of the program, until the plots are.
+def _tell(what: str) -> None:
+    imported = [name for name in _SLOW if name in sys.modules]
+    found = {"what": what, "at": time.time(), "cpu": time.process_time(), "imported": imported}
+    print(json.dumps(found), flush=True)
+    print(MARK, file=sys.stderr, flush=True)
 
-    Before, it would see thousands, each at the window's cost.
+
+def _plots_painted(window: QObject) -> None:
+    """From now on all events of the program are seen, until the plots are painted.
+
+    Before, there would be thousands, each at the window's cost.
     """
+    from PySide6 import QtCore
+    from PySide6.QtWidgets import QApplication
 
-    def __init__(self, app: QApplication) -> None:
-        super().__init__()
-        self._app, self._seen = app, False
+    class Witness(QtCore.QObject):
+        def __init__(self) -> None:
+            super().__init__(window)
+            self._seen = False
 
-    def window_painted(self) -> None:
-        """The first paint of the window is over."""
-        self._over("window")
-        self._app.installEventFilter(self)
+        def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  # Qt's name
+            """Of interest is the first paint of the plots."""
+            kind = QtCore.QEvent.Type.Paint
+            if event.type() is kind and type(watched.parent()).__name__ == "Ground" and not self._seen:
+                self._seen = True
+                QtCore.QTimer.singleShot(0, self, self._over)
+            return False
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  # Qt's name
-        """Of interest is the first paint of the plots."""
-        if event.type() is QEvent.Type.Paint and type(watched.parent()).__name__ == "Ground" and not self._seen:
-            self._seen = True
-            QTimer.singleShot(0, self, lambda: self._over("plots"))
-        return False
+        def _over(self) -> None:
+            _tell("plots")
+            QtCore.QTimer.singleShot(0, self, lambda: QApplication.exit(0))
 
-    def _over(self, what: str) -> None:
-        imported = [name for name in _SLOW if name in sys.modules]
-        found = {"what": what, "at": time.time(), "cpu": time.process_time(), "imported": imported}
-        print(json.dumps(found), flush=True)
-        print(MARK, file=sys.stderr, flush=True)
-        if what == "plots":
-            QTimer.singleShot(0, self, lambda: QApplication.exit(0))
+    witness = Witness()
+    QApplication.instance().installEventFilter(witness)  # type: ignore[union-attr]
+    QtCore.QTimer.singleShot(_BOUND_MS, witness, lambda: QApplication.exit(3))
 
 
-def run() -> int:
-    """Open the window as on a desktop, until its plots are painted."""
-    gc.disable()  # as clew start does before it imports the window
-    from clew_gui.commands import start
+def _watch() -> None:
+    """Let the window that is about to be made tell when it was painted."""
+    gc.disable()  # as the command does before it imports the window
     from clew_gui.views.window import MainWindow
 
     def watched(self: MainWindow, *given: Any, init: Callable[..., None] = MainWindow.__init__) -> None:
         init(self, *given)
-        self.painted.connect(witness.window_painted)
+        self.painted.connect(lambda: _tell("window"))
+        self.painted.connect(lambda: _plots_painted(self))
 
     setattr(MainWindow, "__init__", watched)  # noqa: B010
+
+
+def run() -> int:
+    """Open the window as on a desktop, until its plots are painted."""
     setattr(start, "has_display", lambda *_: True)  # noqa: B010  # Qt paints offscreen
-    app = QApplication(sys.argv[:1])
-    witness = Witness(app)
-    QTimer.singleShot(_BOUND_MS, witness, lambda: QApplication.exit(3))
+
+    def has_qt() -> bool:
+        _watch()
+        return True
+
+    setattr(start, "_has_qt", has_qt)  # noqa: B010  # asked last before the window is imported
     return main(["start", "--exercise", "softmax"])
 
 

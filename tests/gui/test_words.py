@@ -132,6 +132,11 @@ def test_goals_are_counted_where_there_are_several(number: int, of: int, text: s
     assert words.goals_reached(number, of) == text
 
 
+def test_goals_that_no_single_run_reached_are_counted_with_their_runs() -> None:
+    assert words.goals_reached(2, 2, runs=2) == "both goals reached, in 2 runs"
+    assert words.goals_reached(2, 3, runs=2) == "2 of 3 goals reached, in 2 runs"
+
+
 def test_an_optimizer_has_one_name_everywhere_and_the_fields_help_says_what_it_means() -> None:
     card = load_builtin().exercises[0]
     run = fakes.FakeRun("r", 4, 0, RunSpec(exercise=card.id, params={"optimizer": "sgd", "learning_rate": 0.5}))

@@ -111,18 +111,18 @@ def test_an_unexpected_error_is_one_sentence_and_its_traceback_is_kept(
     assert "Traceback" in log.read_text()
 
 
-@pytest.mark.parametrize(("words", "asked"), [(["start"], []), (["start", "--exercise", "cnn"], ["--exercise", "cnn"])])
+@pytest.mark.parametrize(("words", "asked"), [(["start"], ""), (["start", "--exercise", "cnn"], "cnn")])
 def test_start_opens_what_was_open_last_unless_an_exercise_is_named(
-    words: list[str], asked: list[str], monkeypatch: pytest.MonkeyPatch
+    words: list[str], asked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened: list[list[str]] = []
+    opened: list[str] = []
     window = ModuleType("clew_gui.app")
 
-    def open_window(argv: list[str], _catalogue: Catalogue) -> int:
-        opened.append(argv)
+    def open_window(exercise: str, _catalogue: Catalogue) -> int:
+        opened.append(exercise)
         return 0
 
-    monkeypatch.setattr(window, "main", open_window, raising=False)
+    monkeypatch.setattr(window, "open_window", open_window, raising=False)
     monkeypatch.setitem(sys.modules, "clew_gui.app", window)
     monkeypatch.setattr(start, "has_display", lambda *_: True)
     assert main(words) == 0

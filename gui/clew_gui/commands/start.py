@@ -47,9 +47,9 @@ def _window(exercise: str, catalogue: Catalogue) -> int:
         hint = "Install it with: pip install 'clew[gui]'. Everything else works without: clew run softmax"
         raise problem("start.qt", "The window needs PySide6 and pyqtgraph, which are not installed.", hint)
     gc.disable()  # nearly all that is made on the way to the window stays; there the collector goes on
-    from clew_gui.app import main as open_window
+    from clew_gui.app import open_window
 
-    return open_window(["--exercise", exercise] if exercise else [], catalogue)
+    return open_window(exercise, catalogue)
 
 
 def _has_qt() -> bool:

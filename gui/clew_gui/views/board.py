@@ -125,6 +125,14 @@ class Board:
         """The first run that reached the goal."""
         return next((run for run in runs if self.reached(goal, run)), None)
 
+    def runs_for(self, goals: Sequence[Goal], runs: Sequence[RunLike]) -> int:
+        """Over how many runs the goals that were reached spread; 1 where one run has reached them all, 0 for none."""
+        found = {goal.id: by for goal in goals if (by := self.reached_by(goal, runs)) is not None}
+        reached = [goal for goal in goals if goal.id in found]
+        if any(all(self.reached(goal, run) for goal in reached) for run in runs):
+            return min(1, len(reached))
+        return len({by.id for by in found.values()})
+
     def best(self, metric: MetricSpec, run: RunLike) -> float | None:
         """The best value of a run; looked for again only when the run went on: that reads the whole curve."""
         state = (run.history.fold.attempt, run.history.fold.step, run.state)

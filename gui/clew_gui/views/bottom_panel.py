@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QPoint, QPointF, Qt, Signal
 from PySide6.QtWidgets import QMenu, QStackedWidget, QTabBar, QWidget
 
 from clew_gui.views.actions import QUEUE_DEEDS, Actions
-from clew_gui.views.log_panel import LogPanel
 from clew_gui.views.parts import IconButton, Look, column, label, row, tab_from
 from clew_gui.views.runs_model import RunsModel
-from clew_gui.views.runs_table import RunsTable
 from clew_gui.views.theme import font
+
+if TYPE_CHECKING:
+    from clew_gui.views.log_panel import LogPanel
+    from clew_gui.views.runs_table import RunsTable
 
 HEAD = 42
 
@@ -18,6 +22,9 @@ HEAD = 42
 class BottomPanel(QWidget):
     """Tabs *Runs* and *Log*, the actions on the selected run, and a fold."""
 
+    chosen = Signal(str)
+    """This run is to be looked at."""
+    remove_asked = Signal()
     fold_asked = Signal()
     export_asked = Signal()
     log_shown = Signal()
@@ -28,10 +35,9 @@ class BottomPanel(QWidget):
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._actions = actions
+        self._actions, self._look = actions, look
         self.model = RunsModel(self)
-        self.table = RunsTable(look, self.model)
-        self.table.menu_asked.connect(self._menu_at)
+        self._table: RunsTable | None = None
         self._log: LogPanel | None = None
         self.tabs = QTabBar()
         self.tabs.setFont(font("strong"))
@@ -59,19 +65,39 @@ class BottomPanel(QWidget):
         self._empty.setContentsMargins(16, 10, 16, 10)
         self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.pages = QStackedWidget()
-        for page in (self._empty, self.table):
-            self.pages.addWidget(page)
+        self.pages.addWidget(self._empty)
         column(head, self.pages, gap=0, parent=self).setStretchFactor(self.pages, 1)
         self.tabs.currentChanged.connect(self._show_page)
+
+    @property
+    def table(self) -> RunsTable:
+        """The page of the runs, made for the first of them."""
+        if self._table is None:
+            from clew_gui.views.runs_table import RunsTable
+
+            table = self._table = RunsTable(self._look, self.model)
+            table.menu_asked.connect(self._menu_at)
+            table.chosen.connect(self.chosen)
+            table.remove_asked.connect(self.remove_asked)
+            self.pages.addWidget(table)
+            tab_from(self.fold, table)
+        return self._table
 
     @property
     def log(self) -> LogPanel:
         """The log's page, made when it is looked at."""
         if self._log is None:
+            from clew_gui.views.log_panel import LogPanel
+
             self._log = LogPanel()
             self.pages.addWidget(self._log)
-            tab_from(self.table, self._log)
+            tab_from(self._table or self.fold, self._log)
         return self._log
+
+    def select(self, run: str) -> None:
+        """Put the table's cursor on a run; nothing happens while there is none."""
+        if self.model.rowCount():
+            self.table.select(run)
 
     def shows_log(self) -> bool:
         """Whether the log can be seen."""

@@ -55,7 +55,7 @@ class Desk(QObject):
         window.lab.opened.connect(self.open_exercise)
         window.next_run.run_asked.connect(self._run_asked)
         window.next_run.edited.connect(self._form_edited)
-        window.bottom.table.chosen.connect(self.select)
+        window.bottom.chosen.connect(self.select)
         window.bottom.model.toggled.connect(self.show_curve)
         window.bottom.log_shown.connect(self.tell.log)
         window.next_run.refuse(_NOTHING_YET)
@@ -124,7 +124,7 @@ class Desk(QObject):
         self._choose()
         self.tell.table()
         self._dirty.clear()
-        self.window.bottom.table.select(self._selected())
+        self.window.bottom.select(self._selected())
         self.tell.card()
         self.tell.goals()
         self.tell.cost()
@@ -150,7 +150,7 @@ class Desk(QObject):
             return
         chosen = self.scope.board.choices(self.scope.card.id)
         chosen.selected, chosen.by_hand = run, True
-        self.window.bottom.table.select(run)
+        self.window.bottom.select(run)
         self._curves_chosen()
         self.tell.log()
 
@@ -212,7 +212,7 @@ class Desk(QObject):
             started.append(chosen.selected)
         chosen.shown.update(started)
         chosen.selected, chosen.by_hand = (started or [""])[0], False
-        self.window.bottom.table.select(chosen.selected)
+        self.window.bottom.select(chosen.selected)
         self._follow()
         self._curves_chosen()
 
@@ -223,7 +223,7 @@ class Desk(QObject):
         at_work = [run.id for run in self.scope.runs() if run.state in (RunState.RUNNING, RunState.PAUSED)]
         if at_work and self._selected() not in at_work:
             self.scope.board.choices(self.scope.card.id).selected = at_work[-1]
-            self.window.bottom.table.select(at_work[-1])
+            self.window.bottom.select(at_work[-1])
 
     def refused(self, error: ProblemError) -> None:
         """Show a refusal at its fields and as a message."""
@@ -293,7 +293,7 @@ class Desk(QObject):
                 self.scope.board.select_started(self.scope.card, self._awaited, self.scope.runs())
             self._choose()
             self.tell.table_rows()
-            self.window.bottom.table.select(self._selected())
+            self.window.bottom.select(self._selected())
             if self._selected() != before:
                 self.tell.log()
             self._awaited = "" if self._awaited in mine else self._awaited

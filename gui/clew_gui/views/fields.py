@@ -10,19 +10,13 @@ from typing import Protocol
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal, SignalInstance
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPalette
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QLineEdit,
-    QSizePolicy,
-    QStyle,
-    QStyleOptionComboBox,
-    QStylePainter,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QSizePolicy, QWidget
 
 from clew_gui.views.theme import font
 from clew_shared.params import ParamSpec, Value, format_value
+
+_AROUND = 40
+"""Pixels of a combo box that are no room for its text, at most: frame, padding and arrow of the style sheet."""
 
 
 def stepped(spec: ParamSpec, value: float, up: bool, big: bool = False) -> float:
@@ -149,8 +143,17 @@ class Combo(QComboBox):
         view.setMinimumWidth(view.sizeHintForColumn(0) + 2 * view.frameWidth() + 12)
         super().showPopup()
 
-    def paintEvent(self, _event: QPaintEvent) -> None:
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """As Qt does while the text fits, and then a window begins without all that a style knows; else shortened."""
+        if self.fontMetrics().horizontalAdvance(self.currentText()) <= self.width() - _AROUND:
+            super().paintEvent(event)
+        else:
+            self._paint_shortened()
+
+    def _paint_shortened(self) -> None:
         """The frame by the style, the text shortened."""
+        from PySide6.QtWidgets import QStyle, QStyleOptionComboBox, QStylePainter
+
         painter = QStylePainter(self)
         option = QStyleOptionComboBox()
         self.initStyleOption(option)

@@ -11,7 +11,6 @@ from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QPainter, QPen
 from PySide6.QtWidgets import (
     QFrame,
     QLineEdit,
-    QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QToolButton,
@@ -183,16 +182,27 @@ class _RowPainter(QStyledItemDelegate):
         painter.restore()
 
     def _ground(self, painter: QPainter, area: QRectF, option: QStyleOptionViewItem, index: Index) -> None:
-        theme, state = self._look.theme, option.state
+        theme = self._look.theme
         selected = self._selected(index)
+        pointed, focused = self._state(option)
         painter.setPen(Qt.PenStyle.NoPen)
-        if selected or state & QStyle.StateFlag.State_MouseOver:
+        if selected or pointed:
             painter.setBrush(QColor(theme.accent_soft if selected else theme.hover))
             painter.drawRoundedRect(area, 6, 6)
-        if state & QStyle.StateFlag.State_HasFocus and self._tree.hasFocus():
+        if focused:
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(theme.accent), 2))
             painter.drawRoundedRect(area.adjusted(1, 1, -1, -1), 6, 6)
+
+    def _state(self, option: QStyleOptionViewItem) -> tuple[bool, bool]:
+        """Whether the pointer is on this row, and whether the keyboard is."""
+        keyboard = self._tree.hasFocus()
+        if not keyboard and not self._tree.viewport().underMouse():
+            return False, False  # a window begins without all that a style knows
+        from PySide6.QtWidgets import QStyle
+
+        pointed = option.state & QStyle.StateFlag.State_MouseOver
+        return bool(pointed), keyboard and bool(option.state & QStyle.StateFlag.State_HasFocus)
 
     def _selected(self, index: Index) -> bool:
         return index.parent().isValid() and self._tree.currentIndex() == index

@@ -82,6 +82,7 @@ class NextRun(QWidget):
         self.seed = NumberEdit(SEED)
         self.seed.setAccessibleName("Seed")
         self.seed.setToolTip(SEED.help)
+        self.seed.set_value(SEED.default)
         self.seed.edited.connect(self._changed)
         self.seed_reset = IconButton(look, "reset", "Reset Seed", "Back to seed 1", size=14)
         self.seed_reset.setFixedSize(22, 22)

@@ -116,9 +116,11 @@ def panel() -> QWidget:
 
 
 def set_role(widget: QWidget, role: str, name: str = "role") -> None:
-    """Change a dynamic property that the style sheet looks at, and let it look again."""
-    if widget.property(name) != role:
-        widget.setProperty(name, role)
+    """Change a dynamic property that the style sheet looks at, and let it look again if it has looked before."""
+    if (widget.property(name) or "") == role:
+        return
+    widget.setProperty(name, role)
+    if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):
         widget.style().unpolish(widget)
         widget.style().polish(widget)
 

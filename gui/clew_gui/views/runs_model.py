@@ -11,6 +11,8 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 
 Index = QModelIndex | QPersistentModelIndex
 _NOWHERE = QModelIndex()
+ROW_HEIGHT = 30
+HEAD_HEIGHT = 28
 
 
 class RunRow(msgspec.Struct, frozen=True):
@@ -56,6 +58,21 @@ COLUMNS = (
     Column("where", "Where", False, 13, lambda r: r.where),
 )
 ROW_ROLE = Qt.ItemDataRole.UserRole + 1
+
+
+def row_height(line: int) -> int:
+    """Pixels of a row whose text is ``line`` high."""
+    return max(ROW_HEIGHT, line + 12)
+
+
+def head_height(line: int) -> int:
+    """Pixels of the table's head above such rows."""
+    return max(HEAD_HEIGHT, line + 10)
+
+
+def table_height(rows: int, line: int) -> int:
+    """Pixels of a table that shows so many rows."""
+    return head_height(line) + rows * row_height(line)
 
 
 class RunsModel(QAbstractTableModel):

@@ -12,16 +12,13 @@ from PySide6.QtWidgets import (
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableView,
-    QWidget,
 )
 
 from clew_gui.views.icons import pixmap, state_look
 from clew_gui.views.parts import Look, draw_swatch
-from clew_gui.views.runs_model import COLUMNS, ROW_ROLE, Index, RunRow, RunsModel
+from clew_gui.views.runs_model import COLUMNS, ROW_ROLE, Index, RunRow, RunsModel, head_height, row_height
 from clew_gui.views.theme import FontKind, font
 
-ROW_HEIGHT = 30
-HEAD_HEIGHT = 28
 _FIRST_TO_GO = ("batch", "where", "time", "optimizer", "rate")
 _PAD = 10
 
@@ -62,10 +59,10 @@ class RunsTable(QTableView):
     def _dress_heads(self) -> None:
         side, head = self.verticalHeader(), self.horizontalHeader()
         side.hide()
-        side.setDefaultSectionSize(max(ROW_HEIGHT, self.fontMetrics().height() + 12))
+        side.setDefaultSectionSize(row_height(self.fontMetrics().height()))
         side.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         head.setFont(font("caption"))
-        head.setFixedHeight(max(HEAD_HEIGHT, self.fontMetrics().height() + 10))
+        head.setFixedHeight(head_height(self.fontMetrics().height()))
         head.setHighlightSections(False)
         head.setMinimumSectionSize(30)
         head.setSortIndicator(0, Qt.SortOrder.DescendingOrder)
@@ -239,9 +236,3 @@ class _CellPainter(QStyledItemDelegate):
 
 def _check_box(area: QRectF) -> QRectF:
     return QRectF(area.left() + 11.5, area.center().y() - 7, 14, 14)
-
-
-def table_height(rows: int, table: QWidget) -> int:
-    """The height of a table that shows so many rows."""
-    line = table.fontMetrics().height()
-    return max(HEAD_HEIGHT, line + 10) + rows * max(ROW_HEIGHT, line + 12)

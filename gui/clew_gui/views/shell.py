@@ -124,7 +124,7 @@ class Shell(QObject):
         window.next_run.replaced.connect(self._offer_back)
         window.run_view.hello.guide_asked.connect(lambda: window.show_tab(0))
         window.bottom.export_asked.connect(self.export_table)
-        window.bottom.table.remove_asked.connect(self.removal.remove)
+        window.bottom.remove_asked.connect(self.removal.remove)
         window.run_view.card_made.connect(self._join_card)
 
     def _join_card(self, card: RunCard) -> None:

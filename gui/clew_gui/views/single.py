@@ -1,49 +1,87 @@
-"""One window for each of a person's homes: a second start raises the first window, because both would write mirrors."""
+"""One window for each of a person's homes: a second start raises the first window, because both would write mirrors.
+
+The first window is known by a lock, at once. It listens for further starts only once it is painted: what that needs
+takes as long to load as the lab's panel takes to be made.
+"""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QCryptographicHash, QObject, Signal
-from PySide6.QtNetwork import QLocalServer, QLocalSocket
+from PySide6.QtCore import QCryptographicHash, QDir, QLockFile, QObject, Signal
+
+if TYPE_CHECKING:
+    from PySide6.QtNetwork import QLocalServer
 
 _ANSWER_MS = 500
 """A window that lives takes the connection at once, whatever it is doing; a name left by a dead one refuses it."""
+_PAINTED_S = 5.0
+"""Bound on the wait for a window that has just begun and does not listen yet."""
+_PAUSE_S = 0.05
 
 
 class OneWindow(QObject):
-    """Holds a local socket named after ``home``; ``raised`` says that somebody started Clew again."""
+    """Holds a lock and a local socket named after ``home``; ``raised`` says that somebody started Clew again."""
 
     raised = Signal()
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, patience: float = _PAINTED_S) -> None:
+        """``patience``: seconds to wait for a first window that does not answer yet."""
         super().__init__()
         digest = QCryptographicHash.hash(str(home.absolute()).encode(), QCryptographicHash.Algorithm.Sha256)
         self._name = f"clew-{bytes(digest.toHex().data()).decode()[:20]}"
-        self._server = QLocalServer(self)
-        self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
-        self._server.newConnection.connect(self._greet)
+        self._patience = patience
+        self._lock = QLockFile(QDir.temp().filePath(f"{self._name}.lock"))
+        self._lock.setStaleLockTime(0)  # a window may stand for weeks; a dead one is known by its process
+        self._server: QLocalServer | None = None
 
     def claim(self) -> bool:
         """Whether this is the first window; otherwise the other one has been asked to come forward.
 
-        Where no such socket can be made, a second window is better than none.
+        Where no lock can be made, or nobody answers, a second window is better than none.
         """
+        if self._lock.tryLock(0) or self._lock.error() is not QLockFile.LockError.LockFailedError:
+            return True
+        until = time.monotonic() + self._patience
+        while not self._ask_other():
+            if self._lock.tryLock(0) or time.monotonic() > until:
+                return True
+            time.sleep(_PAUSE_S)
+        return False
+
+    def _ask_other(self) -> bool:
+        """Whether the first window was there and was asked to come forward."""
+        from PySide6.QtNetwork import QLocalSocket
+
         other = QLocalSocket()
         other.connectToServer(self._name)
-        if other.waitForConnected(_ANSWER_MS):
-            other.disconnectFromServer()
+        if not other.waitForConnected(_ANSWER_MS):
             return False
+        other.disconnectFromServer()
+        return True
+
+    def listen(self) -> None:
+        """Hear of further starts from now on; a second call changes nothing."""
+        if self._server is not None:
+            return
+        from PySide6.QtNetwork import QLocalServer
+
+        self._server = QLocalServer(self)
+        self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
+        self._server.newConnection.connect(self._greet)
         QLocalServer.removeServer(self._name)  # what a killed window left
         self._server.listen(self._name)
-        return True
 
     def release(self) -> None:
         """Let the next window be the first."""
-        self._server.close()
+        if self._server is not None:
+            self._server.close()
+        self._lock.unlock()
 
     def _greet(self) -> None:
-        while (caller := self._server.nextPendingConnection()) is not None:
+        while self._server is not None and (caller := self._server.nextPendingConnection()) is not None:
             caller.disconnected.connect(caller.deleteLater)
             caller.disconnectFromServer()
             self.raised.emit()

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from clew_gui.views import words
 from clew_gui.views.board import estimate
 from clew_gui.views.card_words import NOTHING, CardWords
-from clew_gui.views.log_panel import read_tail
 from clew_gui.views.ports import RunLike
 from clew_gui.views.runs_model import RunRow
 from clew_gui.views.scope import FIRST_EXERCISE, Scope
@@ -106,6 +105,8 @@ class Teller:
         """The log of the selected run, only while it can be seen."""
         if not self._window.bottom.shows_log():
             return
+        from clew_gui.views.log_panel import read_tail
+
         panel, run = self._window.bottom.log, self._scope.run()
         if run is None:
             panel.show_run("", ())
@@ -156,7 +157,7 @@ class Teller:
         tip = "\n".join(f"{f'Reached in run {by.number}' if by else 'Not yet'}: {goal.text}" for goal, by in states)
         done = sum(by is not None for _, by in states)
         first = words.goal_short(scope.card.goals[0])
-        several = words.goals_reached(done, len(states)).capitalize()
+        several = words.goals_reached(done, len(states), scope.board.runs_for(scope.card.goals, runs)).capitalize()
         text = f"{first} reached" if done and len(states) == 1 else several or first
         window.head.goal.show_goal(text, done == len(states), tip)
 

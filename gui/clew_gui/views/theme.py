@@ -7,6 +7,7 @@ dynamic property ``role`` (and a label its tone with ``tone``); only ``sheet.py`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from PySide6.QtCore import QDir, Qt
@@ -29,6 +30,7 @@ __all__ = [
     "contrast",
     "font",
     "luminance",
+    "make_app",
     "palette",
     "prepare",
     "stylesheet",
@@ -68,6 +70,10 @@ _WEIGHT: Final[dict[str, QFont.Weight]] = {
 }
 _SMALLEST_BASE_PT: Final = 9.75  # 13 px at 96 dpi; captions of 0.88 then stay above 11 px
 _PREFERRED: Final = "Inter"
+_STYLE: Final = "Fusion"
+_STYLED: Final = "styled"
+"""The application's property that says that it has our style. Asked for its style, PySide makes all that a QStyle
+knows, which takes longer than any panel of the window."""
 
 
 def font(kind: FontKind = "body") -> QFont:
@@ -127,12 +133,19 @@ def system_theme(app: QApplication) -> Theme:
     return DARK if app.styleHints().colorScheme() is Qt.ColorScheme.Dark else LIGHT
 
 
+def make_app(argv: Sequence[str]) -> QApplication:
+    """The application of this process, in our style from the beginning. ``argv`` begins with the program's name."""
+    app = QApplication([*argv, "-style", _STYLE])
+    app.setProperty(_STYLED, True)
+    return app
+
+
 def prepare(app: QApplication) -> None:
     """Style, fonts and pictures: what must hold before the first widget is made. A style sheet comes later, by
     ``apply``: with one, each widget would be dressed anew whenever it is put into another."""
     QDir.setSearchPaths("clew", [str(PICTURES)])
-    if app.style().objectName().lower() != "fusion":
-        app.setStyle("Fusion")
+    if not app.property(_STYLED) and app.style().objectName().lower() != _STYLE.lower():
+        app.setStyle(_STYLE)
     base = app.font()
     if QFontDatabase.hasFamily(_PREFERRED):
         base.setFamilies([_PREFERRED])

@@ -18,7 +18,7 @@ from clew_gui.views.message_bar import MessageBar
 from clew_gui.views.next_run import NextRun
 from clew_gui.views.parts import IconButton, Look, column, line, panel
 from clew_gui.views.run_view import RunView
-from clew_gui.views.runs_table import table_height
+from clew_gui.views.runs_model import table_height
 from clew_gui.views.status_line import StatusLine
 from clew_gui.views.top_bar import TopBar
 from clew_gui.views.window_state import WindowState
@@ -207,7 +207,8 @@ class MainWindow(QMainWindow):
 
     def _lay_out_rows(self) -> None:
         rows = 5 if self.height() >= TALL else 3
-        runs = self._runs_height or table_height(rows, self.bottom.table) + self.bottom.tabs.sizeHint().height() + 8
+        table = table_height(rows, self.bottom.fontMetrics().height())
+        runs = self._runs_height or table + self.bottom.tabs.sizeHint().height() + 8
         runs = min(runs, self.bottom.maximumHeight())  # the splitter itself forgets a bound that changes
         self._rows.setSizes([max(300, self._rows.height() - runs), runs])
 

@@ -224,14 +224,18 @@ def goal_short(goal: Goal) -> str:
     return f"Goal {text}" if text[:1].isdigit() else f"Goal: {text}"
 
 
-def goals_reached(number: int, of: int) -> str:
-    """How many goals of an exercise are reached: "goal reached", "1 of 3 goals reached"; empty for none of them."""
+def goals_reached(number: int, of: int, runs: int = 1) -> str:
+    """How many goals of an exercise are reached: "goal reached", "1 of 3 goals reached"; empty for none of them.
+
+    Where no single run has reached them all, it says over how many: "both goals reached, in 2 runs".
+    """
     if not number:
         return ""
     if of == 1:
         return "goal reached"
     whole = "both" if of == 2 else f"all {of}"
-    return f"{whole if number == of else f'{number} of {of}'} goals reached"
+    together = f", in {runs} runs" if runs > 1 else ""
+    return f"{whole if number == of else f'{number} of {of}'} goals reached{together}"
 
 
 def unbroken(text: str) -> str:
