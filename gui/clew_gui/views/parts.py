@@ -117,12 +117,11 @@ def panel() -> QWidget:
 
 def set_role(widget: QWidget, role: str, name: str = "role") -> None:
     """Change a dynamic property that the style sheet looks at, and let it look again if it has looked before."""
-    if (widget.property(name) or "") == role:
-        return
-    widget.setProperty(name, role)
-    if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):
-        widget.style().unpolish(widget)
-        widget.style().polish(widget)
+    if (widget.property(name) or "") != role:
+        widget.setProperty(name, role)
+        if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):
+            widget.style().unpolish(widget)
+            widget.style().polish(widget)
 
 
 def lay_out_now(*widgets: QWidget) -> None:
@@ -131,8 +130,7 @@ def lay_out_now(*widgets: QWidget) -> None:
     Needed in a ``resizeEvent``: a layout that is at work drops requests to be laid out again.
     """
     for widget in widgets:
-        layout = widget.layout()
-        if layout is not None:
+        if (layout := widget.layout()) is not None:
             layout.activate()
 
 
@@ -268,8 +266,8 @@ class Button(QPushButton):
     def retheme(self) -> None:
         """Tint the icon again."""
         if self._glyph:
-            theme = self._look.theme
-            self.setIcon(self._look.icon(self._glyph, theme.colour(self._ink or _INKS.get(self._role, "text2"))))
+            ink = self._look.theme.colour(self._ink or _INKS.get(self._role, "text2"))
+            self.setIcon(self._look.icon(self._glyph, ink))
 
 
 class IconButton(QToolButton):
