@@ -59,7 +59,7 @@ def quick_card(exercise: str, exercises: Path | None) -> ExerciseCard | None:
     """The card from the built-in catalogue if it was made from the very file that will run, else None."""
     source = _likely_hash(exercise, exercises)
     return next(
-        (card for card in _builtin_cards() if source and (card.id, card.source_hash) == (exercise, source)), None
+        (card for card in builtin_cards() if source and (card.id, card.source_hash) == (exercise, source)), None
     )
 
 
@@ -86,8 +86,8 @@ def _version(package: str) -> str:
 
 
 @cache
-def _builtin_cards() -> tuple[ExerciseCard, ...]:
-    """They come with this version and are read once, by the nursery for all its copies."""
+def builtin_cards() -> tuple[ExerciseCard, ...]:
+    """The exercises that come with this version; read once, by the nursery for all its copies."""
     try:
         return load_builtin().exercises
     except ProblemError:

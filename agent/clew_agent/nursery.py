@@ -85,7 +85,7 @@ class Warm:
         # Imported here and not at the module's head, because that is the work that this process exists for.
         import numpy as np
 
-        from clew_agent import trainer
+        from clew_agent import beginning, trainer
         from clew_agent.datasets.kept import KeptData
         from clew_agent.training import rehearsal
 
@@ -93,6 +93,7 @@ class Warm:
         self._rehearse = rehearsal.rehearse
         self._reseed = np.random.seed
         self._data = KeptData()
+        beginning.builtin_cards()
         gc.collect()
         gc.freeze()  # a collection in a copy would write into, and so duplicate, every page
 

@@ -31,7 +31,7 @@ MADE_OF = """
 import json, os, sys
 from clew_agent.nursery import Warm
 import numpy as np
-from clew_agent import posix
+from clew_agent import beginning, posix
 warm = Warm()
 warm.keep_data()
 warm._train = lambda *_, **__: int(np.random.randint(200))
@@ -44,6 +44,7 @@ print(json.dumps({
     "exercises": [name for name in sys.modules if name.startswith("clew_agent.exercises.")],
     "computed": context.context()._initialized,
     "data": len(warm._data._kept),
+    "cards": beginning.builtin_cards.cache_info().currsize,
     "draws": len(draws),
 }))
 """
@@ -89,7 +90,7 @@ def test_it_has_imported_tensorflow_and_computed_nothing_and_its_copies_draw_num
     done = subprocess.run(words, capture_output=True, text=True, check=True, env=one_thread(), timeout=100)
     found = json.loads(done.stdout.splitlines()[-1])
     assert found.pop("draws") > 1, "NumPy's own generator has no seed in any run"
-    assert found == {"threads": 1, "tensorflow": True, "exercises": [], "computed": False, "data": 1}
+    assert found == {"threads": 1, "tensorflow": True, "exercises": [], "computed": False, "data": 1, "cards": 1}
 
 
 def test_with_a_second_thread_it_refuses(tmp_path: Path) -> None:

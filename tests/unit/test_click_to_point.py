@@ -7,8 +7,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
 
+from clew_agent import compile_cache, exercise_files
+from clew_agent.beginning import quick_card
+from clew_agent.examine import find_exercise
+from clew_agent.exercises import linear_regression
 from clew_agent.tracked_run import TrackedRun
 from clew_gui.remote.target import LocalTarget
 from clew_gui.session import Session
@@ -128,3 +134,51 @@ def test_the_agent_looks_more_often_while_a_first_point_is_waited_for(tmp_path: 
         seen.append(tracked.beginning)
     journal.close()
     assert seen == [False, True, True, False]
+
+
+def test_a_run_reads_one_exercise_file_and_makes_no_card_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    mentions = exercise_files._mentions
+
+    def noted(file: exercise_files.ExerciseFile, exercise: str) -> bool:
+        read.append(file.path.name)
+        return mentions(file, exercise)
+
+    monkeypatch.setattr(exercise_files, "_mentions", noted)
+    card = quick_card("softmax", None)
+    assert card is not None
+    assert read == ["softmax.py"]
+    assert find_exercise("softmax", None, card)[1] is card
+    other = msgspec.structs.replace(card, source_hash="of another file")
+    assert find_exercise("softmax", None, other)[1] == card, "made from the file itself"
+
+
+def test_a_compiled_program_that_was_found_sound_is_read_again_only_when_it_was_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, read = tmp_path / "one.pb", list[str]()
+    program.write_bytes(b"compiled")
+    compile_cache.vouch(tmp_path)
+    checksum = compile_cache._checksum
+
+    def noted(path: Path) -> str:
+        read.append(path.name)
+        return checksum(path)
+
+    monkeypatch.setattr(compile_cache, "_checksum", noted)
+    compile_cache.vet(tmp_path)
+    compile_cache.vet(tmp_path)
+    assert read == ["one.pb"]
+    program.write_bytes(b"compi")
+    compile_cache.vet(tmp_path)
+    assert not program.exists(), "damaged since"
+
+
+def test_the_slides_curve_is_that_of_numpy() -> None:
+    w, b = linear_regression.START
+    found = dict(linear_regression.slides_curve())
+    for step in range(1000):
+        error = w * linear_regression.X + b - linear_regression.Y
+        assert found.get(float(step), np.sum(error**2)) == np.sum(error**2)
+        w, b = w - 0.01 * np.sum(2 * error * linear_regression.X), b - 0.01 * np.sum(2 * error)
+    assert len(found) == 40

@@ -9,12 +9,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from clew_agent import compile_cache, spare
 from clew_agent.devices import GIVEN
 from clew_agent.nursery_messages import OWN_ENVIRONMENT, Start
+from clew_shared.cards import ExerciseCard
 from clew_shared.places import Places
 from clew_shared.spec import RunSpec, to_toml
 
@@ -221,6 +223,15 @@ def test_an_environment_of_which_a_library_may_have_read_something_does_not_suit
 )
 def test_what_fits_is_an_exercise_of_clews_own_on_one_device(tmp_path: Path, spec: RunSpec | None, fit: bool) -> None:
     (tmp_path / "spec.toml").write_text(to_toml(spec) if spec is not None else "{")
+    assert spare.fits(Start(folder=str(tmp_path), attempt=1)) == fit
+
+
+@pytest.mark.parametrize(("kind", "fit"), [("training", True), ("measurement", False), ("script", False)])
+def test_what_measures_has_its_process_to_itself_from_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Literal["training", "measurement", "script"], fit: bool
+) -> None:
+    (tmp_path / "spec.toml").write_text(to_toml(RunSpec(exercise="it")))
+    monkeypatch.setattr(spare, "quick_card", lambda *_: ExerciseCard(id="it", title="It", kind=kind))
     assert spare.fits(Start(folder=str(tmp_path), attempt=1)) == fit
 
 
