@@ -16,6 +16,7 @@ from minicluster.namespaces import processes_of
 from minicluster.state import State
 
 from clew_gui.remote.allocation import Allocation
+from clew_gui.remote.consent import consents, words_of
 from clew_gui.remote.prompts import AskOnce, Kind, Prompt, Prompter
 from clew_gui.remote.site_line import SiteLine, open_line
 from clew_gui.remote.site_store import site_store
@@ -38,6 +39,9 @@ BOUND_S = 240.0
 """A job starts, the agent comes up, TensorFlow is imported: on a busy machine."""
 ENDLESS = 10_000_000
 """Steps of a run that goes on until it is stopped."""
+
+_HUNGRY = "[ -z \"$SLURM_JOB_ID\" ] || { kept=$(head -c 600000000 /dev/zero | tr '\\0' x); sleep 60; }"
+"""Own lines of a site that take 600 MB, in a job only: they are tried on the login node as well."""
 
 
 class Agrees:
@@ -65,7 +69,11 @@ class Student:
         store = site_store(self.places)
         store.save("mini", site)
         store.save("otp", msgspec.structs.replace(site, key="", port=2222))
-        store.save("small", msgspec.structs.replace(site, extra=("--mem=300",)))
+        small = msgspec.structs.replace(site, extra=("--mem=300",))
+        store.save("small", small)
+        hungry = msgspec.structs.replace(small, prologue=_HUNGRY)
+        store.save("hungry", hungry)
+        consents(self.places).give(words_of(hungry))
 
     @contextmanager
     def program(self, *jobs: str, prompter: Prompter | None = None) -> Iterator[Program]:

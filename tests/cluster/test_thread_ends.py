@@ -139,20 +139,19 @@ def test_what_ends_a_job_is_told_and_what_was_written_is_here(scene: Scene, name
 
 
 def test_a_job_with_too_little_memory_says_so(student: Student) -> None:
-    """Less than TensorFlow takes: the kernel ends the trainer, and Slurm names the reason when the job is over. Where
-    only Slurm itself looks at the memory, it ends the whole job and does not name it."""
+    """Where the kernel keeps the limit it ends the trainer, and Slurm names the reason when the job is over. Where
+    Slurm itself looks, at the job's shell and its children only, it ends the job and names the reason in its output."""
     by_kernel = student.cluster.info()["memory"] == "kernel"
     with student.program() as program:
-        run = program.send(site="small")
+        run = program.send(site="small" if by_kernel else "hungry")
         program.until(lambda: program.job(run).news.over and run.settled, "the job's end")
         news = program.job(run).news
-        assert (news.stage, news.phase) == (Stage.ENDED, Phase.OUT_OF_MEMORY if by_kernel else Phase.FAILED)
-        assert run.state is RunState.FAILED
+        assert (news.stage, news.phase) == (Stage.ENDED, Phase.OUT_OF_MEMORY)
+        assert news.text == "The job used more memory than it had asked for, and was killed."
         assert news.problem is not None
-        if by_kernel:
-            assert news.text == "The job used more memory than it had asked for, and was killed."
-            assert news.problem.hint == "Ask for more memory, or use a smaller batch or model."
-            assert run.reason == "The trainer was killed (SIGKILL)."
+        assert news.problem.hint == "Ask for more memory, or use a smaller batch or model."
+        reason = "The trainer was killed (SIGKILL)." if by_kernel else news.text
+        assert (run.state, run.reason) == (RunState.FAILED, reason)
         assert program.problems == [news.problem]
 
 

@@ -203,6 +203,26 @@ def test_what_became_of_a_job(
     assert more in (found.reason, f"by {found.by}" if found.by else "", "")
 
 
+@pytest.mark.parametrize(
+    ("printed", "phase"),
+    [
+        ("slurmstepd-node1: error: StepId=1.batch exceeded memory limit (121106432 > 104857600), being killed", True),
+        ("slurmstepd-node1: error: Exceeded job memory limit", True),
+        ("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.batch. Some of your processes may have", True),
+        ("=>> PBS: job killed: mem 2101248kb exceeded limit 2097152kb", True),
+        ("slurmstepd: error: *** JOB 4 ON node1 CANCELLED AT 2026-11-22T06:15:32 ***", False),
+        ("Please loom killers. The room killed me.", False),
+        ("", False),
+    ],
+)
+def test_where_the_scheduler_calls_it_failed_its_words_in_the_output_count(printed: str, phase: bool) -> None:
+    expected = Phase.OUT_OF_MEMORY if phase else Phase.FAILED
+    assert conclude(a_state(Phase.FAILED), None, a_record("running", ""), printed=printed).phase is expected
+    kept = conclude(a_state(Phase.FAILED), None, a_record("ended", "crashing", code=1), printed=printed)
+    assert (kept.phase, kept.reason) == (Phase.FAILED, "keeper: crashing"), "the keeper knew better"
+    assert conclude(a_state(Phase.CANCELLED), printed=printed).phase is Phase.CANCELLED
+
+
 def test_one_source_alone_ends_no_job() -> None:
     assert conclude(a_state(Phase.GONE), looked=False).phase is Phase.SILENT
     assert conclude(a_state(Phase.CANCELLED), looked=False).phase is Phase.CANCELLED

@@ -13,7 +13,7 @@ from clew_gui.remote import bootstrap
 from clew_gui.remote.bootstrap import Installed
 from clew_gui.remote.errands import pauses
 from clew_gui.remote.jobs import Order, as_there
-from clew_gui.remote.schedulers.job import SCRIPT, JobSpec
+from clew_gui.remote.schedulers.job import SCHEDULER_LOG, SCRIPT, JobSpec
 from clew_gui.remote.schedulers.record import ExitRecord, parse_record
 from clew_gui.remote.site_line import SiteLine
 from clew_gui.remote.sites import job_of
@@ -29,6 +29,7 @@ LOOK_AGAIN_S = 5.0
 """A submission that was given up may still be on its way into the scheduler's books."""
 _SENDS = 3
 _MOST_RECORDS = 200
+_PRINTED_BYTES = 16384
 
 
 class Bringer(msgspec.Struct, frozen=True):
@@ -174,3 +175,20 @@ def read_record(line: SiteLine, job: str) -> ExitRecord | None:
             break
         latest = parse_record(line.connection.read(path, 0, 65536).decode(errors="replace"), job) or latest
     return latest
+
+
+def read_printed(line: SiteLine, job: str) -> str:
+    """The end of what the scheduler wrote into the job's output; empty when there is nothing that can be read.
+
+    Raises ``ProblemError`` when the site cannot be reached.
+    """
+    path = f"{line.layout().job(job)}/{SCHEDULER_LOG}"
+    try:
+        found = line.connection.stat(path)
+        start = max(0, found.size - _PRINTED_BYTES) if found is not None else 0
+        data = line.connection.read(path, start, _PRINTED_BYTES) if found is not None else b""
+    except ProblemError as error:
+        if error.problems[0].code != "ssh.file":
+            raise
+        return ""
+    return data.decode(errors="replace")

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from clew_gui.remote.job_submitter import read_record
+from clew_gui.remote.job_submitter import read_printed, read_record
 from clew_gui.remote.schedulers.job import JobRef
 from clew_gui.remote.schedulers.record import ExitRecord
 from clew_gui.remote.schedulers.state import ENDED, JobState, PartitionLimits, Phase
@@ -161,13 +161,14 @@ class JobWatch:
             try:
                 line = self._line()
                 record = read_record(line, ref.job)
+                printed = "" if state.phase is not Phase.FAILED or _has_ended(record) else read_printed(line, ref.job)
             except ProblemError as error:
                 self._hearer.unanswered((ref.job,), error.problems[0])
                 continue
             del self._over[job_id]
             if state.phase is Phase.GONE and not _has_ended(record) and not self._surely_gone(job_id):
                 continue
-            verdict = conclude(state, self._accounts(line, ref), record)
+            verdict = conclude(state, self._accounts(line, ref), record, printed=printed)
             with self._bell:
                 self._watcher.remove(job_id)
                 del self._refs[job_id]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from clew_gui.remote.schedulers.record import ExitRecord, state_of_record
@@ -13,6 +15,9 @@ NEVER_BEGAN = "never began"
 """Reason of a job that is gone and has no record: as far as anybody knows it never ran."""
 _CERTAIN = frozenset({Phase.OUT_OF_MEMORY, Phase.NODE_FAILED, Phase.TIMED_OUT})
 """What the scheduler knows better than the keeper, which was only told to end, or not even that."""
+
+_MEMORY = re.compile(r"exceeded (job )?memory limit|\boom[-_]kill|job killed: v?mem \S+ exceeded limit", re.IGNORECASE)
+"""Where no control groups keep the limit, Slurm ends the job, calls it FAILED, and says why in its output alone."""
 
 
 def follow(before: JobState | None, now: JobState) -> JobState:
@@ -29,12 +34,17 @@ def follow(before: JobState | None, now: JobState) -> JobState:
 
 
 def conclude(
-    queue: JobState, accounts: JobState | None = None, record: ExitRecord | None = None, looked: bool = True
+    queue: JobState,
+    accounts: JobState | None = None,
+    record: ExitRecord | None = None,
+    looked: bool = True,
+    printed: str = "",
 ) -> JobState:
     """How the job ended; a state that is not over is returned as it is.
 
     ``looked`` says that the record was looked for and that ``record`` is what there was. Without that a job of which
-    the scheduler knows nothing is SILENT, not GONE: one source alone does not end a job.
+    the scheduler knows nothing is SILENT, not GONE: one source alone does not end a job. ``printed`` is what the
+    scheduler wrote into the job's output.
     """
     if queue.phase is Phase.SILENT or queue.phase in WAITING or queue.phase in ON_NODE:
         return queue
@@ -42,6 +52,8 @@ def conclude(
     kept = state_of_record(record, queue.id) if record is not None else None
     if kept is not None and told.phase not in _CERTAIN:
         return _joined(kept, told)
+    if told.phase is Phase.FAILED and _MEMORY.search(printed):
+        return msgspec.structs.replace(told, phase=Phase.OUT_OF_MEMORY)
     if told.phase in ENDED:
         return told
     if not looked:
