@@ -23,6 +23,7 @@ from clew_agent.allocation import read_allocation
 from clew_agent.deadline import Deadline
 from clew_agent.exits import BAD_INPUT, FAILED, KILLED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
 from clew_agent.guard_mark import GuardMark
+from clew_agent.memory_kills import out_of_memory_kills
 from clew_agent.resuming import find_start
 from clew_agent.trainer_address import remove_address
 from clew_shared.events import Attempt, Event, State
@@ -122,12 +123,12 @@ def watch(
 
 
 def _watch(folder: RunFolder, attempt: int, start: Callable[[], posix.Child], on_wait: Callable[[], None]) -> RunFold:
-    before, deadline = posix.out_of_memory_kills(), Deadline.of(read_allocation())
+    before, deadline = out_of_memory_kills(), Deadline.of(read_allocation())
     exit_code, asked = _train(start, on_wait, deadline)
     if exit_code == TAKEN:
         raise _taken(folder, attempt)
     timed_out = exit_code in (STOPPED, KILLED) and (deadline.overdue() or (asked and deadline.asks()))
-    ended = Ended(exit_code, posix.out_of_memory_kills() > before, timed_out)
+    ended = Ended(exit_code, out_of_memory_kills() > before, timed_out)
     try:
         return seal(folder, attempt, ended)
     except OSError as error:

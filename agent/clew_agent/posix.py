@@ -19,7 +19,6 @@ from typing import Any, NoReturn, Protocol
 
 POSIX = os.name == "posix"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_CGROUP = Path("/proc/self/cgroup")
 _PR_SET_PDEATHSIG = 1
 _MOST_DESCRIPTORS = 65_536
 """More than strangers on one node can open in the three seconds after which a silent connection is dropped."""
@@ -214,16 +213,6 @@ def is_alive(pid: int) -> bool:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:
         return False
-
-
-def out_of_memory_kills() -> int:
-    """How many processes of this control group the kernel has killed for want of memory; 0 where that is not told."""
-    try:
-        group = next(line[3:] for line in _CGROUP.read_text().splitlines() if line.startswith("0::"))
-        events = Path("/sys/fs/cgroup" + group, "memory.events").read_text()
-        return int(next(line.split()[1] for line in events.splitlines() if line.startswith("oom_kill ")))
-    except (OSError, StopIteration, ValueError, IndexError):
-        return 0
 
 
 def raise_descriptor_limit() -> None:

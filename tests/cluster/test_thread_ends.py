@@ -150,7 +150,7 @@ def test_a_job_with_too_little_memory_says_so(student: Student) -> None:
         assert news.text == "The job used more memory than it had asked for, and was killed."
         assert news.problem is not None
         assert news.problem.hint == "Ask for more memory, or use a smaller batch or model."
-        reason = "The trainer was killed (SIGKILL)." if by_kernel else news.text
+        reason = "The machine ran out of memory and killed the trainer (SIGKILL)." if by_kernel else news.text
         assert (run.state, run.reason) == (RunState.FAILED, reason)
         assert program.problems == [news.problem]
 
