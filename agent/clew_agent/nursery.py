@@ -22,7 +22,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from clew_agent import compile_cache, posix
-from clew_agent.devices import find_devices
 from clew_agent.exits import BAD_INPUT, exit_code_for
 from clew_agent.guard import watch
 from clew_agent.nursery_messages import (
@@ -74,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         send(channel, Ready(seconds=time.perf_counter() - start))
         warm.keep_data()
         send(channel, Ready(seconds=time.perf_counter() - start, settled=True))
-        Nursery(channel, warm, spares=not find_devices(places=1).gpus).run()
+        Nursery(channel, warm).run()
     posix.flush_output()
     os._exit(0)  # children that still train are nobody's business but their guards'
 
@@ -123,16 +122,11 @@ class Warm:
 
 
 class Nursery:
-    """Starts what it is asked to start and tells how it went.
+    """Starts what it is asked to start and tells how it went."""
 
-    ``spares`` False: nothing is begun in advance, as where there are GPUs. A process that has computed something holds
-    memory of theirs, and each run is to have its own GPUs to itself.
-    """
-
-    def __init__(self, channel: socket.socket, warm: Warm, spares: bool = True) -> None:
+    def __init__(self, channel: socket.socket, warm: Warm) -> None:
         self._channel = channel
         self._warm = warm
-        self._spares = spares
         self._guards: dict[int, tuple[str, posix.Forked]] = {}
         """By process: the run's folder and the guard."""
         self._spare: Spare | None = None
@@ -161,11 +155,7 @@ class Nursery:
 
     def _pause(self) -> int | None:
         """Milliseconds until there is something to look after, None when there is nothing."""
-        return _REAP_MS if self._guards or (self._spare is None and self._may_begin) else None
-
-    @property
-    def _may_begin(self) -> bool:
-        return self._spares and self._lost < _MOST_LOST
+        return _REAP_MS if self._guards or (self._spare is None and self._lost < _MOST_LOST) else None
 
     def _start(self, request: Start) -> Told:
         threads = posix.thread_count()
@@ -193,7 +183,7 @@ class Nursery:
         if self._spare is not None and self._spare.guard.poll() is not None:
             self._spare.close()
             self._spare, self._lost = None, self._lost + 1
-        wanted = self._spare is None and self._may_begin and now - self._trained >= _REST_S
+        wanted = self._spare is None and self._lost < _MOST_LOST and now - self._trained >= _REST_S
         if wanted and posix.thread_count() == _FORKABLE_THREADS:
             try:
                 self._begin_spare()

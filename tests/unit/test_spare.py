@@ -245,15 +245,3 @@ def test_a_disk_that_has_filled_up_meanwhile_needs_a_trainer_that_has_not_compil
     assert spare.fits(Start(folder=str(tmp_path), attempt=1))
     monkeypatch.setattr(compile_cache, "_ROOM_BYTES", 1 << 62)
     assert not spare.fits(Start(folder=str(tmp_path), attempt=1))
-
-
-def test_where_there_are_gpus_nothing_is_begun_in_advance(tmp_path: Path) -> None:
-    program = """
-it._spares = False
-it._trained = -1e9
-it._keep_spare()
-spared = it._spare is not None
-begin()
-out(spared=spared, pause=it._pause(), trained=len(noted("trained")))
-"""
-    assert found_by(tmp_path, program) == {"spared": False, "pause": None, "trained": 1}
