@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from clew_gui.commands.allocation_flags import add_allocation_flags
 from clew_gui.commands.arguments import parse_run
 from clew_gui.commands.fetch import _folders, _runs_of_job
 from clew_gui.commands.job_ids import find_job, named_job
 from clew_gui.commands.jobs import job_word
-from clew_gui.commands.shell import Shell
+from clew_gui.commands.shell import Parser, Shell
 from clew_gui.commands.site_flags import read_place
 from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.job_book import job_book
@@ -60,6 +61,14 @@ def test_what_is_given_counts_more_than_the_sites_own(places: Places) -> None:
     assert place_of("softmax --site lab", places) == Place(
         site="lab", allocation=Allocation(partition="course", time="30")
     )
+
+
+def test_help_writes_names_as_they_are_written() -> None:
+    parser = Parser(prog="clew run")
+    add_allocation_flags(parser, "about")
+    text = " ".join(parser.format_help().split())
+    for words in ("GPUs per node: how", "CPU cores per node: how", "QOS: quality", "time limit: as"):
+        assert words in text
 
 
 def test_the_site_local_is_this_computer(places: Places) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from clew_gui.commands.shell import Parser
+from clew_gui.commands.words import inside
 from clew_gui.remote.allocation import FIELDS, flag
 
 _METAVAR = {"int": "N", "text": "TEXT"}
@@ -14,8 +15,7 @@ def add_allocation_flags(parser: Parser, about: str) -> None:
     """A flag for each field of an allocation; ``about`` is the heading's second line."""
     group = parser.add_argument_group("allocation", about)
     for field in FIELDS:
-        words = f"{field.label[:1].lower()}{field.label[1:]}" if not field.label.isupper() else field.label
-        help_text = f"{words}: {field.help}".replace("%", "%%")
+        help_text = f"{inside(field.label)}: {field.help}".replace("%", "%%")
         name = f"allocation_{field.name}"
         group.add_argument(flag(field), dest=name, metavar=_METAVAR.get(field.kind, "TEXT"), help=help_text)
 
