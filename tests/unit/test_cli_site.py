@@ -64,7 +64,7 @@ def test_what_is_given_counts_more_than_the_sites_own(places: Places) -> None:
 
 
 def test_help_writes_names_as_they_are_written() -> None:
-    parser = Parser(prog="clew run")
+    parser = Parser("clew run", "what it does")
     add_allocation_flags(parser, "about")
     text = " ".join(parser.format_help().split())
     for words in ("GPUs per node: how", "CPU cores per node: how", "QOS: quality", "time limit: as"):
