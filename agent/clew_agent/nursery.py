@@ -155,7 +155,8 @@ class Nursery:
 
     def _pause(self) -> int | None:
         """Milliseconds until there is something to look after, None when there is nothing."""
-        return _REAP_MS if self._guards or (self._spare is None and self._lost < _MOST_LOST) else None
+        rests = self._lost >= _MOST_LOST if self._spare is None else self._spare.look()
+        return None if rests and not self._guards else _REAP_MS
 
     def _start(self, request: Start) -> Told:
         threads = posix.thread_count()
@@ -209,7 +210,7 @@ class Nursery:
         """Be the guard of a run that nobody has asked for yet, in a copy of this process."""
         self._channel.close()
         setproctitle("clew-agent guard spare")
-        found = wait_as_guard(channel, self._rehearse, self._train_spare)
+        found = wait_as_guard(channel, self._rehearse, _rest, self._train_spare)
         if found is None:
             return UNUSED
         request, waiting = found
@@ -218,7 +219,6 @@ class Nursery:
     def _rehearse(self) -> None:
         setproctitle("clew-agent trainer rehearses")
         self._warm.rehearse()
-        setproctitle("clew-agent trainer spare")
 
     def _train_spare(self, request: Start) -> int:
         _take_environment(request)
@@ -257,6 +257,10 @@ class Nursery:
             if code is not None:
                 del self._guards[pid]
                 send(self._channel, Ended(folder=folder, pid=pid, exit_code=code))
+
+
+def _rest() -> None:
+    setproctitle("clew-agent trainer spare")
 
 
 def _take_environment(request: Start) -> None:

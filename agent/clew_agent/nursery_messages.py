@@ -1,4 +1,5 @@
-"""What a supervisor and its nursery say to each other: one JSON text for each packet of a local socket pair."""
+"""What a supervisor and its nursery say to each other, and what nursery, guard and trainer of a spare do: one JSON text
+for each packet of a local socket pair."""
 
 from __future__ import annotations
 
@@ -24,14 +25,17 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
-    """TensorFlow is imported, which took ``seconds``. ``settled``, told later: the data set has been read as well."""
+    """TensorFlow is imported, which took ``seconds``. ``settled``, told later: the data set has been read as well.
+
+    From a spare's trainer: all that can be done beforehand is done.
+    """
 
     seconds: float
     settled: bool = False
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
-    """The guard of the run in ``folder`` is process ``pid``."""
+    """The guard of the run in ``folder`` is process ``pid``; from a spare's trainer: it has taken the run."""
 
     folder: str
     pid: int
@@ -67,12 +71,12 @@ def send(channel: socket.socket, message: Start | Told) -> None:
 
 
 def receive_start(channel: socket.socket) -> Start | None:
-    """The next request; None when the supervisor has gone."""
+    """The next request; None when the other end has gone."""
     data = channel.recv(MAX_BYTES)
     return msgspec.json.decode(data, type=Start) if data else None
 
 
 def receive_told(channel: socket.socket) -> Told | None:
-    """The next message of the nursery; None when it has gone."""
+    """The next answer; None when the other end has gone."""
     data = channel.recv(MAX_BYTES)
     return msgspec.json.decode(data, type=Told) if data else None

@@ -9,6 +9,7 @@ gets a trainer as if there were no spare. Both end when the nursery does.
 from __future__ import annotations
 
 import os
+import select
 import socket
 import time
 from collections.abc import Callable
@@ -42,19 +43,20 @@ _LATE = {GIVEN, *OWN_ENVIRONMENT}
 """What no library reads after its import: a run's own value of these comes as late in every copy of the nursery."""
 _ANSWER_S = 5.0
 """A trainer that has not taken its run for so long after it was ready hangs."""
+_PREPARE_MS = 60_000
+"""One that has not become ready for so long hangs as well."""
 
 
 class Spare:
-    """The nursery's end of one, from its ``fork`` to its run: ``take`` gives it one, once it is ``ready``."""
+    """The nursery's end of one, from its ``fork`` to its run: ``take`` gives it one, once it is ready."""
 
     def __init__(self, guard: posix.Forked, channel: socket.socket) -> None:
         self.guard = guard
         self._channel = channel
         self._ready = False
 
-    @property
-    def ready(self) -> bool:
-        """Whether its trainer has done all that can be done beforehand."""
+    def look(self) -> bool:
+        """Whether its trainer has said by now that it has done all that can be done beforehand."""
         if not self._ready:
             with suppress(OSError, msgspec.DecodeError):
                 self._channel.setblocking(False)
@@ -63,7 +65,7 @@ class Spare:
 
     def take(self, request: Start) -> bool:
         """Give it the run of ``request``; False when it cannot have it, and somebody else must."""
-        if not self.ready or not suits(request) or self.guard.poll() is not None:
+        if not self.look() or not suits(request) or self.guard.poll() is not None:
             return False
         try:
             send(self._channel, request)
@@ -103,25 +105,27 @@ class Waiting:
 
     def take(self, request: Start) -> posix.Forked | None:
         """The trainer, which has begun the run; None when it does not fit and has gone."""
-        try:
-            self._channel.settimeout(_ANSWER_S)
+        self._channel.settimeout(_ANSWER_S)
+        with suppress(OSError):
             send(self._channel, request)
-            taken = isinstance(receive_told(self._channel), Started)
-        except (OSError, msgspec.DecodeError):
-            taken = False
+        taken = self._has_taken()
+        if not taken:
+            _end(self._trainer)
+            taken = self._has_taken()  # in the last moment: its journal is sealed like any other's
         self._channel.close()
-        if taken:
-            return self._trainer
-        self._trainer.kill()
-        while self._trainer.poll() is None:
-            time.sleep(0.001)
-        return None
+        return self._trainer if taken else None
+
+    def _has_taken(self) -> bool:
+        with suppress(OSError, msgspec.DecodeError):
+            return isinstance(receive_told(self._channel), Started)
+        return False
 
 
 def wait_as_guard(
-    nursery: socket.socket, prepare: Callable[[], None], train: Callable[[Start], int]
+    nursery: socket.socket, prepare: Callable[[], None], rest: Callable[[], None], train: Callable[[Start], int]
 ) -> tuple[Start, Waiting] | None:
-    """Begin a trainer, which does ``prepare`` and waits; returns the run to watch over, None when none comes any more.
+    """Begin a trainer, which does ``prepare``, then ``rest``, and waits; returns the run to watch over. None when none
+    comes any more, or when the trainer did not come so far; it has ended then.
 
     ``nursery`` is the channel on which it comes, and on which the trainer says that it is ready.
     """
@@ -129,23 +133,53 @@ def wait_as_guard(
 
     def work() -> int:
         ours.close()
-        return _wait_as_trainer(nursery, theirs, prepare, train)
+        return _wait_as_trainer(nursery, theirs, prepare, rest, train)
 
     trainer = posix.fork(work)
     theirs.close()
-    request = receive_start(nursery)
+    request = receive_start(nursery) if _gets_ready(ours, nursery) else None
     nursery.close()
-    return (request, Waiting(trainer, ours)) if request is not None else None
+    if request is None:
+        ours.close()
+        _end(trainer)
+        return None
+    return request, Waiting(trainer, ours)
+
+
+def _gets_ready(trainer: socket.socket, nursery: socket.socket) -> bool:
+    """Wait until the trainer says so; False when it dies before, hangs, or the nursery has gone."""
+    poll = select.poll()
+    poll.register(trainer, select.POLLIN)
+    poll.register(nursery, select.POLLIN)
+    if [handle for handle, _ in poll.poll(_PREPARE_MS)] != [trainer.fileno()]:
+        return False
+    with suppress(OSError, msgspec.DecodeError):
+        return isinstance(receive_told(trainer), Ready)
+    return False
+
+
+def _end(trainer: posix.Forked) -> None:
+    trainer.kill()
+    deadline = time.monotonic() + _ANSWER_S
+    while trainer.poll() is None and time.monotonic() < deadline:  # one that waits for a dead disk does not even die
+        time.sleep(0.001)
 
 
 def _wait_as_trainer(
-    nursery: socket.socket, guard: socket.socket, prepare: Callable[[], None], train: Callable[[Start], int]
+    nursery: socket.socket,
+    guard: socket.socket,
+    prepare: Callable[[], None],
+    rest: Callable[[], None],
+    train: Callable[[Start], int],
 ) -> int:
     posix.end_before_others()  # when memory runs out, what nobody uses goes first
     start = time.perf_counter()
     prepare()
-    send(nursery, Ready(seconds=time.perf_counter() - start, settled=True))
+    ready = Ready(seconds=time.perf_counter() - start, settled=True)
+    send(guard, ready)  # first: whoever is given a run by the nursery must know
+    send(nursery, ready)
     nursery.close()  # the guard alone holds it now: the nursery notices when it has gone
+    rest()
     request = receive_start(guard)
     if request is None:
         return UNUSED

@@ -182,7 +182,7 @@ class Supervisor:
     def _receive(self, caller: Caller, payload: bytes) -> None:
         try:
             request = decode_request(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except msgspec.DecodeError as error:
             self._reject(caller, payload, error)
             return
         if self._services is not None:

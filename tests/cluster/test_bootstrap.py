@@ -94,10 +94,11 @@ def test_noise_a_full_home_and_no_internet(cluster: MiniCluster, open_line: Open
         assert probe(line, thorough=True).index is False
         with cluster.broken("home-full"):
             assert ensure_agent(line, ignore).sent == 0
+            cluster.on("login", "cat /dev/zero > ~/rest 2>/dev/null || true")  # what was removed there meanwhile
             for size in (1, 100_000):
                 with pytest.raises(ProblemError, match=r"\(quota\? disk full\?\)"):
                     line.connection.write("/home/student/more", bytes(size))
-    cluster.on("login", "rm -rf ~/.local/share/clew/software")
+    cluster.on("login", "rm -rf ~/rest ~/.local/share/clew/software")
     with cluster.broken("home-full"):
         code, text = refusal(line)
     assert code == "bootstrap.full"

@@ -25,17 +25,31 @@ def test_a_second_start_asks_the_first_window_to_come_forward(qtbot: QtBot, tmp_
     second.release()
 
 
+class Asking(OneWindow):
+    """Says when it has asked the other window in vain."""
+
+    asked: threading.Event
+
+    def _ask_other(self) -> bool:
+        found = super()._ask_other()
+        self.asked.set()
+        return found
+
+
 def test_a_start_waits_for_a_window_that_has_just_begun_and_does_not_listen_yet(qtbot: QtBot, tmp_path: Path) -> None:
     first = OneWindow(tmp_path)
     assert first.claim()
     found: list[bool] = []
+    asked = threading.Event()
 
     def start_again() -> None:
-        second = OneWindow(tmp_path, patience=60.0)
+        second = Asking(tmp_path, patience=60.0)
+        second.asked = asked
         found.append(second.claim())
 
     again = threading.Thread(target=start_again)
     again.start()
+    assert asked.wait(30)
     assert not found, "the first window is not painted"
     with qtbot.waitSignal(first.raised, timeout=30_000):
         first.listen()

@@ -14,8 +14,9 @@ from clew_gui.session.mirror import Mirror
 from clew_shared.events import Schema
 from clew_shared.history import History
 from clew_shared.journal import JournalWriter, Record, journal_path, read_journal
-from clew_shared.messages import Fetched
-from clew_shared.problem import ProblemError, problem
+from clew_shared.lifecycle import RunState
+from clew_shared.messages import Fetch, Fetched, Refused
+from clew_shared.problem import Problem, ProblemError, problem
 from clew_shared.spec import RunSpec
 from tests.unit.runs import METRICS, RUN, begin_run, describe, end_run, points, small_run
 
@@ -200,7 +201,7 @@ def test_a_copy_that_is_longer_than_the_journal_is_set_aside(journal: bytes, tmp
 class TwoAttempts(Folder):
     """A run whose second attempt found more of the first than anybody had seen before."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, sealed: bool = False) -> None:
         super().__init__(b"")
         folder = begin_run(path)
         with JournalWriter.create(folder.journal(1)) as writer:
@@ -210,6 +211,8 @@ class TwoAttempts(Folder):
             writer.append(points(2, [0.8, 0.7]))
             counts = folder.journal(1).stat().st_size
             writer.append(points(4, [0.6]))
+            if sealed:
+                end_run(folder, writer, RunState.STOPPED)
         with JournalWriter.create(folder.journal(2)) as writer:
             writer.append(describe(folder, 2, resumes=1, start_step=4, earlier_size=counts))
             for event in (SCHEMA, points(4, [0.5])):
@@ -235,8 +238,8 @@ def losses(inbox: Inbox) -> tuple[list[int], list[float]]:
             history = History()
         elif isinstance(arrival, Batch):
             for item in arrival.items:
-                assert isinstance(item, Record)
-                history.feed(arrival.attempt, item.event, item.offset)
+                if isinstance(item, Record):
+                    history.feed(arrival.attempt, item.event, item.offset)
     column = history.column("loss")
     return column.steps.tolist(), [round(float(value), 1) for value in column.values]
 
@@ -273,3 +276,41 @@ def test_what_the_node_has_lost_itself_is_asked_for_once(tmp_path: Path) -> None
     assert copied(tmp_path) == folder.first
     assert losses(inbox) == ([0, 1, 4], [1.0, 0.9, 0.5])
     assert folder.asked.count((1, folder.seen)) == 2, "at the end of the first attempt, and again for the second"
+
+
+def test_an_agent_that_does_not_know_the_run_is_asked_once_for_what_is_owed(tmp_path: Path) -> None:
+    folder = TwoAttempts(tmp_path / "node")
+    mirror = Mirror(tmp_path / "mirrors" / RUN)
+    mirror.append(1, 0, folder.first[: folder.seen])
+    mirror.append(2, 0, folder.second)
+    inbox = Inbox()
+    fetcher = Fetcher(tmp_path / "mirrors", inbox)
+    fetcher.follow(RUN)
+    while fetcher.replay():
+        pass
+    assert fetcher.next_fetch() is None, "nobody has said that he has it"
+    fetcher.expect(RUN)
+    assert fetcher.next_fetch() == (RUN, Fetch(run=RUN, attempt=1, offset=folder.seen))
+    fetcher.sent(RUN, b"1")
+    assert fetcher.answered(b"1", Refused(problem=Problem("run.unknown", "There is no such run.")))
+    assert fetcher.next_fetch() is None
+    assert losses(inbox) == ([0, 1, 4], [1.0, 0.9, 0.5])
+
+
+def test_a_damaged_copy_of_an_earlier_attempt_costs_the_later_one_nothing(tmp_path: Path) -> None:
+    folder = TwoAttempts(tmp_path / "node", sealed=True)
+    broken = bytearray(folder.first)
+    broken[folder.seen + 40] ^= 1
+    mirror = Mirror(tmp_path / "mirrors" / RUN)
+    mirror.append(1, 0, bytes(broken))
+    mirror.append(2, 0, folder.second)
+    inbox = Inbox()
+    fetcher = Fetcher(tmp_path / "mirrors", inbox, "job")
+    fetcher.follow(RUN)
+    reader = FilesReader(fetcher)
+    reader.finish()
+    read_with_replay(fetcher, reader, folder)
+    assert copied(tmp_path) == folder.first
+    assert journal_path(tmp_path / "mirrors" / RUN, 2).read_bytes() == folder.second
+    assert sorted(path.name for path in mirror.folder.glob("damaged.*")) == ["damaged.journal.0001"]
+    assert losses(inbox) == ([0, 1, 2, 3, 4], [1.0, 0.9, 0.8, 0.7, 0.5])

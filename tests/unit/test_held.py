@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import pty
 import queue
 import termios
+import tty
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -205,6 +207,27 @@ def test_every_key_goes_there_and_the_terminal_is_restored(window: tuple[int, in
     assert join(far, True, theirs, theirs) == 7
     assert far.typed.endswith(b"q")
     assert termios.tcgetattr(theirs) == before
+
+
+def test_signals_that_come_while_the_terminal_is_restored_do_not_leave_it_raw(
+    window: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A window that is closed sends two, one right behind the other."""
+    ours, theirs = window
+    before, change, disturbed = termios.tcgetattr(theirs), termios.tcsetattr, 0
+
+    def disturb(*given: object) -> None:
+        nonlocal disturbed
+        disturbed += 1
+        if disturbed % 2:
+            raise termios.error(errno.EINTR, "Interrupted system call")
+        change(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(termios, "tcsetattr", disturb)
+    monkeypatch.setattr(tty, "tcsetattr", disturb)
+    os.write(ours, b"q")
+    assert join(Far(), True, theirs, theirs) == 7
+    assert (termios.tcgetattr(theirs), disturbed) == (before, 4)
 
 
 def test_a_link_that_dies_is_told_and_the_terminal_is_restored(window: tuple[int, int]) -> None:

@@ -34,7 +34,7 @@ def test_pieces_become_the_nodes_bytes_and_frames(journal: bytes, tmp_path: Path
         found += mirror.append(1, start, journal[start : start + 37])
     assert journal_path(mirror.folder, 1).read_bytes() == journal
     assert found == whole(journal, tmp_path)
-    assert (mirror.sealed, mirror.problem, mirror.attempts()) == ({1}, None, (1,))
+    assert (mirror.sealed, mirror.damaged, mirror.attempts()) == ({1}, {}, (1,))
 
 
 @settings(max_examples=60)
@@ -63,7 +63,7 @@ def test_two_programs_that_keep_the_same_copy_do_each_other_no_harm(journal: byt
         found[which] += mirrors[which].append(1, start, journal[start:size])
     assert journal_path(tmp_path / "run", 1).read_bytes() == journal
     assert found == [whole(journal, tmp_path)] * 2
-    assert [mirror.problem for mirror in mirrors] == [None, None]
+    assert [mirror.damaged for mirror in mirrors] == [{}, {}]
 
 
 def test_what_another_program_adds_while_the_copy_is_read_is_taken_once(journal: bytes, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_copy_that_differs_from_the_node_is_seen_at_its_seal_and_set_aside(jou
     broken[len(journal) // 2] ^= 1
     items = mirror.append(1, 0, bytes(broken))
     assert any(isinstance(item, Damage) for item in items)
-    assert mirror.problem is not None
+    assert list(mirror.damaged) == [1]
     assert mirror.sealed == set()
     mirror.set_aside(1)
     assert (mirror.length(1), mirror.attempts()) == (0, ())

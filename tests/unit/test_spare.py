@@ -38,7 +38,7 @@ def until(condition):
         if condition(): return
         time.sleep(0.005)
     raise SystemExit("it did not come to that")
-def alive(pid): return os.path.exists(f"/proc/{pid}") and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]
+alive = posix.is_alive
 
 class Warm:
     def rehearse(self): note("rehearsed")
@@ -53,6 +53,7 @@ def watch(folder, attempt, exercises, start):
 
 nursery.watch, nursery.exit_code_for = watch, lambda code: code
 spare.fits = lambda request: request.attempt == 1
+spare._ANSWER_S = 50.0
 ours, theirs = pair()
 it = nursery.Nursery(theirs, Warm())
 def begin(attempt=1, **environment):
@@ -62,7 +63,7 @@ def begin(attempt=1, **environment):
 def have_spare():
     it._trained = -1e9
     it._keep_spare()
-    until(lambda: it._spare.ready)
+    until(lambda: it._spare.look())
 def out(**found): print(json.dumps(found))
 """
 
@@ -93,7 +94,7 @@ Warm.rehearse = lambda self: until(lambda: noted("ended")) or note("rehearsed")
 note("begun")
 it._keep_spare()
 begin()
-until(lambda: it._spare.ready)
+until(lambda: it._spare.look())
 out(apart=noted("trained") != noted("rehearsed"), kept=alive(it._spare.guard.pid), once=len(noted("trained")))
 """
     assert found_by(tmp_path, program) == {"apart": True, "kept": True, "once": 1}
@@ -121,6 +122,39 @@ begin()
 out(once=len(noted("trained")), apart=noted("trained") != [waiting], gone=not alive(waiting))
 """
     assert found_by(tmp_path, program) == {"once": 1, "apart": True, "gone": True}
+
+
+def test_a_trainer_that_dies_before_it_is_ready_ends_its_guard_and_is_counted(tmp_path: Path) -> None:
+    program = """
+Warm.rehearse = lambda self: os.kill(os.getpid(), signal.SIGKILL)
+it._trained = -1e9
+it._keep_spare()
+looks = it._pause() is not None
+until(lambda: it._spare.guard.poll() is not None)
+it._trained = -1e9
+Warm.rehearse = lambda self: note("rehearsed")
+it._keep_spare()
+until(lambda: it._spare.look())
+out(looks=looks, lost=it._lost, rests=it._pause() is None)
+"""
+    assert found_by(tmp_path, program) == {"looks": True, "lost": 1, "rests": True}
+
+
+@pytest.mark.parametrize("end", ["it._spare.close()  # as when this process ends", "pass"])
+def test_a_trainer_that_hangs_before_it_is_ready_ends_with_the_nursery_and_after_a_minute(
+    tmp_path: Path, end: str
+) -> None:
+    program = f"""
+spare._PREPARE_MS = 600_000 if "close" in {end!r} else 300
+Warm.rehearse = lambda self: note("hangs") or time.sleep(600)
+it._trained = -1e9
+it._keep_spare()
+until(lambda: noted("hangs"))
+{end}
+until(lambda: it._spare.guard.poll() is not None)
+out(code=it._spare.guard.returncode, gone=not any(map(alive, noted("hangs"))))
+"""
+    assert found_by(tmp_path, program) == {"code": 0, "gone": True}
 
 
 def test_when_the_guard_that_waits_is_killed_the_run_begins_as_if_there_were_none(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -118,8 +119,23 @@ def _raw(handle: int) -> Iterator[None]:
 
     before = termios.tcgetattr(handle)
     try:
-        tty.setraw(handle, termios.TCSADRAIN)  # what was typed ahead stays
+        _undisturbed(lambda: tty.setraw(handle, termios.TCSADRAIN))  # what was typed ahead stays
         yield
     finally:
-        termios.tcsetattr(handle, termios.TCSADRAIN, before)
+        _undisturbed(lambda: termios.tcsetattr(handle, termios.TCSADRAIN, before))
         sys.stdout.flush()
+
+
+def _undisturbed(change: Callable[[], object]) -> None:
+    """Change the terminal, again when a signal came meanwhile: a closed window sends two at once, and Python repeats
+    other calls of the system by itself, but not these."""
+    import termios
+
+    while True:
+        try:
+            change()
+        except termios.error as error:
+            if error.args[0] == errno.EINTR:
+                continue
+            raise
+        return

@@ -46,7 +46,7 @@ def _window(exercise: str, catalogue: Catalogue) -> int:
     if not _has_qt():
         hint = "Install it with: pip install 'clew[gui]'. Everything else works without: clew run softmax"
         raise problem("start.qt", "The window needs PySide6 and pyqtgraph, which are not installed.", hint)
-    gc.disable()  # nearly all that is made on the way to the window stays; there the collector goes on
+    gc.disable()  # nearly all that is made on the way to the window stays; then it collects by itself
     from clew_gui.app import open_window
 
     return open_window(exercise, catalogue)

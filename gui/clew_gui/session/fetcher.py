@@ -37,7 +37,8 @@ class Cursor:
         self.asked: bytes | None = None
         self.not_before = 0.0
         self.deadline = 0.0
-        self.restarted = False
+        self.restarted: set[int] = set()
+        """Attempts whose copies were set aside, which happens once."""
         self.status: RunStatus | None = None
         self.expected = False
         """Its start was asked for just before; the agent has not listed it yet."""
@@ -57,8 +58,10 @@ class Cursor:
         """Whether a fetch should be under way."""
         if self.replay is not None or self.asked is not None or time.monotonic() < self.not_before:
             return False
-        if self.owed or self.complete:
-            return bool(self.owed)
+        if self.owed:
+            return self.status is not None or self.expected  # nobody else has it
+        if self.complete:
+            return False
         if self.status is None:
             return self.expected
         return self.status.state not in (RunState.QUEUED, RunState.SUBMITTED) or self.attempt <= self.status.attempt
@@ -187,7 +190,9 @@ class Fetcher:
 
     def _after_replay(self, cursor: Cursor) -> None:
         attempt = cursor.attempt
-        self._check_mirror(cursor, attempt)
+        self._check_mirror(cursor)
+        if cursor.replay is not None:
+            return
         if attempt in cursor.mirror.sealed:
             told = cursor.status is not None and cursor.status.attempt > attempt
             later = told or self._last  # nobody tells then: it is looked for
@@ -261,7 +266,7 @@ class Fetcher:
             items = [*items, *cursor.mirror.finish(reply.attempt)]
         if items or reply.data:
             self._put(run, cursor, reply.attempt, items, reply.size, len(reply.data))
-        self._check_mirror(cursor, reply.attempt)
+        self._check_mirror(cursor)
         if cursor.replay is None and reply.sealed and have == reply.size:
             cursor.complete = reply.attempts <= reply.attempt
             cursor.attempt += 0 if cursor.complete else 1
@@ -306,19 +311,22 @@ class Fetcher:
         weight = sum(item.size for item in items) if weight < 0 else weight
         self._inbox.put(Batch(run, attempt, items, weight, have, size))
 
-    def _check_mirror(self, cursor: Cursor, attempt: int) -> None:
-        """A sealed copy that is not the node's is set aside and fetched anew, once."""
-        found, cursor.mirror.problem = cursor.mirror.problem, None
-        if found is not None:
-            self._inbox.put(Told(_damaged_there(cursor.mirror, attempt) if cursor.restarted else found))
-            self._restart(cursor.mirror.folder.name, cursor, attempt)
+    def _check_mirror(self, cursor: Cursor) -> None:
+        """A sealed copy that is not the node's is set aside and fetched anew, once; a second time the node has no
+        other."""
+        while cursor.mirror.damaged:
+            attempt, found = cursor.mirror.damaged.popitem()
+            again = attempt in cursor.restarted
+            self._inbox.put(Told(_damaged_there(cursor.mirror, attempt) if again else found))
+            if not again:
+                self._restart(cursor.mirror.folder.name, cursor, attempt)
 
     def _restart(self, run: str, cursor: Cursor, attempt: int) -> None:
         """What the caller knows of the run is void: all of it comes again, that attempt from the node."""
-        if cursor.restarted:
+        if attempt in cursor.restarted:
             cursor.complete = True
             return
-        cursor.restarted = True
+        cursor.restarted.add(attempt)
         cursor.mirror.set_aside(attempt)
         cursor.attempt = attempt
         self._begin_anew(run, cursor)

@@ -48,7 +48,7 @@ _TURN_S = 0.25
 _JOIN_S = 5.0
 _PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Between two attempts that failed."""
-_ONCE = (*CODES, "channel.reply")
+_ONCE = (*CODES, "channel.reply", "request.unknown")
 
 
 class Link:

@@ -35,8 +35,8 @@ class Mirror:
         self.folder = folder
         self.sealed: set[int] = set()
         """Attempts whose seal has come and whose bytes are the node's, by SHA-256."""
-        self.problem: Problem | None = None
-        """Set when a sealed copy is not what the node had."""
+        self.damaged: dict[int, Problem] = {}
+        """Attempts of which the sealed copy is not what the node had."""
         self._readers: dict[int, FrameReader] = {}
         self._lengths: dict[int, int] = {}
 
@@ -151,4 +151,4 @@ class Mirror:
             self.sealed.add(attempt)
             return
         text = f"The copy of {path.name} of run {self.folder.name} differs from the node's."
-        self.problem = Problem("mirror.seal", text, "It is kept beside, and fetched anew.", str(path))
+        self.damaged[attempt] = Problem("mirror.seal", text, "It is kept beside, and fetched anew.", str(path))

@@ -112,7 +112,7 @@ class Board:
 
     def reached(self, goal: Goal, run: RunLike) -> bool:
         """Whether a run reached a goal; asked again only when the run went on."""
-        state = (run.history.fold.attempt, run.history.fold.step, run.state)
+        state = _state(run)
         known = self._goals.get((run.id, goal.id))
         if known is None or known[0] != state:
             from clew_shared.goals import check_goal
@@ -135,7 +135,7 @@ class Board:
 
     def best(self, metric: MetricSpec, run: RunLike) -> float | None:
         """The best value of a run; looked for again only when the run went on: that reads the whole curve."""
-        state = (run.history.fold.attempt, run.history.fold.step, run.state)
+        state = _state(run)
         known = self._bests.get((run.id, metric.name))
         if known is None or known[0] != state:
             found = run.history.best(metric.name)
@@ -208,6 +208,11 @@ def _keys(
         ("time", number(took)),
         ("where", words.where(run)),
     )
+
+
+def _state(run: RunLike) -> tuple[object, ...]:
+    """How far a run has come. A history that was begun anew is another one: more may have come than of the first."""
+    return run.history, run.history.fold.attempt, run.history.fold.step, run.state
 
 
 def _draws(run: RunLike) -> bool:

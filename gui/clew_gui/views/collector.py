@@ -30,7 +30,7 @@ class Collector(QObject):
 
 
 def collect_due() -> None:
-    """Collect the generations that Python's own collector would have come to by now, at most."""
+    """Collect the generations of which enough has been made since the last time, by Python's own thresholds."""
     for generation, (made, allowed) in enumerate(zip(gc.get_count(), gc.get_threshold(), strict=True)):
         if made <= allowed:
             return

@@ -51,6 +51,7 @@ def judge(lab: Lab, run: str, state: RunState, reason: str = "", damaged: str = 
         lab.wait(lambda model=model: model.state is state, f"{state} in the window")  # type: ignore[misc]
         assert reason in model.reason, model.reason
         assert viewer.problems == []
+        lab.wait(lambda model=model: model.complete, "the last points in the window")  # type: ignore[misc]
         assert _curve(model.history) == _curve(history)
     assert (history.fold.state, reason in history.fold.reason) == (state, True), history.fold.reason
     lab.tally.add("scenarios")
