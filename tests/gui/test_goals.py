@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from clew_gui.views.board import Board
 from clew_gui.views.ports import RunLike
 from clew_shared.cards import Goal
 from tests.gui import fakes
@@ -45,3 +48,21 @@ def test_the_chip_says_when_no_single_run_has_reached_what_is_reached(
     for place, said in rows.items():
         assert ("goals reached" in found[first[place - 1]]) == bool(said)
         assert said in found[first[place - 1]]
+
+
+def test_of_a_history_that_was_begun_anew_nothing_read_before_counts() -> None:
+    """As when a gap was filled: neither attempt nor step nor state has changed."""
+    session = fakes.example_session()
+    card = next(card for card in fakes.catalogue().exercises if card.id == "softmax")
+    reached, missed = (
+        next(run for run in session.runs.values() if run.spec.exercise == "softmax" and run.number == number)
+        for number in (2, 4)
+    )
+    goal, metric = card.goals[0], next(metric for metric in card.metrics if metric.name == card.goals[0].metric)
+    board = Board()
+    run = SimpleNamespace(id="one", history=missed.history, state=missed.state)
+    before = board.reached(goal, run), board.best(metric, run)
+    run.history = reached.history
+    run.history.fold.step = missed.history.fold.step
+    run.history.fold.attempt = missed.history.fold.attempt
+    assert (board.reached(goal, run), board.best(metric, run)) != before
