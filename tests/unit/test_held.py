@@ -7,7 +7,10 @@ import io
 import os
 import pty
 import queue
+import signal
 import termios
+import threading
+import time
 import tty
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +27,7 @@ from clew_gui.remote.jobs import JobNews, Order, Stage
 from clew_gui.remote.services import show_in_browser
 from clew_gui.remote.site_store import site_store
 from clew_gui.remote.sites import Site
-from clew_gui.remote.terminals import Size
+from clew_gui.remote.terminals import UNKNOWN, Size
 from clew_gui.session.job_record import job_record
 from clew_shared.places import Places
 from clew_shared.problem import ProblemError, problem
@@ -160,8 +163,10 @@ class Far:
         self.ended = False
         self._death = death
         self._says: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self.asked = threading.Event()
 
     def recv(self, limit: int) -> bytes:
+        self.asked.set()
         data = self._says.get()
         if not data and self._death is not None:
             raise self._death
@@ -228,6 +233,36 @@ def test_signals_that_come_while_the_terminal_is_restored_do_not_leave_it_raw(
     os.write(ours, b"q")
     assert join(Far(), True, theirs, theirs) == 7
     assert (termios.tcgetattr(theirs), disturbed) == (before, 4)
+
+
+def test_a_signal_that_another_thread_gets_wakes_the_main_thread(window: tuple[int, int]) -> None:
+    """The system chooses the thread, and Python's handlers wait for the main one, which sleeps."""
+    _, theirs = window
+    before, far = termios.tcgetattr(theirs), Far()
+    far.asked = asked = threading.Event()
+
+    def ask_to_end() -> None:
+        asked.wait(30)
+        until_it_sleeps(threading.main_thread().native_id)
+        (shower,) = (thread for thread in threading.enumerate() if thread.name == "terminal")
+        assert shower.ident is not None
+        signal.pthread_kill(shower.ident, signal.SIGTERM)
+
+    other = threading.Thread(target=ask_to_end)
+    other.start()
+    assert join(far, True, theirs, theirs) == UNKNOWN
+    other.join()
+    assert termios.tcgetattr(theirs) == before
+
+
+def until_it_sleeps(thread: int | None) -> None:
+    """Wait until a thread of this process does nothing."""
+    state = Path(f"/proc/self/task/{thread}/stat")
+    deadline = time.monotonic() + 30
+    resting = 0
+    while resting < 20 and time.monotonic() < deadline:
+        resting = resting + 1 if state.read_text().rpartition(")")[2].split()[0] == "S" else 0
+        time.sleep(0.005)
 
 
 def test_a_link_that_dies_is_told_and_the_terminal_is_restored(window: tuple[int, int]) -> None:

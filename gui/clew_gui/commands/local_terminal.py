@@ -44,7 +44,7 @@ def join(terminal: Terminal, raw: bool, handle: int = 0, out: int = 1) -> int:
     found: list[ProblemError] = []
     shower = threading.Thread(target=_show, args=(terminal, out, found, ring), name="terminal", daemon=True)
     try:
-        with _signals(ring), _raw(handle if raw else -1):
+        with _signals(ring, ringing), _raw(handle if raw else -1):
             shower.start()
             ended = _pass_on(terminal, handle, reading)
         status = terminal.exit_status(_STATUS_S) if ended else UNKNOWN
@@ -92,8 +92,9 @@ def _pass_on(terminal: Terminal, handle: int, bell: int) -> bool:
 
 
 @contextmanager
-def _signals(ring: Callable[[bytes], None]) -> Iterator[None]:
-    """A window that changes its size, and being asked to end: both wake the loop."""
+def _signals(ring: Callable[[bytes], None], ringing: int) -> Iterator[None]:
+    """A window that changes its size, and being asked to end: both wake the loop. Python itself writes into ``ringing``
+    as soon as a signal comes: its handlers wait for the main thread, which may sleep when another thread got it."""
     meanings = {signal.SIGTERM: _STOP}
     if os.name == "posix":
         meanings |= {signal.SIGHUP: _STOP, signal.SIGWINCH: _RESIZED}
@@ -102,9 +103,12 @@ def _signals(ring: Callable[[bytes], None]) -> Iterator[None]:
         ring(meanings[signal.Signals(number)])
 
     before = {number: signal.signal(number, note) for number in meanings}
+    woken = signal.set_wakeup_fd(ringing, warn_on_full_buffer=False) if os.name == "posix" else -1
     try:
         yield
     finally:
+        if os.name == "posix":
+            signal.set_wakeup_fd(woken)
         for number, handler in before.items():
             signal.signal(number, handler)
 
