@@ -218,6 +218,7 @@ thread = threading.Thread(target=end.wait); thread.start()
 it._keep_spare()
 with_threads = it._spare is not None
 end.set(); thread.join()
+until(lambda: posix.thread_count() == 1)  # the system's thread ends a moment after Python's
 it._keep_spare()
 out(found=[while_training, right_after, with_threads, it._spare is not None])
 """
