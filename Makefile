@@ -14,7 +14,7 @@ help:
 	@echo "make test           run the tests (PYTEST_ARGS='tests/unit -k journal' to choose, WORKERS=0 for one process)"
 	@echo "make check          lint, types, import rules, generated files"
 	@echo "make format         let ruff rewrite what it can"
-	@echo "make bench          measure speed (BENCH_ARGS='--only loops' to choose); takes 20 minutes on a quiet machine"
+	@echo "make bench          measure speed (BENCH_ARGS='--only loops' to choose); takes 40 minutes on a quiet machine"
 	@echo "make soak           the fault tests, each scenario many times: ROUNDS=10 or SOAK_MINUTES=60, up to the first failure"
 	@echo "make cluster-up     a small Slurm cluster in network namespaces, as root; make cluster-down ends it"
 	@echo "make setup          make .venv and install what is missing"

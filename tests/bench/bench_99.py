@@ -17,7 +17,8 @@ GOAL = 0.99
 _LIMIT_S = 3600
 METHOD = """`clew run cnn --preset 99-percent --seed N` as a student types it, on the 10,000 test images of the real
 MNIST. `best` is the best of the run's evaluations on the test images, `last` the value after the last step, which is
-what counts for the goal. Seconds are from the start of the run to its end, with import, compiling and evaluations."""
+what counts for the goal. Seconds are from the start of the run to its end, with import, compiling and evaluations.
+Limits: the accuracies are those of this processor's arithmetic; another one rounds otherwise."""
 
 
 def run_once(seed: int, folder: Path) -> dict[str, object]:

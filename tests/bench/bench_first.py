@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from tests.bench.measure import machine, table, workers
+from tests.bench.work import bench_data
 
 EXERCISES = ("linear-regression", "softmax")
 ABOUT = {
@@ -22,7 +23,8 @@ wall-clock times in the journal, when the window had the first values, when they
 over the rounds, so that lines need not add up. A first run that does not count comes before; it also fills the folder
 in which compiled programs are kept, so that what is measured is a student's second run, not the first one after an
 installation. The script does the first step of the same model by `tf.function` and reads its loss; it records and
-draws nothing. The goal is {GOAL_S} s with a warm agent."""
+draws nothing. The goal is {GOAL_S} s with a warm agent. Limits: offscreen,
+so nothing waits for a screen."""
 
 
 def rows(found: Sequence[Mapping[str, float]]) -> list[tuple[str, str]]:
@@ -35,7 +37,7 @@ def rows(found: Sequence[Mapping[str, float]]) -> list[tuple[str, str]]:
 def report(rounds: int, quick: bool) -> str:
     """Measure; the text for people, as Markdown."""
     rounds = 2 if quick else max(5, min(rounds, 10))
-    parts = [f"Machine: {machine()}. {rounds} rounds."]
+    parts = [f"Machine: {machine('pyside6', 'pyqtgraph', 'pyzmq')}. {rounds} rounds. Data: {bench_data().name}."]
     for exercise in EXERCISES:
         with workers("tests.bench.first_point_worker", {who: (exercise, who) for who in ABOUT}) as running:
             found: dict[str, list[dict[str, float]]] = {who: [] for who in ABOUT}

@@ -41,7 +41,8 @@ every command that looks at a run does (`read_run`). *Verify* checks frames, dig
 pyramids that are drawn from. The pictures are those of the real window, offscreen, in a process of its own with
 nothing but this run: from the moment at which the plots are there to the first painted values, and to the painted
 picture of all of them. The window takes in no more than a few milliseconds' worth in each thirtieth of a second, so
-that it stays usable meanwhile."""
+that it stays usable meanwhile. Limits: one process on a quiet core and a warm file; a file that comes from a disk or a
+network takes what these take."""
 
 
 def make_folder(folder: Path, points: int = POINTS) -> float:
@@ -182,7 +183,8 @@ def report(rounds: int, quick: bool) -> str:
             found.setdefault("picture of everything", []).append(everything)
     text = table(("what", "seconds", "points/s", "goal"), rows(found, size))
     print(text, flush=True)
-    head = f"Machine: {machine()}. {rounds} rounds. The journal is {size / 1e6:.0f} MB long."
+    about = machine("pyside6", "pyqtgraph", "msgspec")
+    head = f"Machine: {about}. {rounds} rounds. The journal is {size / 1e6:.0f} MB long."
     return f"{head}\n\n{text}\n\n{METHOD}"
 
 

@@ -141,11 +141,12 @@ def ratios(timings: Mapping[str, Sequence[Timing]]) -> dict[str, Ratio]:
     return {name: ratio(found, rates[BASE]) for name, found in rates.items()}
 
 
-def behind(timings: Results) -> str:
+def behind(contest: Race, timings: Results) -> str:
     """Which contenders were faster than Clew, as a sentence; Clew's own figures aside."""
     rates = {name: median(timing.rate for timing in found) for name, found in timings.items()}
-    faster = [name for name, rate in rates.items() if not name.startswith("clew") and rate > rates["clew"]]
-    return f"Faster than Clew: {', '.join(faster)}." if faster else "None was faster than Clew."
+    about = {one.name: one.about for one in contest.contenders if not one.name.startswith("clew")}
+    faster = [words for name, words in about.items() if name in rates and rates[name] > rates["clew"]]
+    return f"Faster than Clew: {'; '.join(faster)}." if faster else "None was faster than Clew."
 
 
 def rows(contest: Race, timings: Mapping[str, Sequence[Timing]]) -> list[tuple[str, str, str, str]]:
@@ -176,7 +177,7 @@ def report(rounds: int, quick: bool) -> str:
         check = partial(check_results, contest.exercise, real=data.name == "mnist")
         timings = race(contest, rounds, check)
         check(timings)
-        sound = behind(timings)
+        sound = behind(contest, timings)
         head = ("way to train", "steps/s", "× course loop", "result")
         least = "at least" if contest.expected == 1 else "about"
         note = f"Expected {least} {contest.expected:g} × the courses' loop. {sound}"

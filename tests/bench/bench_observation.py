@@ -13,6 +13,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from tests.bench.measure import Ratio, machine, ratio_of_pairs, table, workers
+from tests.bench.work import bench_data
 
 STEPS = {"softmax": 2000, "cnn": 12, "linear-regression": 500_000}
 """Steps of one stretch of a pair: some tenths of a second."""
@@ -25,7 +26,8 @@ training process with all its threads, from the first block until all points are
 ratio is the median over the pairs, in brackets the bounds between which 95 % of 10,000 bootstrap resamples of the
 pairs lie. *Helper* is the process that hashes a journal which grows by a MiB in a second; *others* are supervisor and
 viewer. Nothing of what they take is left out of *altogether*, which is the ratio of all of it to the loop alone. A
-run's guard looks at its trainer twenty times a second, whatever is trained, and is not in the table."""
+run's guard looks at its trainer twenty times a second, whatever is trained, and is not in the table.
+Limits: system calls of the kernel on behalf of the process count, the disk's own work does not."""
 
 
 class Pair(NamedTuple):
@@ -97,7 +99,7 @@ def _cost_of_bytes(work: Any, size: int) -> float:
 def report(rounds: int, quick: bool) -> str:
     """Measure; the text for people, as Markdown."""
     rounds = 4 if quick else 6 * max(rounds, 7)
-    parts = [f"Machine: {machine()}. {rounds} pairs of stretches."]
+    parts = [f"Machine: {machine('pyzmq', 'pyside6')}. {rounds} pairs of stretches. Data: {bench_data().name}."]
     for exercise, steps in STEPS.items():
         words = {viewer: (exercise, viewer, str(steps)) for viewer in VIEWERS}
         with workers("tests.bench.observation_worker", words) as running:

@@ -60,7 +60,7 @@ def report(rounds: int, quick: bool) -> str:
         found = race(laptop, rounds, warm_up=not quick)
     text = table(("seconds", *found), rows(found))
     print(text, flush=True)
-    return "\n\n".join([f"Machine: {machine()}. {rounds} rounds.", text, METHOD])
+    return "\n\n".join([f"Machine: {machine('paramiko', 'pyzmq')}. {rounds} rounds.", text, METHOD])
 
 
 if __name__ == "__main__":

@@ -147,7 +147,7 @@ def report(rounds: int, quick: bool) -> str:
     text = table(head, rows(found))
     print(text, flush=True)
     what = f"{rounds} rounds of {megabytes} MB each way and {trips} round trips."
-    return "\n\n".join([f"Machine: {machine()}. {what}", text, METHOD])
+    return "\n\n".join([f"Machine: {machine('paramiko')}. {what}", text, METHOD])
 
 
 if __name__ == "__main__":

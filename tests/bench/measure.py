@@ -155,9 +155,9 @@ def interleaved(running: Mapping[str, Worker], rounds: int) -> dict[str, list[Ti
     return timings
 
 
-def machine() -> str:
-    """The processor, its cores, and the versions that count."""
-    packages = ", ".join(f"{name} {_version(name)}" for name in ("tensorflow", "keras", "numpy"))
+def machine(*names: str) -> str:
+    """The processor, its cores, and the versions that count, with those of ``names``."""
+    packages = ", ".join(f"{name} {_version(name)}" for name in ("tensorflow", "keras", "numpy", *names))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return f"{_processor()}, {cores} cores, {platform.system()}, Python {platform.python_version()}, {packages}"
 

@@ -16,7 +16,7 @@ from tests.bench.bench_first import rows as stage_rows
 from tests.bench.bench_journal import make_folder
 from tests.bench.bench_loops import RACES, Contender, Race, behind, check_results, present, race, rows
 from tests.bench.bench_site import rows as site_rows
-from tests.bench.bench_start import imports
+from tests.bench.bench_start import imports, slow
 from tests.bench.bench_tunnel import OPENSSH, PARAMIKO
 from tests.bench.bench_tunnel import rows as tunnel_rows
 from tests.bench.first_point_worker import journal_marks, split
@@ -108,6 +108,7 @@ def test_imports_are_summed_by_package_and_marked_what_is_slow() -> None:
     text = "import time:      1500 |       1500 |   clew_gui.views\nimport time:  500 | 2000 | clew_gui\n"
     assert imports(text + "import time: 3000 | 3000 | json\nnothing\n").startswith("5 ms: the rest")
     assert imports(text) == "2 ms: clew_gui 2"
+    assert slow(text + "import time: 1 | 1 | numpy.core\nimport time: 1 | 1 | zmq\n") == ("zmq",)
 
 
 def test_a_journal_for_the_benchmark_is_whole(tmp_path: Path) -> None:
@@ -119,8 +120,9 @@ def test_a_journal_for_the_benchmark_is_whole(tmp_path: Path) -> None:
 
 def test_what_was_faster_than_clew_is_named() -> None:
     timings = {"clew": [Timing(10, 1, 0)], "clew-short": [Timing(99, 1, 0)], "jax": [Timing(20, 1, 0)]}
-    assert behind(timings) == "Faster than Clew: jax."
-    assert behind(timings | {"jax": [Timing(5, 1, 0)]}) == "None was faster than Clew."
+    contest = Race("softmax", 1, (Contender("clew", "Clew", 1), Contender("jax", "JAX, one scan", 1)))
+    assert behind(contest, timings) == "Faster than Clew: JAX, one scan."
+    assert behind(contest, timings | {"jax": [Timing(5, 1, 0)]}) == "None was faster than Clew."
 
 
 def test_a_contender_whose_framework_is_absent_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
