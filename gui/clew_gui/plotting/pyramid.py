@@ -229,9 +229,7 @@ class Pyramid:
         low, high, total = np.empty(filled.size), np.empty(filled.size), np.empty(filled.size)
         finite = np.empty(filled.size, np.int64)
         with np.errstate(over="ignore", invalid="ignore"):
-            for first, last in _chunks(filled.size):
-                part = slice(first, last)
-                level = self._level_for(int(count[part].min()))
+            for part, level in self._stretches(count):
                 read = self._from_samples if level == 0 else self._from_blocks
                 low[part], high[part], total[part], finite[part] = read(start[part], stop[part], level)
         x = 0.5 * (edges[filled] + edges[filled + 1])
@@ -241,6 +239,16 @@ class Pyramid:
         mean = total[keep] / finite[keep]
         mean = np.where(np.isfinite(mean), mean, high[keep])  # the sum of huge values may overflow
         return Columns(x[keep], low[keep], high[keep], mean, finite[keep])
+
+    def _stretches(self, count: IntArray) -> list[tuple[slice, int]]:
+        """Ranges of columns, whose samples are told, with the level from which all of a range are read."""
+        found: list[tuple[slice, int]] = []
+        for first, last in _chunks(count.size):
+            level = self._level_for(int(count[first:last].min()))
+            if found and found[-1][1] == level:
+                first = found.pop()[0].start
+            found.append((slice(first, last), level))
+        return found
 
     def _level_for(self, samples: int) -> int:
         level = 0
@@ -312,7 +320,7 @@ class Pyramid:
 
 
 def _chunks(columns: int) -> list[tuple[int, int]]:
-    """Ranges of columns to read from one level. The outermost columns stand alone: they may be nearly empty."""
+    """Ranges of columns that have one level each. The outermost columns stand alone: they may be nearly empty."""
     if columns == 0:
         return []
     inner = list(range(1, columns - 1, _CHUNK))
