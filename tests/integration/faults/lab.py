@@ -227,7 +227,7 @@ class Lab:
     def _told(self) -> str:
         shown = [f"{run}: {m.state} {m.reason!r}" for v in self.viewers for run, m in v.session.runs.items()]
         problems = [problem for viewer in self.viewers for problem in viewer.problems]
-        lives = [" ".join(words_of(one)[-5:]) for one in self._left()]
+        lives = [" ".join(words_of(one)[-5:]) for one in self.left()]
         return f"{[viewer.session.link for viewer in self.viewers]}, {shown}, {problems}, living: {lives}"
 
     def rest(self, seconds: float) -> None:
@@ -281,7 +281,7 @@ class Lab:
     def end_agent(self) -> None:
         """Ask the agent to end, as a shutdown of the computer does; and the one that a second viewer had started at the
         same moment, which serves as soon as the first is gone."""
-        while serving := [one for one in self._left() if "serve" in words_of(one)]:
+        while serving := [one for one in self.left() if "serve" in words_of(one)]:
             for process in serving:
                 with suppress(psutil.NoSuchProcess):
                     process.terminate()
@@ -290,12 +290,12 @@ class Lab:
     def close(self) -> None:
         """End whatever is left, also after a failure."""
         self.close_viewers()
-        while left := self._left():
+        while left := self.left():
             for process in left:
                 _end(process)
         self._agents.end()  # those that a viewer has left to themselves, and that have ended
 
-    def _left(self) -> list[psutil.Process]:
+    def left(self) -> list[psutil.Process]:
         """Everything of this home that still runs, whoever started it."""
         return [one for one in psutil.process_iter() if one.pid != os.getpid() and self._is_ours(one)]
 

@@ -63,6 +63,7 @@ def judge_end(lab: Lab) -> None:
     lab.wait(lambda: lab.agent() is not None and all(viewer.live for viewer in lab.viewers), "an agent that serves")
     lab.close_viewers()
     lab.end_agent()
+    lab.wait(lambda: not lab.left(), "the end of all processes")
     assert [path.name for path in lab.places.agents.glob("*.json")] == []
     lock = Lock(lock_path(lab.places, agent_id(lab.places)))
     assert lock.acquire(), "the lock is free"
@@ -100,6 +101,7 @@ def _same_bytes(lab: Lab, node: RunFolder, mirror: Path) -> None:
         assert here.read_bytes() == data
         assert hashlib.sha256(here.read_bytes()).hexdigest() == hashlib.sha256(data).hexdigest()
         lab.tally.add("bytes compared", len(data))
+    assert RunFolder(mirror).attempts() == node.attempts()
     assert not list(mirror.glob("damaged.*")), "no mirror had to be set aside"
 
 
@@ -131,11 +133,12 @@ def _every_step_once(history: History) -> None:
 
 def _same_bits(history: History, truth: bool) -> None:
     """Whatever attempt recorded a step, it has the same bits; those of the stand-in are known beforehand."""
-    known: dict[int, bytes] = {}
+    steps, values = np.empty(0, np.int64), np.empty(0, np.float32)
     for attempt in range(1, history.fold.attempt + 1):
         column = history.column("loss", attempt)
-        for step, value in zip(column.steps.tolist(), column.values, strict=True):
-            assert known.setdefault(step, value.tobytes()) == value.tobytes(), f"step {step} of attempt {attempt}"
+        _, here, there = np.intersect1d(column.steps, steps, return_indices=True)
+        assert column.values[here].tobytes() == values[there].tobytes(), f"attempt {attempt} does its steps again"
+        steps, values = np.append(steps, column.steps), np.append(values, column.values)
     column = history.column("loss")
     if truth and len(column.steps):
         expected = true_losses(int(column.steps[-1]) + 1)[column.steps]

@@ -43,21 +43,21 @@ class StandInSettings(Params, frozen=True):
 CARD = ExerciseCard(
     id="stand-in", title="Stand-in", metrics=METRICS, params=describe(StandInSettings), source_hash="abc"
 )
+_FACTOR, _CONSTANT = 1664525, 1013904223
 CATALOGUE = Catalogue(exercises=(CARD,))
 
 
 def follow(state: int) -> int:
     """The next link of the chain (the generator of Numerical Recipes)."""
-    return (state * 1664525 + 1013904223) % 2**32
+    return (state * _FACTOR + _CONSTANT) % 2**32
 
 
 def true_losses(steps: int, seed: int = 1) -> npt.NDArray[np.float32]:
     """What the loss of each step must be, to the bit."""
-    found, state = np.empty(steps, np.float32), seed
-    for step in range(steps):
-        state = follow(state)
-        found[step] = state / 2**32
-    return found
+    factors = np.cumprod(np.full(steps, _FACTOR, np.uint32), dtype=np.uint32)  # of the seed, modulo 2**32
+    sums = np.cumsum(np.append(np.uint32(1), factors[:-1])[:steps], dtype=np.uint32)  # of the constant
+    states = factors * np.uint32(seed) + sums * np.uint32(_CONSTANT)
+    return (states / 2**32).astype(np.float32)
 
 
 @dataclass(frozen=True)
