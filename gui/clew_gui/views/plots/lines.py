@@ -74,7 +74,8 @@ def raw_stroke(item: Drawn, scene: Scene, theme: Theme, lifted: str) -> Stroke:
     Of several, only that of a run that stands out is plain to see."""
     alone = item.headline and (stands_out(item, lifted) or len(scene.runs) == 1)
     opacity = (0.26 if theme.dark else 0.20) * (1.0 if alone else 0.6) * (2.0 if item.curve.exact else 1.0)
-    return Stroke(theme.curve(item.run.index).colour, 1.0, (), opacity, layered=True)
+    smooth = item.curve.raw_x.size <= _DENSE  # of many upright strokes nobody sees it, and it takes 20 times as long
+    return Stroke(theme.curve(item.run.index).colour, 1.0, (), opacity, smooth, layered=True)
 
 
 def stands_out(item: Drawn, lifted: str) -> bool:
