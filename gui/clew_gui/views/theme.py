@@ -8,6 +8,7 @@ dynamic property ``role`` (and a label its tone with ``tone``); only ``sheet.py`
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, Literal
 
 from PySide6.QtCore import QDir, Qt
@@ -81,9 +82,18 @@ def font(kind: FontKind = "body") -> QFont:
 
     The application's font is that of "body": a widget has it already.
     """
-    base = QApplication.font()
-    result = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont) if kind == "mono" else QFont(base)
-    result.setPointSizeF(max(base.pointSizeF(), _SMALLEST_BASE_PT) * _FACTOR.get(kind, 1.0))
+    return QFont(_font(kind, QApplication.font().toString()))
+
+
+@lru_cache(maxsize=64)
+def _font(kind: FontKind, application: str) -> QFont:
+    """Made once for each of the application's fonts, because the labels of the plots ask in every frame."""
+    result = QFont()
+    result.fromString(application)
+    size = max(result.pointSizeF(), _SMALLEST_BASE_PT) * _FACTOR.get(kind, 1.0)
+    if kind == "mono":
+        result = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+    result.setPointSizeF(size)
     result.setWeight(_WEIGHT.get(kind, QFont.Weight.Normal))
     result.setFeature(QFont.Tag("tnum"), 1)  # figures of equal width, so that a running number does not dance
     return result
