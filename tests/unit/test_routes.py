@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
+import os
 import subprocess
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -87,7 +88,7 @@ def test_as_a_step_of_the_job_where_nobody_may_log_in_to_nodes() -> None:
     assert (found.way.kind, found.way.text) == (Kind.RELAY, "through login, as a step of the job")
     command = login.commands[-1]
     assert command[:3] == ("srun", "--jobid=7", "--overlap")
-    assert command[-1].endswith("relay --agent 10.0.0.11 4000 1>&3 3>&-")
+    assert command[-1].endswith("relay --agent 10.0.0.11 4000 0<&9 1>&8 8>&- 9<&-")
 
 
 def test_the_step_that_showed_a_relay_to_work_is_the_first_that_is_used() -> None:
@@ -99,7 +100,7 @@ def test_the_step_that_showed_a_relay_to_work_is_the_first_that_is_used() -> Non
     assert len(login.commands) == 1
     assert (first.recv(4), first.recv(64)) == (SPEAKS[:4], SPEAKS[4:])  # what was read to see it work comes again
     assert way.open(8888).recv(64) == SPEAKS  # another program of that node, which has no greeting of its own
-    assert login.commands[-1][-1].endswith("relay 10.0.0.11 8888 1>&3 3>&-")
+    assert login.commands[-1][-1].endswith("relay 10.0.0.11 8888 0<&9 1>&8 8>&- 9<&-")
     assert way.open().recv(64) == SPEAKS
     assert len(login.commands) == 3
 
@@ -188,6 +189,56 @@ def test_a_node_whose_name_is_none_is_not_jumped_into(name: str) -> None:
     assert "no name of a host" in found.problem.text
 
 
+class Jumps(Login):
+    """Says no to a jump under some names; ``names`` are those that were tried."""
+
+    def __init__(self, no: dict[str, ProblemError]) -> None:
+        super().__init__()
+        self.node = open_node()
+        self.names: list[str] = []
+        self._no = no
+
+    def hop(self, hop: Hop, timeout: float = 30.0) -> Login:
+        self.names.append(hop.host)
+        if hop.host in self._no:
+            raise self._no[hop.host]
+        return super().hop(hop, timeout)
+
+
+UNKNOWN = problem("ssh.connect", "login cannot reach node1, port 22: Name or service not known.")
+CLOSED = problem("ssh.connect", "login cannot reach 10.0.0.11, port 22: Connection refused.")
+
+
+def test_a_node_is_jumped_into_by_its_address_where_the_login_node_does_not_know_its_name() -> None:
+    login = Jumps({"node1": UNKNOWN})
+    found = finder(login).find(JOB, ADDRESS)
+    assert found.way is not None
+    assert (found.way.kind, found.way.text) == (Kind.HOP, "through login, jumping into node1")
+    assert found.way.open().recv(64) == SPEAKS
+    assert login.names == ["node1", "10.0.0.11"]
+
+
+def test_a_node_that_is_reached_by_no_name_is_told_with_the_last_reason() -> None:
+    found = finder(Jumps({"node1": UNKNOWN, "10.0.0.11": CLOSED})).find(JOB, ADDRESS)
+    assert found.problem is not None
+    assert f"jumping into node1: {CLOSED.problems[0].text}" in found.problem.text
+
+
+@pytest.mark.parametrize("code", ["ssh.auth", "ssh.cancelled", "ssh.hostkey.refused", "ssh.password"])
+def test_a_node_that_said_no_is_not_asked_by_another_name(code: str) -> None:
+    login = Jumps({"node1": problem(code, "student@node1 lets nobody in.")})
+    found = finder(login).find(JOB, ADDRESS)
+    assert found.problem is not None
+    assert "jumping into node1: student@node1 lets nobody in." in found.problem.text
+    assert login.names == ["node1"]
+
+
+def test_a_node_whose_name_is_its_address_is_jumped_into_once() -> None:
+    login = Jumps({"10.0.0.11": CLOSED})
+    assert finder(login).find(JOB, msgspec.structs.replace(ADDRESS, host="10.0.0.11")).way is None
+    assert login.names == ["10.0.0.11"]
+
+
 def test_a_lost_link_is_no_answer() -> None:
     login = Login()
     login.away = AWAY
@@ -196,20 +247,13 @@ def test_a_lost_link_is_no_answer() -> None:
 
 
 def test_who_cancelled_the_login_to_a_node_is_not_asked_again() -> None:
-    login, asked = Login(), []
-
-    class Asks(Login):
-        def hop(self, hop: Hop, timeout: float = 30.0) -> Login:
-            asked.append(hop.host)
-            raise problem("ssh.cancelled", "The login to student@node1 was cancelled.")
-
-    login = Asks()
+    login = Jumps({"node1": problem("ssh.cancelled", "The login to student@node1 was cancelled.")})
     login.relay = speaks
     one = finder(login)
     assert one.find(JOB, ADDRESS).way is not None
     login.relay = None
     assert one.find(JOB, ADDRESS).way is None
-    assert asked == ["node1"]
+    assert login.names == ["node1"]
 
 
 def test_a_plain_host_is_not_jumped_into_and_has_no_steps() -> None:
@@ -219,18 +263,47 @@ def test_a_plain_host_is_not_jumped_into_and_has_no_steps() -> None:
     assert found.way is None
 
 
-def test_the_relay_keeps_words_of_modules_and_prologues_out_of_its_bytes() -> None:
-    """Run by a real shell, with a module command and a prologue that print."""
-    echo = AGENT.__class__(command=("echo", "speaks"), environment={"A": "b c"}, python="", tensorflow="")
-    command = relay_command(echo, ("python",), "echo prologue; module() { echo module; }", ADDRESS)
-    done = subprocess.run(["bash", *command[2:]], capture_output=True, text=True, check=False, timeout=30)
-    assert done.stdout == "speaks relay 10.0.0.11 4000\n"
-    assert "prologue" in done.stderr
+_TALKS = """
+read -r eaten
+echo "{name} $eaten"
+echo "{name} complains" >&2
+module() {{ read -r eaten; printf '<%s>' "$@"; echo "$eaten"; }}
+"""
+_FILES = 'for fd in 3 4 5 6 7 8 9; do [ ! -e /proc/self/fd/$fd ] || echo "has the file $fd"; done'
 
 
-def test_a_modules_name_cannot_break_out_of_the_relay() -> None:
-    command = relay_command(AGENT, ("x; touch /tmp/y",), "", ADDRESS)
-    assert f"module load {shlex.quote('x; touch /tmp/y')}" in command[-1]
+def relayed(home: Path, modules: tuple[str, ...], prologue: str) -> subprocess.CompletedProcess[str]:
+    """The whole command, run by real shells as in a step of a job that was asked for over SSH. In the relay's place
+    something tells what it was given."""
+    tells = f'echo "$A, $B" "$@"; cat; {_FILES}'
+    there = AGENT.__class__(command=("sh", "-c", tells, "sh"), environment={"A": "b c"}, python="", tensorflow="")
+    for name in (".bash_profile", ".bashrc"):
+        (home / name).write_text(_TALKS.format(name=name))
+    noisy = {"HOME": str(home), "BASH_ENV": str(home / ".bashrc"), "SSH_CLIENT": "10.0.0.1 40000 22", "SHLVL": "0"}
+    return subprocess.run(
+        relay_command(there, modules, prologue, ADDRESS),
+        input="first\nlast\n",
+        env=os.environ | noisy,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_nothing_but_the_relay_itself_speaks_and_hears(tmp_path: Path) -> None:
+    """Neither the login shell's own files, nor modules, nor the prologue, nor what that starts."""
+    prologue = f"read -r eaten; export B=set; sh -c '{_FILES}'\necho prologue $eaten # done"
+    done = relayed(tmp_path, ("python",), prologue)
+    assert done.stdout == "b c, set relay 10.0.0.11 4000\nfirst\nlast\n"
+    assert ".bash_profile complains" in done.stderr
+    assert done.stderr.endswith("<load><python>\nprologue\n")
+
+
+def test_a_modules_name_cannot_break_out_of_the_relay(tmp_path: Path) -> None:
+    done = relayed(tmp_path, ("x; echo 'y' >&2",), "")
+    assert done.stdout == "b c,  relay 10.0.0.11 4000\nfirst\nlast\n"
+    assert done.stderr.endswith("<load><x; echo 'y' >&2>\n")
 
 
 def test_a_node_is_entered_as_the_same_person_without_what_belongs_to_the_login_node() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import partial
@@ -30,6 +31,10 @@ SPEAKS_S = 4.0
 _GREETING = b"\xff"
 """Every ZMTP peer begins so at once, without being asked (https://rfc.zeromq.org/spec/23, section "Framing")."""
 _HOME = "127.0.0.1"
+_ASIDE = 'exec 8>&1 9<&0 1>&2 </dev/null && exec bash -l -c "$1"'
+"""Not for bash itself: over SSH that reads ~/.bashrc even without ``-l``, and it reads what ``BASH_ENV`` names."""
+_UNREACHED = frozenset({"ssh.connect", "ssh.forwarding", "ssh.name", "ssh.reach", "ssh.busy"})
+"""Troubles before a node has said anything: it may answer under another name."""
 
 
 class Kind(Enum):
@@ -170,7 +175,7 @@ class RouteFinder:
     def _into_the_node(self, address: AgentAddress) -> Iterator[Way]:
         if not self._line.hops or self._line.site.scheduler == "none" or address.host in self._declined:
             return
-        node = self._line.connection.hop(node_hop(self._line.hops[-1], address.host), _HOP_S)
+        node = self._jump(address)
 
         def connect(port: int) -> Stream:
             try:
@@ -181,6 +186,20 @@ class RouteFinder:
                 return node.connect(_HOME, port, _OPEN_S)
 
         yield Way(Kind.HOP, f"through {self._login}, jumping into {address.host}", connect, address.port, node)
+
+    def _jump(self, address: AgentAddress) -> Connection:
+        """Log in to the node, by its address where the login node does not know its name; both in the time of one.
+
+        Who was reached and said no is not asked by another name: a person would have to answer twice.
+        """
+        login, begun = self._line.hops[-1], time.monotonic()
+        try:
+            return self._line.connection.hop(node_hop(login, address.host), _HOP_S)
+        except ProblemError as error:
+            left = _HOP_S - (time.monotonic() - begun)
+            if error.problems[0].code not in _UNREACHED or address.address == address.host or left < 1.0:
+                raise
+        return self._line.connection.hop(node_hop(login, address.address), left)
 
     def _relayed(self, job: JobRef, address: AgentAddress) -> Iterator[Way]:
         if self._line.scheduler.relay(job, ("true",)) is None:
@@ -224,14 +243,17 @@ def relay_command(
     """What joins its standard input and output to a port of a node, after what the site's jobs load. Where an ``agent``
     listens, its greeting comes at once and its patience is not tried before something is sent.
 
-    Their words must not get between the bytes, so standard output is put aside until the relay itself begins.
+    Neither their words nor those of the login shell's own files may get between the bytes, and none of them may read
+    what is meant for the relay. So both ends are put aside before that shell begins, by one that reads no files of its
+    own, and only the relay gets them back: what modules and prologue start does not have them.
     """
     words = [f"{name}={value}" for name, value in sorted(installed.environment.items())]
     greeted = ["--agent"] if agent else []
     relay = shlex.join(["env", *words, *installed.command, "relay", *greeted, address.address, str(address.port)])
-    lines = ["exec 3>&1 1>&2", *(f"module load {shlex.quote(name)}" for name in modules)]
-    lines += [prologue] if prologue.strip() else []
-    return ("bash", "-l", "-c", "\n".join([*lines, f"exec {relay} 1>&3 3>&-"]))
+    loaded = [f"module load {shlex.quote(name)}" for name in modules]
+    loaded += [prologue] if prologue.strip() else []
+    first = shlex.quote("\n".join(loaded))
+    return ("sh", "-c", _ASIDE, "sh", f"eval {first} 8>&- 9<&-\nexec {relay} 0<&9 1>&8 8>&- 9<&-")
 
 
 # --- Whether somebody speaks ------------------------------------------------------------------------------------------
