@@ -169,6 +169,25 @@ def test_another_agents_address_is_not_taken(scene: Scene) -> None:
     assert scene.target.absent() == "The job runs; its agent is coming up."
 
 
+def test_a_running_job_whose_agent_never_comes_is_told_with_its_log(scene: Scene) -> None:
+    now = [100.0]
+    scene.login.files[f"{CLEW}/jobs/{scene.job}/job.log"] = b"waiting for a licence\n"
+    with closing(JobTarget(scene.desk, scene.job, lambda: now[0])) as target:
+
+        def says(words: str, pause: float) -> bool:
+            now[0] += pause
+            target.kick()
+            return words in target.absent()
+
+        until(scene.desk, lambda: says("Other jobs come first.", 1000.0))
+        scene.login.jobs["1"].state, scene.login.jobs["1"].nodes = "RUNNING", "node1"
+        until(scene.desk, lambda: says("The job runs; its agent is coming up.", 0.0))
+        until(scene.desk, lambda: says("job.log on Lab, ends with: waiting for a licence.", 30.0))
+        scene.serve()
+        until(scene.desk, lambda: target.find() is not None)
+        assert target.absent() == "The job runs; its agent is coming up."
+
+
 def test_without_a_way_the_journal_comes_as_a_file(scene: Scene) -> None:
     scene.serve()
     scene.login.streams = {}

@@ -177,12 +177,13 @@ def read_record(line: SiteLine, job: str) -> ExitRecord | None:
     return latest
 
 
-def read_printed(line: SiteLine, job: str) -> str:
-    """The end of what the scheduler wrote into the job's output; empty when there is nothing that can be read.
+def read_printed(line: SiteLine, job: str, log: str = SCHEDULER_LOG) -> str:
+    """The end of what the scheduler wrote into the job's output, or of another log in its folder; empty when there is
+    nothing that can be read.
 
     Raises ``ProblemError`` when the site cannot be reached.
     """
-    path = f"{line.layout().job(job)}/{SCHEDULER_LOG}"
+    path = f"{line.layout().job(job)}/{log}"
     try:
         found = line.connection.stat(path)
         start = max(0, found.size - _PRINTED_BYTES) if found is not None else 0

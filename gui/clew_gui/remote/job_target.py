@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
@@ -14,6 +15,7 @@ from clew_gui.remote.job_news import TRANSIENT
 from clew_gui.remote.job_way import ROUTE_PAUSES_S, KeptWay, put_key, read_address
 from clew_gui.remote.jobs import JobNews, Stage
 from clew_gui.remote.journal_files import SiteJournals
+from clew_gui.remote.missing_agent import MissingAgent
 from clew_gui.remote.routes import RouteFinder
 from clew_gui.remote.schedulers.job import JobRef
 from clew_gui.remote.site_line import SiteLine
@@ -72,9 +74,10 @@ class Owner(Protocol):
 class JobTarget:
     """A ``Target``; made by ``SiteDesk.target``. No call waits for the network, but those of ``files()`` do."""
 
-    def __init__(self, owner: Owner, job: str) -> None:
+    def __init__(self, owner: Owner, job: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._owner = owner
         self._job = job
+        self._missing = MissingAgent(clock)
         self._bell = threading.Event()
         self._closed = threading.Event()
         self._changed = threading.Condition()
@@ -160,7 +163,7 @@ class JobTarget:
         """Why nobody serves: what the job waits for, that it is over, that there is no network."""
         news, trouble = self._owner.news(self._job), self._trouble or self._kept.problem
         if news.stage is Stage.RUNNING and news.problem is None:
-            return trouble.text if trouble is not None else "The job runs; its agent is coming up."
+            return trouble.text if trouble is not None else self._missing.text
         return news.text or "The job has not been sent yet."
 
     def files(self) -> JournalFiles | None:
@@ -216,6 +219,7 @@ class JobTarget:
             except ProblemError as error:
                 self._trouble = error.problems[0]
                 pause = self._again(_PAUSES_S if self._trouble.code in TRANSIENT else ROUTE_PAUSES_S)
+                self._missing.pause()
             except Exception as error:  # noqa: BLE001  # the thread's border: it goes on with what comes next
                 _log.exception("The way to a job's agent failed.")
                 self._trouble = Problem("link.internal", f"The way to the agent failed: {error}.", "It is tried again.")
@@ -245,7 +249,9 @@ class JobTarget:
             self._look(line)
         address = self._address
         if address is None:
+            self._miss(line, news)
             return self._pace()
+        self._missing.end()
         self._let_in(line, address)
         self._kept.settle()
         if self._kept.way is None and (wait := self._kept.wait_s()) > 0:
@@ -254,6 +260,14 @@ class JobTarget:
             self._search(line, JobRef(news.id, self._job), address)
         self._failures = 0
         return _STEADY_S if self._kept.way is not None else self._kept.wait_s()
+
+    def _miss(self, line: SiteLine, news: JobNews) -> None:
+        if news.stage is not Stage.RUNNING:
+            self._missing.end()
+        elif news.problem is not None:
+            self._missing.pause()
+        else:
+            self._missing.look(line, self._job)
 
     def _search(self, line: SiteLine, job: JobRef, address: AgentAddress) -> None:
         way = self._kept.search(self._owner.finder(), job, address, self._closed.is_set)
