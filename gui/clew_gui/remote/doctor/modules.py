@@ -22,6 +22,7 @@ _NO_COMMAND = "module-command"
 _SAY = """
 clew_finish() { printf '\\nclew-refuses %s\\n' "$3"; }
 clew_record=$(mktemp -u)
+printf '\\nclew-begins\\n'
 """
 _LIST = """
 clew_find_modules
@@ -56,8 +57,9 @@ def load(line: SiteLine, modules: Sequence[str], timeout: float = AVAIL_S) -> Lo
     done = line.run(("bash", "-l", "-c", script, "bash", *modules), timeout=timeout)
     if done.late:
         raise _late(line, timeout)
-    refused = re.findall(r"^clew-refuses (\S+)$", done.out, re.MULTILINE)
-    said = [one.strip() for one in done.out.splitlines() if one.strip() and not one.startswith("clew-refuses")]
+    out = _without_noise(done).out
+    refused = re.findall(r"^clew-refuses (\S+)$", out, re.MULTILINE)
+    said = [one.strip() for one in out.splitlines() if one.strip() and not one.startswith("clew-refuses")]
     return Loaded(tuple(one for one in refused if one != _NO_COMMAND), " ".join(said)[:300], _NO_COMMAND in refused)
 
 
@@ -70,7 +72,12 @@ def available(line: SiteLine, timeout: float = AVAIL_S) -> Available:
         text = f"{line.title} has no module command."
         hint = "Name python or venv in the site, or source what brings modules in its prologue."
         raise problem("modules.absent", text, hint, line.name)
-    return parse_avail(done)
+    return parse_avail(_without_noise(done))
+
+
+def _without_noise(done: Output) -> Output:
+    """Without what the login shell's own files print before."""
+    return msgspec.structs.replace(done, out=done.out.partition("\nclew-begins\n")[2])
 
 
 def _late(line: SiteLine, timeout: float) -> Exception:

@@ -1,0 +1,56 @@
+"""A site's modules, asked for in a real login shell whose own files print."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from clew_gui.remote.doctor.modules import Loaded, available, load
+from clew_gui.remote.schedulers.state import Output
+from clew_gui.remote.site_line import SiteLine
+
+PROFILE = """
+echo Welcome
+module() {
+    case $* in
+        "load cuda/12") echo "cuda is there" ;;
+        "load "*) echo "ERROR: Unable to locate a modulefile for '$2'" >&2; return 1 ;;
+        *avail) printf '/apps/modules:\\ncuda/12\\npython/3.11\\n' >&2 ;;
+    esac
+}
+"""
+
+
+class Line:
+    """Runs a site's commands here."""
+
+    title = "Lab"
+
+    def __init__(self, home: Path) -> None:
+        self._environment = os.environ | {"HOME": str(home)}
+
+    def run(self, command: Sequence[str], *, timeout: float) -> Output:
+        done = subprocess.run(
+            command, env=self._environment, capture_output=True, text=True, check=False, timeout=timeout
+        )
+        return Output(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> SiteLine:
+    (tmp_path / ".bash_profile").write_text(PROFILE)
+    return cast("SiteLine", Line(tmp_path))
+
+
+def test_what_the_login_shell_prints_is_no_module(line: SiteLine) -> None:
+    assert available(line).names == ("cuda/12", "python/3.11")
+
+
+def test_what_the_login_shell_prints_is_not_why_a_module_cannot_be_loaded(line: SiteLine) -> None:
+    refused = Loaded(("python",), "cuda is there ERROR: Unable to locate a modulefile for 'python'")
+    assert load(line, ("cuda/12", "python")) == refused
