@@ -7,34 +7,24 @@ few times at most.
 
 from __future__ import annotations
 
-import logging
 import queue
-import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from pathlib import Path
-from typing import Any
 
-import msgspec
 import paramiko
-from paramiko.agent import AgentSSH, get_agent_connection
 
 from clew_gui.remote.connection import Hop, SshFiles, lost, timed_out
 from clew_gui.remote.gate import NEEDS_PERSON
-from clew_gui.remote.key_files import Incompatible, is_encrypted, load_key, public_part, read_key_file
+from clew_gui.remote.key_files import Incompatible
+from clew_gui.remote.key_offers import Agent, Credential, credentials
 from clew_gui.remote.paramiko_transport import Link
 from clew_gui.remote.prompts import ANSWER_WITHIN_S, AskOnce, Kind, Prompt, cancelled, kind_of, plain
 from clew_gui.remote.refusals import refused_answers, refused_keys
 from clew_shared.problem import ProblemError
 
-_log = logging.getLogger(__name__)
-
-MOST_KEYS = 6
-"""So many keys of the agent are offered in all; more are refused guesses, which sites count and punish."""
 _ROUNDS = 3
-_AGENT_S = 5.0
 _REPLY_S = 30.0
 _TIMEOUT = "Authentication timeout."  # paramiko has no type for it
 _FOREIGN = frozenset({"gssapi-with-mic", "gssapi-keyex", "hostbased"})
@@ -46,78 +36,6 @@ class DoorClosed(Exception):
     """The server hung up during the login; its words, if any, are the text."""
 
 
-class Credential(msgspec.Struct, frozen=True):
-    """One key to offer: in words for the route, how to have it, and whether it was asked for by name."""
-
-    words: str
-    load: Callable[[], paramiko.PKey]
-    named: bool
-
-
-class _Agent(AgentSSH):
-    """paramiko's own waits for ever when the agent does not answer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._agent = get_agent_connection()
-        if self._agent is None:
-            return
-        try:
-            self._set_timeout(_AGENT_S)
-            inner: Any = self
-            inner._connect(self._agent)
-            self._set_timeout(ANSWER_WITHIN_S)  # some ask the person before they sign
-        except (paramiko.SSHException, OSError) as error:
-            _log.debug("the agent does not answer: %s", error)
-
-    def _set_timeout(self, seconds: float) -> None:
-        if isinstance(self._agent, socket.socket):  # on Windows it is none
-            self._agent.settimeout(seconds)
-
-    def close(self) -> None:
-        """Let go of it."""
-        if self._agent is not None:
-            self._agent.close()
-
-
-def credentials(hop: Hop, files: SshFiles, agent: Sequence[paramiko.AgentKey], asker: AskOnce) -> list[Credential]:
-    """The keys to offer, in order, none twice. The agent signs for a file whose key it holds: no passphrase then."""
-    held = {key.asbytes(): key for key in agent}
-    found: list[Credential] = []
-    for name in hop.keys:
-        public = public_part(Path(name), read_key_file(Path(name)))
-        key = held.pop(public, None)
-        found.append(_from_agent(key, f"key {name}", True) if key else _from_file(Path(name), asker, True))
-    if hop.identities_only:
-        return found
-    found += [_from_agent(key, f"agent key {key.comment}".rstrip(), False) for key in held.values()][:MOST_KEYS]
-    if not hop.keys:
-        found += [_from_file(path, asker, False) for path in _default_keys(files, set(held))]
-    return found
-
-
-def _default_keys(files: SshFiles, held: set[bytes]) -> list[Path]:
-    """Those that are there and that the agent does not hold; those that need a passphrase last."""
-    there = [(path, _bytes(path)) for path in files.default_keys]
-    wanted = [(path, data) for path, data in there if data and public_part(path, data) not in held]
-    return [path for path, data in sorted(wanted, key=lambda pair: is_encrypted(*pair))]
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
-
-
-def _from_agent(key: paramiko.AgentKey, words: str, named: bool) -> Credential:
-    return Credential(f"{words} (agent)" if named else words, lambda: key, named)
-
-
-def _from_file(path: Path, asker: AskOnce, named: bool) -> Credential:
-    return Credential(f"key {path}", lambda: load_key(path, asker), named)
-
-
 class Login:
     """One person's login at one hop; lives over several dials of it, so that nothing is tried or asked twice."""
 
@@ -125,13 +43,14 @@ class Login:
         self._hop = hop
         self._files = files
         self._asker = asker
-        self._tried: set[str] = set()
+        self._tried: set[bytes] = set()
         self._rounds = 0
         self._refusals = 0
         self._asked: list[Prompt] = []
         self._answers: list[str] = []
         self._wrong: list[list[str]] = []
         self._failed: list[str] = []
+        self._kept_back = 0
         self._allowed: list[str] = []
         self._unasked: ProblemError | None = None
 
@@ -143,9 +62,9 @@ class Login:
     def run(self, link: Link) -> str:
         """Log in; returns how, in words. Raises ``ProblemError``, ``DoorClosed`` or ``Incompatible``."""
         link.auth_timeout = _REPLY_S
-        with closing(_Agent()) as agent:
-            keys = iter(credentials(self._hop, self._files, agent.get_keys(), self._asker))
-            return self._steps(link, keys)
+        with closing(Agent()) as agent:
+            keys, self._kept_back = credentials(self._hop, self._files, agent.get_keys(), self._asker)
+            return self._steps(link, iter(keys))
 
     def _steps(self, link: Link, keys: Iterator[Credential]) -> str:
         how: list[str] = []
@@ -183,7 +102,7 @@ class Login:
 
     def _key(self, link: Link, keys: Iterator[Credential]) -> tuple[str, list[str] | None]:
         for credential in keys:
-            if credential.words in self._tried:
+            if credential.id in self._tried:
                 continue
             try:
                 key = credential.load()
@@ -194,10 +113,10 @@ class Login:
                     self._unasked = error
                 self._failed.append(f"{credential.words} (cannot be used)")
                 continue
-            self._tried.add(credential.words)
+            self._tried.add(credential.id)
             more = self._attempt(link, credential.words, partial(link.auth_publickey, self._hop.login, key))
             if more is not None:
-                self._tried.discard(credential.words)  # good for the first step of a further dial
+                self._tried.discard(credential.id)  # good for the first step of a further dial
             return credential.words, more
         return "", None
 
@@ -320,14 +239,14 @@ class Login:
             raise Incompatible(f"the server asks for {' or '.join(allowed)}")
         if self._asked:
             return refused_answers(title, {prompt.kind for prompt in self._asked})
-        return self._unasked or refused_keys(title, self._failed, allowed)
+        return self._unasked or refused_keys(title, self._failed, allowed, self._kept_back)
 
     def given_up(self, door: DoorClosed) -> ProblemError:
         """The server hung up too often."""
         if self._asked:
             return refused_answers(self._hop.title, {prompt.kind for prompt in self._asked})
         if self._failed:
-            return refused_keys(self._hop.title, self._failed, ())
+            return refused_keys(self._hop.title, self._failed, (), self._kept_back)
         return lost(self._hop.title, str(door))
 
 

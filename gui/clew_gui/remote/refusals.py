@@ -18,9 +18,10 @@ def refused_answers(title: str, kinds: set[Kind]) -> ProblemError:
     return problem("ssh.code", f"{what} for {title} was refused.", hint, title)
 
 
-def refused_keys(title: str, tried: Sequence[str], allowed: Sequence[str]) -> ProblemError:
-    """No key fits."""
+def refused_keys(title: str, tried: Sequence[str], allowed: Sequence[str], kept_back: int = 0) -> ProblemError:
+    """No key fits; so many of the agent were not offered."""
     offered = ", ".join(dict.fromkeys(tried)) or "nothing, because there is no key here"
+    offered += f"; not {kept_back} more of the agent, since servers hang up after some" if kept_back else ""
     wants = f" It takes: {', '.join(allowed)}." if allowed else ""
     hint = "Put your public key into ~/.ssh/authorized_keys there (ssh-copy-id), or name the right one with --key FILE."
     return problem("ssh.auth", f"{title} let nobody in; offered were: {offered}.{wants}", hint, title)

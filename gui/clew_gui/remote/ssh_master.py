@@ -10,8 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from clew_gui.remote import troubles
@@ -19,7 +18,9 @@ from clew_gui.remote.askpass_bridge import AskpassBridge
 from clew_gui.remote.connection import Hop, SshFiles, timed_out
 from clew_gui.remote.host_keys import HostKeys
 from clew_gui.remote.key_files import check_key
+from clew_gui.remote.key_offers import Agent, files_to_name
 from clew_gui.remote.prompts import AskOnce, Kind
+from clew_gui.remote.ssh_config import run_ssh
 from clew_gui.remote.ssh_words import explain
 from clew_shared.private import make_private
 
@@ -77,7 +78,7 @@ class Master:
                 _TOO_MANY in self.words()
                 and not bridge.over.is_set()
                 and not self.hop.keys
-                and self._try(bridge, timeout, ["-o", "IdentityAgent=none"])
+                and self._try(bridge, timeout, with_agent=False)
             ):
                 known = [line.key for line in HostKeys(self.hop, self._files).known_lines()]
                 raise explain(self.hop, self.words(), bridge, known)
@@ -88,17 +89,17 @@ class Master:
     def _patiently(self, bridge: AskpassBridge, timeout: float) -> bool:
         """Try again after a pause when the server hangs up before it says its name."""
         for pause in (*troubles.BUSY_PAUSES_S, None):
-            if self._try(bridge, timeout, []):
+            if self._try(bridge, timeout):
                 return True
             if pause is None or "kex_exchange_identification" not in self.words():
                 break
             time.sleep(pause)
         return False
 
-    def _try(self, bridge: AskpassBridge, timeout: float, more: Sequence[str]) -> bool:
+    def _try(self, bridge: AskpassBridge, timeout: float, with_agent: bool = True) -> bool:
         self.said.clear()
         self._process = subprocess.Popen(
-            [*self._command(timeout), *more, "--", self._alias()],
+            [*self._command(timeout, with_agent), "--", self._alias()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -121,7 +122,7 @@ class Master:
             time.sleep(_POLL_S)
         return True
 
-    def _command(self, timeout: float) -> list[str]:
+    def _command(self, timeout: float, with_agent: bool) -> list[str]:
         hop, files = self.hop, self._files
         known = [files.known_hosts, *map(Path, hop.known_hosts), *files.also_known]
         make_private(files.known_hosts.parent)
@@ -129,12 +130,25 @@ class Master:
         options = [*_OPTIONS, f"HostName={hop.host}", f"ConnectTimeout={max(1, round(timeout))}"]
         options.append("UserKnownHostsFile=" + " ".join(f'"{path}"' for path in known))
         options += [f"HostKeyAlias={hop.host_key_alias}"] if hop.host_key_alias else []
-        options += ["IdentitiesOnly=yes"] if hop.identities_only or hop.keys else []
+        options += [] if with_agent else ["IdentityAgent=none"]
+        keys = hop.keys or tuple(map(str, self._few_keys() if with_agent else ()))
+        options += ["IdentitiesOnly=yes"] if hop.identities_only or keys else []
         options.append(f"ProxyCommand={self._way()}")
         command = [files.ssh, *self._config(), "-M", "-N", "-S", str(self.socket), "-p", str(hop.port), "-l", hop.login]
-        for key in hop.keys:
+        for key in keys:
             command += ["-i", key]
         return command + [part for option in options for part in ("-o", option)]
+
+    def _few_keys(self) -> list[Path]:
+        """The key files to name although nobody did, lest a full agent closes the door. An agent that the user's
+        configuration names is another one than is asked here: what it holds is not known, and all of it is offered."""
+        if self.hop.identities_only:
+            return []
+        with closing(Agent()) as agent:
+            named = files_to_name(self._files, agent.get_keys(), self.folder)
+        if named and "\nidentityagent " in (run_ssh([self._files.ssh, *self._config(), "-G", self._alias()]) or ""):
+            return []
+        return named
 
     def _alias(self) -> str:
         """The name in ``~/.ssh/config``, so that what stands there for it holds; everything else is given anyway."""

@@ -88,8 +88,10 @@ class School:
         (etc / "pam.d/other").write_text("auth required pam_deny.so\naccount required pam_deny.so\n")
 
     def _write_keys(self) -> None:
-        for name in ("host_ed25519", "host_other", "user", "second", *(f"agent{number}" for number in range(5))):
+        for name in ("host_ed25519", "host_other", "user", "second", *(f"agent{number}" for number in range(9))):
             self.make_key(name)
+        for name in ("twin0", "twin1"):
+            self.make_key(name, extra=["-C", "twin"])
         self.make_key("locked", passphrase=PASSPHRASE)
         self.make_key("host_rsa", "rsa")
         self.make_key("old", "rsa", extra=["-m", "PEM"])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,8 +16,8 @@ from clew_gui.remote.key_files import Incompatible
 from clew_gui.remote.prompts import AskOnce, Kind, NobodyToAsk, ProgramPrompter
 from clew_shared.problem import ProblemError
 from tests.integration.ssh.conftest import Dial, hop_to, trust
-from tests.integration.ssh.people import Agent, Person, current_code, well_informed
-from tests.integration.ssh.servers import PASSPHRASE, PASSWORD, USER, School, SshServer
+from tests.integration.ssh.people import Person, current_code, well_informed
+from tests.integration.ssh.servers import PASSPHRASE, PASSWORD, USER, SshServer
 from tests.integration.ssh.test_contract import refused
 
 pytestmark = pytest.mark.needs("sshd")
@@ -87,74 +85,6 @@ def test_a_key_that_the_server_does_not_know_is_refused(
     assert "second" in words[0]
     assert "publickey" in words[0]
     assert not person.asked
-
-
-# --- The agent ------------------------------------------------------------------------------------------------------
-
-
-def test_a_key_of_the_agent_needs_no_file(dial: Dial, known: SshServer, agent: Callable[..., Agent]) -> None:
-    agent(known.school.key("user"))
-    person = Person({})
-    dial(hop_to(known), person)
-    assert not person.asked
-
-
-def test_the_agent_signs_for_a_locked_key(
-    dial: Dial, known: SshServer, agent: Callable[..., Agent], school: School, tmp_path: Path
-) -> None:
-    opened = tmp_path / "opened"
-    shutil.copy(school.keys / "locked", opened)
-    change = ["ssh-keygen", "-q", "-p", "-P", PASSPHRASE, "-N", "", "-f", str(opened)]
-    subprocess.run(change, check=True, capture_output=True)
-    agent(str(opened))
-    person = Person({})
-    dial(hop_to(known, "locked"), person)
-    assert not person.asked
-
-
-def test_a_public_key_stands_for_the_one_in_the_agent(
-    dial: Dial, known: SshServer, agent: Callable[..., Agent], school: School
-) -> None:
-    agent(*map(school.key, AGENT_KEYS), school.key("user"))
-    before = known.said("Failed publickey")
-    dial(hop_to(known, "user.pub"), Person({}))
-    assert known.said("Failed publickey") == before
-
-
-AGENT_KEYS = tuple(f"agent{number}" for number in range(5))
-
-
-@pytest.fixture
-def strict(start: Callable[..., SshServer], files: SshFiles, agent: Callable[..., Agent], school: School) -> SshServer:
-    """A server that hangs up after two wrong keys, and an agent with five of them."""
-    agent(*map(school.key, AGENT_KEYS))
-    server = start("MaxAuthTries 2")
-    trust(files, server)
-    return server
-
-
-def test_the_key_asked_for_comes_before_those_of_the_agent(dial: Dial, strict: SshServer) -> None:
-    dial(hop_to(strict, "user"), Person({}))
-    assert not strict.said("Failed publickey")
-
-
-def test_a_full_agent_does_not_close_the_door_for_a_password(dial: Dial, strict: SshServer) -> None:
-    person = well_informed()
-    dial(hop_to(strict), person)
-    assert person.kinds == [Kind.PASSWORD]
-
-
-@pytest.mark.parametrize("way", ["paramiko"])  # OpenSSH itself waits for its agent; the login's own bound ends it
-def test_an_agent_that_never_answers_is_passed_over(
-    dial: Dial, known: SshServer, files: SshFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("clew_gui.remote.paramiko_login._AGENT_S", 0.2)
-    address = files.runtime / "agent"
-    with socket.socket(socket.AF_UNIX) as silent:
-        silent.bind(str(address))
-        silent.listen(1)
-        monkeypatch.setenv("SSH_AUTH_SOCK", str(address))
-        dial(hop_to(known, "user"), Person({}))
 
 
 # --- Passwords and codes --------------------------------------------------------------------------------------------
