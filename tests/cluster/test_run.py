@@ -174,26 +174,34 @@ def test_what_cannot_be_had_is_said_and_nothing_is_left(words: tuple[str, ...], 
     assert json.loads(clew("runs", "--json").stdout) == []
 
 
-BATCH = """#!/bin/bash -l
-module load python_ML
-software=$HOME/.local/share/clew/software
-export PYTHONPATH=$(echo $software/agent-* | tr ' ' :):$(echo $software/packages-* | tr ' ' :):$PYTHONPATH
-cd batch && python3 -m clew_agent run spec.toml --out run
-"""
+PAGE = (Path(__file__).parents[2] / "docs/command-line.md").read_text()
+
+
+def shown(kind: str) -> str:
+    """What the page on the command line shows for a job script of one's own."""
+    section = PAGE.partition("## A job script of your own")[2].partition("\n## ")[0]
+    (text,) = re.findall(f"```{kind}\n(.*?)```", section, re.DOTALL)
+    return str(text)
 
 
 def test_a_plain_batch_run_without_any_viewer_is_brought_home(clew: Clew, cluster: MiniCluster) -> None:
     words = ("run", "linear-regression", "--preset", "tiny", "--site", "minicluster", "--json")
     sent = last_line(clew(*words))  # so that the agent is there
-    cluster.on("login", "mkdir -p batch && cat > batch/spec.toml", input='exercise = "linear-regression"\nseed = 3\n')
-    cluster.on("login", "cat > batch.sh && sbatch --wait batch.sh", input=BATCH, limit_s=LIMIT_S)
-    done = clew("fetch", "--site", "minicluster", "batch/run", "--json")
+    cluster.on("login", "mkdir -p results && cat > results/spec.toml", input=shown("toml"))
+    cluster.on(
+        "login", "cat > results/job.sh && cd results && sbatch --wait job.sh", input=shown("bash"), limit_s=LIMIT_S
+    )
+    done = clew("fetch", "--site", "minicluster", "results/first", "--json")
     assert done.returncode == 0, done.stderr
     (found,) = json.loads(done.stdout.splitlines()[-1])
     assert (found["state"], found["steps"]) == ("FINISHED", 1000)
     assert clew("verify", found["run"]).returncode == 0
     listed = {run["run"]: run["number"] for run in json.loads(clew("runs", "--json").stdout)}
     assert listed == {sent["run"]: 1, found["run"]: 2}
+    opened = last_line(clew("show", "last", "--json"))
+    assert (opened["run"], opened["state"], opened["metrics"]) == (found["run"], "FINISHED", found["metrics"])
+    assert opened["metrics"]["W"] == pytest.approx(-1.0, abs=1e-3)
+    assert "FINISHED after 1000 steps" in cluster.on("login", "cat results/job.log")
     again = clew("fetch", "--site", "minicluster", sent["run"])
     assert again.returncode == 0, again.stderr
 

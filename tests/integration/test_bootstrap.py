@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from clew_gui.remote.bootstrap import Installed, ensure_agent, install, packages
+from clew_gui.remote.bootstrap.launcher import launcher_text, put_launcher
 from clew_gui.remote.bootstrap.needed import SMALL
 from clew_gui.remote.bootstrap.probe import probe
 from clew_gui.remote.site_line import SiteLine
@@ -74,6 +75,20 @@ def code_of(line: SiteLine) -> str:
     return found.code
 
 
+def launch(connection: LocalConnection, *words: str, **environment: str) -> str:
+    """What the program for job scripts prints, started in a job that has loaded nothing else."""
+    program = connection.home / ".local/share/clew/bin/clew-agent"
+    done = subprocess.run(
+        [program, *words],
+        env={"PATH": os.environ["PATH"], **environment},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
 def starts(connection: LocalConnection, installed: Installed) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*installed.command, "--version"],
@@ -104,6 +119,42 @@ def test_the_sites_own_path_stays_behind_what_was_brought(open_line: Open, tmp_p
     line, _ = open_line()
     path = ensure_agent(line, ignore).environment["PYTHONPATH"].split(":")
     assert [Path(part).name.split("-")[0] for part in path] == ["agent", "packages", "course0"]
+
+
+def test_a_program_for_job_scripts_is_there_and_made_anew_when_it_is_another(open_line: Open) -> None:
+    line, connection = open_line()
+    ensure_agent(line, ignore)
+    assert launch(connection, "--version") == f"clew-agent {__version__}\n"
+    folder = connection.home / ".local/share/clew/bin"
+    (folder / "clew-agent").write_text("#!/bin/sh\nexec /of/another/version\n")
+    connection.commands = 0
+    assert ensure_agent(line, ignore).sent == 0
+    assert connection.commands == 2
+    assert launch(connection, "--version") == f"clew-agent {__version__}\n"
+    assert [path.name for path in folder.iterdir()] == ["clew-agent"]
+    connection.commands = 0
+    ensure_agent(line, ignore)
+    assert connection.commands == 1
+
+
+def test_what_the_job_says_counts_more_than_what_the_program_for_job_scripts_knows(tmp_path: Path) -> None:
+    shown = 'printf \'%s|\' "$CLEW_HOME" "$CLEW_COURSE_DATA" "$PYTHONPATH" "$@"'
+    python = _program(tmp_path / "it's a python/python3", shown)
+    line, connection = local_line(tmp_path / "home", Site(host="here"))
+    put_launcher(line, launcher_text(python, ["/a gent", "/$HOME"], "/clew's", "/course"), ignore)
+    assert launch(connection, "run", "my spec") == "/clew's|/course|/a gent:/$HOME|-P|-m|clew_agent|run|my spec|"
+    asked = {"CLEW_HOME": "/other", "CLEW_COURSE_DATA": "/data", "PYTHONPATH": "/module"}
+    assert launch(connection, **asked) == "/other|/data|/a gent:/$HOME:/module|-P|-m|clew_agent|"
+
+
+def test_where_the_program_for_job_scripts_cannot_be_written_runs_go_all_the_same(open_line: Open) -> None:
+    line, connection = open_line()
+    folder = connection.home / ".local/share/clew/bin"
+    folder.parent.mkdir(parents=True)
+    folder.touch()
+    told: list[str] = []
+    assert starts(connection, ensure_agent(line, told.append)).returncode == 0
+    assert told[-1].startswith(f"{folder}/clew-agent could not be written on Here, which only job scripts")
 
 
 @pytest.mark.parametrize("which", ["agent", "packages"])

@@ -16,6 +16,11 @@ class Layout(msgspec.Struct, frozen=True):
         return f"{self.home}/software"
 
     @property
+    def launcher(self) -> str:
+        """Starts the agent that was installed last, for job scripts of the user's own."""
+        return f"{self.home}/bin/clew-agent"
+
+    @property
     def data(self) -> str:
         """The user's data sets there, where the agent looks for them by itself."""
         return f"{self.home}/data"

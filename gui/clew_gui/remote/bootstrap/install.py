@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from clew_gui.remote.bootstrap.bundle import digests, name_of, own_files, packed
+from clew_gui.remote.bootstrap.launcher import launcher_text, put_launcher
 from clew_gui.remote.bootstrap.needed import SMALL, TENSORFLOW, Need
 from clew_gui.remote.bootstrap.packages import from_here, from_wheels
 from clew_gui.remote.bootstrap.probe import Probe, probe, unfit
@@ -52,14 +53,17 @@ def ensure_agent(line: SiteLine, tell: Tell) -> Installed:
         sent += _send(line, found, agent, own, (), tell, "the agent")
     if found.packages and found.states.get(found.packages) != "intact":
         sent += _bring_packages(line, found, tell)
-    return _installed(line, found, agent, sent)
+    layout = line.layout()
+    folders = [f"{layout.software}/{name}" for name in (agent, found.packages) if name]
+    text = launcher_text(found.executable, folders, layout.home, line.site.data)
+    if found.launcher != text:
+        put_launcher(line, text, tell)
+    return _installed(found, folders, sent)
 
 
-def _installed(line: SiteLine, found: Probe, agent: str, sent: int) -> Installed:
-    software = line.layout().software
-    names = [agent, *([found.packages] if found.packages else [])]
+def _installed(found: Probe, folders: Sequence[str], sent: int) -> Installed:
     # Ours come first: one of the site's may be too old. The site's own path stays behind them, for its TensorFlow.
-    path = [*(f"{software}/{name}" for name in names), *(part for part in found.path.split(":") if part)]
+    path = [*folders, *(part for part in found.path.split(":") if part)]
     return Installed(
         command=(found.executable, "-P", "-m", "clew_agent"),
         environment={"PYTHONPATH": ":".join(path)},

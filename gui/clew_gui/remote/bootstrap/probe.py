@@ -23,8 +23,9 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     ``executable`` is its path, ``path`` its ``PYTHONPATH``, ``libc`` the version of glibc (empty: another library).
     ``have`` is the version of each package by name ("?": there, but it does not tell; empty: not there), ``missing``
     those that are not there or too old. ``packages`` names the folder that would hold the small ones of them.
-    ``states`` says of the agent's folder and of that one: intact, damaged or absent. ``free`` is room in bytes where
-    software goes, -1 where nobody can tell. The last three are known from a thorough probe only: room in the home
+    ``states`` says of the agent's folder and of that one: intact, damaged or absent. ``launcher`` is the text of the
+    program there that starts the agent (empty: none). ``free`` is room in bytes where software goes, -1 where nobody
+    can tell. The last three are known from a thorough probe only: room in the home
     folder, what ``quota`` says, whether a package index answers.
     """
 
@@ -41,6 +42,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     states: dict[str, str]
     pip: str
     free: int
+    launcher: str = ""
     home_free: int = -1
     quota: str = ""
     index: bool | None = None
@@ -59,7 +61,9 @@ def probe(line: SiteLine, agent: str = "agent", *, thorough: bool = False) -> Pr
     """
     needed = [(need.name, need.module, need.least, need.others) for need in (*FRAMEWORK, *SMALL)]
     question: dict[str, Any] = {"needed": needed, "never": [need.name for need in FRAMEWORK]}
-    question |= {"software": line.layout().software, "agent": agent, "thorough": thorough, "index": INDEX}
+    layout = line.layout()
+    question |= {"software": layout.software, "launcher": layout.launcher, "agent": agent}
+    question |= {"thorough": thorough, "index": INDEX}
     answer = ask_there(line, "probe_there.py", question)
     try:
         return msgspec.convert(answer, Probe)

@@ -67,6 +67,15 @@ def state_of(folder: Path) -> str:
     return "intact" if intact(folder) else "damaged"
 
 
+def program_text(path: Path) -> str:
+    """What a small program says; empty when it is not there or cannot be run."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(65536) if os.access(str(path), os.X_OK) else ""
+    except OSError:
+        return ""
+
+
 def free_bytes(path: Path) -> int:
     """The room where ``path`` is or will be."""
     while not path.is_dir() and path != path.parent:
@@ -139,6 +148,7 @@ def main() -> None:
         "states": {name: state_of(software / name) for name in [question["agent"], "packages-" + key]},
         "pip": version_of("pip", ["pip"]),
         "free": free_bytes(software),
+        "launcher": program_text(Path(question["launcher"])),
     }
     if question["thorough"]:
         answer.update(home_free=free_bytes(Path.home()), quota=quota(), index=reaches(question["index"]))
