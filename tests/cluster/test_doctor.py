@@ -29,6 +29,12 @@ pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
 
 NEEDS = {"name", "port", "hostkey", "login", "quota", "python", "modules", "tensorflow", "devices", "data", "scheduler"}
 NEEDS |= {"partition", "ports", "clock"}
+ORDER = ["name", "port", "hostkey", "login", "ssh", "shell", "home", "quota", "clock", "consent", "modules", "python"]
+ORDER += ["tensorflow", "packages", "devices", "data", "scheduler", "partition", "time", "gpus", "account", "request"]
+ORDER += ["ports", "forwarding", "nodes", "node", "node.python", "node.tensorflow", "node.gpus", "node.clock"]
+ORDER += ["node.login", "node.port"]
+"""Each hop from the laptop on, then what runs need: nothing is looked at before what it stands on."""
+CONNECTING = Path(__file__).parents[2] / "docs/connecting.md"
 SITES = ("minicluster", "minicluster-bw", "minicluster-mn", "minicluster-otp", "minicluster-pbs", "minicluster-ssh")
 CLEW = (sys.executable, "-m", "clew_gui")
 ASKPASS = Path(__file__).with_name("askpass")
@@ -70,6 +76,7 @@ def test_nothing_is_wrong_with_any_of_them(cluster: MiniCluster, tmp_path: Path)
         assert not {"bad", "warn"} & set(verdicts.values()), found
         assert {"login", "home", "modules", "python", "tensorflow", "scheduler", "forwarding"} <= verdicts.keys()
     found = told["minicluster"]["findings"]
+    assert [one["check"] for one in found] == ORDER
     assert {one["check"] for one in found if one["verdict"] == "ok"} >= NEEDS
     texts = {name: {one["check"]: one["text"] for one in found["findings"]} for name, found in told.items()}
     assert "password and one-time code" in texts["minicluster-otp"]["login"]
@@ -79,6 +86,12 @@ def test_nothing_is_wrong_with_any_of_them(cluster: MiniCluster, tmp_path: Path)
     assert re.search(r"On /home/student .+ of your 4\.3 GB are used\.", texts["minicluster"]["quota"])
     hops = [one["where"] for one in told["minicluster-ssh"]["findings"] if one["check"] == "login"]
     assert hops == ["student@login", "student@node1"]
+
+
+def test_the_page_names_the_checks_in_their_order() -> None:
+    table = CONNECTING.read_text().partition("| check | looked at |")[2].partition("\n\n")[0]
+    rows = [row.split("|")[1] for row in table.strip().splitlines()[1:]]
+    assert [name for row in rows for name in re.findall("`(.+?)`", row)] == ["way", *ORDER]
 
 
 def test_a_job_tells_what_the_node_has_and_leaves_nothing(cluster: MiniCluster, tmp_path: Path) -> None:
@@ -140,7 +153,9 @@ class Ill:
             for fault in faults:
                 stack.enter_context(self.cluster.broken(fault))
             stack.enter_context(self.cluster.network("laptop"))
-            return list(examine("ill", Site(**fields), places, prompter or NobodyToAsk(), want_job, stop))
+            found = list(examine("ill", Site(**fields), places, prompter or NobodyToAsk(), want_job, stop))
+        assert [one.check for one in found if one.verdict is Verdict.BAD and not one.hint] == [], "how to mend it?"
+        return found
 
     @property
     def key(self) -> str:
@@ -238,7 +253,7 @@ CASES: Mapping[str, str] = {
     "full home": r"The disk is full: not a byte can be written to /home/student",
     "unknown partition": r"The scheduler has no partition 'nosuch'",
     "too many GPUs": r"asks for 9 GPUs of each node; a node in debug has 4",
-    "job held": r"It will not start: you have held it",
+    "job held": r"It will not start: you have held it\. `scontrol release` lets it go\.",
     "forwarding forbidden": r"it forbids forwarding",
     "login to nodes forbidden": r"does not let you in by SSH while you have no job there \(pam_slurm\)",
 }
