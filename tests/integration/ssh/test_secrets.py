@@ -27,7 +27,7 @@ SECRETS = (PASSWORD, PASSPHRASE, WRONG, CODE)
 
 
 class Watch:
-    """Looks at every process of the machine that can be seen, again and again, as another user with ``ps`` would."""
+    """Looks at this process and all that it has started, again and again, as another user with ``ps`` would."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
