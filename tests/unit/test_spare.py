@@ -15,7 +15,7 @@ import pytest
 
 from clew_agent import compile_cache, spare
 from clew_agent.devices import GIVEN
-from clew_agent.nursery_messages import OWN_ENVIRONMENT, Start
+from clew_agent.nursery_messages import OWN_ENVIRONMENT, Ready, Start, pair, send
 from clew_shared.cards import ExerciseCard
 from clew_shared.places import Places
 from clew_shared.spec import RunSpec, to_toml
@@ -155,6 +155,14 @@ until(lambda: it._spare.guard.poll() is not None)
 out(code=it._spare.guard.returncode, gone=not any(map(alive, noted("hangs"))))
 """
     assert found_by(tmp_path, program) == {"code": 0, "gone": True}
+
+
+def test_a_run_that_comes_before_the_guard_has_heard_that_its_trainer_is_ready_is_not_lost() -> None:
+    (trainer, trainers_end), (nursery, guards_end) = pair(), pair()
+    with trainer, trainers_end, nursery, guards_end:
+        send(trainer, Ready(seconds=0.0, settled=True))
+        send(nursery, Start(folder="run", attempt=1))
+        assert spare._gets_ready(trainers_end, guards_end)
 
 
 def test_when_the_guard_that_waits_is_killed_the_run_begins_as_if_there_were_none(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from clew_gui.remote.askpass_bridge import prompt_of
+from clew_gui.remote import askpass
+from clew_gui.remote.askpass_bridge import AskpassBridge, prompt_of
 from clew_gui.remote.connection import Hop
 from clew_gui.remote.prompts import (
     AskOnce,
@@ -196,6 +198,25 @@ def test_for_a_confirmation_the_status_counts(tmp_path: Path) -> None:
 def test_a_program_that_is_not_there_is_named() -> None:
     with pytest.raises(ProblemError, match="/no/such/program"):
         ProgramPrompter("/no/such/program").ask(PASSWORD)
+
+
+def test_what_is_no_question_of_ssh_costs_its_sender_the_answer_and_nobody_else(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    class Person:
+        def ask(self, _: Prompt) -> str | None:
+            return "geheim"
+
+    bridge = AskpassBridge(tmp_path, Hop(host="login", user="student"), AskOnce(Person()))
+    for words in (b"", b"{}", b"\xff", b"[" * 100_000, b'{"text": 1}', b'{"text": "a", "hint": {}}'):
+        with socket.socket(socket.AF_UNIX) as stranger:
+            stranger.connect(str(tmp_path / "ask"))
+            stranger.sendall(words)
+            stranger.shutdown(socket.SHUT_WR)
+            assert stranger.recv(100) == b""
+    assert askpass.main([str(tmp_path / "ask"), "student@login's password:", "\udcff"]) == 0
+    assert capfdbinary.readouterr().out == b"geheim\n"
+    bridge.close()
 
 
 @pytest.mark.parametrize(

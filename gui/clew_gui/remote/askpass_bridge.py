@@ -47,6 +47,13 @@ def prompt_of(text: str, hop: Hop) -> Prompt:
     return Prompt(kind=kind, title=hop.title, text=words, echo=kind is Kind.CONFIRM)
 
 
+class _Question(msgspec.Struct, frozen=True):
+    """What the program that ``ssh`` starts sends: ssh's words, and of which sort it says that they are."""
+
+    text: str
+    hint: str = ""
+
+
 class AskpassBridge:
     """Answers for one ``ssh`` while it logs in.
 
@@ -117,12 +124,13 @@ class AskpassBridge:
             asked = b""
             while data := sock.recv(65536):
                 asked += data
-            answer = self._timed(lambda: self._answer(json.loads(asked)))
+            question = msgspec.convert(json.loads(asked), _Question)  # ssh may pass on what is no UTF-8
+            answer = self._timed(lambda: self._answer(question))
             if self.over.is_set():
                 self._ended.wait()  # no bound: whoever started ssh ends it and closes this
                 return
             sock.sendall(b"-" if answer is None else b"+" + answer.encode())
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, msgspec.MsgspecError, RecursionError) as error:
             _log.debug("a question of ssh went wrong: %s", error)
 
     def _timed(self, ask: Callable[[], str | None]) -> str | None:
@@ -133,10 +141,10 @@ class AskpassBridge:
             self._busy_since = None
             self.asking_s += time.monotonic() - begun
 
-    def _answer(self, asked: Mapping[str, str]) -> str | None:
-        if asked["hint"] == "none":  # only to be shown: "Confirm user presence for key"
+    def _answer(self, asked: _Question) -> str | None:
+        if asked.hint == "none":  # only to be shown: "Confirm user presence for key"
             return ""
-        prompt = prompt_of(asked["text"], self._hop)
+        prompt = prompt_of(asked.text, self._hop)
         before = self._given.get(prompt, [])
         last, self._last = self._last, prompt
         secret = prompt.kind in (Kind.PASSWORD, Kind.CODE)
