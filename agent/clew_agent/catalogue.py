@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -80,10 +81,17 @@ def _run_child(files: Sequence[ExerciseFile], limit: float) -> tuple[dict[str, t
             child.kill()
             output, _ = child.communicate()
             text = f"{files[0].path.name} was not imported within {limit:g} s."
-    decoder = msgspec.json.Decoder(Examined)
-    examined = (decoder.decode(line) for line in output.splitlines(keepends=True) if line.endswith(b"\n"))
-    problem = Problem("exercise.broken", text, "Mend the file.", str(files[0].path))
-    return {one.path: one.cards for one in examined}, problem
+    return read_examined(output), Problem("exercise.broken", text, "Mend the file.", str(files[0].path))
+
+
+def read_examined(output: bytes) -> dict[str, tuple[ExerciseCard, ...]]:
+    """The cards by path that a child told. A line that is torn, or that an exercise's file wrote, is passed over."""
+    decoder, found = msgspec.json.Decoder(Examined), dict[str, tuple[ExerciseCard, ...]]()
+    for line in output.splitlines(keepends=True):
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            one = decoder.decode(line if line.endswith(b"\n") else b"")
+            found[one.path] = one.cards
+    return found
 
 
 def _died(name: str, exit_code: int, errors: bytes) -> str:

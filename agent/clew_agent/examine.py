@@ -45,8 +45,8 @@ def examine(file: ExerciseFile) -> tuple[ExerciseCard, ...]:
     try:
         source = read_source(file)
         cards = tuple(exercise.card(source, file.shown) for exercise in import_exercises(file))
-        for card in cards:
-            msgspec.json.encode(card)  # a card that cannot travel is the file's mistake, and found here
+        for card in cards:  # one that cannot travel, or says a text where a number belongs, is found here
+            msgspec.json.decode(msgspec.json.encode(card), type=ExerciseCard)
     except ProblemError as error:
         return (broken_card(file, error.problems[0]),)
     except BaseException as error:  # noqa: BLE001  # the file is anybody's: it may raise anything, SystemExit as well

@@ -4,6 +4,7 @@ for each packet of a local socket pair."""
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import msgspec
 
@@ -71,12 +72,20 @@ def send(channel: socket.socket, message: Start | Told) -> None:
 
 
 def receive_start(channel: socket.socket) -> Start | None:
-    """The next request; None when the other end has gone."""
-    data = channel.recv(MAX_BYTES)
-    return msgspec.json.decode(data, type=Start) if data else None
+    """The next request; None when the other end has gone. Raises ``OSError`` and ``msgspec.DecodeError``."""
+    found: Start | None = _receive(channel, Start)
+    return found
 
 
 def receive_told(channel: socket.socket) -> Told | None:
-    """The next answer; None when the other end has gone."""
+    """The next answer; None when the other end has gone. Raises ``OSError`` and ``msgspec.DecodeError``."""
+    found: Told | None = _receive(channel, Told)
+    return found
+
+
+def _receive(channel: socket.socket, kind: Any) -> Any:
     data = channel.recv(MAX_BYTES)
-    return msgspec.json.decode(data, type=Told) if data else None
+    try:
+        return msgspec.json.decode(data, type=kind) if data else None
+    except (UnicodeDecodeError, RecursionError) as error:  # broken text; thousands of nested lists
+        raise msgspec.DecodeError(str(error)) from None

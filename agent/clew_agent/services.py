@@ -142,6 +142,14 @@ class Services:
         _log.info("The service %s has ended.", kind)
 
 
+def read_line(line: bytes) -> Service | Refused | None:
+    """What a service's process says of itself; None for anything else."""
+    try:
+        return msgspec.json.decode(line, type=Service | Refused)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
 class _Running:
     """One service's process: it lives as long as its standard input is open."""
 
@@ -181,10 +189,7 @@ class _Running:
         if not found:
             self._said = line
             return None
-        try:
-            reply = msgspec.json.decode(line, type=Service | Refused)
-        except msgspec.DecodeError:
-            return None
+        reply = read_line(line)
         self.service = reply if isinstance(reply, Service) else None
         return self._with_log(reply.problem) if isinstance(reply, Refused) else reply
 

@@ -191,7 +191,7 @@ def _read_int(spec: ParamSpec, raw: object) -> Value:
         value = _read_float(spec, raw) if exact is None else exact
     except ValueError:
         raise ValueError(f"expected a whole number, got {raw!r}") from None
-    if not isinstance(value, int | float) or not float(value).is_integer():
+    if not isinstance(value, int | float) or (isinstance(value, float) and not value.is_integer()):
         raise ValueError(f"expected a whole number, got {raw!r}")
     if abs(value) > 2**53:
         limit = f"at most {spec.le:.0f}" if spec.le is not None else "from -2^53 to 2^53"

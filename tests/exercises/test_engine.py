@@ -8,16 +8,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 from tensorflow.python import pywrap_tfe
 
 from clew_agent.datasets.dataset import DataSet
+from clew_agent.examine import import_exercises
+from clew_agent.exercise_files import builtin_files
 from clew_agent.exercises import cnn, linear_regression, softmax
 from clew_agent.training import random, runtime
 from clew_agent.training.engine import Engine
 from clew_agent.training.evaluation import CHUNK, Evaluator
 from clew_agent.training.exercise import Batch, Samples
+from clew_agent.training.optimizers import FusedAdam
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import build, check, describe
 from clew_shared.problem import ProblemError
@@ -95,6 +99,27 @@ def test_a_step_of_softmax_is_traced_without_what_is_slow_to_translate(small_dig
     assert not {"Select", "SelectV2", "UnsortedSegmentSum"} & set(operations)
     assert operations.count("GatherV2") == 2, "images and labels of the batch"
     assert "PartitionedCall" not in operations, "file order needs no function of its own"
+
+
+def test_which_exercises_xla_compiles_and_which_take_the_fused_optimizer(small_digits: DataSet) -> None:
+    """As was measured: XLA for dense models; for convolutions TensorFlow's own kernels, and Adam's among them. A new
+    exercise is to be measured both ways before it stands here."""
+    found = {}
+    for exercise in (exercise for file in builtin_files() for exercise in import_exercises(file)):
+        settings = build(exercise.Settings, {"optimizer": "adam"})
+        engine = Engine(exercise, settings, 1, small_digits if exercise.datasets else None)
+        block = engine._program.trace()
+        functions = (block.function_def, *block.graph.as_graph_def().library.function)
+        operations = {node.op for function in functions for node in function.node_def}
+        (rule,) = {type(part.optimizer.rule) for part in engine._model.parts}
+        fused = "ResourceApplyAdam" in operations
+        found[exercise.id] = (bool(block.function_def.attr["_XlaMustCompile"].b), fused, rule)
+    adam = keras.optimizers.Adam
+    assert found == {
+        "linear-regression": (True, False, adam),
+        "softmax": (True, False, adam),
+        "cnn": (False, True, FusedAdam),
+    }
 
 
 def test_blocks_end_where_something_is_due(small_digits: DataSet) -> None:

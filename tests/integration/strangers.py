@@ -27,6 +27,8 @@ from tests.integration.agents import BOUND_S, Agent, wait_for
 GREETING = b"\xff" + bytes(7) + b"\x01\x7f" + b"\x03\x01" + b"CURVE".ljust(20, b"\0") + bytes(32)
 """What every CURVE server of libzmq 4.3 says first: https://rfc.zeromq.org/spec/23/."""
 HANDSHAKE = {b"WELCOME", b"ERROR"}
+_LINGER = 50
+"""So many of a flood stay, so that each can be answered before it goes; more than the door has in hand at once."""
 
 
 def assert_nothing_of_ours(heard: bytes | bytearray) -> None:
@@ -192,15 +194,41 @@ def listen(stranger: socket.socket) -> bytes:
     return heard
 
 
-def flood(door: Endpoint, count: int, junk: bytes, keep: int) -> Iterator[socket.socket]:
-    """So many connections that send ``junk``, a byte more of it each time; one of ``keep`` stays open."""
-    for number in range(count):
-        stranger = door.knock()
-        with suppress(ConnectionError):  # it may have been hung up already
-            stranger.sendall(junk[: number % (len(junk) + 1)])
-        if number % keep == 0:
-            yield stranger
-        else:
+def overhear(stranger: socket.socket) -> bytes:
+    """What a bare connection has heard by now; waits for the first bytes, or for its end."""
+    heard = b""
+    stranger.settimeout(BOUND_S)
+    with suppress(ConnectionError, BlockingIOError):
+        while data := stranger.recv(65536):
+            heard += data
+            stranger.setblocking(False)
+    return heard
+
+
+def flood(door: Endpoint, count: int, junk: bytes, keep: int, heard: list[bytes]) -> Iterator[socket.socket]:
+    """So many connections that send ``junk``, a byte more of it each time; one of ``keep`` stays open. Each of the
+    others is closed when some more have come; ``heard`` gets what it was told until then."""
+    leaving: deque[socket.socket] = deque()
+
+    def leave() -> None:
+        with leaving.popleft() as stranger:
+            heard.append(overhear(stranger))
+
+    try:
+        for number in range(count):
+            stranger = door.knock()
+            with suppress(ConnectionError):  # it may have been hung up already
+                stranger.sendall(junk[: number % (len(junk) + 1)])
+            if number % keep == 0:
+                yield stranger
+            else:
+                leaving.append(stranger)
+            if len(leaving) > _LINGER:
+                leave()
+        while leaving:
+            leave()
+    finally:
+        for stranger in leaving:
             stranger.close()
 
 

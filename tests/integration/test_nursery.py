@@ -32,8 +32,23 @@ import json, os, sys
 from clew_agent.nursery import Warm
 import numpy as np
 from clew_agent import beginning, posix
+from clew_shared.places import find_places
+from clew_shared.runfolder import RunFolder
+from clew_shared.spec import RunSpec, to_toml
 warm = Warm()
 warm.keep_data()
+((_, kept),) = warm._data._kept.values()
+place = kept.train.x.ctypes.data
+folder = RunFolder(find_places().runs / "9e107d9d-372b-4a25-9b3c-000000000004")
+folder.path.mkdir(parents=True)
+folder.spec.write_text(to_toml(RunSpec(exercise="softmax", run=folder.path.name, data=kept.name)))
+def see_data(exercise, settings, seed, data):
+    os._exit(7 if data is kept and data.train.x.ctypes.data == place else 8)
+def train():
+    from clew_agent.training import engine
+    engine.Engine = see_data
+    return warm.train(folder, 1, None)
+given = os.waitstatus_to_exitcode(os.waitpid(posix.fork(train).pid, 0)[1])
 warm._train = lambda *_, **__: int(np.random.randint(200))
 copies = [posix.fork(lambda: warm.train(None, 1, None)) for _ in range(8)]
 draws = {os.waitpid(copy.pid, 0)[1] for copy in copies}
@@ -46,6 +61,7 @@ print(json.dumps({
     "data": len(warm._data._kept),
     "cards": beginning.builtin_cards.cache_info().currsize,
     "draws": len(draws),
+    "given": {7: "what was kept", 8: "read again"}.get(given, given),
 }))
 """
 TWO_THREADS = """
@@ -85,11 +101,12 @@ def one_thread() -> dict[str, str]:
     return {**psutil.Process().environ(), "OPENBLAS_NUM_THREADS": "1"}
 
 
-def test_it_has_imported_tensorflow_and_computed_nothing_and_its_copies_draw_numbers_of_their_own() -> None:
-    words = [sys.executable, "-c", MADE_OF]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, env=one_thread(), timeout=100)
+def test_it_has_computed_nothing_and_its_copies_share_its_data_and_draw_numbers_of_their_own(home: Path) -> None:
+    words, env = [sys.executable, "-c", MADE_OF], one_thread() | {"CLEW_HOME": str(home)}
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=env, timeout=100)
     found = json.loads(done.stdout.splitlines()[-1])
     assert found.pop("draws") > 1, "NumPy's own generator has no seed in any run"
+    assert found.pop("given") == "what was kept", "the memory of the data set that a trainer in a copy gets"
     assert found == {"threads": 1, "tensorflow": True, "exercises": [], "computed": False, "data": 1, "cards": 1}
 
 

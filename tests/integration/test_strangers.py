@@ -212,7 +212,11 @@ def test_thousands_of_junk_connections_and_hundreds_of_silent_ones(new_agent: Ca
     with good_client(door) as good, ExitStack() as strangers:
         files, before = process.num_fds(), memory(process)
         there = [strangers.enter_context(door.knock()) for _ in range(300)]
-        there += [strangers.enter_context(noisy) for noisy in flood(door, 3000, junk, keep=6)]
+        heard: list[bytes] = []
+        there += [strangers.enter_context(noisy) for noisy in flood(door, 3000, junk, keep=6, heard=heard)]
+        assert GREETING in heard, "those whose first bytes are right are greeted"
+        for words in heard:
+            assert_nothing_of_ours(words)
         good.more()
         assert memory(process) - before < 64 * MEBI
         for stranger in there:

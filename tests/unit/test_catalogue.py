@@ -127,6 +127,7 @@ def test_each_broken_file_becomes_a_card_that_says_where(folder: Path) -> None:
     (folder / "leaves.py").write_text("import sys\nsys.exit(3)\n")
     (folder / "dies.py").write_text("import os\nos._exit(4)\n")
     (folder / "empty.py").write_text("")
+    (folder / "mistyped.py").write_text(GOOD.replace('title = "Mine"', 'title = "Mine"; minutes = "ten"'))
     (folder / "noisy.py").write_text('print(\'{"path": "a lie"}\')\n' + GOOD.replace('"mine"', '"noisy"'))
     cards = own_cards(make_catalogue(folder))
     assert cards["good.py"].problem is None
@@ -135,6 +136,7 @@ def test_each_broken_file_becomes_a_card_that_says_where(folder: Path) -> None:
     assert "raises.py, line 3: ZeroDivisionError" in complaint(cards["raises.py"])
     assert "leaves.py, line 2: SystemExit" in complaint(cards["leaves.py"])
     assert "exit code 4" in complaint(cards["dies.py"])
+    assert "mistyped.py, ValidationError: Expected `int`, got `str` - at `$.minutes`" in complaint(cards["mistyped.py"])
     assert "declares no exercise" in complaint(cards["empty.py"])
     assert cards["raises.py"].source == "x = 1\n\ny = x / 0\n"
 

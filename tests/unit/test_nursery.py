@@ -148,12 +148,18 @@ def test_it_ends_when_nobody_needs_it_and_comes_again(client: Callable[..., Nurs
     nursery = client(OBEDIENT, idle=0.2)
     first = nursery.pid
     assert first is not None
+    process = psutil.Process(first)
 
     def rests() -> bool:
         nursery.tend(needed=False)
         return nursery.pid is None
 
+    def is_gone() -> bool:
+        nursery.receive()  # as the supervisor does at each turn: it also waits for those that were let go
+        return not process.is_running()
+
     wait_for(rests, "idle")
+    wait_for(is_gone, "the end of its process")
     nursery.tend(needed=True)
     assert nursery.pid not in (None, first)
 

@@ -28,7 +28,7 @@ def judge(python: str, exit_code: int, output: str) -> Problem | None:
         version, lacking = json.loads(output.strip().splitlines()[-1])
         found = (int(version[0]), int(version[1]))
         absent = dict.fromkeys(_NEEDED[name] for name in lacking)
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, OverflowError, RecursionError):  # no limit to what a program may print
         said = output.strip().splitlines()[-1:] or [f"it ended with exit code {exit_code}"]
         return _problem(python, f"{python} is no Python of version 3.11 or later: {said[0]}.")
     if found < _OLDEST:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 import msgspec
 
@@ -15,6 +15,9 @@ from clew_shared.problem import Problem
 _LOG = logging.getLogger(__name__)
 
 ThemeChoice = Literal["system", "light", "dark"]
+Size = Annotated[int, msgspec.Meta(ge=0, le=16_777_215)]
+"""In logical pixels, up to Qt's ``QWIDGETSIZE_MAX``: with a number that is no C int the window would not open."""
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class WindowState(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,18 +29,18 @@ class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     ``asked`` what was asked of a site's scheduler otherwise than usual, by site.
     """
 
-    width: int = 0
-    height: int = 0
+    width: Size = 0
+    height: Size = 0
     maximized: bool = False
-    lab_width: int = 0
-    form_width: int = 0
-    runs_height: int = 0
+    lab_width: Size = 0
+    form_width: Size = 0
+    runs_height: Size = 0
     folds: dict[str, bool] = {}
     exercise: str = ""
-    tab: int = 1
+    tab: Annotated[int, msgspec.Meta(ge=0, le=99)] = 1
     theme: ThemeChoice = "system"
     log_axes: bool = True
-    smoothing: float = 0.6
+    smoothing: Share = 0.6
     told_runs_go_on: bool = False
     pinned: dict[str, str] = {}
     place: str = ""
@@ -85,7 +88,7 @@ class FileMemory:
             return _read(self._path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return WindowState()
-        except (OSError, ValueError) as error:  # ValueError: broken TOML, other encodings, wrong types
+        except (OSError, ValueError, RecursionError) as error:  # ValueError: TOML, Unicode and msgspec's own
             text = f"How the window was left cannot be read from {self._path}: {error}."
             self.problem = Problem("window.state", text, "It opens as on the first day.", str(self._path))
             return WindowState()

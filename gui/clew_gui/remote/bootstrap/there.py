@@ -103,7 +103,7 @@ def _answer(out: str, mark: str) -> dict[str, Any] | None:
         return None
     try:
         return msgspec.json.decode(rest.partition("\n")[0], type=dict[str, Any])
-    except (msgspec.DecodeError, ValueError):
+    except (ValueError, RecursionError):  # ValueError: msgspec's own, and broken text
         return None
 
 

@@ -163,7 +163,7 @@ def _answer(ward: Ward, spec: JobSpec) -> _Answer | None:
     done = ward.sh('cat -- "$1" 2>/dev/null', f"{spec.folder}/answer.json")
     try:
         return msgspec.json.decode(done.out, type=_Answer) if done.out.strip() else None
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):  # ValueError: msgspec's own, and broken text
         return None
 
 
