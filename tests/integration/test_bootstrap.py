@@ -211,6 +211,15 @@ def test_a_shell_that_prints_does_not_matter(open_line: Open) -> None:
     assert ensure_agent(line, ignore).sent > 0
 
 
+def test_what_a_shell_prints_is_not_why_a_module_is_refused(open_line: Open) -> None:
+    line, connection = open_line(modules=("no-such/1.0",))
+    profile = "echo Welcome; module() { echo no such module; return 1; }\n"
+    (connection.home / ".bash_profile").write_text(profile)
+    with pytest.raises(ProblemError) as refused:
+        ensure_agent(line, ignore)
+    assert refused.value.problems[0].text == "The module no-such/1.0 cannot be loaded on Here. It said: no such module"
+
+
 def test_a_site_with_everything_gets_the_agent_alone(open_line: Open) -> None:
     here = {need.module: "99.0" for need in SMALL}
     line, connection = open_line(TENSORFLOW | here)

@@ -60,7 +60,7 @@ def ask_there(
     shell = _shell(line.site, mark, len(source)).encode()
     asked = msgspec.json.encode({**question, "mark": mark}) + b"\n"
     words = ("sh", "-c", _START, "sh", _READ, str(len(shell)))
-    done = line.run(words, stdin=shell + source + asked + payload, timeout=timeout)
+    done = _behind_noise(line.run(words, stdin=shell + source + asked + payload, timeout=timeout), mark)
     answer = _answer(done.out, mark)
     if answer is None:
         raise _silent(line, done, timeout)
@@ -73,7 +73,7 @@ def _shell(site: Site, mark: str, length: int) -> str:
     """What bash does before Python: the keeper's own way of loading modules, so that a job finds the same."""
     keeper = files("clew_gui.remote.schedulers").joinpath("keeper.sh").read_text(encoding="utf-8")
     refuse = f"""clew_finish() {{ printf '\\n%s{{"refused":"%s","detail":"%s"}}\\n' {mark} "$1" "$3"; exit "$2"; }}"""
-    lines = [keeper, refuse, "clew_scratch=$(mktemp -d) && trap 'rm -rf \"$clew_scratch\"' EXIT"]
+    lines = [f"echo {mark}", keeper, refuse, "clew_scratch=$(mktemp -d) && trap 'rm -rf \"$clew_scratch\"' EXIT"]
     lines += ["clew_record=${clew_scratch:-$HOME}/there"]
     lines += ["clew_find_modules"] if site.modules else []
     lines += [f"clew_load {shlex.quote(name)}" for name in site.modules]
@@ -95,6 +95,12 @@ def remote_word(path: str) -> str:
     if path == "~" or path.startswith("~/"):
         return f'"$HOME"{shlex.quote(path[1:])}' if path[1:] else '"$HOME"'
     return shlex.quote(path)
+
+
+def _behind_noise(done: Output, mark: str) -> Output:
+    """Without what the login shell's own files print before our shell begins, unless that never begins."""
+    _, begun, rest = done.out.partition(f"{mark}\n")
+    return msgspec.structs.replace(done, out=rest) if begun else done
 
 
 def _answer(out: str, mark: str) -> dict[str, Any] | None:
