@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,10 @@ _SLURM_UNTIL = "SLURM_JOB_END_TIME"
 """For a batch script without a keeper."""
 _RESTART = "SLURM_RESTART_COUNT"
 _MOST_RECORD = 64 * 1024
+_OUTPUT, _MOST_OUTPUT = "scheduler.log", 16 * 1024
+"""The job's output in its folder: a scheduler writes into it that the time is up before it asks anybody to end."""
+_TIME_IS_UP = re.compile(rb"DUE TO TIME LIMIT|job killed: walltime")
+"""Slurm's words for that, and those of PBS."""
 
 
 class Allocation(msgspec.Struct, frozen=True):
@@ -47,6 +52,23 @@ class Allocation(msgspec.Struct, frozen=True):
                 return {name: value for name, equals, value in pairs if equals}
         except OSError:
             return {}
+
+    def ending(self) -> str | None:
+        """Why the job is being ended: the keeper's word, or ``time`` as soon as the scheduler has said so, which may
+        ask everybody at once. Empty while the job goes on, None without a keeper."""
+        why = self.record().get("why")
+        return "time" if why is not None and self._time_is_up() else why
+
+    def _time_is_up(self) -> bool:
+        """Whether the scheduler says so, whatever end it named when the job began."""
+        if self.folder is None:
+            return False
+        try:
+            with (self.folder / _OUTPUT).open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_OUTPUT))
+                return _TIME_IS_UP.search(file.read(_MOST_OUTPUT)) is not None
+        except OSError:
+            return False
 
     @property
     def incarnation(self) -> str:

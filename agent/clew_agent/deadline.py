@@ -1,4 +1,5 @@
-"""When the job around a run is over. Read once, then kept by this process's own clock, which nobody sets."""
+"""When the job around a run is over. Read once, then kept by this process's own clock, which nobody sets. That it is
+over sooner, because its limit was lowered meanwhile, is known when the scheduler says so."""
 
 from __future__ import annotations
 
@@ -39,11 +40,11 @@ class Deadline:
     def of(allocation: Allocation) -> Deadline:
         """The end of the job as it is known now."""
         if not allocation.until:
-            return Deadline(why=lambda: allocation.record().get("why"))
+            return Deadline(why=allocation.ending)
         left = allocation.until - time.time()
         began = allocation.record().get("began", "")
         whole = allocation.until - float(began) if began.isdecimal() else None
-        return Deadline(left, whole, lambda: allocation.record().get("why"))
+        return Deadline(left, whole, allocation.ending)
 
     @property
     def known(self) -> bool:

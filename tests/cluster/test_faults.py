@@ -89,13 +89,24 @@ def test_a_node_loses_its_power_and_its_job(cluster: MiniCluster) -> None:
     assert cluster.on("login", "srun", "--nodelist=node3", "hostname") == "node3"
 
 
-def test_jobs_outlive_the_controller(cluster: MiniCluster) -> None:
-    job = cluster.submit("until [ -e go ]; do sleep 0.1; done; echo done", "--output=outlived")
+@pytest.mark.parametrize("fault", ["controller-down", "controller-crash"])
+def test_jobs_outlive_the_controller(cluster: MiniCluster, fault: str) -> None:
+    job = cluster.submit(f"until [ -e {fault}.go ]; do sleep 0.1; done; echo done", f"--output={fault}")
     wait_for(lambda: cluster.job_state(job) == "RUNNING", "the job")
-    with cluster.broken("controller-down"):
+    if fault == "controller-crash":
+        keep_in_mind(cluster, job)
+    with cluster.broken(fault):
         assert "ctl is DOWN" in cluster.call("on", "login", "scontrol", "ping").stdout
-        cluster.on("login", "touch", "go")
-    assert output_of(cluster, job, "outlived") == ["done"]
+        cluster.on("login", "touch", f"{fault}.go")
+    assert output_of(cluster, job, fault) == ["done"]
+
+
+def keep_in_mind(cluster: MiniCluster, job: str) -> None:
+    """Wait until the controller has written down that the job runs: what it knows of its last seconds it would lose."""
+    cluster.on("ctl", "touch", "/tmp/before")
+    cluster.on("ctl", "scontrol", "update", f"jobid={job}", "comment=kept")
+    kept = "find /var/spool/slurmctld -name job_state -newer /tmp/before"
+    wait_for(lambda: cluster.on("ctl", kept) != "", "the controller's memory")
 
 
 def test_a_controller_that_hangs_answers_later(cluster: MiniCluster) -> None:

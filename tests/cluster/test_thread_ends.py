@@ -81,6 +81,9 @@ class End(NamedTuple):
     reason: str
     """What is said of the run."""
     hint: str = "Continue goes on from the last checkpoint"
+    saved: bool = False
+    """Whether there is a checkpoint of its last step."""
+    stage: Stage = Stage.ENDED
 
 
 def _power_off(scene: Scene) -> None:
@@ -97,6 +100,15 @@ def _kill(scene: Scene) -> None:
     scene.student.kill_all(scene.node, SLURM_JOB_ID=scene.id)
 
 
+def _forget(scene: Scene) -> None:
+    """The job is killed, and then the controller has lost its memory. Its next numbers are none that it has given."""
+    node = scene.node
+    with scene.cluster.broken("controller-crash"):
+        scene.student.kill_all(node, SLURM_JOB_ID=scene.id)
+        scene.cluster.on("ctl", "rm -f /var/spool/slurmctld/job_state*")
+        scene.cluster.on("ctl", f"echo FirstJobId={int(scene.id) + 1000} >>/etc/slurm/slurm.conf")
+
+
 ENDS = {
     "node killed": End(
         _power_off,
@@ -105,7 +117,9 @@ ENDS = {
         RunState.FAILED,
         "A node of the job failed",
     ),
-    "job cancelled outside": End(_cancel, Phase.CANCELLED, "The job was cancelled.", RunState.STOPPED, "on request"),
+    "job cancelled outside": End(
+        _cancel, Phase.CANCELLED, "The job was cancelled.", RunState.STOPPED, "on request", saved=True
+    ),
     "job killed": End(
         _kill,
         Phase.FAILED,
@@ -113,6 +127,15 @@ ENDS = {
         RunState.FAILED,
         "The job failed.",
         "Its own words are in",
+    ),
+    "job gone without a trace": End(
+        _forget,
+        Phase.GONE,
+        "The job is gone without a trace: the scheduler does not know it any more, and nobody saw it end.",
+        RunState.LOST,
+        "gone without a trace",
+        "What it wrote is still there. Its own words are in",
+        stage=Stage.LOST,
     ),
 }
 
@@ -125,7 +148,7 @@ def test_what_ends_a_job_is_told_and_what_was_written_is_here(scene: Scene, name
     try:
         program.until(lambda: program.job(run).news.over and run.settled, "the job's end")
         news = program.job(run).news
-        assert (news.stage, news.phase, news.text) == (Stage.ENDED, end.phase, end.job.format(node=node))
+        assert (news.stage, news.phase, news.text) == (end.stage, end.phase, end.job.format(node=node))
         assert news.problem is not None
         assert end.hint in news.problem.hint
         assert run.state is end.state
@@ -133,6 +156,8 @@ def test_what_ends_a_job_is_told_and_what_was_written_is_here(scene: Scene, name
         there, here = scene.student.there(run.id), scene.student.here(run.id)
         assert here.journal(1).read_bytes() == there.journal(1).read_bytes()
         every_step_once(run.history)
+        if end.saved:
+            assert there.checkpoint(run.history.fold.step).exists()
         assert program.problems == [news.problem]
     finally:
         scene.cluster("heal")

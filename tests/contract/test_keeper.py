@@ -18,7 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clew_agent.allocation import Allocation as JobsWord
 from clew_gui.remote.allocation import Allocation
+from clew_gui.remote.schedulers.job import SCHEDULER_LOG
 from clew_gui.remote.schedulers.record import state_of_record
 from clew_gui.remote.schedulers.state import Phase
 from tests.contract.joblab import BOUND_S, JobLab, send
@@ -229,6 +231,28 @@ def test_signals_of_the_scheduler(lab: JobLab, number: signal.Signals, why: str)
     send(job, number)
     job.wait(BOUND_S)
     assert lab.record().why == why
+
+
+@pytest.mark.parametrize(
+    ("said", "why", "code"),
+    [
+        ("slurmstepd: error: *** JOB 41 ON node1 CANCELLED AT 2026-11-22T10:00:00 DUE TO TIME LIMIT ***", "time", 124),
+        ("=>> PBS: job killed: walltime 72 exceeded limit 60", "time", 124),
+        ("slurmstepd: error: *** JOB 41 ON node1 CANCELLED AT 2026-11-22T10:00:00 ***", "terminated", 143),
+    ],
+)
+def test_a_job_whose_limit_was_lowered_is_ended_by_the_scheduler_whose_word_counts(
+    lab: JobLab, said: str, why: str, code: int
+) -> None:
+    """It is written before anybody is asked, so that trainers know as well, whoever is asked first."""
+    lab.program("clew-agent", "echo x >>started\nexec /bin/sleep 600")
+    job = lab.start(lab.script(), {"SLURM_JOB_END_TIME": str(int(time.time()) + 3600)})
+    lab.wait_for("started")
+    (lab.folder / SCHEDULER_LOG).write_text(f"{said}\n")
+    assert JobsWord(lab.job.job, lab.folder).ending() == ("time" if why == "time" else "")
+    send(job, signal.SIGTERM)
+    assert job.wait(BOUND_S) == code
+    assert lab.record().why == JobsWord(lab.job.job, lab.folder).ending() == why
 
 
 def test_a_job_that_is_killed_leaves_a_record_that_says_it_was_running(lab: JobLab) -> None:

@@ -6,6 +6,7 @@ import logging
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -125,6 +126,19 @@ def test_the_clock_of_the_machine_is_read_once(monkeypatch: pytest.MonkeyPatch) 
 def test_who_asks_for_the_end_is_told_by_the_keeper(tmp_path: Path) -> None:
     assert Deadline.of(keeper_says(tmp_path, "time")).asks()
     assert not Deadline.of(keeper_says(tmp_path, "terminated")).asks()
+
+
+@pytest.mark.parametrize("why", ["", "terminated"], ids=["before the keeper", "after it"])
+def test_a_scheduler_that_ends_the_job_earlier_than_it_had_said_is_believed(tmp_path: Path, why: str) -> None:
+    """It asks the keeper and its trainers at the same moment."""
+    allocation = msgspec.structs.replace(keeper_says(tmp_path, why), until=time.time() + 3600)
+    deadline, output = Deadline.of(allocation), tmp_path / "scheduler.log"
+    assert not deadline.asks()
+    output.write_text(50_000 * "x" + "\nslurmstepd: error: *** JOB 7 ON node1 CANCELLED AT 2026-11-22T10:00:00 ***\n")
+    assert not deadline.asks()
+    with output.open("ab") as file:
+        file.write(b"\xff *** JOB 7 ON node1 CANCELLED AT 2026-11-22T10:00:00 DUE TO TIME LIMIT ***\n")
+    assert deadline.asks()
 
 
 def test_without_a_keeper_a_request_near_the_end_comes_of_it() -> None:

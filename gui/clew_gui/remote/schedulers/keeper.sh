@@ -105,6 +105,15 @@ clew_finish() { # why exit-code detail
     exit "$2"
 }
 
+# A limit that was lowered while the job runs is known to the scheduler alone. It writes into the job's output that the
+# time is up before it asks anybody to end.
+clew_asked() {
+    if grep -Eq 'DUE TO TIME LIMIT|job killed: walltime' "$clew_folder/scheduler.log" 2>/dev/null; then
+        clew_finish time 124
+    fi
+    clew_finish terminated 143
+}
+
 clew_load() { # module
     module load "$1" >"$clew_record.module" 2>&1
     clew_status=$?
@@ -178,7 +187,7 @@ clew_begin() { # asked-for seconds
     clew_look $$ && clew_own=$clew_group
     cd "$clew_folder" || clew_say "cannot enter $clew_folder"
     trap 'clew_finish ended "$?"' EXIT
-    trap 'clew_finish terminated 143' TERM INT HUP
+    trap clew_asked TERM INT HUP
     trap 'clew_finish time 124' USR1 XCPU
     clew_write_record running '' ''
     [ "$clew_until" -eq 0 ] || clew_set_timer $((clew_until - clew_began))
