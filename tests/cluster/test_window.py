@@ -1,10 +1,12 @@
-"""The thread from the window: password and one-time code are typed into its dialogs, a run comes back from a node, also
-to a window that was closed and is opened again; and the doctor's dialog."""
+"""The thread from the window: password and one-time code are typed into its dialogs, runs come back from a node, over
+cuts and to a window that was closed and is opened again, which never waits; and the doctor's dialog."""
 
 from __future__ import annotations
 
+import subprocess
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +25,9 @@ from clew_gui.remote.prompts import Kind, NobodyToAsk, Prompt
 from clew_gui.remote.site_file import read_site
 from clew_gui.remote.site_store import site_store
 from clew_gui.remote.sites import Site
+from clew_gui.remote.steady import PATIENCE_S
 from clew_gui.session import RunModel
+from clew_gui.session.local_agent import agent_program
 from clew_gui.views.dialogs import Dialog
 from clew_gui.views.parts import Look
 from clew_gui.views.sites import asker
@@ -32,13 +36,24 @@ from clew_gui.views.sites.doctor_dialog import DoctorDialog, Step
 from clew_gui.views.sites.prompt_dialogs import HostKeyDialog, PromptDialog, SecretDialog
 from clew_gui.views.window_state import NoMemory, WindowState
 from clew_shared.places import Places
+from clew_shared.reading import read_run, summary
 from clew_shared.runfolder import RunFolder
+from clew_shared.spec import RunSpec, to_toml
 from tests.cluster.journey import ENDLESS, judge
+from tests.cluster.lookout import Lookout, counted_squeue, look_out
 from tests.cluster.mini import FOLDER, LIMIT_S, MiniCluster
 
-pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(600)]
 RUN_S = 240.0
 """The agent is installed, and TensorFlow is imported for the first time, on a busy machine."""
+SHORT = 200
+"""Steps of a run that ends by itself."""
+SIGNS = 6
+"""Signs of life of an agent, a second apart at least: one that counts for nothing would have been asked about."""
+FEW_BEATS = 20
+"""Of the window's loop while the server does not answer for five seconds: on a machine with time for it, 250."""
+COMPARED = ("exercise", "state", "steps", "metrics", "best")
+"""Of a run's summary, what is the same wherever it trained."""
 PASSWORD = "learning-rate-0.1"  # the mini cluster's, known to everybody
 
 
@@ -50,6 +65,34 @@ def answer(dialog: Dialog, cluster: MiniCluster) -> None:
         name = dialog.field.accessibleName()
         QTest.keyClicks(dialog.field, PASSWORD if name == "Password" else cluster("code"))
         dialog.go.click()
+
+
+class Here:
+    """The next run's values with ``SHORT`` steps, trained on this computer by its own agent meanwhile."""
+
+    def __init__(self, spec: RunSpec, folder: Path) -> None:
+        params = {**spec.params, "steps": SHORT}
+        file, self._folder = folder / "spec.toml", folder / "here"
+        file.write_text(to_toml(msgspec.structs.replace(spec, run=str(uuid.uuid4()), params=params)))
+        places = Places(folder / "home", folder / "private")
+        words = [*agent_program(places), "run", str(file), "--out", str(self._folder), "--quiet"]
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL)
+
+    def summary(self) -> dict[str, object]:
+        """What it came to."""
+        assert self.process.wait(RUN_S) == 0
+        return summary(read_run(self._folder), self._folder)
+
+
+@contextmanager
+def trained_here(student: Student, folder: Path) -> Iterator[Here]:
+    """The run of the form, with nobody waiting for it."""
+    here = Here(student.window.next_run.spec(), folder)
+    try:
+        yield here
+    finally:
+        here.process.terminate()  # a trainer of its would outlive a harder end
+        here.process.wait(LIMIT_S)
 
 
 class Student:
@@ -104,6 +147,11 @@ class Student:
         """How far the selected run is; 0 without one."""
         return self.run().history.fold.step if self.program.desk.scope.run() is not None else 0
 
+    def sent(self) -> bool:
+        """Whether the scheduler has the selected run's job."""
+        job = self.run().job
+        return job is not None and bool(job.id)
+
     def word(self) -> str:
         """What the run's card says."""
         return self.window.run_view.card.pill.accessibleName().removeprefix("State: ")
@@ -152,18 +200,47 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Kind]:
     return kinds
 
 
-def test_a_run_on_a_node_asks_once_each_and_comes_whole_to_a_window_that_was_closed_meanwhile(
-    cluster: MiniCluster, student: Student, asked: list[Kind]
+@pytest.fixture
+def lookout(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lookout]:
+    """Sees what waits for the network, and the window's loop."""
+    with look_out(monkeypatch) as lookout:
+        yield lookout
+
+
+@pytest.fixture
+def calls(cluster: MiniCluster) -> Iterator[Callable[[], int]]:
+    """How often the scheduler was asked."""
+    with counted_squeue(cluster) as count:
+        yield count
+
+
+def test_a_window_asks_once_each_and_its_runs_come_whole_over_a_cut_and_after_it_was_closed(
+    cluster: MiniCluster,
+    calls: Callable[[], int],
+    asked: list[Kind],
+    lookout: Lookout,
+    student: Student,
+    tmp_path: Path,
 ) -> None:
-    form = student.window.next_run
-    form.where.choose("site:otp")
-    form.use_data("digits")
-    form.form.row("steps").editor.set_value(ENDLESS)
-    form.run.click()
+    run = begin(student, ENDLESS)
     student.until(lambda: student.step() > 0, RUN_S)
     assert asked == [Kind.CONFIRM, Kind.PASSWORD, Kind.CODE]
     assert len(student.seen) == 3, "one dialog for each"
-    run, before = student.run().id, student.step()
+    leaves_the_scheduler_alone(student, cluster, lookout, calls)
+    with trained_here(student, tmp_path) as here:
+        short = begin(student, SHORT)
+        student.until(student.sent, RUN_S)
+        student.program.desk.select(run)
+        goes_on_after_a_cut(student, cluster, lookout)
+        student.program.desk.select(short)
+        comes_to_its_end(student, cluster, here)
+    assert len(asked) == len(student.seen) == 3, "a cut and another run ask nothing more"
+    assert [one.dials for one in lookout.connections] == [1]
+    assert lookout.in_window == []
+    assert {"socket.recv", "Channel.recv", "SteadyConnection.run"} <= lookout.elsewhere
+
+    student.program.desk.select(run)
+    before = student.step()
     student.close()
     student.open()
     student.until(lambda: run in [one.id for one in student.program.desk.scope.runs()], LIMIT_S)
@@ -172,8 +249,63 @@ def test_a_run_on_a_node_asks_once_each_and_comes_whole_to_a_window_that_was_clo
     assert asked[3:] == [Kind.PASSWORD, Kind.CODE], "a further program knows the server, and no secret"
     student.window.actions_["stop"].trigger()
     student.until(lambda: student.word() == "Stopped" and student.run().complete, RUN_S)
-    there = Path(f"/proc/{State(cluster.folder).pid('switch')}/root/home/student/.local/share/clew/runs") / run
-    judge(RunFolder(there), RunFolder(student.run().folder), student.run().history)
+    assert lookout.in_window == []
+    judge(there(cluster, run), RunFolder(student.run().folder), student.run().history)
+
+
+def begin(student: Student, steps: int) -> str:
+    """Run on the cluster what the form says, for so many steps; the run, which is selected then."""
+    form, before = student.window.next_run, set(student.program.desk.scope.runs())
+    form.where.choose("site:otp")
+    form.use_data("digits")
+    form.form.row("steps").editor.set_value(steps)
+    form.run.click()
+    student.until(lambda: student.program.desk.scope.run() not in {None, *before}, LIMIT_S)
+    return student.run().id
+
+
+def there(cluster: MiniCluster, run: str) -> RunFolder:
+    """The run's folder on the cluster."""
+    home = Path(f"/proc/{State(cluster.folder).pid('switch')}/root/home/student")
+    return RunFolder(home / ".local/share/clew/runs" / run)
+
+
+def leaves_the_scheduler_alone(
+    student: Student, cluster: MiniCluster, lookout: Lookout, calls: Callable[[], int]
+) -> None:
+    """Nobody asks it while the agent speaks, so nobody notices that it hangs."""
+    student.until(lambda: lookout.heard > 0 and not lookout.busy, RUN_S)
+    before, signs, step = calls(), lookout.heard, student.step()
+    assert before > 0, "it was asked until then"
+    with cluster.broken("controller-hangs"):
+        student.until(lambda: lookout.heard >= signs + SIGNS and student.step() > step, RUN_S)
+        assert calls() == before
+        assert student.word() == "Running"
+
+
+def goes_on_after_a_cut(student: Student, cluster: MiniCluster, lookout: Lookout) -> None:
+    """A login that cost a code is waited for longer than others, and the window's loop lives meanwhile."""
+    status = student.window.status
+    student.until(lambda: "live, through 10.77.0.1" in status.text("link"), RUN_S)
+    with cluster.broken("cut", "laptop"):
+        since = lookout.beats
+        student.until(lambda: lookout.silent_s > PATIENCE_S and bool(lookout.in_vain(since)), RUN_S)
+        assert min(lookout.in_vain(since)) >= FEW_BEATS
+        student.until(lambda: "No word from" in status.text("link"), RUN_S)
+        step = student.step()
+    student.until(lambda: student.step() > step or "log in" in status.text("link"), RUN_S)
+    assert student.step() > step
+    student.until(lambda: "live, through 10.77.0.1" in status.text("link"), RUN_S)
+
+
+def comes_to_its_end(student: Student, cluster: MiniCluster, here: Here) -> None:
+    """Another run, sent before the cut, ends by itself and has the numbers that it has on this computer."""
+    student.until(lambda: student.word() == "Finished" and student.run().complete, RUN_S)
+    found = student.run()
+    judge(there(cluster, found.id), RunFolder(found.folder), found.history)
+    mine, local = summary(found.history, found.folder), here.summary()
+    assert [mine[name] for name in COMPARED] == [local[name] for name in COMPARED]
+    assert (mine["state"], mine["steps"]) == ("FINISHED", SHORT)
 
 
 def test_the_doctors_dialog_shows_what_the_doctor_finds(cluster: MiniCluster, qtbot: QtBot, tmp_path: Path) -> None:
