@@ -24,6 +24,9 @@ OTHER_WIDTH: Final = 1.2
 _DENSE: Final = 300
 """Lines of more points are drawn segment by segment, which looks the same and takes a tenth of the time; wide raw lines
 would take seconds, because QPainter looks for places where a stroke crosses itself."""
+_UPRIGHT: Final = 1000
+"""Raw lines of more points are one upright stroke beside the other. Nobody sees antialiasing there, and it takes five
+times as long."""
 _REACH: Final = 4.0
 """So many times the visible range beyond it a line is handed over: farther, coordinates overflow in the rasteriser."""
 
@@ -74,7 +77,7 @@ def raw_stroke(item: Drawn, scene: Scene, theme: Theme, lifted: str) -> Stroke:
     Of several, only that of a run that stands out is plain to see."""
     alone = item.headline and (stands_out(item, lifted) or len(scene.runs) == 1)
     opacity = (0.26 if theme.dark else 0.20) * (1.0 if alone else 0.6) * (2.0 if item.curve.exact else 1.0)
-    smooth = item.curve.raw_x.size <= _DENSE  # of many upright strokes nobody sees it, and it takes 20 times as long
+    smooth = item.curve.raw_x.size <= _UPRIGHT
     return Stroke(theme.curve(item.run.index).colour, 1.0, (), opacity, smooth, layered=True)
 
 
