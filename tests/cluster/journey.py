@@ -196,11 +196,13 @@ class Program:
         self.until(lambda: run.history.fold.step > before, "the curve goes on")
 
     def catches_up(self, there: RunFolder, here: RunFolder) -> float:
-        """Wait until all is here that the node has written by now; how many seconds that took."""
+        """Wait until all is here that the node has written by now, and the same bytes; how many seconds that took."""
         last, start = there.journal(there.attempts()[-1]), time.monotonic()
         size, copy = last.stat().st_size, here.path / last.name
         self.until(lambda: copy.exists() and copy.stat().st_size >= size, "what was written meanwhile is here")
-        return time.monotonic() - start
+        seconds, known = time.monotonic() - start, copy.read_bytes()
+        assert last.read_bytes().startswith(known), "the copy is another than what the node has written"
+        return seconds
 
     def is_live(self, run: RunModel) -> bool:
         """Whether the run's agent speaks."""

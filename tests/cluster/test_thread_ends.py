@@ -217,7 +217,7 @@ def lasting(student: Student) -> Iterator[tuple[str, str]]:
         program.until(lambda: program.is_live(run), "the agent is reached")
         program.stop(run)
         assert run.state is RunState.STOPPED
-        same_bits(run.history)
+        same_bits(run.history)  # mostly none: what is put back into the queue is given the time to save
         student.judge(run, attempts=len(student.there(run.id).attempts()))
 
 

@@ -68,7 +68,7 @@ def test_two_runs_lose_no_byte_to_cuts_restarts_and_laptops_that_freeze_or_close
             tally.add("cuts")
         with cluster.broken("freeze", "laptop"):  # this program is not among the laptop's
             frozen = terminal.size()
-            program.live_for(3.0)
+            program.live_for(2 * SILENT_S if chance.soak else 3.0)
             assert terminal.size() == frozen
         terminal.thaw()
         cluster("fault", "sshd-restart")
