@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.views.dialogs import CodeDialog, LiveDialog, TextDialog
+from clew_gui.views.theme import font
 from clew_gui.views.window_state import FileMemory, NoMemory, WindowState
 from clew_shared.events import State
 from clew_shared.lifecycle import RunState
@@ -101,6 +102,14 @@ def test_a_new_run_is_selected_and_its_curve_is_drawn(softmax: Program, qtbot: Q
     series = softmax.shell.plots.store.get(run.id, "loss")
     assert series is not None
     assert len(series) == 100
+
+
+def test_the_heads_of_a_table_that_is_made_for_the_first_run_are_captions(softmax: Program) -> None:
+    softmax.window.next_run.run.click()
+    tick(softmax)
+    head = softmax.window.bottom.table.horizontalHeader()
+    assert head.isVisible()
+    assert head.font().pointSizeF() == font("caption").pointSizeF()
 
 
 def test_points_are_brought_once_however_often_they_are_told(softmax: Program) -> None:

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableView,
+    QWidget,
 )
 
 from clew_gui.views.icons import pixmap, state_look
@@ -30,8 +31,8 @@ class RunsTable(QTableView):
     remove_asked = Signal()
     menu_asked = Signal(QPointF)
 
-    def __init__(self, look: Look, model: RunsModel) -> None:
-        super().__init__()
+    def __init__(self, look: Look, model: RunsModel, parent: QWidget) -> None:
+        super().__init__(parent)  # from the first: on the way into a styled window the heads would lose their font
         self._look, self._runs = look, model  # PySide keeps no reference to a model
         self.setModel(model)
         self.setItemDelegate(_CellPainter(self, look))
