@@ -23,7 +23,7 @@ _SLURM_UNTIL = "SLURM_JOB_END_TIME"
 _RESTART = "SLURM_RESTART_COUNT"
 _MOST_RECORD = 64 * 1024
 _OUTPUT, _MOST_OUTPUT = "scheduler.log", 16 * 1024
-"""The job's output in its folder: a scheduler writes into it that the time is up before it asks anybody to end."""
+"""The job's output in its folder: Slurm writes into it that the time is up before it asks anybody to end."""
 _TIME_IS_UP = re.compile(rb"DUE TO TIME LIMIT|job killed: walltime")
 """Slurm's words for that, and those of PBS."""
 
@@ -43,7 +43,8 @@ class Allocation(msgspec.Struct, frozen=True):
         return self.folder / "runs" if self.folder is not None else None
 
     def record(self) -> dict[str, str]:
-        """What the keeper has written down so far: ``began``, ``until``, ``why`` it ends. Empty without a keeper."""
+        """What the keeper has written down so far: ``began``, ``until``, ``why`` it ends, and how much the scheduler
+        had ``said`` before this start of the job. Empty without a keeper."""
         if self.folder is None:
             return {}
         try:
@@ -56,16 +57,17 @@ class Allocation(msgspec.Struct, frozen=True):
     def ending(self) -> str | None:
         """Why the job is being ended: the keeper's word, or ``time`` as soon as the scheduler has said so, which may
         ask everybody at once. Empty while the job goes on, None without a keeper."""
-        why = self.record().get("why")
-        return "time" if why is not None and self._time_is_up() else why
+        record = self.record()
+        why = record.get("why")
+        return "time" if why is not None and self._time_is_up(_count(record.get("said", ""))) else why
 
-    def _time_is_up(self) -> bool:
-        """Whether the scheduler says so, whatever end it named when the job began."""
+    def _time_is_up(self, said: int) -> bool:
+        """Whether the scheduler says so, whatever end it named when the job began. It had ``said`` so much before."""
         if self.folder is None:
             return False
         try:
             with (self.folder / _OUTPUT).open("rb") as file:
-                file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_OUTPUT))
+                file.seek(max(said, file.seek(0, os.SEEK_END) - _MOST_OUTPUT))
                 return _TIME_IS_UP.search(file.read(_MOST_OUTPUT)) is not None
         except OSError:
             return False

@@ -13,8 +13,9 @@ _SPARE_S, _SPARE_PART = 30.0, 8
 """So long before its time is up a job begins to end itself, or this part of it when it is short, as its keeper does."""
 _KILL_PART = 0.45
 """A trainer that has not ended when only so much of that is left is killed, so that its guard can still seal."""
-_NEAR_S = 35.0
-"""Without a keeper: schedulers send a request to end at the limit, and at most so long before."""
+_NEAR_S = 125.0
+"""Without a keeper: a request to end comes at the limit, or so long before as a script asks for it (a minute in the one
+of docs/command-line.md), and Slurm may send it another minute early."""
 
 
 class Deadline:

@@ -137,7 +137,9 @@ def wait_as_guard(
 
     trainer = posix.fork(work)
     theirs.close()
-    request = receive_start(nursery) if _gets_ready(ours, nursery) else None
+    request = None
+    with suppress(OSError):  # the nursery died with something unread
+        request = receive_start(nursery) if _gets_ready(ours, nursery) else None
     nursery.close()
     if request is None:
         ours.close()

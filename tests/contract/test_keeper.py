@@ -255,6 +255,19 @@ def test_a_job_whose_limit_was_lowered_is_ended_by_the_scheduler_whose_word_coun
     assert lab.record().why == JobsWord(lab.job.job, lab.folder).ending() == why
 
 
+def test_what_the_scheduler_said_before_it_started_the_job_again_does_not_count(lab: JobLab) -> None:
+    (lab.folder / SCHEDULER_LOG).write_text(
+        "*** JOB 41 ON node1 CANCELLED AT 2026-11-22T10:00:00 DUE TO TIME LIMIT ***\n"
+    )
+    lab.program("clew-agent", "echo x >>started\nexec /bin/sleep 600")
+    job = lab.start(lab.script())
+    lab.wait_for("started")
+    assert JobsWord(lab.job.job, lab.folder).ending() == ""
+    send(job, signal.SIGTERM)
+    assert job.wait(BOUND_S) == 143
+    assert lab.record().why == JobsWord(lab.job.job, lab.folder).ending() == "terminated"
+
+
 def test_a_job_that_is_killed_leaves_a_record_that_says_it_was_running(lab: JobLab) -> None:
     lab.program("clew-agent", "echo $$ >>started\nexec /bin/sleep 600")
     job = lab.start(lab.script())

@@ -13,7 +13,8 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.views.dialogs import CodeDialog, LiveDialog, TextDialog
-from clew_gui.views.theme import font
+from clew_gui.views.runs_model import COLUMNS
+from clew_gui.views.theme import DARK, LIGHT, apply, font
 from clew_gui.views.window_state import FileMemory, NoMemory, WindowState
 from clew_shared.events import State
 from clew_shared.lifecycle import RunState
@@ -104,12 +105,17 @@ def test_a_new_run_is_selected_and_its_curve_is_drawn(softmax: Program, qtbot: Q
     assert len(series) == 100
 
 
-def test_the_heads_of_a_table_that_is_made_for_the_first_run_are_captions(softmax: Program) -> None:
+def test_the_heads_of_the_runs_stay_captions_whatever_the_theme(softmax: Program) -> None:
     softmax.window.next_run.run.click()
     tick(softmax)
     head = softmax.window.bottom.table.horizontalHeader()
     assert head.isVisible()
-    assert head.font().pointSizeF() == font("caption").pointSizeF()
+    number = [column.key for column in COLUMNS].index("optimizer")
+    wide = head.sectionSizeHint(number)
+    apply(softmax.app, DARK)
+    apply(softmax.app, LIGHT)
+    assert head.model().headerData(0, Qt.Orientation.Horizontal, Qt.ItemDataRole.FontRole) == font("caption")
+    assert head.sectionSizeHint(number) == wide
 
 
 def test_points_are_brought_once_however_often_they_are_told(softmax: Program) -> None:

@@ -144,6 +144,7 @@ def test_a_scheduler_that_ends_the_job_earlier_than_it_had_said_is_believed(tmp_
 def test_without_a_keeper_a_request_near_the_end_comes_of_it() -> None:
     assert Deadline(20).asks()
     assert Deadline(-1).asks()
+    assert Deadline(110).asks(), "as a script may ask for it, and Slurm sends it early"
     assert not Deadline(500).asks()
     assert not Deadline().asks()
 

@@ -158,11 +158,11 @@ out(code=it._spare.guard.returncode, gone=not any(map(alive, noted("hangs"))))
 
 
 def test_a_run_that_comes_before_the_guard_has_heard_that_its_trainer_is_ready_is_not_lost() -> None:
-    (trainer, trainers_end), (nursery, guards_end) = pair(), pair()
-    with trainer, trainers_end, nursery, guards_end:
+    (to_trainer, trainer), (to_nursery, nursery) = pair(), pair()
+    with to_trainer, trainer, to_nursery, nursery:
         send(trainer, Ready(seconds=0.0, settled=True))
         send(nursery, Start(folder="run", attempt=1))
-        assert spare._gets_ready(trainers_end, guards_end)
+        assert spare._gets_ready(to_trainer, to_nursery)
 
 
 def test_when_the_guard_that_waits_is_killed_the_run_begins_as_if_there_were_none(tmp_path: Path) -> None:

@@ -224,6 +224,7 @@ class JobTarget:
                 _log.exception("The way to a job's agent failed.")
                 self._trouble = Problem("link.internal", f"The way to the agent failed: {error}.", "It is tried again.")
                 pause = self._again(ROUTE_PAUSES_S)
+                self._missing.pause()
             self._bell.wait(pause)
             before, drift = drift, time.time() - time.monotonic()
             if drift - before > _SLEPT_S:  # the monotonic clock stands still while a computer sleeps

@@ -53,7 +53,7 @@ class Agent(AgentSSH):
             inner: Any = self
             inner._connect(self._agent)
             self._set_timeout(ANSWER_WITHIN_S)  # some ask the person before they sign
-        except (paramiko.SSHException, OSError) as error:
+        except (paramiko.SSHException, OSError, ValueError) as error:  # a comment that is no UTF-8
             _log.debug("the agent does not answer: %s", error)
 
     def _set_timeout(self, seconds: float) -> None:
@@ -68,8 +68,8 @@ class Agent(AgentSSH):
 
 def credentials(
     hop: Hop, files: SshFiles, agent: Sequence[paramiko.AgentKey], asker: AskOnce
-) -> tuple[list[Credential], int]:
-    """The keys to offer, in order, none twice, and how many of the agent are not among them.
+) -> tuple[list[Credential], list[Credential]]:
+    """The keys to offer, in order, none twice, and those of the agent that are kept back.
 
     The agent signs for a file whose key it holds: no passphrase then.
     """
@@ -80,12 +80,13 @@ def credentials(
         key = held.pop(public, None)
         found.append(_from_agent(key, f"key {name}", True) if key else _from_file(Path(name), asker, True))
     if hop.identities_only:
-        return found, 0
+        return found, []
     files_left = [] if hop.keys else default_keys(files, set(held))
     few = few_of(list(held.values()), files, len(found) + len(files_left))
-    found += [_from_agent(key, f"agent key {key.comment}".rstrip(), False) for key in few]
+    unasked = {id(key): _from_agent(key, f"agent key {key.comment}".rstrip(), False) for key in held.values()}
+    found += [unasked.pop(id(key)) for key in few]
     found += [_from_file(path, asker, False) for path in files_left]
-    return found, len(held) - len(few)
+    return found, list(unasked.values())
 
 
 def few_of(agent: Sequence[paramiko.AgentKey], files: SshFiles, others: int) -> list[paramiko.AgentKey]:
@@ -95,20 +96,21 @@ def few_of(agent: Sequence[paramiko.AgentKey], files: SshFiles, others: int) -> 
     return ordered[: max(0, min(MOST_KEYS, _MOST_REFUSALS - others))]
 
 
-def files_to_name(files: SshFiles, agent: Sequence[paramiko.AgentKey], folder: Path) -> list[Path]:
+def files_to_name(files: SshFiles, agent: Sequence[paramiko.AgentKey], folder: Path) -> tuple[list[Path], int]:
     """For the system's ``ssh``, which by itself offers the whole agent: the files to name instead, nothing when the
-    agent's keys are few. In ``folder`` it gets the public halves of those that the agent is to sign for."""
+    agent's keys are few, and how many of these are kept back. In ``folder`` it gets the public halves of those that the
+    agent is to sign for."""
     held = {key.asbytes() for key in agent}
     security_keys = [path.with_name(f"{path.name}_sk") for path in files.default_keys]
     left = [*default_keys(files, held), *(path for path in security_keys if path.is_file())]
     few = few_of(agent, files, len(left))
     if len(few) == len(agent):
-        return []
+        return [], 0
     named = [folder / f"agent{number}.pub" for number, _ in enumerate(few)]
     for path, key in zip(named, few, strict=True):
         path.touch(0o600)  # what others may read is no key file for ssh
         path.write_text(f"{key.get_name()} {base64.b64encode(key.asbytes()).decode()}\n")
-    return [*named, *left]
+    return [*named, *left], len(agent) - len(few)
 
 
 def default_keys(files: SshFiles, held: set[bytes]) -> list[Path]:

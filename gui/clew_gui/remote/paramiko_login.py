@@ -50,7 +50,7 @@ class Login:
         self._answers: list[str] = []
         self._wrong: list[list[str]] = []
         self._failed: list[str] = []
-        self._kept_back = 0
+        self._kept_back: list[Credential] = []
         self._allowed: list[str] = []
         self._unasked: ProblemError | None = None
 
@@ -70,6 +70,7 @@ class Login:
         how: list[str] = []
         allowed = self._attempt(link, "nothing", lambda: link.auth_none(self._hop.login)) or self._allowed
         exhausted: set[str] = set()
+        rest = self._kept_back
         while not link.is_authenticated():
             method = next(
                 (m for m in ("publickey", "keyboard-interactive", "password") if m in allowed and m not in exhausted),
@@ -78,7 +79,11 @@ class Login:
             if not method:
                 raise self._refused(allowed)
             words, more = self._one(link, method, keys)
-            if not words:
+            if (
+                not words and rest and set(allowed) == {"publickey"}
+            ):  # nobody could type; a closed door is dialled again
+                keys, rest = iter(rest), []
+            elif not words:
                 exhausted.add(method)
             elif more is not None:
                 how.append(words)
@@ -239,14 +244,17 @@ class Login:
             raise Incompatible(f"the server asks for {' or '.join(allowed)}")
         if self._asked:
             return refused_answers(title, {prompt.kind for prompt in self._asked})
-        return self._unasked or refused_keys(title, self._failed, allowed, self._kept_back)
+        return self._unasked or refused_keys(title, self._failed, allowed, self._left_out())
+
+    def _left_out(self) -> int:
+        return sum(credential.id not in self._tried for credential in self._kept_back)
 
     def given_up(self, door: DoorClosed) -> ProblemError:
         """The server hung up too often."""
         if self._asked:
             return refused_answers(self._hop.title, {prompt.kind for prompt in self._asked})
         if self._failed:
-            return refused_keys(self._hop.title, self._failed, (), self._kept_back)
+            return refused_keys(self._hop.title, self._failed, (), self._left_out())
         return lost(self._hop.title, str(door))
 
 

@@ -12,6 +12,7 @@ import threading
 import time
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Literal
 
 from clew_gui.remote import troubles
 from clew_gui.remote.askpass_bridge import AskpassBridge
@@ -32,6 +33,9 @@ _KEPT_LINES = 200
 _SOCKET_PATH_LIMIT = 80
 """A socket's path may have about a hundred bytes; ssh adds some while it makes one."""
 _TOO_MANY = "Too many authentication failures"
+_KEYS_ONLY = "Permission denied (publickey)"
+_Offered = Literal["few", "all", "none"]
+"""Which of the agent's keys."""
 _OPTIONS = (
     "BatchMode=no",
     "NumberOfPasswordPrompts=3",
@@ -61,6 +65,7 @@ class Master:
         self.socket = self.folder / "m"
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: threading.Thread | None = None
+        self._kept_back = 0
         self.said: list[str] = []
         self.heard = 0
         """How many lines it has said in all; the last ones are kept."""
@@ -74,17 +79,23 @@ class Master:
             check_key(Path(key))
         bridge = AskpassBridge(self.folder, self.hop, asker)
         try:
-            if not self._patiently(bridge, timeout) and not (
-                _TOO_MANY in self.words()
-                and not bridge.over.is_set()
-                and not self.hop.keys
-                and self._try(bridge, timeout, with_agent=False)
-            ):
+            if not self._patiently(bridge, timeout) and not self._once_more(bridge, timeout):
                 known = [line.key for line in HostKeys(self.hop, self._files).known_lines()]
-                raise explain(self.hop, self.words(), bridge, known)
+                raise explain(self.hop, self.words(), bridge, known, self._kept_back)
             return any(prompt.kind is Kind.CODE for prompt in bridge.asked)
         finally:
             bridge.close()
+
+    def _once_more(self, bridge: AskpassBridge, timeout: float) -> bool:
+        """Without the agent where it had too many keys, and with all of it where nobody could type anything."""
+        if bridge.over.is_set() or self.hop.keys:
+            return False
+        if _TOO_MANY in self.words():
+            return self._try(bridge, timeout, "none")
+        if _KEYS_ONLY not in self.words() or not self._kept_back:
+            return False
+        self._kept_back = 0
+        return self._try(bridge, timeout, "all")
 
     def _patiently(self, bridge: AskpassBridge, timeout: float) -> bool:
         """Try again after a pause when the server hangs up before it says its name."""
@@ -96,10 +107,10 @@ class Master:
             time.sleep(pause)
         return False
 
-    def _try(self, bridge: AskpassBridge, timeout: float, with_agent: bool = True) -> bool:
+    def _try(self, bridge: AskpassBridge, timeout: float, agent: _Offered = "few") -> bool:
         self.said.clear()
         self._process = subprocess.Popen(
-            [*self._command(timeout, with_agent), "--", self._alias()],
+            [*self._command(timeout, agent), "--", self._alias()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -122,7 +133,7 @@ class Master:
             time.sleep(_POLL_S)
         return True
 
-    def _command(self, timeout: float, with_agent: bool) -> list[str]:
+    def _command(self, timeout: float, agent: _Offered) -> list[str]:
         hop, files = self.hop, self._files
         known = [files.known_hosts, *map(Path, hop.known_hosts), *files.also_known]
         make_private(files.known_hosts.parent)
@@ -130,8 +141,8 @@ class Master:
         options = [*_OPTIONS, f"HostName={hop.host}", f"ConnectTimeout={max(1, round(timeout))}"]
         options.append("UserKnownHostsFile=" + " ".join(f'"{path}"' for path in known))
         options += [f"HostKeyAlias={hop.host_key_alias}"] if hop.host_key_alias else []
-        options += [] if with_agent else ["IdentityAgent=none"]
-        keys = hop.keys or tuple(map(str, self._few_keys() if with_agent else ()))
+        options += ["IdentityAgent=none"] if agent == "none" else []
+        keys = hop.keys or tuple(map(str, self._few_keys() if agent == "few" else ()))
         options += ["IdentitiesOnly=yes"] if hop.identities_only or keys else []
         options.append(f"ProxyCommand={self._way()}")
         command = [files.ssh, *self._config(), "-M", "-N", "-S", str(self.socket), "-p", str(hop.port), "-l", hop.login]
@@ -142,12 +153,14 @@ class Master:
     def _few_keys(self) -> list[Path]:
         """The key files to name although nobody did, lest a full agent closes the door. An agent that the user's
         configuration names is another one than is asked here: what it holds is not known, and all of it is offered."""
+        self._kept_back = 0
         if self.hop.identities_only:
             return []
         with closing(Agent()) as agent:
-            named = files_to_name(self._files, agent.get_keys(), self.folder)
+            named, kept_back = files_to_name(self._files, agent.get_keys(), self.folder)
         if named and "\nidentityagent " in (run_ssh([self._files.ssh, *self._config(), "-G", self._alias()]) or ""):
             return []
+        self._kept_back = kept_back
         return named
 
     def _alias(self) -> str:

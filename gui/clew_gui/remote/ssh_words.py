@@ -27,18 +27,21 @@ _REACH = {
 }
 
 
-def explain(hop: Hop, words: str, bridge: AskpassBridge, known: Sequence[HostKey]) -> ProblemError:
-    """Why a login failed. What the bridge knows comes first: it heard the person."""
+def explain(hop: Hop, words: str, bridge: AskpassBridge, known: Sequence[HostKey], kept_back: int = 0) -> ProblemError:
+    """Why a login failed. What the bridge knows comes first: it heard the person. So many keys of the agent were
+    ``kept_back``."""
     if bridge.problem is not None:
         return bridge.problem
     if bridge.cancelled:
         return cancelled(hop.title)
     if bridge.over.is_set():
-        return _refused(hop, words, bridge.asked)
-    return explain_words(hop, words, bridge.asked, known)
+        return _refused(hop, words, bridge.asked, kept_back)
+    return explain_words(hop, words, bridge.asked, known, kept_back)
 
 
-def explain_words(hop: Hop, words: str, asked: Sequence[Prompt], known: Sequence[HostKey]) -> ProblemError:
+def explain_words(
+    hop: Hop, words: str, asked: Sequence[Prompt], known: Sequence[HostKey], kept_back: int = 0
+) -> ProblemError:
     """Why a login failed, from what ``ssh`` said, what it had asked and the keys that are known of the host."""
     if found := _host_key(hop, words, known, asked):
         return found
@@ -52,7 +55,7 @@ def explain_words(hop: Hop, words: str, asked: Sequence[Prompt], known: Sequence
         text = f"ssh does not use the key {', '.join(hop.keys) or 'that it has'}: others may read its file."
         return problem("ssh.key", text, "Make it yours alone: chmod 600 KEY.", hop.title)
     if "Permission denied" in words or "Too many authentication failures" in words:
-        return _refused(hop, words, asked)
+        return _refused(hop, words, asked, kept_back)
     if "kex_exchange_identification" in words:
         return busy(hop)
     for text, error in _REACH.items():
@@ -74,10 +77,10 @@ def _host_key(hop: Hop, words: str, known: Sequence[HostKey], asked: Sequence[Pr
     return None
 
 
-def _refused(hop: Hop, words: str, asked: Sequence[Prompt]) -> ProblemError:
+def _refused(hop: Hop, words: str, asked: Sequence[Prompt], kept_back: int) -> ProblemError:
     kinds = {prompt.kind for prompt in asked} & {Kind.PASSWORD, Kind.CODE}
     if kinds:
         return refused_answers(hop.title, kinds)
     allowed = _ALLOWED.search(words)
     offered = [f"key {key}" for key in hop.keys] or ["the usual keys and those of the agent"]
-    return refused_keys(hop.title, offered, allowed[1].split(",") if allowed else ())
+    return refused_keys(hop.title, offered, allowed[1].split(",") if allowed else (), kept_back)

@@ -75,7 +75,7 @@ class BottomPanel(QWidget):
         if self._table is None:
             from clew_gui.views.runs_table import RunsTable
 
-            table = self._table = RunsTable(self._look, self.model, self.pages)
+            table = self._table = RunsTable(self._look, self.model)
             table.menu_asked.connect(self._menu_at)
             table.chosen.connect(self.chosen)
             table.remove_asked.connect(self.remove_asked)

@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
+from clew_gui.views.theme import font
+
 Index = QModelIndex | QPersistentModelIndex
 _NOWHERE = QModelIndex()
 ROW_HEIGHT = 30
@@ -167,6 +169,8 @@ class RunsModel(QAbstractTableModel):
             return COLUMNS[section].title
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(COLUMNS[section])
+        if role == Qt.ItemDataRole.FontRole:  # said by the model, because a style sheet takes a header's own font away
+            return font("caption")
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableView,
-    QWidget,
 )
 
 from clew_gui.views.icons import pixmap, state_look
@@ -31,8 +30,8 @@ class RunsTable(QTableView):
     remove_asked = Signal()
     menu_asked = Signal(QPointF)
 
-    def __init__(self, look: Look, model: RunsModel, parent: QWidget) -> None:
-        super().__init__(parent)  # from the first: on the way into a styled window the heads would lose their font
+    def __init__(self, look: Look, model: RunsModel) -> None:
+        super().__init__()
         self._look, self._runs = look, model  # PySide keeps no reference to a model
         self.setModel(model)
         self.setItemDelegate(_CellPainter(self, look))
@@ -62,7 +61,6 @@ class RunsTable(QTableView):
         side.hide()
         side.setDefaultSectionSize(row_height(self.fontMetrics().height()))
         side.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        head.setFont(font("caption"))
         head.setFixedHeight(head_height(self.fontMetrics().height()))
         head.setHighlightSections(False)
         head.setMinimumSectionSize(30)

@@ -20,7 +20,7 @@ MEGABYTE = 1 << 20
 ENDLESS = {"steps": 1_000_000, "block": 100, "pause": 0.01}
 LONG = {"steps": 400_000, "block": 2000}
 """As fast as it can: a journal of about two megabytes."""
-LARGE = {"steps": 10_000_000, "block": 20_000, "pause": 0.005}
+LARGE = {"steps": 1_000_000_000, "block": 20_000, "pause": 0.005}
 """Megabytes a second."""
 
 

@@ -110,16 +110,35 @@ def test_two_keys_of_one_comment_are_two_keys(
     assert not person.asked
 
 
-@pytest.mark.parametrize("way", ["paramiko"])  # OpenSSH does not tell what it offered
-def test_keys_that_were_not_offered_are_counted(
+def test_where_nothing_but_keys_counts_more_of_the_agent_are_offered(
     dial: Dial, start: Callable[..., SshServer], files: SshFiles, agent: Callable[..., Agent], school: School
 ) -> None:
-    agent(*map(school.key, AGENT_KEYS))
+    agent(*map(school.key, AGENT_KEYS[:5]), school.key("user"))
     server = start("AuthenticationMethods publickey")
+    trust(files, server)
+    person = Person({})
+    dial(hop_to(server), person)
+    assert not person.asked
+
+
+@pytest.mark.parametrize("way", ["paramiko"])  # OpenSSH does not tell what it offered
+@pytest.mark.parametrize(("patience", "left"), [(6, ""), (1, "not 5 more of the agent")])
+def test_keys_that_were_not_offered_are_counted(
+    dial: Dial,
+    start: Callable[..., SshServer],
+    files: SshFiles,
+    agent: Callable[..., Agent],
+    school: School,
+    patience: int,
+    left: str,
+) -> None:
+    agent(*map(school.key, AGENT_KEYS))
+    server = start(f"AuthenticationMethods publickey\nMaxAuthTries {patience}")
     trust(files, server)
     with refused("ssh.auth") as words:
         dial(hop_to(server), Person({}))
-    assert "agent key agent3; not 5 more of the agent" in words[0]
+    assert left in words[0]
+    assert ("more of the agent" in words[0]) == bool(left)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ clew_write_record() { # state why detail
     {
         printf 'format=1\njob=%s\nid=%s\n' "$clew_job" "$clew_id"
         printf 'host=%s\nrestart=%s\nstarts=%s\n' "$clew_host" "$clew_restart" "$clew_starts"
-        printf 'began=%s\nuntil=%s\nwritten=%s\n' "$clew_began" "$clew_until" "$(date +%s)"
+        printf 'began=%s\nuntil=%s\nsaid=%s\nwritten=%s\n' "$clew_began" "$clew_until" "$clew_said" "$(date +%s)"
         printf 'state=%s\nwhy=%s\ndetail=%s\ncode=%s\n' "$1" "$2" "$3" "$clew_code"
     } >"$clew_record.new" && mv -f "$clew_record.new" "$clew_record"
 }
@@ -105,10 +105,12 @@ clew_finish() { # why exit-code detail
     exit "$2"
 }
 
-# A limit that was lowered while the job runs is known to the scheduler alone. It writes into the job's output that the
-# time is up before it asks anybody to end.
+# A limit that was lowered while the job runs is known to the scheduler alone. Slurm writes into the job's output that
+# the time is up before it asks anybody to end; most PBS show their output only when the job is over. What stood there
+# before this start of the job is not about it.
 clew_asked() {
-    if grep -Eq 'DUE TO TIME LIMIT|job killed: walltime' "$clew_folder/scheduler.log" 2>/dev/null; then
+    if tail -c "+$((clew_said + 1))" "$clew_folder/scheduler.log" 2>/dev/null |
+        grep -Eq 'DUE TO TIME LIMIT|job killed: walltime'; then
         clew_finish time 124
     fi
     clew_finish terminated 143
@@ -179,6 +181,8 @@ clew_begin() { # asked-for seconds
     clew_id=${SLURM_JOB_ID:-${PBS_JOBID:-$$}}
     clew_restart=$(clew_number "${SLURM_RESTART_COUNT:-}")
     clew_record=$clew_folder/record.$clew_restart
+    # shellcheck disable=SC2046  # one number, or nothing
+    clew_said=$(clew_number $(wc -c "$clew_folder/scheduler.log" 2>/dev/null))
     clew_host=$(uname -n)
     clew_began=$(date +%s)
     clew_limit=$(clew_number "$1" "${PBS_WALLTIME:-}")
