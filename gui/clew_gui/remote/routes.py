@@ -32,7 +32,8 @@ _GREETING = b"\xff"
 """Every ZMTP peer begins so at once, without being asked (https://rfc.zeromq.org/spec/23, section "Framing")."""
 _HOME = "127.0.0.1"
 _ASIDE = 'exec 8>&1 9<&0 1>&2 </dev/null && exec bash -l -c "$1"'
-"""Not for bash itself: over SSH that reads ~/.bashrc even without ``-l``, and it reads what ``BASH_ENV`` names."""
+"""Not for bash itself: over SSH that reads ~/.bashrc even without ``-l``, and it reads what ``BASH_ENV`` names. What a
+login file starts in the background inherits 8 and 9; it ends with the step."""
 _UNREACHED = frozenset({"ssh.connect", "ssh.forwarding", "ssh.name", "ssh.reach", "ssh.busy"})
 """Troubles before a node has said anything: it may answer under another name."""
 
