@@ -121,14 +121,14 @@ def _sound(node: RunFolder, damaged: str) -> None:
 # --- Curves -----------------------------------------------------------------------------------------------------------
 
 
-def _curve(history: History) -> tuple[list[int], bytes]:
+def _curve(history: History) -> tuple[bytes, bytes]:
     column = history.column("loss")
-    return column.steps.tolist(), column.values.tobytes()
+    return column.steps.tobytes(), column.values.tobytes()
 
 
 def _every_step_once(history: History) -> None:
     steps = history.column("loss").steps
-    assert steps.tolist() == list(range(history.fold.step)), f"{len(steps)} of {history.fold.step} steps"
+    assert np.array_equal(steps, np.arange(history.fold.step)), f"{len(steps)} of {history.fold.step} steps"
 
 
 def _same_bits(history: History, truth: bool) -> None:

@@ -31,7 +31,7 @@ METRICS = (
 class StandInSettings(Params, frozen=True):
     """How the stand-in behaves: blocks of ``block`` steps, ``pause`` seconds each; from ``at`` on the ``fault``."""
 
-    steps: Annotated[int, Knob("Steps", ge=0, le=1_000_000_000)] = 200
+    steps: Annotated[int, Knob("Steps", ge=0, le=100_000_000)] = 200
     block: Annotated[int, Knob("Steps in a block", ge=1, le=100_000)] = 10
     pause: Annotated[float, Knob("Seconds of a block", ge=0, le=10)] = 0.0
     checkpoint_every: Annotated[int, Knob("Checkpoint every", ge=1)] = 1_000_000_000
