@@ -19,7 +19,7 @@ from clew_shared.journal import Record, attempts, journal_path, read_journal
 from clew_shared.lifecycle import RunState
 from clew_shared.spec import RunSpec, to_toml
 
-LIMIT_S = 100.0
+LIMIT_S = 200.0
 """Bound on every wait: TensorFlow's import takes a quarter of a minute on a busy machine."""
 
 LONG = {"steps": 5_000_000, "evaluate_every": 5_000_000}
