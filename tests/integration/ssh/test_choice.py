@@ -91,6 +91,7 @@ sock = socket.create_connection((sys.argv[1], int(sys.argv[2])))
 def up():
     while data := os.read(0, 65536):
         sock.sendall(data)
+    sock.shutdown(socket.SHUT_RDWR)  # also when ssh was killed before its farewell
 threading.Thread(target=up, daemon=True).start()
 while data := sock.recv(65536):
     os.write(1, data)
