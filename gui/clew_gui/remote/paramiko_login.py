@@ -79,10 +79,8 @@ class Login:
             if not method:
                 raise self._refused(allowed)
             words, more = self._one(link, method, keys)
-            if (
-                not words and rest and set(allowed) == {"publickey"}
-            ):  # nobody could type; a closed door is dialled again
-                keys, rest = iter(rest), []
+            if not words and rest and set(allowed) == {"publickey"}:
+                keys, rest = iter(rest), []  # nobody could type anything, so a door that closes costs no answer
             elif not words:
                 exhausted.add(method)
             elif more is not None:
