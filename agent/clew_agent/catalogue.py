@@ -14,6 +14,7 @@ from clew_agent import posix
 from clew_agent.exercise_files import Examined, ExerciseFile, broken_card, builtin_files, folder_files
 from clew_shared import __version__
 from clew_shared.cards import Catalogue, ExerciseCard
+from clew_shared.foreign import from_json
 from clew_shared.problem import Problem
 
 IMPORT_LIMIT_S = 120.0
@@ -86,10 +87,10 @@ def _run_child(files: Sequence[ExerciseFile], limit: float) -> tuple[dict[str, t
 
 def read_examined(output: bytes) -> dict[str, tuple[ExerciseCard, ...]]:
     """The cards by path that a child told. A line that is torn, or that an exercise's file wrote, is passed over."""
-    decoder, found = msgspec.json.Decoder(Examined), dict[str, tuple[ExerciseCard, ...]]()
+    found: dict[str, tuple[ExerciseCard, ...]] = {}
     for line in output.splitlines(keepends=True):
-        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            one = decoder.decode(line if line.endswith(b"\n") else b"")
+        with suppress(msgspec.DecodeError):
+            one: Examined = from_json(line if line.endswith(b"\n") else b"", Examined)
             found[one.path] = one.cards
     return found
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from clew_shared.foreign import from_json
+
 MAX_BYTES = 64 * 1024
 OWN_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "SPT_NOENV": "1"}
 """A nursery's own environment: NumPy's library must not start a thread for every core while it is imported, and the
@@ -85,7 +87,4 @@ def receive_told(channel: socket.socket) -> Told | None:
 
 def _receive(channel: socket.socket, kind: Any) -> Any:
     data = channel.recv(MAX_BYTES)
-    try:
-        return msgspec.json.decode(data, type=kind) if data else None
-    except (UnicodeDecodeError, RecursionError) as error:  # broken text; thousands of nested lists
-        raise msgspec.DecodeError(str(error)) from None
+    return from_json(data, kind) if data else None

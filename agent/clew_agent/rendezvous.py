@@ -12,6 +12,7 @@ import msgspec
 
 from clew_agent import posix
 from clew_shared.channel import KEY_SUFFIX
+from clew_shared.foreign import from_json
 from clew_shared.messages import AgentAddress
 from clew_shared.places import Places
 from clew_shared.private import make_private, write_private
@@ -57,9 +58,10 @@ def clear_keys(folder: Path) -> None:
 def read_address(path: Path) -> AgentAddress | None:
     """The address in ``path``; None when it is missing or no address."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=AgentAddress)
-    except (OSError, ValueError, RecursionError):  # ValueError: msgspec's own, and broken text
+        found: AgentAddress = from_json(path.read_bytes(), AgentAddress)
+    except (OSError, msgspec.DecodeError):
         return None
+    return found
 
 
 def publish(places: Places, address: AgentAddress) -> AgentAddress:

@@ -22,6 +22,7 @@ from clew_agent.spec_check import check_spec, combine
 from clew_agent.tracked_run import TrackedRun
 from clew_agent.waiting import Caller
 from clew_shared.cards import Catalogue
+from clew_shared.foreign import from_json
 from clew_shared.lifecycle import RunState
 from clew_shared.messages import AnyReply, Done, MoveRun, Pause, Reply, RunStatus, SetLive, Stop, Unpause
 from clew_shared.private import make_private, write_private
@@ -363,9 +364,10 @@ def _make_folder(path: Path, spec: RunSpec) -> RunFolder:
 
 def _read_record(path: Path) -> QueueRecord:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=QueueRecord)
+        found: QueueRecord = from_json(path.read_bytes(), QueueRecord)
     except FileNotFoundError:
         return QueueRecord()
-    except (OSError, ValueError, RecursionError) as error:  # ValueError: msgspec's own, and broken text
+    except (OSError, msgspec.DecodeError) as error:
         _log.error("The run queue in %s cannot be read, it begins empty: %s", path, error)
         return QueueRecord()
+    return found

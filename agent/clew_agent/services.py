@@ -21,6 +21,7 @@ from clew_agent.listening import PortRange
 from clew_agent.security import GuardedRouter
 from clew_agent.service_programs import KINDS
 from clew_agent.waiting import MAX_WAITING, Caller
+from clew_shared.foreign import from_json
 from clew_shared.messages import Refused, Reply, Service
 from clew_shared.places import Places
 from clew_shared.private import make_private
@@ -145,9 +146,10 @@ class Services:
 def read_line(line: bytes) -> Service | Refused | None:
     """What a service's process says of itself; None for anything else."""
     try:
-        return msgspec.json.decode(line, type=Service | Refused)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        found: Service | Refused = from_json(line, Service | Refused)
+    except msgspec.DecodeError:
         return None
+    return found
 
 
 class _Running:

@@ -1,7 +1,8 @@
 """The desktop program: ``build_app`` is the only place where its objects are joined, ``main`` runs it.
 
-The first frame needs Qt alone. Once it is painted, a thread imports the session (and with it NumPy and ZeroMQ), then
-the plots; each is put in its place when it is there, in an event of its own, so that the window answers all the time.
+The first frame needs Qt alone. Once it is painted, a thread imports the session (and with it NumPy and ZeroMQ), while
+the GUI's thread makes Qt's classes and then imports the plots, bit by bit, so that the window answers meanwhile; each
+is put in its place when it is there, in an event of its own.
 """
 
 from __future__ import annotations
@@ -45,11 +46,41 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 SessionMaker = Callable[["Prompter"], tuple[SessionLike, "Desks | None"]]
-_STAGES = (
-    ("clew_shared.history", "clew_shared.goals", "clew_gui.session", "clew_gui.views.sites.asker"),
-    ("clew_gui.views.feed", "clew_gui.views.plots", "clew_gui.views.sites.deeds"),
+_SESSION = (
+    "clew_shared.history",
+    "clew_shared.goals",
+    "clew_gui.session",
+    "clew_gui.session.desks",
+    "clew_gui.remote.site_store",
 )
-"""Imported one after the other: the agent comes up while the plots are loaded."""
+_PLOTS_NEED = (
+    "numpy",
+    "cProfile",
+    "multiprocessing.connection",
+    "pydoc",
+    "xml.dom.minidom",
+    "xml.etree.ElementTree",
+    "clew_gui.plotting.heights",
+    "clew_gui.plotting.layout",
+    "clew_gui.plotting.readout",
+    "clew_gui.plotting.table",
+    "clew_gui.plotting.trail",
+    "clew_gui.plotting.zoom",
+    "clew_gui.remote.consent",
+    "clew_gui.remote.ssh_config",
+    "clew_gui.remote.terminal_program",
+)
+"""What pyqtgraph and our own parts with Qt import besides Qt; a name that is missing here costs a little time only."""
+_ASIDE = (_SESSION, _PLOTS_NEED)
+"""Imported in a thread, one after the other: the agent comes up while the rest is loaded. Nothing here knows Qt."""
+_HERE = (
+    "clew_gui.views.sites.asker",
+    "pyqtgraph",
+    "clew_gui.views.plots",
+    "clew_gui.views.feed",
+    "clew_gui.views.sites.deeds",
+)
+"""Imported by the GUI's thread, one per event."""
 _UNPAINTED_MS = 1500
 """A window that is not painted (minimised from the start) loads the rest after this time as well."""
 
@@ -80,8 +111,9 @@ class Program(QObject):
         """For all in this window that logs in: what the doctor was told, the desk of a site need not ask again."""
         self._desks: Desks | None = None
         self._make_session: SessionMaker | None = None
-        self._loader = Loader(self, _STAGES)
+        self._loader = Loader(self, _ASIDE, _HERE)
         self._loader.loaded.connect(self._loaded, Qt.ConnectionType.QueuedConnection)
+        self._loader.complete.connect(self._make_rest)
         self._loader.failed.connect(self._not_loaded, Qt.ConnectionType.QueuedConnection)
         self.desk.scope.board.restore_pins(self.state.pinned)
         self.window.next_run.where.remember(self.state.place, self.state.asked)
@@ -109,8 +141,8 @@ class Program(QObject):
             self._loader.start()
 
     def _loaded(self, stage: int) -> None:
-        if not self._closed:
-            (self._begin_session if stage == 0 else self._make_rest)()
+        if not self._closed and _ASIDE[stage] is _SESSION:
+            self._begin_session()
 
     def _begin_session(self) -> None:
         if self._make_session is not None:
@@ -127,8 +159,9 @@ class Program(QObject):
             self.desk.attach(self.session)
 
     def _make_rest(self) -> None:
-        self._make_plots()
-        QTimer.singleShot(0, self, self._make_sites)
+        if not self._closed:
+            self._make_plots()
+            QTimer.singleShot(0, self, self._make_sites)
 
     def _make_sites(self) -> None:
         from clew_gui.remote.site_store import site_store

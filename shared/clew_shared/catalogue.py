@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from clew_shared.cards import Catalogue, ExerciseCard, Preset
+from clew_shared.foreign import from_json
 from clew_shared.problem import did_you_mean, problem
 
 BUILTIN = Path(__file__).parent / "builtin_catalogue.json"
@@ -29,10 +30,8 @@ def encode(catalogue: Catalogue) -> bytes:
 
 def decode(data: bytes) -> Catalogue:
     """The catalogue in JSON bytes. Raises ``msgspec.DecodeError``."""
-    try:
-        return msgspec.json.decode(data, type=Catalogue)
-    except (UnicodeDecodeError, RecursionError) as error:  # broken text; thousands of nested lists
-        raise msgspec.DecodeError(str(error)) from None
+    found: Catalogue = from_json(data, Catalogue)
+    return found
 
 
 def catalogue_hash(catalogue: Catalogue) -> str:

@@ -11,6 +11,7 @@ from typing import Any, get_args
 import msgspec
 
 from clew_shared.cards import Catalogue
+from clew_shared.foreign import from_msgpack
 from clew_shared.lifecycle import RunState
 from clew_shared.problem import Problem
 from clew_shared.spec import RunSpec
@@ -256,7 +257,7 @@ def encode(message: Request | Reply) -> bytes:
 
 def decode_request(data: bytes) -> AnyRequest:
     """A request. Raises ``msgspec.DecodeError`` (or its ``ValidationError``) for anything else."""
-    request: AnyRequest = _decode(data, AnyRequest)
+    request: AnyRequest = from_msgpack(data, AnyRequest)
     return request
 
 
@@ -264,7 +265,7 @@ def unknown_kind(data: bytes) -> str:
     """The kind of a request that names one of which nothing is known here, as one of a later version may; else
     empty."""
     try:
-        kind = _decode(data, dict[str, Any]).get("t")
+        kind = from_msgpack(data, dict[str, Any]).get("t")
     except msgspec.DecodeError:
         return ""
     return kind if isinstance(kind, str) and kind not in _KINDS else ""
@@ -272,12 +273,5 @@ def unknown_kind(data: bytes) -> str:
 
 def decode_reply(data: bytes) -> AnyReply:
     """A reply. Raises ``msgspec.DecodeError`` (or its ``ValidationError``) for anything else."""
-    reply: AnyReply = _decode(data, AnyReply)
+    reply: AnyReply = from_msgpack(data, AnyReply)
     return reply
-
-
-def _decode(data: bytes, kind: Any) -> Any:
-    try:
-        return msgspec.msgpack.decode(data, type=kind)
-    except (UnicodeDecodeError, RecursionError) as error:  # broken text; thousands of nested lists
-        raise msgspec.DecodeError(str(error)) from None

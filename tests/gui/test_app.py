@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QSlider
 from clew_gui import app
 from clew_gui.app import Program
 from clew_gui.session.job_record import JobRecord
-from clew_gui.views import parts, surprises
+from clew_gui.views import loader, parts, surprises
 from clew_gui.views.recorded import RecordedSession, choose_run, read_heads
 from clew_gui.views.theme import DARK
 from clew_gui.views.window_state import NoMemory, WindowState
@@ -115,6 +115,39 @@ def test_clew_start_paints_before_anything_slow_is_imported_or_the_agent_looked_
     assert not (home / "agents").exists()
 
 
+_MADE = """
+import gc, importlib, sys
+from PySide6.QtCore import QObject
+from clew_gui import app
+from clew_gui.views import loader
+
+def classes():
+    return {f"{kind.__module__}.{kind.__name__}" for kind in gc.get_objects() if isinstance(kind, type(QObject))}
+
+def load(*names):
+    before = classes()
+    for name in names:
+        importlib.import_module(name)
+    print(*sorted(classes() - before), "|")
+
+[load(*names) for names in app._ASIDE]
+for _ in loader._make_classes():
+    pass
+load("pyqtgraph.Qt.QtCore", *app._HERE)
+"""
+
+
+def test_the_importing_thread_makes_no_class_of_qt_and_pyqtgraph_finds_all_it_asks_for() -> None:
+    """A class made in another thread ends the program now and then: see clew_gui.views.loader."""
+    done = run_python("-c", _MADE)
+    assert done.returncode == 0, done.stderr
+    *aside, here = (line.split("|")[0].split() for line in done.stdout.splitlines())
+    assert aside == [[], []]
+    assert "clew_gui.views.plots.panel.ConvergencePlots" in here, "the oracle sees classes"
+    late = {name for name in here if name.rpartition(".")[0] in loader._QT}
+    assert late == set(), "of the large modules, every class was there before"
+
+
 _NEVER_LOADED = """
 import gc, sys
 from PySide6.QtCore import QTimer
@@ -133,7 +166,7 @@ def settled(self, begin=collector.Collector.begin):
     QTimer.singleShot(0, report)
 
 start.has_display = lambda *_: True
-app._STAGES = (("clew_gui.is_not_there",),)
+app._ASIDE = (("clew_gui.is_not_there",),)
 collector.Collector.begin = settled
 sys.exit(cli.main(["start"]))
 """

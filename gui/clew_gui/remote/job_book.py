@@ -18,6 +18,7 @@ import psutil
 
 from clew_gui.remote.jobs import JobNews, Order, Stage
 from clew_gui.session.line_file import LineFile
+from clew_shared.foreign import from_json
 from clew_shared.places import Places
 
 _UNSENT = frozenset({Stage.DRAFT, Stage.CONNECTING, Stage.PREPARING, Stage.SUBMITTING})
@@ -108,8 +109,8 @@ class JobBook:
         with self._lock:
             for line in self._file.new_lines():
                 try:
-                    self._take(msgspec.json.decode(line, type=BookLine))
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                    self._take(from_json(line, BookLine))
+                except msgspec.DecodeError:
                     continue
 
     def mark(self) -> tuple[int, int]:

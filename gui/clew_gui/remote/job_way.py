@@ -15,6 +15,7 @@ from clew_gui.remote.routes import RouteFinder, Way
 from clew_gui.remote.schedulers.job import JobRef
 from clew_gui.remote.site_line import SiteLine
 from clew_shared.channel import KEY_SUFFIX
+from clew_shared.foreign import from_json
 from clew_shared.messages import AgentAddress
 from clew_shared.problem import Problem, ProblemError, problem
 
@@ -195,8 +196,8 @@ def read_address(line: SiteLine, job: str) -> AgentAddress | None:
     """Where the job's agent listens; None while it does not. Raises ``ProblemError`` when the site does not answer."""
     try:
         data = line.connection.read(line.layout().address(job), 0, _ADDRESS_BYTES, timeout=_CALL_S)
-        found = msgspec.json.decode(data, type=AgentAddress)
-    except (ValueError, RecursionError):  # ValueError: msgspec's own, and broken text
+        found: AgentAddress = from_json(data, AgentAddress)
+    except msgspec.DecodeError:
         return None
     except ProblemError as error:
         if error.problems[0].code == "ssh.file":  # there is none

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from clew_gui.session.line_file import LineFile
+from clew_shared.foreign import from_json
 from clew_shared.places import Places
 
 
@@ -50,8 +51,8 @@ class JobRecord:
         """Take in what others appended since."""
         for line in self._file.new_lines():
             try:
-                self._take(msgspec.json.decode(line, type=JobLine))
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                self._take(from_json(line, JobLine))
+            except msgspec.DecodeError:
                 continue
 
     def number(self, run: str, time: float, lasting: bool = True) -> int:

@@ -15,6 +15,7 @@ import msgspec
 import psutil
 
 from clew_gui.session.settings import local_settings
+from clew_shared.foreign import from_json
 from clew_shared.messages import AgentAddress
 from clew_shared.places import Places
 from clew_shared.private import make_private
@@ -121,6 +122,7 @@ def last_lines(places: Places, count: int = 5) -> str:
 
 def _read(path: Path) -> AgentAddress | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=AgentAddress)
-    except (OSError, ValueError, RecursionError):  # ValueError: msgspec's own, and broken text
+        found: AgentAddress = from_json(path.read_bytes(), AgentAddress)
+    except (OSError, msgspec.DecodeError):
         return None
+    return found

@@ -1,46 +1,111 @@
-"""Imports what takes long in a thread of its own, so that the window answers meanwhile."""
+"""Imports what takes long once the window stands, so that it answers meanwhile.
+
+No class of Qt may come to be outside the GUI's thread. Before Python 3.12 PySide keeps what it knows of its classes in
+a table that Qt's own code reads at almost every event, without Python's lock; a class made in another thread at that
+moment moves the table away under it, and the program breaks down. So a thread imports what knows nothing of Qt, and
+everything else is imported here, a bit per event. That pyqtgraph asks for every class that Qt has would take too long
+for one event, hence they are made one by one before it is imported.
+"""
 
 from __future__ import annotations
 
 import importlib
 import threading
+import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
 _THREAD_END_S = 10.0
 """Bound on the wait for the importing thread when a window closes within its first second."""
+_SLICE_S = 0.008
+"""After so long the window has its turn again; one import or class that takes longer is not cut."""
+_QT = ("PySide6.QtCore", "PySide6.QtGui", "PySide6.QtWidgets")
 
 
 class Loader(QObject):
-    """Imports modules stage by stage, and says so on the GUI thread."""
+    """``aside`` are names of modules without Qt, stage by stage, for a thread; ``here`` those for the GUI's thread."""
 
     loaded = Signal(int)
-    """This stage is there."""
+    """This stage of the thread's is there."""
+    complete = Signal()
+    """All of it is there."""
     failed = Signal(str)
     """The traceback of what could not be imported; nothing comes after it."""
+    _aside_done = Signal()
 
-    def __init__(self, parent: QObject, stages: Sequence[Sequence[str]]) -> None:
+    def __init__(self, parent: QObject, aside: Sequence[Sequence[str]], here: Sequence[str]) -> None:
         super().__init__(parent)
-        self._stages = stages
+        self._aside = aside
         self._thread = threading.Thread(target=self._work, name="clew-imports", daemon=True)
+        self._classes, self._imports = _make_classes(), _import(here)
+        self._steps: Iterator[None] = self._classes
+        self._waits_for_thread = True
+        self._ended = False
+        self._aside_done.connect(self._import_here, Qt.ConnectionType.QueuedConnection)
+        self._timer = QTimer(self, interval=0)
+        self._timer.timeout.connect(self._slice)
 
     def start(self) -> None:
         """Begin; a second call changes nothing."""
         if self._thread.ident is None:
             self._thread.start()
+            self._timer.start()
 
     def _work(self) -> None:
         try:
-            for number, names in enumerate(self._stages):
+            for number, names in enumerate(self._aside):
                 for name in names:
                     importlib.import_module(name)
                 self.loaded.emit(number)
+            self._aside_done.emit()
         except Exception:  # noqa: BLE001  # the thread's border: the window shows it and stays usable
             self.failed.emit(traceback.format_exc())
 
+    def _import_here(self) -> None:
+        self._waits_for_thread = False
+        if not self._ended:
+            self._timer.start()
+
+    def _slice(self) -> None:
+        end = time.perf_counter() + _SLICE_S
+        try:
+            while time.perf_counter() < end:
+                next(self._steps)
+        except StopIteration:
+            self._next_steps()
+        except Exception:  # noqa: BLE001  # the same border
+            self._timer.stop()
+            self.failed.emit(traceback.format_exc())
+
+    def _next_steps(self) -> None:
+        if self._steps is self._imports:
+            self._timer.stop()
+            self.complete.emit()
+        elif self._waits_for_thread:
+            self._timer.stop()
+        else:
+            self._steps = self._imports
+
     def wait(self) -> None:
-        """Wait for the thread's end."""
+        """Import no more, and wait for the thread's end."""
+        self._ended = True
+        self._timer.stop()
         if self._thread.ident is not None:
             self._thread.join(_THREAD_END_S)
+
+
+def _make_classes() -> Iterator[None]:
+    """Every class that Qt has, made by being asked for."""
+    for name in _QT:
+        module = importlib.import_module(name)
+        for attribute in dir(module):
+            getattr(module, attribute)
+            yield
+
+
+def _import(names: Sequence[str]) -> Iterator[None]:
+    for name in names:
+        importlib.import_module(name)
+        yield

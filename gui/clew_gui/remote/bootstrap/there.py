@@ -16,6 +16,7 @@ import msgspec
 from clew_gui.remote.schedulers.state import Output
 from clew_gui.remote.site_line import SiteLine
 from clew_gui.remote.sites import Site
+from clew_shared.foreign import from_json
 from clew_shared.problem import ProblemError, problem
 
 LIMIT_S = 120.0
@@ -108,9 +109,10 @@ def _answer(out: str, mark: str) -> dict[str, Any] | None:
     if not found:
         return None
     try:
-        return msgspec.json.decode(rest.partition("\n")[0], type=dict[str, Any])
-    except (ValueError, RecursionError):  # ValueError: msgspec's own, and broken text
+        answer: dict[str, Any] = from_json(rest.partition("\n")[0], dict[str, Any])
+    except msgspec.DecodeError:
         return None
+    return answer
 
 
 def _refused(line: SiteLine, answer: Mapping[str, Any], before: str) -> ProblemError:

@@ -21,6 +21,7 @@ from clew_gui.remote.schedulers.job import LOG, SCRIPT, JobRef, JobSpec
 from clew_gui.remote.schedulers.registry import scheduler_of
 from clew_gui.remote.schedulers.state import WAITING, JobState, Phase
 from clew_gui.remote.sites import job_of
+from clew_shared.foreign import from_json
 from clew_shared.problem import ProblemError, problem
 
 JOB_S = 300
@@ -162,9 +163,10 @@ def _silent(ward: Ward, spec: JobSpec) -> str:
 def _answer(ward: Ward, spec: JobSpec) -> _Answer | None:
     done = ward.sh('cat -- "$1" 2>/dev/null', f"{spec.folder}/answer.json")
     try:
-        return msgspec.json.decode(done.out, type=_Answer) if done.out.strip() else None
-    except (ValueError, RecursionError):  # ValueError: msgspec's own, and broken text
+        found: _Answer = from_json(done.out, _Answer)
+    except msgspec.DecodeError:
         return None
+    return found
 
 
 def _called(ward: Ward, found: _Answer) -> NodeAnswer:
