@@ -163,7 +163,7 @@ def machine(*names: str) -> str:
 
 
 def _version(name: str) -> str:
-    for distribution in (name, f"{name}-cpu"):
+    for distribution in (name, f"{name}-cpu", f"{name}-essentials"):
         try:
             return version(distribution)
         except ImportError:
