@@ -63,8 +63,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--channel", type=int, required=True)
     parser.add_argument("--room", help="is not read: it makes room for the titles of processes")
     options = parser.parse_args(argv)
-    posix.die_with_parent()  # while it imports it does not look whether the supervisor is still there
     channel = socket.socket(fileno=options.channel)
+    posix.die_with_parent()  # while it imports it does not look whether the supervisor is still there
+    if _is_over(channel):  # it went before that was asked for
+        return 0
     posix.heed_children()
     setproctitle("clew-agent nursery")
     start = time.perf_counter()
@@ -76,6 +78,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         Nursery(channel, warm).run()
     posix.flush_output()
     os._exit(0)  # children that still train are nobody's business but their guards'
+
+
+def _is_over(channel: socket.socket) -> bool:
+    """Whether the supervisor has gone. What it asked for last is not read."""
+    poll = select.poll()
+    poll.register(channel, select.POLLIN)
+    return any(event & ~select.POLLIN for _, event in poll.poll(0))
 
 
 class Warm:
