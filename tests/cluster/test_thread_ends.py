@@ -330,7 +330,7 @@ def test_a_job_behind_others_has_an_estimate_and_a_controller_that_hangs_is_told
             news = program.job(run).news
             assert news.problem is not None
             assert (news.stage, news.problem.code) == (Stage.QUEUED, "scheduler.silent")
-            assert news.text.startswith("The scheduler does not answer. The job may well go on.")
+            assert news.text.startswith("The scheduler does not answer. That alone changes nothing for the job.")
             program.trains(trains)
             assert (trains.state, program.job(trains).news.problem) == (RunState.RUNNING, None)
         program.until(waits, "the scheduler answers again")

@@ -269,7 +269,7 @@ def test_a_torn_record_and_another_jobs_are_none() -> None:
         (a_state(Phase.GONE, NEVER_BEGAN), "The scheduler does not know the job, and nothing shows that it ever ran."),
         (
             a_state(Phase.SILENT, "no answer in time"),
-            "The scheduler does not answer. The job may well go on. It said: no answer in time.",
+            "The scheduler does not answer. That alone changes nothing for the job. It said: no answer in time.",
         ),
     ],
 )

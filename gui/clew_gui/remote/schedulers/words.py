@@ -25,7 +25,7 @@ def describe(state: JobState, scheduler: Scheduler, limits: PartitionLimits | No
             return Reason(_gone(state))
         case Phase.SILENT:
             said = f" It said: {state.reason}." if state.reason else ""
-            return Reason(f"The scheduler does not answer. The job may well go on.{said}")
+            return Reason(f"The scheduler does not answer. That alone changes nothing for the job.{said}")
         case _:
             return Reason(_plain(state))
 
