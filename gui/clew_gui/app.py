@@ -22,7 +22,7 @@ from PySide6.QtWidgets import QApplication
 
 from clew_gui.views.collector import Collector
 from clew_gui.views.desk import Desk
-from clew_gui.views.loader import Loader
+from clew_gui.views.loader import ASIDE, HERE, SESSION, Loader
 from clew_gui.views.parts import Button, Look
 from clew_gui.views.ports import SessionLike
 from clew_gui.views.scope import FIRST_EXERCISE
@@ -46,41 +46,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 SessionMaker = Callable[["Prompter"], tuple[SessionLike, "Desks | None"]]
-_SESSION = (
-    "clew_shared.history",
-    "clew_shared.goals",
-    "clew_gui.session",
-    "clew_gui.session.desks",
-    "clew_gui.remote.site_store",
-)
-_PLOTS_NEED = (
-    "numpy",
-    "cProfile",
-    "multiprocessing.connection",
-    "pydoc",
-    "xml.dom.minidom",
-    "xml.etree.ElementTree",
-    "clew_gui.plotting.heights",
-    "clew_gui.plotting.layout",
-    "clew_gui.plotting.readout",
-    "clew_gui.plotting.table",
-    "clew_gui.plotting.trail",
-    "clew_gui.plotting.zoom",
-    "clew_gui.remote.consent",
-    "clew_gui.remote.ssh_config",
-    "clew_gui.remote.terminal_program",
-)
-"""What pyqtgraph and our own parts with Qt import besides Qt; a name that is missing here costs a little time only."""
-_ASIDE = (_SESSION, _PLOTS_NEED)
-"""Imported in a thread, one after the other: the agent comes up while the rest is loaded. Nothing here knows Qt."""
-_HERE = (
-    "clew_gui.views.sites.asker",
-    "pyqtgraph",
-    "clew_gui.views.plots",
-    "clew_gui.views.feed",
-    "clew_gui.views.sites.deeds",
-)
-"""Imported by the GUI's thread, one per event."""
 _UNPAINTED_MS = 1500
 """A window that is not painted (minimised from the start) loads the rest after this time as well."""
 
@@ -111,7 +76,7 @@ class Program(QObject):
         """For all in this window that logs in: what the doctor was told, the desk of a site need not ask again."""
         self._desks: Desks | None = None
         self._make_session: SessionMaker | None = None
-        self._loader = Loader(self, _ASIDE, _HERE)
+        self._loader = Loader(self, ASIDE, HERE)
         self._loader.loaded.connect(self._loaded, Qt.ConnectionType.QueuedConnection)
         self._loader.complete.connect(self._make_rest)
         self._loader.failed.connect(self._not_loaded, Qt.ConnectionType.QueuedConnection)
@@ -141,7 +106,7 @@ class Program(QObject):
             self._loader.start()
 
     def _loaded(self, stage: int) -> None:
-        if not self._closed and _ASIDE[stage] is _SESSION:
+        if not self._closed and ASIDE[stage] is SESSION:
             self._begin_session()
 
     def _begin_session(self) -> None:

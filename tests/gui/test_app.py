@@ -130,10 +130,10 @@ def load(*names):
         importlib.import_module(name)
     print(*sorted(classes() - before), "|")
 
-[load(*names) for names in app._ASIDE]
+[load(*names) for names in app.ASIDE]
 for _ in loader._make_classes():
     pass
-load("pyqtgraph.Qt.QtCore", *app._HERE)
+load("pyqtgraph.Qt.QtCore", *app.HERE)
 """
 
 
@@ -166,7 +166,7 @@ def settled(self, begin=collector.Collector.begin):
     QTimer.singleShot(0, report)
 
 start.has_display = lambda *_: True
-app._ASIDE = (("clew_gui.is_not_there",),)
+app.ASIDE = (("clew_gui.is_not_there",),)
 collector.Collector.begin = settled
 sys.exit(cli.main(["start"]))
 """

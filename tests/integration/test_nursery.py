@@ -18,6 +18,7 @@ from clew_agent import compile_cache
 from clew_agent.guard_mark import guard_pid
 from clew_shared.events import Attempt, Evaluation, Points, Seal, State
 from clew_shared.lifecycle import RunState
+from clew_shared.messages import Pause
 from clew_shared.places import find_places
 from clew_shared.spec import RunSpec
 from clew_shared.verify import verify_run
@@ -214,6 +215,8 @@ def test_guard_and_trainer_outlive_nursery_and_supervisor_and_a_successor_adopts
     wait_for(folder, lambda found: len(found) > before)
     _, viewer = serving("--fresh")
     viewer.wait_state(run, RunState.RUNNING)
+    viewer.ask(Pause(run=run))
+    viewer.wait_state(run, RunState.PAUSED)  # who writes 40 MB/s may be killed within a frame
     trainer.kill()
     viewer.wait_state(run, RunState.FAILED)
     viewer.journal(run)
@@ -221,9 +224,7 @@ def test_guard_and_trainer_outlive_nursery_and_supervisor_and_a_successor_adopts
     assert last.exit_code == -9
     assert last.problem is not None
     assert "SIGKILL" in last.problem.text
-    findings = [str(finding) for finding in verify_run(folder).findings]
-    assert all("no intact frame" in finding for finding in findings), findings  # the one that the kill tore
-    assert len(findings) <= 1
+    assert verify_run(folder).findings == ()
     seal = events(folder)[-1]
     assert isinstance(seal, Seal)
     assert seal.writer == "guard"

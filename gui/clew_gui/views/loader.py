@@ -14,9 +14,45 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
+SESSION = (
+    "clew_shared.history",
+    "clew_shared.goals",
+    "clew_gui.session",
+    "clew_gui.session.desks",
+    "clew_gui.remote.site_store",
+)
+_PLOTS_NEED = (
+    "numpy",
+    "cProfile",
+    "multiprocessing.connection",
+    "pydoc",
+    "xml.dom.minidom",
+    "xml.etree.ElementTree",
+    "clew_gui.plotting.heights",
+    "clew_gui.plotting.layout",
+    "clew_gui.plotting.readout",
+    "clew_gui.plotting.table",
+    "clew_gui.plotting.trail",
+    "clew_gui.plotting.zoom",
+    "clew_gui.remote.consent",
+    "clew_gui.remote.ssh_config",
+    "clew_gui.remote.terminal_program",
+)
+"""What pyqtgraph and our own parts with Qt import besides Qt; a name that is missing here costs a little time only."""
+ASIDE = (SESSION, _PLOTS_NEED)
+"""Imported in a thread, one after the other: the agent comes up while the rest is loaded. Nothing here knows Qt."""
+HERE = (
+    "clew_gui.views.sites.asker",
+    "pyqtgraph",
+    "clew_gui.views.plots",
+    "clew_gui.views.feed",
+    "clew_gui.views.sites.deeds",
+)
+"""Imported by the GUI's thread, bit by bit."""
 _THREAD_END_S = 10.0
 """Bound on the wait for the importing thread when a window closes within its first second."""
 _SLICE_S = 0.008
@@ -37,11 +73,10 @@ class Loader(QObject):
 
     def __init__(self, parent: QObject, aside: Sequence[Sequence[str]], here: Sequence[str]) -> None:
         super().__init__(parent)
-        self._aside = aside
+        self._aside, self._here = aside, here
         self._thread = threading.Thread(target=self._work, name="clew-imports", daemon=True)
-        self._classes, self._imports = _make_classes(), _import(here)
-        self._steps: Iterator[None] = self._classes
-        self._waits_for_thread = True
+        self._steps: Iterator[None] = _make_classes()
+        self._aside_is_there = False
         self._ended = False
         self._aside_done.connect(self._import_here, Qt.ConnectionType.QueuedConnection)
         self._timer = QTimer(self, interval=0)
@@ -64,7 +99,8 @@ class Loader(QObject):
             self.failed.emit(traceback.format_exc())
 
     def _import_here(self) -> None:
-        self._waits_for_thread = False
+        self._aside_is_there = True
+        self._steps = chain(self._steps, _import(self._here))
         if not self._ended:
             self._timer.start()
 
@@ -74,19 +110,12 @@ class Loader(QObject):
             while time.perf_counter() < end:
                 next(self._steps)
         except StopIteration:
-            self._next_steps()
+            self._timer.stop()
+            if self._aside_is_there:
+                self.complete.emit()
         except Exception:  # noqa: BLE001  # the same border
             self._timer.stop()
             self.failed.emit(traceback.format_exc())
-
-    def _next_steps(self) -> None:
-        if self._steps is self._imports:
-            self._timer.stop()
-            self.complete.emit()
-        elif self._waits_for_thread:
-            self._timer.stop()
-        else:
-            self._steps = self._imports
 
     def wait(self) -> None:
         """Import no more, and wait for the thread's end."""
