@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import zmq
 
-from clew_agent.rendezvous import read_address
 from clew_agent.trainer_address import address_file
 from clew_agent.waiting import Caller
+from clew_shared.address_file import read_address
 from clew_shared.channel import Channel, KeyPair, allow
 from clew_shared.messages import AgentAddress, AnyReply, Refused, Request
 from clew_shared.places import Places

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from clew_agent import posix
+from clew_shared.address_file import read_address
 from clew_shared.channel import KEY_SUFFIX
-from clew_shared.foreign import from_json
 from clew_shared.messages import AgentAddress
 from clew_shared.places import Places
 from clew_shared.private import make_private, write_private
@@ -53,15 +53,6 @@ def clear_keys(folder: Path) -> None:
     """Remove the keys of viewers of an earlier agent: each viewer writes its key again before it connects."""
     for path in folder.glob(f"*{KEY_SUFFIX}"):
         path.unlink(missing_ok=True)
-
-
-def read_address(path: Path) -> AgentAddress | None:
-    """The address in ``path``; None when it is missing or no address."""
-    try:
-        found: AgentAddress = from_json(path.read_bytes(), AgentAddress)
-    except (OSError, msgspec.DecodeError):
-        return None
-    return found
 
 
 def publish(places: Places, address: AgentAddress) -> AgentAddress:

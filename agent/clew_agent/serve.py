@@ -31,7 +31,6 @@ from clew_agent.rendezvous import (
     clear_keys,
     lock_path,
     publish,
-    read_address,
     withdraw,
 )
 from clew_agent.run_desk import RunDesk
@@ -39,6 +38,7 @@ from clew_agent.security import GuardedRouter
 from clew_agent.services import Services
 from clew_agent.supervisor import Supervisor
 from clew_shared import __version__
+from clew_shared.address_file import read_address
 from clew_shared.cards import Catalogue
 from clew_shared.messages import AgentAddress
 from clew_shared.places import Places, find_places

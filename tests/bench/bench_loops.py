@@ -75,6 +75,7 @@ RACES = (
         (
             Contender("clew", "Clew, every step recorded", 60),
             Contender("course", "course loop, training only", 60),
+            Contender("course-metrics", "course loop, the same metrics fetched", 60),
             Contender("keras", "Keras fit on arrays", 60),
             Contender("keras-tuned", "Keras fit on tf.data, 20 steps per execution, no XLA", 60),
             Contender("torch", "PyTorch, eager, no metrics", 60),

@@ -30,7 +30,7 @@ def test_a_step_longer_than_the_limit_is_a_block_of_its_own() -> None:
 
 
 def test_capacity_and_room_bound_a_block() -> None:
-    assert [count for count, _ in durations([2e-7] * 4, capacity=500)] == [1, 283, 500, 500]
+    assert [count for count, _ in durations([2e-7] * 4, capacity=500)] == [1, 316, 500, 500]
     assert BlockSizer(100).next(room=0) == 0
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 
 from clew_agent.datasets.dataset import DataSet
@@ -120,6 +121,16 @@ def test_which_exercises_xla_compiles_and_which_take_the_fused_optimizer(small_d
         "softmax": (True, False, adam),
         "cnn": (False, True, FusedAdam),
     }
+
+
+def test_metrics_go_into_an_array_as_long_as_the_block_but_for_xla(small_digits: DataSet) -> None:
+    """A call goes through the whole array; XLA's has the size it was compiled with."""
+    found = {}
+    for exercise in (cnn.EXERCISE, softmax.EXERCISE):
+        graph = make_engine(exercise, {"steps": 5000}, small_digits)._program.trace().graph
+        (array,) = (one for one in graph.get_operations() if one.type == "TensorListReserve")
+        found[exercise.id] = tf.get_static_value(array.inputs[1])
+    assert found == {"cnn": None, "softmax": 5000}
 
 
 def test_blocks_end_where_something_is_due(small_digits: DataSet) -> None:

@@ -39,7 +39,6 @@ from clew_agent.datasets.lab_pickle import parse_pickle
 from clew_agent.datasets.npz import parse_npy, parse_npz
 from clew_agent.exercise_files import Examined
 from clew_agent.nursery_messages import Ready, Refused, Start, pair, receive_start, receive_told
-from clew_agent.rendezvous import read_address
 from clew_agent.run_desk import _read_record
 from clew_agent.run_queue import QueueRecord
 from clew_agent.security import answer_gate
@@ -50,10 +49,10 @@ from clew_gui.remote.doctor.node_job import _answer as read_node
 from clew_gui.remote.doctor.ward import Ward
 from clew_gui.session.interpreter import judge
 from clew_gui.session.job_record import JobLine, JobRecord
-from clew_gui.session.local_agent import _read as read_agent
 from clew_gui.session.settings import LocalSettings, SettingsFile
 from clew_gui.views.window_state import FileMemory, WindowState
 from clew_shared import catalogue, messages, spec, study
+from clew_shared.address_file import read_address
 from clew_shared.cards import ExerciseCard
 from clew_shared.events import Attempt, Evaluation, Log, Points
 from clew_shared.exporters.tables import export_csv, export_jsonl
@@ -234,7 +233,6 @@ READERS = {
     "catalogue": Reader(catalogue.decode, (catalogue.encode(catalogue.load_builtin())[:3000],), (msgspec.DecodeError,)),
     "settings": Reader(from_file(read_settings), (b'interpreter = "/usr/bin/python3"\n',)),
     "agent's address": Reader(from_file(read_address), (msgspec.json.encode(ADDRESS),)),
-    "agent's address, as a viewer": Reader(from_file(read_agent), (msgspec.json.encode(ADDRESS),)),
     "queue": Reader(from_file(read_queue), (msgspec.json.encode(QueueRecord(running=("a",))),)),
     "jobs": Reader(from_file(JobRecord), (msgspec.json.encode(JobLine(run="r", number=1)) + b"\n",)),
     "problem": Reader(

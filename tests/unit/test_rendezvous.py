@@ -18,9 +18,9 @@ from clew_agent.rendezvous import (
     clear_keys,
     lock_path,
     publish,
-    read_address,
     withdraw,
 )
+from clew_shared.address_file import read_address
 from clew_shared.channel import KeyPair, allow
 from clew_shared.messages import AgentAddress
 from clew_shared.places import Places, find_places

@@ -11,11 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import psutil
 
 from clew_gui.session.settings import local_settings
-from clew_shared.foreign import from_json
+from clew_shared.address_file import read_address
 from clew_shared.messages import AgentAddress
 from clew_shared.places import Places
 from clew_shared.private import make_private
@@ -90,7 +89,7 @@ def _detached() -> dict[str, Any]:
 
 def find_agent(places: Places) -> AgentAddress | None:
     """The newest agent of this computer whose process lives."""
-    found = [address for path in places.agents.glob("*.json") if (address := _read(path)) is not None]
+    found = [address for path in places.agents.glob("*.json") if (address := read_address(path)) is not None]
     alive = [address for address in found if address.host == platform.node() and is_alive(address)]
     return max(alive, key=lambda address: address.started, default=None)
 
@@ -118,11 +117,3 @@ def last_lines(places: Places, count: int = 5) -> str:
     except OSError:
         return ""
     return "\n".join(line[:300] for line in lines[-count:])
-
-
-def _read(path: Path) -> AgentAddress | None:
-    try:
-        found: AgentAddress = from_json(path.read_bytes(), AgentAddress)
-    except (OSError, msgspec.DecodeError):
-        return None
-    return found
