@@ -11,11 +11,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 
 from clew_agent.datasets import DataSet
 from clew_agent.loop import SCHEMA, split
 from clew_agent.recorder import Recorder, Reserve
+from clew_agent.training import optimizers
 from clew_agent.training.engine import Engine
 from clew_agent.training.exercise import Exercise
 from clew_agent.training.runtime import configure
@@ -29,13 +31,18 @@ Round = Callable[[], Timing]
 FRAME_BYTES = 512 * 1024
 
 
-def clew_round(name: str, steps: int, sync: bool) -> Round:
+def clew_round(name: str, steps: int, variant: str = "") -> Round:
     """A function that trains ``steps`` steps from fresh weights; compiling and the last evaluation are not timed.
 
-    The time ends when the last point is in the file, with ``sync`` when it is on the disk.
+    The time ends when the last point is in the file, with the variant "sync" when it is on the disk. "other" compiles
+    with XLA what the exercise does not, and the other way round; "unfused" takes Keras' own Adam.
     """
     configure()
     exercise = find_exercise(name)
+    if variant == "other":
+        type(exercise).jit = not exercise.jit
+    if variant == "unfused":
+        optimizers.FusedAdam = keras.optimizers.Adam  # type: ignore[misc]
     settings = build(exercise.Settings, {"steps": steps})
     data = bench_data() if exercise.datasets else None
 
@@ -45,7 +52,7 @@ def clew_round(name: str, steps: int, sync: bool) -> Round:
         engine.compile()
         folder = Path(tempfile.mkdtemp(prefix="clew-bench-"))
         try:
-            seconds = _train(engine, folder, sync)
+            seconds = _train(engine, folder, variant == "sync")
         finally:
             shutil.rmtree(folder)
         return Timing(steps, seconds, _result(engine, data))

@@ -14,7 +14,7 @@ def make_round(exercise: str, contender: str, steps: int) -> Callable[[], Timing
     """The function that runs a round. TensorFlow is imported here, once per process, and only what is needed."""
     if contender.startswith("clew"):
         ours: Callable[[], Timing] = import_module("tests.bench.clew_style").clew_round(
-            exercise, steps, contender == "clew-sync"
+            exercise, steps, contender.partition("-")[2]
         )
         return ours
     work = import_module("tests.bench.work").make_work(exercise, steps)

@@ -206,6 +206,26 @@ def test_a_plain_batch_run_without_any_viewer_is_brought_home(clew: Clew, cluste
     assert again.returncode == 0, again.stderr
 
 
+def test_another_laptop_of_the_same_student_brings_home_every_run_that_is_not_there_yet(
+    clew: Clew, cluster: MiniCluster, tmp_path: Path
+) -> None:
+    def other(*words: str) -> subprocess.CompletedProcess[str]:
+        command = ("env", f"CLEW_HOME={tmp_path / 'other'}", *PROGRAM, *words)
+        return cluster.call("on", "laptop", *command, limit_s=LIMIT_S)
+
+    words = ("run", "linear-regression", "--preset", "tiny", "--site", "minicluster", "--json")
+    first, second = last_line(clew(*words)), last_line(other(*words))
+    done = other("fetch", "--site", "minicluster", "--json")
+    assert done.returncode == 0, done.stderr
+    brought = {run["run"]: run for run in json.loads(done.stdout.splitlines()[-1])}
+    assert second["run"] not in brought, "it is here already"
+    assert brought[first["run"]]["state"] == "FINISHED"
+    assert brought[first["run"]]["metrics"] == first["metrics"]
+    assert all(other("verify", run).returncode == 0 for run in (first["run"], second["run"]))
+    again = other("fetch", "--site", "minicluster")
+    assert (again.returncode, "not here already" in again.stdout) == (0, True), again.stdout + again.stderr
+
+
 @pytest.mark.parametrize("fault", ["home-full", "quota-full"])
 def test_where_no_byte_can_be_written_it_says_so_and_nothing_is_sent(
     fault: str, clew: Clew, cluster: MiniCluster

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -58,13 +59,13 @@ def test_two_runs_lose_no_byte_to_cuts_restarts_and_laptops_that_freeze_or_close
         there, here = student.there(run.id), student.here(run.id)
         program.trains(run)
         program.until(terminal.trains, "the terminal's run trains")
-        for seconds in cuts:
-            with cluster.broken("cut", "laptop"):
+        for seconds, fault in zip(cuts, itertools.cycle(("unplug", "cut"))):  # seen by the laptop, and not seen
+            with cluster.broken(fault, "laptop"):
                 program.live_for(seconds)
                 assert run.state is RunState.RUNNING
                 if seconds == SILENT_S:
                     assert program.job(run).link.state is LinkState.STALE
-            back.append(f"{seconds:.0f} s cut: {program.catches_up(there, here):.1f} s")
+            back.append(f"{seconds:.0f} s {fault}: {program.catches_up(there, here):.1f} s")
             tally.add("cuts")
         with cluster.broken("freeze", "laptop"):  # this program is not among the laptop's
             frozen = terminal.size()

@@ -15,6 +15,7 @@ import math
 import pickle
 import re
 import socket
+import time
 import tomllib
 import tracemalloc
 import zlib
@@ -66,6 +67,8 @@ from clew_shared.verify import verify_run
 from tests.unit.runs import small_run
 
 MEBI = 1 << 20
+PROCESSOR_S = 10.0
+"""A hundred times what the slowest needs, with its memory traced; below what a loop over a declared size would take."""
 MEMORY = 16 * MEBI
 """Above what any sample needs, below what a declared size would take."""
 
@@ -329,7 +332,8 @@ CHANGES = st.tuples(
 
 
 def read_safely(reader: Reader, data: bytes) -> None:
-    """Fail for an exception that is not declared, and for memory that the bytes do not account for."""
+    """Fail for an exception that is not declared, and for memory or time that the bytes do not account for."""
+    begun = time.process_time()
     tracemalloc.start()
     try:
         reader.parse(data)
@@ -339,6 +343,8 @@ def read_safely(reader: Reader, data: bytes) -> None:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert peak < MEMORY + 40 * len(data), f"{peak:,} bytes for an input of {len(data):,}"
+    spent = time.process_time() - begun
+    assert spent < PROCESSOR_S, f"{spent:.1f} s of a processor for an input of {len(data):,} bytes"
 
 
 @pytest.mark.parametrize("name", NAMES)

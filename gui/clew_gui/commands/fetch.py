@@ -62,7 +62,10 @@ def fetch(shell: Shell, argv: Sequence[str]) -> int:
 
 
 def fetch_runs(shell: Shell, line: SiteLine, word: str, as_json: bool) -> int:
-    """Bring the runs that ``word`` names; returns the exit status. Raises ``ProblemError`` when there are none."""
+    """Bring the runs that ``word`` names, without one all that are not here yet or have grown; returns the exit status.
+
+    Raises ``ProblemError`` when there are none.
+    """
     record = job_record(shell.places)
     found: list[Mirror] = []
     problems: list[Problem] = []
@@ -70,7 +73,10 @@ def fetch_runs(shell: Shell, line: SiteLine, word: str, as_json: bool) -> int:
         try:
             there = _look(line, path)
             if not _is_from_here(shell, record, there.spec.run, asked_for=bool(word)):
-                found.append(_bring(shell, line, record, there))
+                before = _bytes_here(shell, there)
+                mirror = _bring(shell, line, record, there)
+                if word or _bytes_here(shell, there) != before:
+                    found.append(mirror)
         except ProblemError as error:
             problems += error.problems
     if not found and problems:
@@ -147,6 +153,11 @@ def _is_run(name: str) -> bool:
 
 
 # --- Bringing it ------------------------------------------------------------------------------------------------------
+
+
+def _bytes_here(shell: Shell, there: There) -> int:
+    mirror = Mirror(shell.places.mirrors / there.spec.run)
+    return sum(mirror.length(attempt) for attempt in mirror.attempts())
 
 
 def _bring(shell: Shell, line: SiteLine, record: JobRecord, there: There) -> Mirror:

@@ -13,7 +13,7 @@ from clew_gui.session import LinkState
 from clew_shared.channel import Channel, KeyPair, allow
 from clew_shared.lifecycle import RunState
 from clew_shared.messages import Fetch
-from tests.integration.faults.lab import Lab
+from tests.integration.faults.lab import DistantViewer, Lab
 from tests.integration.faults.oracle import judge
 
 MEGABYTE = 1 << 20
@@ -88,17 +88,28 @@ def memory(*processes: psutil.Process | None) -> list[int]:
     return [process.memory_info().rss for process in processes if process is not None]
 
 
-def test_a_frozen_viewer_is_not_waited_for_and_gets_everything_later(judged_lab: Lab) -> None:
+def taken(viewer: DistantViewer, run: str) -> int:
+    """Bytes of the run's journal that the viewer has."""
+    return sum(path.stat().st_size for path in (viewer.mirrors / run).glob("journal.*"))
+
+
+@pytest.mark.parametrize("receiving", [False, True], ids=["between runs", "while it receives one"])
+def test_a_frozen_viewer_is_not_waited_for_and_gets_everything_later(judged_lab: Lab, receiving: bool) -> None:
     lab = judged_lab
     viewer, frozen = lab.viewer(), lab.distant_viewer()
     first = viewer.start(steps=100)
     lab.ended(first)
     judge(lab, first, RunState.FINISHED)
-    frozen.freeze()
     runs = []
     for _ in lab.chance.rounds(1, 5):
+        if not receiving:
+            frozen.freeze()
         run = viewer.start(**LARGE)
         lab.trained(run, 100_000)
+        if receiving:
+            lab.wait(lambda run=run: taken(frozen, run), "the first bytes")  # type: ignore[misc]
+            frozen.freeze()
+        held = taken(frozen, run)
         before = memory(lab.process("supervisor", run), lab.process("trainer", run))
         lab.trained(run, 1_500_000)
         after = memory(lab.process("supervisor", run), lab.process("trainer", run))
@@ -108,9 +119,9 @@ def test_a_frozen_viewer_is_not_waited_for_and_gets_everything_later(judged_lab:
         )
         viewer.session.stop(run)
         lab.ended(run)
-        assert not (frozen.mirrors / run).exists()
+        assert taken(frozen, run) == held
         runs.append(run)
-    frozen.thaw()
+        frozen.thaw()
     for run in runs:
         judge(lab, run, RunState.STOPPED, "on request")
 

@@ -1,0 +1,65 @@
+"""What each exercise's choice of kernels is worth: compiled by XLA or not, the fused Adam or Keras' own."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from tests.bench.bench_loops import Contender, Race, race
+from tests.bench.measure import machine, ratio, short, table
+from tests.bench.work import bench_data
+
+CHOSEN = "clew"
+RACES = (
+    Race(
+        "linear-regression",
+        1.0,
+        (
+            Contender(CHOSEN, "as it is: compiled by XLA", 20_000),
+            Contender("clew-other", "not compiled by XLA", 2_000),
+        ),
+    ),
+    Race(
+        "softmax",
+        1.0,
+        (
+            Contender(CHOSEN, "as it is: compiled by XLA", 500),
+            Contender("clew-other", "not compiled by XLA", 500),
+        ),
+    ),
+    Race(
+        "cnn",
+        1.0,
+        (
+            Contender(CHOSEN, "as it is: TensorFlow's kernels, its fused Adam", 40),
+            Contender("clew-unfused", "TensorFlow's kernels, Keras' own Adam", 40),
+            Contender("clew-other", "compiled by XLA, Keras' own Adam", 3),
+        ),
+    ),
+)
+METHOD = """The training loop as in the table above, with one choice of the exercise turned round; each contender is a
+warm process of its own, and all take turns. Ratios are to the choice that the exercise makes: below 1 it is right. In
+brackets are the bounds of 95 % of 10,000 bootstrap resamples of the rounds. Limits: a processor and no GPU, where XLA's
+convolutions may be worth their while; each exercise's own values, and other batch sizes may choose otherwise."""
+
+
+def report(rounds: int, quick: bool) -> str:
+    """Race each exercise against itself; the text for people, as Markdown."""
+    data = bench_data()
+    rounds = 3 if quick else rounds
+    parts = [f"Machine: {machine()}. {rounds} rounds. Data: {data.name} ({len(data.train.x):,} training images)."]
+    rows = []
+    for contest in RACES:
+        timings = race(contest, rounds)
+        rates = {name: [timing.rate for timing in found] for name, found in timings.items()}
+        rows += [
+            (
+                f"`{contest.exercise}`",
+                one.about,
+                short(median(rates[one.name])),
+                "1" if one.name == CHOSEN else str(ratio(rates[one.name], rates[CHOSEN])),
+            )
+            for one in contest.contenders
+        ]
+    parts.append(table(("exercise", "kernels", "steps/s", "× its choice"), rows))
+    print(parts[-1], flush=True)
+    return "\n\n".join([*parts, METHOD])
