@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from clew_gui.remote.allocation import Allocation, node_hours, seconds_asked
 from clew_gui.remote.gate import NEEDS_PERSON
 from clew_gui.remote.jobs import Stage
+from clew_gui.remote.routes import Kind
 from clew_gui.remote.schedulers.state import Phase
 from clew_gui.session.job_model import JobModel
 from clew_gui.views import words
@@ -21,6 +22,8 @@ from clew_shared.lifecycle import RunState
 from clew_shared.problem import Problem
 from tests.gui import fakes
 from tests.gui.conftest import Opener
+from tests.unit.fake_site import Login
+from tests.unit.test_routes import ADDRESS, AT, JOB, finder, open_node, speaks
 
 NOW = 1_000_000.0
 
@@ -85,17 +88,45 @@ def test_a_silent_link_is_told_calmly() -> None:
     assert job_words.link_words(job, NOW) == (words, "unlink", "stale")
 
 
-def test_the_route_stands_in_the_status_line() -> None:
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Kind.LOGIN, "node1: live, through login"),
+        (Kind.HOP, "node1: live, through login, jumping into node1"),
+        (Kind.RELAY, "node1: live, through login, as a step of the job"),
+    ],
+)
+def test_the_route_stands_in_the_status_line(kind: Kind, words: str) -> None:
+    login = Login()
+    if kind is Kind.LOGIN:
+        login.streams[AT] = speaks
+    login.node = open_node() if kind is Kind.HOP else None
+    login.relay = speaks if kind is Kind.RELAY else None
+    way = finder(login).find(JOB, ADDRESS).way
+    assert way is not None
     job = job_with(a_run(), Stage.RUNNING, nodes="node1")
-    job.target = FakeRoute()  # type: ignore[assignment]
-    assert job_words.link_words(job, NOW)[0] == "node1: live, through login, jumping into node1"
+    job.target = FakeRoute(way.text)  # type: ignore[assignment]
+    way.close()
+    assert job_words.link_words(job, NOW) == (words, "link", "ok")
     assert job_words.pill_words(job)[0] == "The Cave, live"
 
 
 class FakeRoute:
     """A target that says how it goes."""
 
-    route = "through login, jumping into node1"
+    def __init__(self, route: str) -> None:
+        self.route = route
+
+
+def test_that_no_way_leads_stands_there_while_the_journal_comes_as_a_file() -> None:
+    why = finder(Login()).find(JOB, ADDRESS).problem
+    assert why is not None
+    job = job_with(a_run(), Stage.RUNNING, nodes="node1")
+    job.link = fakes.FakeLink("CONNECTING", NOW, why.text)  # type: ignore[assignment]  # as JobTarget.absent says it
+    text, icon, tone = job_words.link_words(job, NOW)
+    assert "no way leads to the agent on node1" in text
+    assert "as a step of the job: srun: error: Unable to create step" in text
+    assert (icon, tone) == ("link", "warn")
 
 
 def test_a_run_whose_jobs_time_was_up_is_continued(open_window: Opener, qtbot: QtBot) -> None:

@@ -22,6 +22,7 @@ from clew_gui.views.sites.strip import NodeRow
 from clew_shared.problem import Problem
 from tests.gui import fakes
 
+BOTH = pytest.mark.parametrize(("kind", "title"), [("jupyter", "Jupyter"), ("tensorboard", "TensorBoard")])
 URL = "http://127.0.0.1:4711/?token=secret"
 REFUSED = Problem("service.missing", "Jupyter is not installed there.", "pip install --user jupyterlab")
 
@@ -64,8 +65,8 @@ class Desk:
         self.pages.append(page)
         return self.has_browser
 
-    def open(self) -> Opened:
-        self.services.open(self.job, object(), "jupyter")  # type: ignore[arg-type]  # nobody looks at the node
+    def open(self, kind: str = "jupyter") -> Opened:
+        self.services.open(self.job, object(), kind)  # type: ignore[arg-type]  # nobody looks at the node
         return Opened.all[-1]
 
     def says(self, text: str) -> None:
@@ -89,21 +90,25 @@ def desk(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     assert list((tmp_path / "private").glob("open-*")) == []
 
 
-def test_a_service_starts_opens_the_browser_once_and_again_when_it_is_wanted(desk: Desk, qtbot: QtBot) -> None:
-    opened = desk.open()
-    desk.says("Jupyter starts.")
-    opened.tell(ServiceNews("jupyter starts on node1."))
-    desk.says("Jupyter: starts on node1")
-    opened.tell(ServiceNews("jupyter is open.", URL))
-    desk.says("Jupyter is open.")
+@BOTH
+def test_a_service_starts_opens_the_browser_once_and_again_when_it_is_wanted(
+    desk: Desk, qtbot: QtBot, kind: str, title: str
+) -> None:
+    opened = desk.open(kind)
+    assert opened.kind == kind
+    desk.says(f"{title} starts.")
+    opened.tell(ServiceNews(f"{kind} starts on node1."))
+    desk.says(f"{title}: starts on node1")
+    opened.tell(ServiceNews(f"{kind} is open.", URL))
+    desk.says(f"{title} is open.")
     page = desk.shown(1)
     assert "token=secret" in page.read_text()
     opened.tell(ServiceNews("The agent on node1 does not answer."))
-    desk.says("Jupyter: the agent on node1 does not answer")
-    opened.tell(ServiceNews("jupyter is open.", URL))
-    desk.says("Jupyter is open.")
+    desk.says(f"{title}: the agent on node1 does not answer")
+    opened.tell(ServiceNews(f"{kind} is open.", URL))
+    desk.says(f"{title} is open.")
     assert len(desk.pages) == 1, "the browser is not opened again by itself"
-    assert desk.open() is opened
+    assert desk.open(kind) is opened
     desk.shown(2)
     qtbot.waitUntil(lambda: not page.exists(), timeout=10_000)
 
@@ -143,16 +148,30 @@ def test_what_is_closed_tells_nothing_more_and_is_closed_elsewhere(desk: Desk, q
     assert desk.pages == []
 
 
-def test_the_line_of_a_node_shows_only_what_can_be_done(desk: Desk, qtbot: QtBot) -> None:
+def test_both_are_open_beside_each_other_and_one_is_closed_alone(desk: Desk, qtbot: QtBot) -> None:
+    jupyter, tensorboard = desk.open("jupyter"), desk.open("tensorboard")
+    tensorboard.tell(ServiceNews("tensorboard is open.", URL))
+    desk.shown(1)
+    assert [told.text for told in desk.services.told(desk.job.id)] == ["Jupyter starts.", "TensorBoard is open."]
+    desk.services.close(desk.job.id, "jupyter")
+    qtbot.waitUntil(jupyter.closed.is_set, timeout=10_000)
+    desk.says("TensorBoard is open.")
+    assert not tensorboard.closed.is_set()
+
+
+@BOTH
+def test_the_line_of_a_node_shows_only_what_can_be_done(desk: Desk, qtbot: QtBot, kind: str, title: str) -> None:
     row = NodeRow(Look(), desk.job.id)
     qtbot.addWidget(row)
-    opened = desk.open()
+    opened = desk.open(kind)
     row.show_job(desk.job, desk.services.told(desk.job.id), 0.0)
-    line = row.service("jupyter")
+    line = row.service(kind)
+    assert line.text.text() == f"{title} starts."
     assert not line.copy.isVisibleTo(row)
-    opened.tell(ServiceNews("jupyter is open.", URL))
-    desk.says("Jupyter is open.")
+    opened.tell(ServiceNews(f"{kind} is open.", URL))
+    desk.says(f"{title} is open.")
     row.show_job(desk.job, desk.services.told(desk.job.id), 0.0)
+    assert line.text.text() == f"{title} is open."
     assert line.copy.isVisibleTo(row)
     assert line.show_again.isVisibleTo(row)
     desk.shown(1)

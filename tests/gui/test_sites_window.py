@@ -7,18 +7,21 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QMenu
+from PySide6.QtWidgets import QDialog, QLabel, QMenu
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program, build_app
+from clew_gui.remote import services as remote
 from clew_gui.remote.allocation import FIELDS, Allocation
 from clew_gui.remote.job_book import JobBook, job_book
 from clew_gui.remote.jobs import JobNews, Stage
 from clew_gui.remote.schedulers.state import Phase
+from clew_gui.remote.services import ServiceNews
 from clew_gui.remote.site_store import site_store
 from clew_gui.remote.sites import Site
 from clew_gui.remote.target import LocalTarget
@@ -39,6 +42,7 @@ from clew_shared.problem import Problem, problem
 from clew_shared.spec import RunSpec
 from tests.gui import fakes
 from tests.gui.conftest import Opener
+from tests.gui.test_node_services import URL, Opened
 from tests.integration.agents import BOUND_S, STAND_IN, end_all
 from tests.integration.fake_site import FakeSite
 from tests.integration.stand_in_agent import CATALOGUE
@@ -197,8 +201,13 @@ def test_a_site_that_lacks_consent_is_not_used_when_the_person_says_no(student: 
 def test_a_node_is_held_with_its_cost_in_sight_and_let_go(student: Student) -> None:
     form = student.window.next_run
     form.where.choose("site:cave")
+    assert form.cost2.text() == "At most 1 node-hour. The job queues first."
+    assert form.cost2.isVisible()
     student.window.actions_["hold"].trigger()
-    student.dialog(HoldDialog).accept()
+    dialog = student.dialog(HoldDialog)
+    told = [one.text() for one in dialog.findChildren(QLabel) if one.isVisible()]
+    assert "Counts up to 1 node-hour, whether something runs or not." in told
+    dialog.accept()
     student.dialog(ConsentDialog).accept()
     sites = student.program.sites
     assert sites is not None
@@ -206,8 +215,11 @@ def test_a_node_is_held_with_its_cost_in_sight_and_let_go(student: Student) -> N
     job = sites.strip.rows()[0].job
     assert form.where.choice().job == job, "the next run goes there"
     student.site.news(job, Stage.RUNNING, "Runs.", nodes="node1", starts=time.time() - 1800, until=time.time() + 1800)
-    student.until(lambda: "node1 of The Cave, ends in 30 min" in sites.strip.rows()[0].text.text(), "its end")
+    end_and_cost = "node1 of The Cave, ends in 30 min, 0.50 node-hours so far"
+    student.until(lambda: sites.strip.rows()[0].text.text() == end_and_cost, "its end and cost")
+    assert sites.strip.rows()[0].text.isVisible()
     assert form.run.text().strip() == "Run on node1"
+    assert form.cost2.text() == "It costs its time whether it is used or not."
     sites.strip.rows()[0].let_go.click()
     student.until(lambda: not sites.strip.isVisible(), "the strip's end")
     assert form.where.choice().key == "site:cave", "the next run waits in the site's queue again"
@@ -441,7 +453,47 @@ def test_a_terminal_opens_on_the_held_node_or_its_command_is_there_to_be_copied(
     student.site.end(job, Phase.COMPLETED)
 
 
-def test_without_a_node_it_is_said_how_to_get_one(softmax: Program, qtbot: QtBot) -> None:
+@pytest.mark.parametrize(("kind", "title"), [("jupyter", "Jupyter"), ("tensorboard", "TensorBoard")])
+def test_a_service_opens_on_the_held_node_and_its_line_and_page_are_shown(
+    student: Student, kind: str, title: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Opened] = []
+    monkeypatch.setattr(Opened, "all", started)
+    monkeypatch.setattr(remote, "OpenedService", Opened)
+    job = student.program.session.hold(Place(site="cave"))  # type: ignore[union-attr]
+    sites = student.program.sites
+    assert sites is not None
+    pages: list[str] = []
+
+    def browse(page: str) -> bool:
+        pages.append(Path(urlsplit(page).path).read_text())
+        return True
+
+    sites.nodes.services.browse = browse
+    student.until(lambda: len(sites.strip.rows()) == 1, "the strip")
+    row = sites.strip.rows()[0]
+    assert not row.buttons[kind].isEnabled(), "the node is not there yet"
+    student.site.news(job, Stage.RUNNING, "Runs.", nodes="node1")
+    student.until(row.buttons[kind].isEnabled, "the node")
+    row.buttons[kind].click()
+    assert [opened.kind for opened in started] == [kind]
+    student.until(lambda: row.service(kind).text.text() == f"{title} starts.", "the service's line")
+    assert not row.service(kind).show_again.isVisible()
+    started[0].tell(ServiceNews(f"{kind} is open.", URL))
+    student.until(lambda: row.service(kind).text.text() == f"{title} is open.", "the address")
+    assert row.service(kind).text.isVisible()
+    student.until(lambda: len(pages) == 1, "the browser")
+    assert URL in pages[0]
+    student.window.actions_[kind].trigger()
+    student.until(lambda: len(pages) == 2, "the browser once more")
+    assert len(started) == 1, "it is shown again, not started again"
+    row.service(kind).close_it.click()
+    student.until(started[0].closed.is_set, "its end")
+    student.site.end(job, Phase.COMPLETED)
+
+
+@pytest.mark.parametrize("kind", ["jupyter", "tensorboard"])
+def test_without_a_node_it_is_said_how_to_get_one(softmax: Program, qtbot: QtBot, kind: str) -> None:
     deeds(softmax, qtbot)
-    softmax.window.actions_["jupyter"].trigger()
+    softmax.window.actions_[kind].trigger()
     assert "hold one" in softmax.window.messages.accessibleName()

@@ -8,26 +8,32 @@ import os
 import pty
 import queue
 import signal
+import socket
 import termios
 import threading
 import time
 import tty
-from collections.abc import Iterator
+import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from clew_gui.commands.local_terminal import join
+from clew_gui.commands.open import open as open_command
 from clew_gui.commands.shell import Shell
 from clew_gui.commands.shell_on import _split, chosen_job, first_node, shell
 from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.held import held_jobs, held_line, job_for, live_job, seconds_held
 from clew_gui.remote.job_book import JobBook, Wish, job_book
 from clew_gui.remote.jobs import JobNews, Order, Stage
-from clew_gui.remote.services import show_in_browser
+from clew_gui.remote.services import ServiceNews, show_in_browser
 from clew_gui.remote.site_store import site_store
 from clew_gui.remote.sites import Site
 from clew_gui.remote.terminals import UNKNOWN, Size
+from clew_gui.session.desks import Desks
 from clew_gui.session.job_record import job_record
 from clew_shared.places import Places
 from clew_shared.problem import ProblemError, problem
@@ -311,3 +317,94 @@ def test_the_browsers_argument_holds_no_secret(tmp_path: Path) -> None:
 def test_where_there_is_no_browser_nothing_is_left(tmp_path: Path) -> None:
     assert show_in_browser("http://127.0.0.1:5/", tmp_path / "private", lambda _: False) is None
     assert list((tmp_path / "private").iterdir()) == []
+
+
+ADDRESS = "http://127.0.0.1:5/lab?token=secret"
+
+
+class Opened:
+    """What ``OpenedService`` is to the command: it tells from a thread. The address comes twice, then the end."""
+
+    def __init__(
+        self, node: object, kind: str, is_over: Callable[[], bool], tell: Callable[[ServiceNews], None]
+    ) -> None:
+        self._all = (
+            ServiceNews(f"{kind} starts on node1."),
+            ServiceNews(f"{kind} is open.", ADDRESS),
+            ServiceNews("The agent on node1 does not answer."),
+            ServiceNews(f"{kind} is open.", ADDRESS),
+            ServiceNews("The allocation has ended.", over=True),
+        )
+        self._tell = tell
+        self._thread = threading.Thread(target=self._work)
+        self._thread.start()
+
+    def _work(self) -> None:
+        for news in self._all:
+            self._tell(news)
+
+    def close(self) -> None:
+        self._thread.join()
+
+
+class SiteNearby:
+    """A desk without a network: its jobs are as the book says."""
+
+    def follow(self, job: str, asked: bool = True) -> None:
+        """Nothing is new."""
+
+    def target(self, job: str) -> object:
+        return object()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.fixture
+def display(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """A display that answers, until it is closed."""
+    for name in ("QT_QPA_PLATFORM", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        monkeypatch.setenv("DISPLAY", f"127.0.0.1:{server.getsockname()[1] - 6000}")
+        yield server
+
+
+@pytest.mark.parametrize("kind", ["jupyter", "tensorboard"])
+@pytest.mark.parametrize(
+    ("flags", "seen", "times"),
+    [((), True, 1), (("--no-browser",), True, 0), ((), False, 0)],
+    ids=["usual", "no-browser", "no-display"],
+)
+def test_the_command_shows_the_address_in_the_browser_once_unless_that_is_unwanted(
+    places: Places,
+    book: JobBook,
+    display: socket.socket,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    flags: tuple[str, ...],
+    seen: bool,
+    times: int,
+) -> None:
+    pages: list[str] = []
+
+    def browse(address: str) -> bool:
+        pages.append(Path(urlsplit(address).path).read_text(encoding="utf-8"))
+        return True
+
+    desks = Desks(book, lambda _name, _book, _tell: SiteNearby(), lambda _name: "Lab")  # type: ignore[arg-type, return-value]  # asked no more
+    monkeypatch.setattr("clew_gui.commands.held.open_desks", lambda _places, _prompter: desks)
+    monkeypatch.setattr("clew_gui.commands.open.OpenedService", Opened)
+    monkeypatch.setattr(webbrowser, "open", browse)
+    if not seen:
+        display.close()
+    site_store(places).save("lab", Site(host="login.example.org", scheduler="slurm"))
+    sent(book, 0, Stage.RUNNING, True)
+    out, err = io.StringIO(), io.StringIO()
+    assert open_command(Shell(places, out, err), [kind, "--site", "lab", *flags]) == 1, "the allocation ended"
+    assert out.getvalue() == f"{ADDRESS}\n" * 2, "the address is printed in any case"
+    assert f"{kind} starts on node1." in err.getvalue()
+    assert len(pages) == times
+    assert all(f"url={ADDRESS}" in page for page in pages)
+    assert list(places.private.glob("open-*")) == [], "the page that leads there is gone"

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, cast, get_args
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clew_agent.catalogue import read_examined
@@ -392,6 +392,7 @@ def test_no_file_keeps_the_window_from_opening(text: str, tmp_path: Path) -> Non
 
 @pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", NAMES)
+@example(data=b"#")  # a comment only, where a reader knows comments
 @given(data=st.binary(max_size=300))
 def test_any_bytes_are_read_or_refused(name: str, data: bytes) -> None:
     read_safely(READERS[name], data)

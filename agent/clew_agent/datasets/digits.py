@@ -61,7 +61,8 @@ def _interpolation(size: int, factor: int) -> npt.NDArray[np.float64]:
 def _parse(data: bytes, path: Path) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     try:
         lines = data.decode("ascii").splitlines()
-        table = np.loadtxt(lines, delimiter=",") if any(line.strip() for line in lines) else np.empty((0, 0))
+        empty = not any(line.strip() for line in lines)  # NumPy warns of a table without numbers
+        table = np.empty((0, 0)) if empty else np.loadtxt(lines, delimiter=",", comments=None)
     except (ValueError, UnicodeDecodeError):
         raise junk(path, "it is no table of numbers") from None
     if table.shape != (COUNT, SMALL * SMALL + 1) or not (table.min() >= 0 and table.max() <= 16):
