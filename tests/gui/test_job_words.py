@@ -123,9 +123,11 @@ def test_that_no_way_leads_stands_there_while_the_journal_comes_as_a_file() -> N
     assert why is not None
     job = job_with(a_run(), Stage.RUNNING, nodes="node1")
     job.link = fakes.FakeLink("CONNECTING", NOW, why.text)  # type: ignore[assignment]  # as JobTarget.absent says it
+    job.target = FakeRoute("its journal as a file")  # type: ignore[assignment]
     text, icon, tone = job_words.link_words(job, NOW)
     assert "no way leads to the agent on node1" in text
     assert "as a step of the job: srun: error: Unable to create step" in text
+    assert text.endswith("; its journal as a file")
     assert (icon, tone) == ("link", "warn")
 
 

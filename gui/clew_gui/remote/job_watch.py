@@ -107,6 +107,9 @@ class JobWatch:
                 if due:
                     self._ask(refs)
                 self._conclude_all()
+            except ProblemError as error:  # the connection went while an answer was used
+                _log.info("A scheduler's answer was not used: %s", error)
+                self._answer({})
             except Exception:  # noqa: BLE001  # the thread's border: one strange answer must not end the watching
                 _log.exception("A scheduler's answer could not be used.")
                 self._answer({})

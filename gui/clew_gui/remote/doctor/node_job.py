@@ -116,12 +116,14 @@ def _started(ward: Ward, spec: JobSpec, ref: JobRef) -> JobState | None:
 
 def _waits(ward: Ward, state: JobState | None) -> Told:
     if state is None or state.phase is Phase.SILENT:
+        ward.causes["node"] = "nobody knows what became of the doctor's job"
         return note("The scheduler does not tell what became of the doctor's job; it was taken back.")
     why = scheduler_of(ward.site.scheduler).explain(state)
     if why.blocked:
         return wrong(
             f"The doctor's job was taken. {why.text}", "It was taken out of the queue again.", "doctor.blocked"
         )
+    ward.causes["node"] = "the doctor's job did not begin"
     return note(f"The doctor's job still waits: {why.text} It was taken out of the queue again.")
 
 

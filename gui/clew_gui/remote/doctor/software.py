@@ -16,7 +16,8 @@ _PYTHON_CODES = ("bootstrap.old", "bootstrap.machine")
 _MACHINE = """nproc 2>/dev/null || echo; awk '/^MemTotal/ {print $2}' /proc/meminfo 2>/dev/null || echo
 command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null"""
 _DATA = """path=$1; case $path in '~/'*) path=$HOME/${path#??} ;; esac
-[ -e "$path" ] || exit 3; [ -r "$path" ] || exit 4; [ ! -d "$path" ] || ls -A -- "$path" | head -n 1000"""
+[ -e "$path" ] || exit 3; [ -r "$path" ] || exit 4; names=$(ls -A -- "$path") || exit 5
+printf '%s\\n' "$names" | head -n 1000"""
 
 
 def consent(ward: Ward) -> Told:

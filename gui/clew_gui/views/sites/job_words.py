@@ -145,8 +145,8 @@ def link_words(job: JobLike, now: float) -> tuple[str, str, str]:
         return f"{node_of(job, news)}: live{f', {job.route}' if job.route else ''}", "link", "ok"
     if state == "STALE":
         return silence(job, news, now), "unlink", "stale"
-    text = news.text if news.problem is not None else job.link.text or "connecting"
-    return f"{job.title}: {words.clause(text)}", "link", "warn"
+    text = words.clause(news.text if news.problem is not None else job.link.text or "connecting")
+    return f"{job.title}: {text}{f'; {job.route}' if job.route else ''}", "link", "warn"
 
 
 def pill_words(job: JobLike) -> tuple[str, str, str]:
