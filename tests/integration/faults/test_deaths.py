@@ -145,7 +145,11 @@ def test_a_nursery_that_dies_while_it_warms_or_copies_is_replaced_and_every_run_
     lab = judged_lab
     viewer = lab.viewer()
     lab.wait(lambda: viewer.live, "the link")
-    for _ in lab.chance.rounds(2, 30):
+    run = ""
+    for number in lab.chance.rounds(2, 30):
+        if number % 4 == 3 and lab.kill("supervisor", run):
+            lab.wait(lambda: not viewer.live, "the link breaks")  # an agent tries no sixth that dies before it is warm
+            lab.wait(lambda: viewer.live, "the link to the next agent")
         lab.nursery()
         lab.rest(lab.dice.random() * 2 * WARMING_S)
         run = viewer.start(**RUN)
