@@ -101,9 +101,10 @@ def monday(cluster: MiniCluster) -> Iterator[None]:
 
 @pytest.fixture
 def letters(tmp_path: Path) -> Path:
-    """A set of one's own on the laptop, in the form of MNIST."""
+    """A set of one's own on the laptop, in the form of MNIST: 31 MB, so that there is time to tell of it."""
     dice, path = np.random.default_rng(7), tmp_path / "my letters.npz"
-    x, y = dice.integers(0, 256, (60, 28, 28), dtype=np.uint8), dice.integers(0, 10, 60, dtype=np.uint8)
+    x = dice.integers(0, 256, (20_000, 28, 28), dtype=np.uint8)
+    y = dice.integers(0, 10, 20_000, dtype=np.uint8)
     np.savez(path, x_train=x, y_train=y, x_test=x, y_test=y)
     return path
 
