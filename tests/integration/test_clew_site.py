@@ -6,8 +6,9 @@ import io
 import json
 import os
 import signal
-import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -47,6 +48,7 @@ class Laptop:
         self.book = job_book(self.places)
         self.sites: list[BusySite] = []
         self.prepare: Callable[[BusySite], None] = lambda site: site.nodes.set()
+        self.runs = False
 
     def terminal(self) -> Terminal:
         return Terminal(self.shell, Desks(job_book(self.places), self._make, lambda _name: "Test site"), CURTAIN)
@@ -60,22 +62,36 @@ class Laptop:
 
     def run(self, spec: RunSpec, as_json: bool = False, detach: bool = False) -> int:
         card = CATALOGUE.exercises[0]
-        return run_there(self.terminal(), SITE, spec, card, CATALOGUE, "Stand-in", as_json, detach)
+        self.runs = True
+        try:
+            return run_there(self.terminal(), SITE, spec, card, CATALOGUE, "Stand-in", as_json, detach)
+        finally:
+            self.runs = False
 
     def said(self) -> list[str]:
         return self.out.getvalue().splitlines()
 
-    def when(self, *conditions: Callable[[], bool]) -> threading.Thread:
-        """Press Ctrl+C as soon as the first of ``conditions`` holds, then when the next does."""
+    def when(self, *conditions: Callable[[], bool]) -> Future[None]:
+        """Press Ctrl+C as soon as the first of ``conditions`` holds, then when the next does.
+
+        Where one never holds, the command is ended all the same, and the result raises.
+        """
 
         def press() -> None:
-            for condition in conditions:
-                wait_for(lambda holds=condition: holds() or None, "the moment for Ctrl+C")  # type: ignore[misc]
-                os.kill(os.getpid(), signal.SIGINT)
+            try:
+                for condition in conditions:
+                    wait_for(lambda holds=condition: holds() or None, "the moment for Ctrl+C")  # type: ignore[misc]
+                    os.kill(os.getpid(), signal.SIGINT)
+            except BaseException:
+                while self.runs:
+                    os.kill(os.getpid(), signal.SIGINT)
+                    time.sleep(1.0)
+                raise
 
-        thread = threading.Thread(target=press)
-        thread.start()
-        return thread
+        hand = ThreadPoolExecutor(1)
+        pressed = hand.submit(press)
+        hand.shutdown(wait=False)
+        return pressed
 
     def stage(self) -> Stage | None:
         self.book.refresh()
@@ -140,7 +156,7 @@ def test_ctrl_c_in_the_queue_cancels_the_job_at_once(laptop: Laptop) -> None:
     laptop.prepare = lambda _site: None
     press = laptop.when(lambda: laptop.stage() is Stage.QUEUED)
     assert laptop.run(stand_in_spec(steps=100)) == 130
-    press.join(BOUND_S)
+    press.result(BOUND_S)
     assert laptop.said()[-1] == "Stopped. You cancelled the job."
 
 
@@ -150,7 +166,7 @@ def test_ctrl_c_stops_the_run_and_a_second_one_cancels_the_job(laptop: Laptop) -
 
     press = laptop.when(training)
     assert laptop.run(stand_in_spec(**SLOW)) == 130
-    press.join(BOUND_S)
+    press.result(BOUND_S)
     assert any(line.startswith("Stopped: ") for line in laptop.said())
     laptop.places.mirrors.rename(laptop.places.home / "before")
     laptop.out.truncate(0)
@@ -158,7 +174,7 @@ def test_ctrl_c_stops_the_run_and_a_second_one_cancels_the_job(laptop: Laptop) -
     press = laptop.when(training, lambda: "Ctrl+C again cancels the job" in laptop.out.getvalue())
     assert laptop.run(deaf) == 130
     assert "Stopped. You cancelled the job." in laptop.said()
-    press.join(BOUND_S)
+    press.result(BOUND_S)
     assert laptop.stage() is Stage.ENDED
 
 
