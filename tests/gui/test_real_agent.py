@@ -15,7 +15,9 @@ from pytestqt.qtbot import QtBot
 from clew_gui.app import Program, build_app
 from clew_gui.session.local_agent import find_agent
 from clew_gui.views.dialogs import LiveDialog
+from clew_gui.views.plots.surface import SurfaceView
 from clew_gui.views.ports import RunLike
+from clew_gui.views.race_dialog import RaceDialog
 from clew_shared.lifecycle import RunState
 from clew_shared.places import Places, find_places
 from tests.gui.cputime import worst_event
@@ -178,3 +180,39 @@ def test_a_first_day(new_student: Callable[[], Student]) -> None:
     again.close()
     QApplication.processEvents()
     assert [folder.name for folder in find_places().runs.iterdir()] == [run]
+
+
+@pytest.mark.timeout(300)
+def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], Student]) -> None:
+    student = new_student()
+    window, plots = student.window, student.program.shell.plots
+    assert plots is not None
+    QTest.keyClick(window, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
+    QTest.keyClicks(window.lab.search, "linear")
+    QTest.keyClick(window.lab.search, Qt.Key.Key_Return)
+    student.until(window.next_run.run.isEnabled, "the agent")
+    window.next_run.race.click()
+    (dialog,) = [found for found in window.findChildren(RaceDialog) if found.isVisible()]
+    lanes = len(dialog.rows)
+    dialog.go.click()
+    window.run_view.controls.pages.button("surface").click()
+
+    # The map is there once; while lane after lane trains, paths grow over it, and each ends where its run ended.
+    session = student.program.desk.scope.session
+    assert session is not None
+    student.until(lambda: len(session.runs) == lanes, "all lanes")
+    student.until(lambda: all(run.state is RunState.FINISHED for run in session.runs.values()), "the end of the race")
+    surface = plots.surface
+    for run in session.runs.values():
+        student.until(lambda run=run: taken(surface, run.id) == 400, "the whole path")  # type: ignore[misc]
+        drawn = [plots.store.get(run.id, name) for name in ("W", "b")]
+        ends = [float(series.pyramid.y.array[-1]) for series in drawn if series is not None]
+        assert ends == [run.history.last("W"), run.history.last("b")]
+    assert surface.maps_made < lanes, "no path has the map drawn again"
+    student.close()
+
+
+def taken(surface: SurfaceView, run: str) -> int:
+    """How many points the path of a run has."""
+    walk = surface._paths.walk(run)
+    return walk.trail.taken if walk is not None else 0

@@ -15,6 +15,7 @@ import math
 import pickle
 import re
 import socket
+import tarfile
 import time
 import tomllib
 import tracemalloc
@@ -44,7 +45,10 @@ from clew_agent.run_desk import _read_record
 from clew_agent.run_queue import QueueRecord
 from clew_agent.security import answer_gate
 from clew_agent.services import read_line
+from clew_gui.remote.askpass_bridge import _read_question, prompt_of
+from clew_gui.remote.bootstrap.install_there import unpack
 from clew_gui.remote.bootstrap.there import _answer as read_remark
+from clew_gui.remote.connection import Hop
 from clew_gui.remote.consent import Consents, OwnWords
 from clew_gui.remote.doctor.node_job import _answer as read_node
 from clew_gui.remote.doctor.ward import Ward
@@ -197,6 +201,33 @@ def _npy(array: Any) -> bytes:
     return file.getvalue()
 
 
+def read_archive(data: bytes) -> object:
+    with TemporaryDirectory() as outer:
+        folder = Path(outer, "inner")
+        folder.mkdir()
+        try:
+            unpack(data, folder)
+        finally:
+            assert [path.name for path in Path(outer).iterdir()] == ["inner"], "a name led out of the folder"
+        return sorted(path.name for path in folder.rglob("*"))
+
+
+def read_question(data: bytes) -> object:
+    return prompt_of(_read_question(data).text, Hop(host="login"))
+
+
+def _archive(*names: str) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(
+        fileobj=file, mode="w:gz", compresslevel=0
+    ) as archive:  # stored: a changed byte is a changed name
+        for name in names:
+            member = tarfile.TarInfo(name)
+            member.size = 3
+            archive.addfile(member, io.BytesIO(b"abc"))
+    return file.getvalue()
+
+
 def _npz() -> bytes:
     file = io.BytesIO()
     np.savez_compressed(file, x=np.arange(6, dtype=np.float32).reshape(2, 3))
@@ -263,6 +294,19 @@ READERS = {
     "interpreter": Reader(read_interpreter, (b"[[3, 12], []]\n", b'[[3, 11], ["zmq"]]\n')),
     "doctor's job": Reader(read_doctors_job, (b'{"host": "node17", "clock": 1.5, "whole": true}',)),
     "site's answer": Reader(read_there, (b'{"python": [3, 12], "have": {}}\n',)),
+    "question of ssh": Reader(
+        read_question,
+        (
+            msgspec.json.encode({"text": "(a@b) Password: "}),
+            msgspec.json.encode({"text": "ED25519 key fingerprint is SHA256:abc. Continue connecting?", "hint": ""}),
+        ),
+        (ValueError, msgspec.MsgspecError, RecursionError),
+    ),
+    "installed archive": Reader(
+        read_archive,
+        (_archive("agent/a.py", "b.py"),),
+        (OSError, ValueError, EOFError, tarfile.TarError, zlib.error),
+    ),
     "gatekeeper": Reader(read_gate, (b"1.0" + bytes(200),)),
     "idx": Reader(parse_idx, (format_idx(np.arange(6, dtype=np.uint8).reshape(2, 3)),), (ValueError,)),
     "npy": Reader(lambda data: parse_npy(data, "x"), (_npy(np.arange(6.0)), _npy(np.zeros((2, 0)))), (ValueError,)),

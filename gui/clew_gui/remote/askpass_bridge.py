@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -35,10 +36,9 @@ _JOIN_S = 1.0
 
 def prompt_of(text: str, hop: Hop) -> Prompt:
     """The question of ``ssh`` as one of ours: the key file or the host as title, the server's own wording kept."""
-    kind = kind_of(text)
-    if kind is Kind.CONFIRM and (found := _FINGERPRINT.search(text)):
+    kind, words = kind_of(text), plain(text).strip()
+    if kind is Kind.CONFIRM and (found := _FINGERPRINT.search(words)):
         return question(hop, found[1], found[2])
-    words = plain(text).strip()
     if kind is Kind.PASSPHRASE and (key := _KEY_FILE.search(words)):
         return Prompt(kind=kind, title=key[1], text=f"Passphrase for the key {key[1]}:")
     words = re.sub(r"^\([^()]*@[^()]*\) ", "", words)  # what ssh puts before a server's question
@@ -52,6 +52,11 @@ class _Question(msgspec.Struct, frozen=True):
 
     text: str
     hint: str = ""
+
+
+def _read_question(data: bytes) -> _Question:
+    """Raises ``ValueError``, ``msgspec.MsgspecError`` or ``RecursionError``. ``ssh`` may pass on what is no UTF-8."""
+    return msgspec.convert(json.loads(data), _Question)
 
 
 class AskpassBridge:
@@ -124,8 +129,7 @@ class AskpassBridge:
             asked = b""
             while data := sock.recv(65536):
                 asked += data
-            question = msgspec.convert(json.loads(asked), _Question)  # ssh may pass on what is no UTF-8
-            answer = self._timed(lambda: self._answer(question))
+            answer = self._timed(partial(self._answer, _read_question(asked)))
             if self.over.is_set():
                 self._ended.wait()  # no bound: whoever started ssh ends it and closes this
                 return

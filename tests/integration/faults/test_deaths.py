@@ -80,7 +80,13 @@ def test_training_does_not_notice_the_death_of_the(role: str, judged_lab: Lab) -
         _goes_on_until_it_is_stopped(lab, viewer, run, step)
 
 
-@pytest.mark.parametrize("pair", list(itertools.combinations(ROLES, 2)), ids="-".join)
+PAIRS = [
+    *((pair, "nursery") for pair in itertools.combinations(ROLES, 2)),
+    *((pair, "fresh") for pair in itertools.combinations(("trainer", "guard", "supervisor"), 2)),
+]
+
+
+@pytest.mark.parametrize(("pair", "way"), PAIRS, ids=lambda words: words if isinstance(words, str) else "-".join(words))
 def test_two_die_one_after_the_other(pair: tuple[str, str], judged_lab: Lab) -> None:
     lab = judged_lab
     viewer, other = lab.viewer(), lab.distant_viewer()

@@ -16,6 +16,7 @@ import sys
 import tarfile
 import tempfile
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +131,7 @@ def main() -> None:
     data = sys.stdin.buffer.read()
     try:
         answer = install(question, data)
-    except (OSError, ValueError, EOFError, tarfile.TarError, subprocess.SubprocessError) as error:
+    except (OSError, ValueError, EOFError, tarfile.TarError, zlib.error, subprocess.SubprocessError) as error:
         answer = refusal(error)
     print("\n" + question["mark"] + json.dumps(answer))
 
