@@ -198,7 +198,7 @@ def test_guard_and_trainer_outlive_nursery_and_supervisor_and_a_successor_adopts
 ) -> None:
     server, viewer = serving()
     run = "9e107d9d-372b-4a25-9b3c-000000000002"
-    viewer.start(RunSpec(exercise="softmax", run=run, data="digits", params=LONG))
+    viewer.start(RunSpec(exercise="softmax", run=run, data="digits", params={**LONG}))
     folder = find_places().runs / run
     trainer = trainer_of(wait_for(folder, trained(10)))
     guard = psutil.Process(guard_pid(folder) or 0)
