@@ -143,14 +143,15 @@ def _plain_type(name: str) -> str:
 
 
 def _is_busy(error: Exception) -> bool:
-    words = str(error)
-    return "protocol banner" in words and "timed out" not in words
+    """Whether the server hung up before its greeting. Of a greeting that does not come paramiko says the same words."""
+    return "protocol banner" in str(error) and not isinstance(error.__context__, TimeoutError)
 
 
 def _no_handshake(hop: Hop, error: Exception, timeout: float) -> ProblemError:
     if _is_busy(error):
         return busy(hop)
-    if isinstance(error, EOFError) or "Negotiation failed" in str(error) or "No existing session" in str(error):
+    late = ("Negotiation failed", "No existing session", "protocol banner")
+    if isinstance(error, EOFError) or any(words in str(error) for words in late):
         return timed_out(hop.title, "the first greeting", timeout)
     return not_reached(hop, error)
 

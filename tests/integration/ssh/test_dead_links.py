@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from paramiko import Transport
 
 from clew_gui.remote.connection import Connection, SshFiles
 from clew_gui.remote.dialler import dial as dial_best
+from clew_gui.remote.paramiko_transport import Link
 from clew_gui.remote.prompts import AskOnce, Kind, Prompt
 from clew_gui.remote.steady import SteadyConnection
 from clew_shared.problem import ProblemError
@@ -72,6 +74,16 @@ def test_a_link_that_was_only_asleep_goes_on(frozen: Connection, cable: Network)
 
 
 def test_a_dial_into_a_frozen_network_ends(dial: Dial, server: SshServer, cable: Network) -> None:
+    cable.freeze()
+    with refused("ssh.timeout"):
+        dial(hop_to(server, "user", port=cable.port), timeout=BOUND_S)
+
+
+def test_a_greeting_that_does_not_come_is_not_taken_for_one_that_was_refused(
+    dial: Dial, server: SshServer, cable: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two clocks of paramiko's run at once; here that of the greeting is always the first. Its words are the same."""
+    monkeypatch.setattr(Link, "start_client", lambda link, timeout: Transport.start_client(link, timeout=20 * timeout))
     cable.freeze()
     with refused("ssh.timeout"):
         dial(hop_to(server, "user", port=cable.port), timeout=BOUND_S)
