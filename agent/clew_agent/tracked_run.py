@@ -191,6 +191,7 @@ class TrackedRun:
             self._length = self._read  # it is there again at the next turn, or the registry drops the run
             return
         self._read = start + len(data)
+        self._length = max(self._length, self._read)  # it may have grown since, as far as its seal
         self._take(self._reader.feed(data))
         if self._reader.missing and not self.behind and ends_sealed(path):
             self._take(self._reader.finish())  # a damaged length promises bytes that will never come

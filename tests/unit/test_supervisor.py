@@ -216,6 +216,27 @@ def test_a_run_whose_journal_has_a_damaged_length_is_followed_to_its_seal(tmp_pa
     assert tracked.fetch(1, len(data)).sealed
 
 
+def test_a_journal_that_is_sealed_while_it_is_read_is_given_out_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The length is asked for first, the bytes come after it: what a viewer is told is the end must be the end."""
+    folder = make_run(tmp_path)
+    tracked = TrackedRun(folder, RunSpec(exercise="toy"))
+    tracked.refresh()
+    path, rewind = folder.journal(1), tracked._reader.rewind
+    with JournalWriter.open_to_seal(path) as writer:
+        writer.append(points(2, [2.0] * 50))
+
+    def meanwhile() -> int:
+        seal_lost(folder, 1)
+        return rewind()
+
+    monkeypatch.setattr(tracked._reader, "rewind", meanwhile)
+    tracked.refresh()
+    reply = tracked.fetch(1, 0)
+    assert (reply.data, reply.sealed) == (path.read_bytes(), True)
+
+
 def test_a_lost_run_is_sealed_so_that_it_verifies(tmp_path: Path) -> None:
     here, before = make_run(tmp_path), make_run(tmp_path, boot="an earlier boot")
     for folder, words in ((here, "without a word"), (before, "restarted")):
