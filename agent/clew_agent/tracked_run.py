@@ -193,7 +193,7 @@ class TrackedRun:
         self._read = start + len(data)
         self._length = max(self._length, self._read)  # it may have grown since, as far as its seal
         self._take(self._reader.feed(data))
-        if self._reader.missing and not self.behind and ends_sealed(path):
+        if self._reader.missing and ends_sealed(path, self._read):
             self._take(self._reader.finish())  # a damaged length promises bytes that will never come
 
     def _take(self, items: Iterable[Record | Damage]) -> None:

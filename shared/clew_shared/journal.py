@@ -73,9 +73,9 @@ def attempts(folder: Path) -> tuple[int, ...]:
 # --- Reading ----------------------------------------------------------------------------------------------------------
 
 
-def ends_sealed(path: Path) -> bool:
-    """Whether the file's last frame is an intact seal: nothing comes behind it, whatever a damaged length before it
-    promises."""
+def ends_sealed(path: Path, read: int) -> bool:
+    """Whether the first ``read`` bytes are the whole file and end with an intact seal: nothing comes behind it, whatever
+    a damaged length before it promises."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -85,7 +85,8 @@ def ends_sealed(path: Path) -> bool:
         return False
     reader = FrameReader(start)
     found = [item for item in (*reader.feed(tail), *reader.finish()) if isinstance(item, Record)]
-    return bool(found) and isinstance(found[-1].event, Seal) and found[-1].offset + found[-1].size == size
+    last = found[-1] if found else None
+    return last is not None and isinstance(last.event, Seal) and last.offset + last.size == size == read
 
 
 def read_journal(path: Path, offset: int = 0) -> Iterator[Record | Damage]:

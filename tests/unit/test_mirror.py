@@ -204,7 +204,8 @@ def test_a_copy_that_ends_with_its_seal_is_read_to_its_end(journal: bytes, tmp_p
     again = Mirror(tmp_path / "run")
     assert [item for items in again.read(1) for item in items] == whole(data, tmp_path)
     path = journal_path(again.folder, 1)
-    assert ends_sealed(path)
+    assert ends_sealed(path, len(data))
+    assert not ends_sealed(path, len(data) - 1), "what was read is not all, so nothing in it is torn"
     path.write_bytes(data[:-1])
-    assert not ends_sealed(path)
+    assert not ends_sealed(path, len(data) - 1)
     assert len([item for items in again.read(1) for item in items]) == 1, "the seal may still come"

@@ -28,6 +28,7 @@ class ChannelStream:
         self._channel = channel
         self._title = title
         self._begun = begun
+        self._closed = False
         channel.settimeout(None)
         self._words: LastWords | None = None
         if mark:  # standard error shares the window with standard output: unread it would stop everything
@@ -40,6 +41,8 @@ class ChannelStream:
             data, self._begun = self._begun[:limit], self._begun[limit:]
             return data
         data = self._channel.recv(limit)
+        if self._closed:  # the server may still have answered to the end of what was sent
+            return b""
         if not data and not self._link.is_active():
             raise lost(self._title, self._link.goodbye)
         return data
@@ -58,6 +61,7 @@ class ChannelStream:
 
     def close(self) -> None:
         """See ``Stream.close``. Telling the server can block while the network is dead, so nobody waits long for it."""
+        self._closed = True
         telling = threading.Thread(target=self._tell, name=f"{self._link.name} closing", daemon=True)
         telling.start()
         telling.join(_TELL_S)

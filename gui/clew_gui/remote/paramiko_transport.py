@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import struct
 import threading
 from contextlib import suppress
 from types import TracebackType
@@ -14,13 +16,21 @@ from paramiko.message import Message
 _log = logging.getLogger(__name__)
 
 _MSG_GLOBAL_REQUEST = 80  # RFC 4250, section 4.1.2
+_MSGS_OF_CHANNELS = range(93, 101)
 _MSG_CHANNEL_CLOSE = 97
+_NUMBER = struct.Struct(">I")
 _GRACE_S = 1.0
 """A call whose time is up gets this long to leave its channel before the whole link is given up."""
 
 
 class Link(paramiko.Transport):
-    """Says why the server hung up or refused a channel, answers ``ping`` in time, and logs for developers only."""
+    """Says why the server hung up or refused a channel, answers ``ping`` in time, and logs for developers only.
+
+    Behind the end of a channel nothing of it is sent any more. paramiko makes a message in one thread and may send it
+    behind the end that another one sends meanwhile (https://github.com/paramiko/paramiko/issues/1115); a server hangs
+    up on that, or another channel has the number by then. So each channel knows a number of the server's that is its
+    own for ever, and the true one is put in when a message leaves, in the order in which they leave.
+    """
 
     def __init__(self, sock: Any, name: str) -> None:
         super().__init__(sock)
@@ -31,6 +41,9 @@ class Link(paramiko.Transport):
         """Its words for the last channel that it did not open."""
         self._ping_lock = threading.Lock()
         self._pong: threading.Event | None = None
+        self._own_numbers = itertools.count(1)
+        self._theirs: dict[int, int] = {}
+        """The server's true number of each open channel, by the one that the channel knows."""
 
     def ping(self, timeout: float) -> bool:
         """Whether the server answers within ``timeout`` seconds.
@@ -81,16 +94,31 @@ class Link(paramiko.Transport):
 
     def _parse_channel_open_success(self, m: Message) -> None:
         """A channel that was opened after its time-out is closed, or the server would keep it for ever."""
-        channel, theirs = m.get_int(), m.get_int()
-        m.rewind()
+        channel, theirs, number = m.get_int(), m.get_int(), next(self._own_numbers)
+        self._theirs[number] = theirs
         inner: Any = super()
         if self._anything()._channels.get(channel) is not None:
-            inner._parse_channel_open_success(m)
+            inner._parse_channel_open_success(Message(_with_number(m.asbytes(), 4, number)))
             return
         close = Message()
         close.add_byte(bytes([_MSG_CHANNEL_CLOSE]))
-        close.add_int(theirs)
+        close.add_int(number)
         inner._send_user_message(close)
+
+    def _send_message(self, data: Message) -> None:
+        """The last step of every sender; one at a time passes here with messages of channels."""
+        inner: Any = super()
+        message = data.asbytes()
+        if message[0] not in _MSGS_OF_CHANNELS:
+            inner._send_message(data)
+            return
+        (number,) = _NUMBER.unpack_from(message, 1)
+        theirs = self._theirs.get(number)
+        if theirs is None:
+            return
+        if message[0] == _MSG_CHANNEL_CLOSE:
+            del self._theirs[number]
+        inner._send_message(Message(_with_number(message, 1, theirs)))
 
     def _log(self, level: int, msg: Any, *args: Any) -> None:
         """What paramiko calls an error becomes a ``ProblemError`` here; its log is for developers."""
@@ -110,6 +138,10 @@ class Link(paramiko.Transport):
         self.packetizer.complete_handshake()  # or its timer lives on after a handshake that failed
         if self.is_alive() and threading.current_thread() is not self:
             self.join(_GRACE_S)
+
+
+def _with_number(message: bytes, at: int, number: int) -> bytes:
+    return message[:at] + _NUMBER.pack(number) + message[at + _NUMBER.size :]
 
 
 class Bound:

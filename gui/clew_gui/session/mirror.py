@@ -65,7 +65,7 @@ class Mirror:
                 taken += len(data)
                 yield self._checked(attempt, reader.feed(data))
         self._lengths[attempt] = taken  # another program may have added some since it was measured
-        if reader.missing and path.exists() and ends_sealed(path):
+        if reader.missing and ends_sealed(path, taken):
             yield self.finish(attempt)
 
     def finish(self, attempt: int) -> Items:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
-from paramiko import Transport
+from paramiko import Message, Transport
+from paramiko.common import cMSG_CHANNEL_DATA, cMSG_CHANNEL_EOF
 
 from clew_gui.remote.connection import Connection, SshFiles
 from clew_gui.remote.dialler import dial as dial_best
+from clew_gui.remote.paramiko_connection import ParamikoConnection
 from clew_gui.remote.paramiko_transport import Link
 from clew_gui.remote.prompts import AskOnce, Kind, Prompt
 from clew_gui.remote.steady import SteadyConnection
@@ -258,3 +261,45 @@ def test_closing_does_not_wait_for_a_person(server: SshServer, cable: Network, f
     answered.set()
     user.join()
     assert codes == ["ssh.lost"]
+
+
+# --- Behind the end of a channel ------------------------------------------------------------------------------------
+
+
+def end_of_input(number: int) -> Message:
+    """As a channel makes it that knows its other end by ``number``."""
+    message = Message()
+    message.add_byte(cMSG_CHANNEL_EOF)
+    message.add_int(number)
+    return message
+
+
+def piece_of_input(number: int) -> Message:
+    """The same with four bytes."""
+    message = Message()
+    message.add_byte(cMSG_CHANNEL_DATA)
+    message.add_int(number)
+    message.add_string(b"late")
+    return message
+
+
+@pytest.mark.parametrize("made", [end_of_input, piece_of_input])
+def test_a_message_that_leaves_behind_its_channels_end_does_no_harm(
+    steady: SteadyConnection, made: Callable[[int], Message]
+) -> None:
+    """As when a command ends while another thread is about to end its input: to a server that is a broken client."""
+    connection = steady.connected()
+    assert isinstance(connection, ParamikoConnection)
+    link: Any = connection._link  # with the private methods of paramiko's channels
+    channel = link.open_session()
+    channel.exec_command("cat")
+    late = made(channel.remote_chanid)
+    channel.close()
+    until(lambda: not link._channels.values(), "the server did not close it")
+    link._send_user_message(late)
+    assert connection.run("echo alive").stdout == b"alive\n"
+    stream = connection.open("cat")  # it has the same number on the server
+    link._send_user_message(late)
+    stream.send(b"alive")
+    assert stream.recv(10) == b"alive"
+    stream.close()
