@@ -74,8 +74,8 @@ def attempts(folder: Path) -> tuple[int, ...]:
 
 
 def ends_sealed(path: Path, read: int) -> bool:
-    """Whether the first ``read`` bytes are the whole file and end with an intact seal: nothing comes behind it, whatever
-    a damaged length before it promises."""
+    """Whether the first ``read`` bytes are the whole file and end with an intact seal: nothing comes behind it,
+    whatever a damaged length before it promises."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)

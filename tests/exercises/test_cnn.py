@@ -12,8 +12,7 @@ from clew_agent.training.exercise import Batch
 from clew_agent.training.images import augment
 from clew_agent.training.layers import BatchNorm, dropout
 from clew_agent.training.random import Rows, StepContext
-from clew_shared.params import Value
-from tests.exercises.training import make_engine, train
+from tests.exercises.training import assert_same_bits, make_engine, race_records, train
 
 
 def context(step: int, rows: Rows) -> StepContext:
@@ -37,14 +36,11 @@ def test_the_digits_are_learnt_with_the_tiny_preset(small_digits: DataSet) -> No
 
 
 def test_every_lane_of_the_race_sees_the_same_batches(small_digits: DataSet) -> None:
-    """At a rate that is 0 in float32, each step's values are those of its batch and its dropped units alone."""
-    (race,) = EXERCISE.races
-    shared: dict[str, Value] = {"order": "shuffle", "steps": 3, "learning_rate": 1e-60, "batch_size": 16}
-    records = [train(make_engine(EXERCISE, lane.values | shared, small_digits)) for lane in race.lanes]
-    assert len(records) == 5
-    for name in ("loss", "accuracy"):
-        assert len({record[name].tobytes() for record in records}) == 1
-    assert len(set(records[0]["loss"].tolist())) == 3, "batches differ from step to step"
+    first, *others = race_records(EXERCISE, {"steps": 3, "batch_size": 16}, small_digits)
+    assert len(others) == 4
+    for record in others:
+        assert_same_bits(record, first)
+    assert len(set(first["loss"].tolist())) == 3, "batches differ from step to step"
 
 
 def test_options_add_their_variables(small_digits: DataSet) -> None:

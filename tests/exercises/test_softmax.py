@@ -6,8 +6,7 @@ import pytest
 
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.exercises.softmax import EXERCISE
-from clew_shared.params import Value
-from tests.exercises.training import make_engine, train
+from tests.exercises.training import assert_same_bits, make_engine, race_records, train
 
 
 @pytest.mark.needs("real-mnist")
@@ -30,11 +29,8 @@ def test_the_digits_are_learnt_with_the_tiny_preset(small_digits: DataSet) -> No
 
 
 def test_every_lane_of_the_race_sees_the_same_batches(small_digits: DataSet) -> None:
-    """At a rate that is 0 in float32, each step's values are those of its batch alone: the same bits for every lane."""
-    (race,) = EXERCISE.races
-    shared: dict[str, Value] = {"order": "shuffle", "steps": 8, "learning_rate": 1e-60}
-    records = [train(make_engine(EXERCISE, lane.values | shared, small_digits)) for lane in race.lanes]
-    assert len(records) == 6
-    for name in ("loss", "accuracy"):
-        assert len({record[name].tobytes() for record in records}) == 1
-    assert len(set(records[0]["accuracy"].tolist())) > 1, "batches differ from step to step"
+    first, *others = race_records(EXERCISE, {"steps": 8}, small_digits)
+    assert len(others) == 5
+    for record in others:
+        assert_same_bits(record, first)
+    assert len(set(first["accuracy"].tolist())) > 1, "batches differ from step to step"

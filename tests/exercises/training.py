@@ -44,6 +44,14 @@ def train(engine: Engine, until: int | None = None) -> Record:
     return dict(zip(names, map(np.concatenate, zip(*pieces, strict=True)), strict=True))
 
 
+def race_records(exercise: Exercise[Any], values: dict[str, Value], data: DataSet) -> list[Record]:
+    """What each lane of the exercise's only race records, at a rate that is 0 in float32: the values of a step are then
+    those of its batch, and of what is drawn for it, alone."""
+    (race,) = exercise.races
+    still = values | {"order": "shuffle", "learning_rate": 1e-60}
+    return [train(make_engine(exercise, lane.values | still, data)) for lane in race.lanes]
+
+
 def sizes(steps: Iterable[int]) -> Callable[[int], int]:
     """Blocks of these sizes, then as much as there is room for."""
     rest = iter(steps)

@@ -45,6 +45,12 @@ class Student:
             assert time.monotonic() < deadline, f"{what} did not happen; {told}, {self.window.status.text('link')}"
             self._qtbot.wait(20)
 
+    def look_for(self, words: str) -> None:
+        """Open the exercise that a search finds first."""
+        QTest.keyClick(self.window, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
+        QTest.keyClicks(self.window.lab.search, words)
+        QTest.keyClick(self.window.lab.search, Qt.Key.Key_Return)
+
     @property
     def run(self) -> RunLike:
         """The selected run."""
@@ -104,9 +110,7 @@ def test_a_first_day(new_student: Callable[[], Student]) -> None:
     window = student.window
 
     # Find softmax, take the tiny preset, change the learning rate and the length, press Run.
-    QTest.keyClick(window, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
-    QTest.keyClicks(window.lab.search, "softmax")
-    QTest.keyClick(window.lab.search, Qt.Key.Key_Return)
+    student.look_for("softmax")
     assert window.head.title.text() == "Softmax on MNIST"
     form = window.next_run
     form.preset.setCurrentIndex(form.preset.findData("tiny"))
@@ -187,9 +191,7 @@ def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], 
     student = new_student()
     window, plots = student.window, student.program.shell.plots
     assert plots is not None
-    QTest.keyClick(window, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
-    QTest.keyClicks(window.lab.search, "linear")
-    QTest.keyClick(window.lab.search, Qt.Key.Key_Return)
+    student.look_for("linear")
     student.until(window.next_run.run.isEnabled, "the agent")
     window.next_run.race.click()
     (dialog,) = [found for found in window.findChildren(RaceDialog) if found.isVisible()]
@@ -197,7 +199,7 @@ def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], 
     dialog.go.click()
     window.run_view.controls.pages.button("surface").click()
 
-    # The map is there once; while lane after lane trains, paths grow over it, and each ends where its run ended.
+    # The map stays; while lane after lane trains, paths grow over it, and each ends where its run ended.
     session = student.program.desk.scope.session
     assert session is not None
     student.until(lambda: len(session.runs) == lanes, "all lanes")
