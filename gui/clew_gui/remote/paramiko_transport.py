@@ -98,7 +98,10 @@ class Link(paramiko.Transport):
         self._theirs[number] = theirs
         inner: Any = super()
         if self._anything()._channels.get(channel) is not None:
-            inner._parse_channel_open_success(Message(_with_number(m.asbytes(), 4, number)))
+            with m.packet.getbuffer() as data:
+                _NUMBER.pack_into(data, 4, number)
+            m.rewind()
+            inner._parse_channel_open_success(m)
             return
         close = Message()
         close.add_byte(bytes([_MSG_CHANNEL_CLOSE]))
@@ -107,18 +110,23 @@ class Link(paramiko.Transport):
 
     def _send_message(self, data: Message) -> None:
         """The last step of every sender; one at a time passes here with messages of channels."""
-        inner: Any = super()
-        message = data.asbytes()
-        if message[0] not in _MSGS_OF_CHANNELS:
+        if self._addressed(data):
+            inner: Any = super()
             inner._send_message(data)
-            return
-        (number,) = _NUMBER.unpack_from(message, 1)
-        theirs = self._theirs.get(number)
-        if theirs is None:
-            return
-        if message[0] == _MSG_CHANNEL_CLOSE:
-            del self._theirs[number]
-        inner._send_message(Message(_with_number(message, 1, theirs)))
+
+    def _addressed(self, message: Message) -> bool:
+        """Put in the server's number of the channel, if it is one of a channel; False behind that channel's end."""
+        with message.packet.getbuffer() as data:
+            if data[0] not in _MSGS_OF_CHANNELS:
+                return True
+            (number,) = _NUMBER.unpack_from(data, 1)
+            theirs = self._theirs.get(number)
+            if theirs is None:
+                return False
+            if data[0] == _MSG_CHANNEL_CLOSE:
+                del self._theirs[number]
+            _NUMBER.pack_into(data, 1, theirs)
+            return True
 
     def _log(self, level: int, msg: Any, *args: Any) -> None:
         """What paramiko calls an error becomes a ``ProblemError`` here; its log is for developers."""
@@ -138,10 +146,6 @@ class Link(paramiko.Transport):
         self.packetizer.complete_handshake()  # or its timer lives on after a handshake that failed
         if self.is_alive() and threading.current_thread() is not self:
             self.join(_GRACE_S)
-
-
-def _with_number(message: bytes, at: int, number: int) -> bytes:
-    return message[:at] + _NUMBER.pack(number) + message[at + _NUMBER.size :]
 
 
 class Bound:
