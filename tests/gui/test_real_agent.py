@@ -31,6 +31,7 @@ class Student:
 
     def __init__(self, qtbot: QtBot, places: Places) -> None:
         self._qtbot = qtbot
+        self._there = True
         self.program: Program = build_app(places, theme="light")
         self.window = self.program.window
         with qtbot.waitExposed(self.window):
@@ -75,6 +76,13 @@ class Student:
             if dialog.isVisible():
                 dialog.accept()
         self.until(lambda: not self.window.isVisible(), "the window's end")
+        self.leave()
+
+    def leave(self) -> None:
+        """End the program, wherever a test has left it; twice does no harm."""
+        if not self._there:
+            return
+        self._there = False
         self.program.close()
         self.window.deleteLater()
         self.program.deleteLater()
@@ -96,7 +104,7 @@ def new_student(qtbot: QtBot, home: object) -> Iterator[Callable[[], Student]]:
         if student.program.session is not None:
             for run in student.program.session.runs:
                 end_all(run)
-        student.program.close()
+        student.leave()
     address = find_agent(places)
     if address is not None:
         process = psutil.Process(address.pid)
