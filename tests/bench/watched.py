@@ -54,7 +54,7 @@ class NoAgent:
         """It is to be started."""
         return ""
 
-    def files(self) -> None:
+    def files(self, over: bool) -> None:
         """None."""
 
     def close(self) -> None:

@@ -161,7 +161,7 @@ def fetch_all(channel: Channel, run: str) -> bytes:
 
 
 def by_file(target: JobTarget, run: str) -> bytes:
-    files, data = target.files(), b""
+    files, data = target.files(over=True), b""
     assert files is not None
     while (got := files.fetch(run, 1, len(data))) is not None:
         data += got.data
@@ -192,7 +192,7 @@ def test_an_order_becomes_a_journal_on_the_laptop_and_the_file_has_the_same_byte
     wait_until(lambda: desk.news(order.job).over)
     assert desk.news(order.job).phase is Phase.COMPLETED
     assert by_file(target, spec.run) == data
-    files = target.files()
+    files = target.files(over=True)
     assert files is not None
     assert files.spec(spec.run) == spec
     assert files.fetch(str(uuid.uuid4()), 1, 0) is None

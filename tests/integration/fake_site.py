@@ -93,8 +93,7 @@ class FakeTarget:
     def absent(self) -> str:
         return self._site.book.news(self._job).text or "The agent is coming up."
 
-    def files(self) -> FakeFiles | None:
-        over = self._site.book.news(self._job).over
+    def files(self, over: bool) -> FakeFiles | None:
         return FakeFiles(self._site, self._job) if over or self._site.no_way else None
 
     def close(self) -> None:

@@ -87,7 +87,7 @@ def key_file(scene: Scene) -> bytes | None:
 def test_while_the_job_waits_the_reason_stands_for_the_agent(scene: Scene) -> None:
     assert scene.target.find() is None
     until(scene.desk, lambda: scene.target.absent() == "Other jobs come first.")
-    assert scene.target.files() is None
+    assert scene.target.files(over=False) is None
     scene.target.start()
     scene.target.check_start()
 
@@ -193,9 +193,9 @@ def test_without_a_way_the_journal_comes_as_a_file(scene: Scene) -> None:
     scene.login.streams = {}
     journal, run = b"j" * 300_000, str(uuid.uuid4())
     scene.login.files[f"{CLEW}/runs/{run}/journal.0001"] = journal
-    until(scene.desk, lambda: scene.target.files() is not None)
+    until(scene.desk, lambda: scene.target.files(over=False) is not None)
     assert "No way leads to the agent on node1" in scene.target.absent()
-    files = scene.target.files()
+    files = scene.target.files(over=False)
     assert files is not None
     first = files.fetch(run, 1, 0)
     assert first is not None
@@ -213,7 +213,7 @@ def test_when_the_job_is_over_its_files_do_not_grow_any_more(scene: Scene) -> No
     reach(scene.desk, scene.job, Stage.ENDED)
     assert scene.target.find() is None
     assert scene.target.absent() == "The job has ended."
-    files = scene.target.files()
+    files = scene.target.files(over=True)
     assert files is not None
     second = files.fetch(run, 2, 2)
     assert second is not None

@@ -269,7 +269,7 @@ def test_a_window_waits_for_no_call_to_the_site(office: Office, monkeypatch: pyt
         desk.take(second)
         target = desk.target(first.job)
         target.introduce("viewer", "key")
-        assert (target.find(), target.files(), target.route) == (None, None, "")
+        assert (target.find(), target.files(over=False), target.route) == (None, None, "")
         assert target.absent() == desk.news(first.job).text
         for call in (desk.follow, desk.noted, desk.heard, desk.fell_silent, desk.cancel, desk.let_go):
             call(first.job)

@@ -109,8 +109,9 @@ class JobTarget:
     @property
     def route(self) -> str:
         """The way that is used, in words for the status line; empty while there is none."""
-        way = self._kept.way
-        return way.text if way is not None else "its journal as a file" if self.files() is not None else ""
+        if (way := self._kept.way) is not None:
+            return way.text
+        return "its journal as a file" if self.files(self._owner.news(self._job).over) is not None else ""
 
     def introduce(self, name: str, public_key: str) -> None:
         """The viewer's key, as early as it is known, so that it lies on the node before ``admit`` is called."""
@@ -166,9 +167,9 @@ class JobTarget:
             return trouble.text if trouble is not None else self._missing.text
         return news.text or "The job has not been sent yet."
 
-    def files(self) -> JournalFiles | None:
+    def files(self, over: bool) -> JournalFiles | None:
         """Journals by files: when the job is over, or no way leads to its agent."""
-        return self._journals if self._kept.problem is not None or self._owner.news(self._job).over else None
+        return self._journals if over or self._kept.problem is not None else None
 
     def let_in(self, name: str, public_key: str) -> None:
         """Put a further viewer's key on the list of the agent that was found. Waits; raises ``ProblemError``."""

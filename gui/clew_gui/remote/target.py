@@ -61,8 +61,9 @@ class Target(Protocol):
         """Why nobody serves and starting one would be in vain, as a sentence ("Waits in the queue: …"); empty when
         ``start`` is to be called. Asked after ``find`` found none."""
 
-    def files(self) -> JournalFiles | None:
-        """A way to journals without an agent; None when there is none, or not yet."""
+    def files(self, over: bool) -> JournalFiles | None:
+        """A way to journals without an agent; None when there is none, or not yet. ``over``: no agent will be there any
+        more, and there is something to fetch."""
 
     def close(self) -> None:
         """Let go; agent and runs stay."""
@@ -121,7 +122,7 @@ class LocalTarget:
         """Never: an agent can be started here at any time."""
         return ""
 
-    def files(self) -> JournalFiles | None:
+    def files(self, over: bool) -> JournalFiles | None:
         """None: the agent that is started finds all runs."""
         return None
 

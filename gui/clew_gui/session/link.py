@@ -271,7 +271,7 @@ class Link:
 
     def _read_files(self) -> bool:
         """Whether there is more to read at once."""
-        files = self._target.files()
+        files = self._target.files(self._over)
         if files is None or time.monotonic() < self._files_not_before:
             return False
         try:
