@@ -97,7 +97,7 @@ def test_a_click_ends_the_pause_between_two_attempts_to_connect(places: Places) 
         start=lambda: None,
         check_start=lambda: None,
         absent=lambda: "",
-        files=lambda: None,
+        files=lambda _over: None,
         close=lambda: None,
     )
     link = Link(target, Fetcher(places.mirrors, inbox), inbox, frozenset())
