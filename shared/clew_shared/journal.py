@@ -78,15 +78,15 @@ def ends_sealed(path: Path, read: int) -> bool:
     whatever a damaged length before it promises."""
     try:
         with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            start = file.seek(max(0, size - _END_BYTES))
-            tail = file.read(size - start)
+            if file.seek(0, os.SEEK_END) != read:
+                return False
+            start = file.seek(max(0, read - _END_BYTES))
+            tail = file.read(read - start)
     except OSError:
         return False
     reader = FrameReader(start)
     found = [item for item in (*reader.feed(tail), *reader.finish()) if isinstance(item, Record)]
-    last = found[-1] if found else None
-    return last is not None and isinstance(last.event, Seal) and last.offset + last.size == size == read
+    return bool(found) and isinstance(found[-1].event, Seal) and found[-1].offset + found[-1].size == read
 
 
 def read_journal(path: Path, offset: int = 0) -> Iterator[Record | Damage]:

@@ -15,7 +15,6 @@ import msgspec
 import psutil
 import pytest
 from minicluster.state import State
-from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
@@ -42,6 +41,7 @@ from clew_shared.spec import RunSpec, to_toml
 from tests.cluster.journey import ENDLESS, judge
 from tests.cluster.lookout import Lookout, counted_squeue, look_out
 from tests.cluster.mini import FOLDER, LIMIT_S, MiniCluster
+from tests.gui.program_end import end_program
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(600)]
 RUN_S = 240.0
@@ -112,11 +112,7 @@ class Student:
 
     def close(self) -> None:
         """End it."""
-        self.window.close()
-        self.program.close()
-        self.window.deleteLater()
-        self.program.deleteLater()
-        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+        end_program(self.program)
 
     def until(self, condition: Callable[[], bool], limit_s: float) -> None:
         """Let the window live, and answer, until something is so."""

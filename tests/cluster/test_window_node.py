@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 import msgspec
 import psutil
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
@@ -29,6 +28,7 @@ from clew_gui.views.window_state import NoMemory, WindowState
 from clew_shared.places import Places
 from tests.cluster.mini import FOLDER, LIMIT_S, MiniCluster
 from tests.cluster.test_window import answer
+from tests.gui.program_end import end_program
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(600)]
 RUN_S = 240.0
@@ -75,11 +75,7 @@ def student(cluster: MiniCluster, qtbot: QtBot, tmp_path: Path, monkeypatch: pyt
     with cluster.network("laptop"):
         one = Student(qtbot, places, cluster)
         yield one
-        one.program.window.close()
-        one.program.close()
-    one.program.window.deleteLater()
-    one.program.deleteLater()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+        end_program(one.program)
     for sleeper in psutil.Process().children():
         if sleeper.name() == "sleep":
             sleeper.kill()

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program, build_app
@@ -15,6 +14,7 @@ from clew_shared.cards import Catalogue
 from clew_shared.places import Places
 from tests.gui import fakes
 from tests.gui.cputime import MeasuredApplication
+from tests.gui.program_end import end_program
 
 Opener = Callable[..., Program]
 
@@ -61,11 +61,7 @@ def open_window(qtbot: QtBot, places: Places) -> Iterator[Opener]:
 
     yield open_one
     for program in programs:
-        program.window.close()
-        program.close()
-        program.window.deleteLater()
-        program.deleteLater()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+        end_program(program)
 
 
 @pytest.fixture

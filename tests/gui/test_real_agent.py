@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import psutil
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog
 from pytestqt.qtbot import QtBot
@@ -21,6 +21,7 @@ from clew_gui.views.race_dialog import RaceDialog
 from clew_shared.lifecycle import RunState
 from clew_shared.places import Places, find_places
 from tests.gui.cputime import worst_event
+from tests.gui.program_end import end_program
 from tests.integration.agents import BOUND_S, end_all
 
 CPU_LIMIT_S = 0.050
@@ -31,7 +32,6 @@ class Student:
 
     def __init__(self, qtbot: QtBot, places: Places) -> None:
         self._qtbot = qtbot
-        self._there = True
         self.program: Program = build_app(places, theme="light")
         self.window = self.program.window
         with qtbot.waitExposed(self.window):
@@ -76,17 +76,7 @@ class Student:
             if dialog.isVisible():
                 dialog.accept()
         self.until(lambda: not self.window.isVisible(), "the window's end")
-        self.leave()
-
-    def leave(self) -> None:
-        """End the program, wherever a test has left it; twice does no harm."""
-        if not self._there:
-            return
-        self._there = False
-        self.program.close()
-        self.window.deleteLater()
-        self.program.deleteLater()
-        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+        end_program(self.program)
 
 
 @pytest.fixture
@@ -104,7 +94,7 @@ def new_student(qtbot: QtBot, home: object) -> Iterator[Callable[[], Student]]:
         if student.program.session is not None:
             for run in student.program.session.runs:
                 end_all(run)
-        student.leave()
+        end_program(student.program)
     address = find_agent(places)
     if address is not None:
         process = psutil.Process(address.pid)

@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QLabel, QMenu
 from pytestqt.qtbot import QtBot
@@ -42,6 +41,7 @@ from clew_shared.problem import Problem, problem
 from clew_shared.spec import RunSpec
 from tests.gui import fakes
 from tests.gui.conftest import Opener
+from tests.gui.program_end import end_program
 from tests.gui.test_node_services import URL, Opened
 from tests.integration.agents import BOUND_S, STAND_IN, end_all
 from tests.integration.fake_site import FakeSite
@@ -114,11 +114,7 @@ def student(qtbot: QtBot, home: object) -> Iterator[Student]:
     site_store(places).save("cave", CAVE)
     one = Student(qtbot, places)
     yield one
-    one.window.close()
-    one.program.close()
-    one.window.deleteLater()
-    one.program.deleteLater()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+    end_program(one.program)
     for site in one.sites:
         site.clear()
     agents.end()

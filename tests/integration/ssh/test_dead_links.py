@@ -266,26 +266,9 @@ def test_closing_does_not_wait_for_a_person(server: SshServer, cable: Network, f
 # --- Behind the end of a channel ------------------------------------------------------------------------------------
 
 
-def end_of_input(number: int) -> Message:
-    """As a channel makes it that knows its other end by ``number``."""
-    message = Message()
-    message.add_byte(cMSG_CHANNEL_EOF)
-    message.add_int(number)
-    return message
-
-
-def piece_of_input(number: int) -> Message:
-    """The same with four bytes."""
-    message = Message()
-    message.add_byte(cMSG_CHANNEL_DATA)
-    message.add_int(number)
-    message.add_string(b"late")
-    return message
-
-
-@pytest.mark.parametrize("made", [end_of_input, piece_of_input])
+@pytest.mark.parametrize(("kind", "content"), [(cMSG_CHANNEL_EOF, b""), (cMSG_CHANNEL_DATA, b"\0\0\0\4late")])
 def test_a_message_that_leaves_behind_its_channels_end_does_no_harm(
-    steady: SteadyConnection, made: Callable[[int], Message]
+    steady: SteadyConnection, kind: bytes, content: bytes
 ) -> None:
     """As when a command ends while another thread is about to end its input: to a server that is a broken client."""
     connection = steady.connected()
@@ -293,7 +276,10 @@ def test_a_message_that_leaves_behind_its_channels_end_does_no_harm(
     link: Any = connection._link  # with the private methods of paramiko's channels
     channel = link.open_session()
     channel.exec_command("cat")
-    late = made(channel.remote_chanid)
+    late = Message()
+    late.add_byte(kind)
+    late.add_int(channel.remote_chanid)
+    late.add_bytes(content)
     channel.close()
     until(lambda: not link._channels.values(), "the server did not close it")
     link._send_user_message(late)
