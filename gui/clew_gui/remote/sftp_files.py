@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import paramiko
-from paramiko.sftp import CMD_HANDLE, CMD_OPEN
+from paramiko.sftp import CMD_DATA, CMD_HANDLE, CMD_OPEN, CMD_READ, int64
 
 from clew_gui.remote import shell_files
 from clew_gui.remote.connection import RemoteFile
 
 CHUNK = 32768
+AHEAD = 64  # so many pieces are asked for before the first is there: 2 MiB under way
 
 
 def sftp_read(sftp: paramiko.SFTPClient, path: str, offset: int, limit: int | None) -> bytes:
@@ -22,9 +25,60 @@ def sftp_read(sftp: paramiko.SFTPClient, path: str, offset: int, limit: int | No
         if size == 0 or wanted <= CHUNK:  # files of /proc say that they are empty
             file.seek(offset)
             return file.read() if limit is None else file.read(limit)
-        end = min(size, offset + wanted)
-        parts = [(at, min(CHUNK, end - at)) for at in range(offset, end, CHUNK)]
-        return b"".join(file.readv(parts))
+        return _Pieces(sftp, file.handle, offset, min(size, offset + wanted)).read()
+
+
+class _Pieces:
+    """A file's bytes from ``start`` to ``end``, or to where the file ends by then, with many questions under way.
+
+    One thread asks and reads the answers. paramiko's ``readv`` asks in a second one: answers that come before that one
+    has noted its question make it go on behind the last byte, on a channel that is closed by then."""
+
+    def __init__(self, sftp: paramiko.SFTPClient, handle: Any, start: int, end: int) -> None:
+        self._sftp: Any = sftp
+        self._handle = handle
+        self._start = start
+        self._end = end
+        self._data = bytearray(max(0, end - start))
+        self._asked: dict[int, tuple[int, int]] = {}
+        self._answers: deque[tuple[int, paramiko.Message, int]] = deque()
+
+    def read(self) -> bytes:
+        """Raises what paramiko raises for a server's refusal or a lost link."""
+        at = self._start
+        while at < self._end or self._asked:
+            while at < self._end and len(self._asked) < AHEAD:
+                at = self._ask(at, min(CHUNK, self._end - at))
+            self._sftp._read_response()
+            while self._answers:
+                self._take(*self._answers.popleft())
+        return bytes(self._data[: max(0, self._end - self._start)])
+
+    def _ask(self, at: int, length: int) -> int:
+        number = self._sftp._async_request(self, CMD_READ, self._handle, int64(at), length)
+        self._asked[number] = at, length
+        return at + length
+
+    def _async_response(self, kind: int, message: paramiko.Message, number: int) -> None:
+        """paramiko's client hands an answer to the one who asked, also while the file is closed behind an error."""
+        self._answers.append((kind, message, number))
+
+    def _take(self, kind: int, message: paramiko.Message, number: int) -> None:
+        """Servers may answer in any order, and with less than was asked for."""
+        at, length = self._asked.pop(number)
+        data = message.get_string()[:length] if kind == CMD_DATA else self._status(message)
+        if not data:
+            self._end = min(self._end, at)
+            return
+        self._data[at - self._start : at - self._start + len(data)] = data
+        if len(data) < length:
+            self._ask(at + len(data), length - len(data))
+
+    def _status(self, message: paramiko.Message) -> bytes:
+        """Nothing where the file has ended. Raises ``OSError`` for a refusal."""
+        with suppress(EOFError):
+            self._sftp._convert_status(message)
+        return b""
 
 
 def sftp_write(sftp: paramiko.SFTPClient, path: str, data: bytes | Path, mode: int, offset: int) -> None:

@@ -7,10 +7,13 @@ import os
 import random
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import paramiko
 import pytest
 
 from clew_gui.remote.connection import Connection, SshFiles, Stream
@@ -256,6 +259,44 @@ def test_files_are_written_and_read(with_files: Connection, school: School) -> N
     assert with_files.read(path, offset=299_990, limit=50) == data[-10:]
     assert with_files.read(path, offset=400_000) == b""
     assert with_files.read("/proc/self/stat") != b""
+
+
+def test_a_file_is_read_whole_whatever_order_threads_run_in(
+    with_files: Connection, school: School, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a thread that asks is slow, nothing is asked for twice, or behind the end."""
+    ask: Any = paramiko.SFTPClient._async_request  # type: ignore[attr-defined]
+    reader = threading.current_thread()
+
+    def dawdle(*question: Any) -> Any:
+        if threading.current_thread() is not reader:
+            time.sleep(0.1)
+        return ask(*question)
+
+    monkeypatch.setattr(paramiko.SFTPClient, "_async_request", dawdle)
+    path = school.home / "many pieces"
+    path.write_bytes(random.Random(5).randbytes(40 * 32768 + 1))
+    before = threading.enumerate()
+    assert with_files.read(str(path)) == path.read_bytes()
+    for thread in threading.enumerate():
+        if thread not in before:
+            thread.join(5.0)  # what it raises fails the test
+
+
+def test_a_file_that_is_cut_while_it_is_read_ends_there(
+    with_files: Connection, school: School, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = school.home / "shrinks"
+    path.write_bytes(bytes(3_000_000))
+    state = paramiko.SFTPFile.stat
+
+    def then_cut(file: paramiko.SFTPFile) -> paramiko.SFTPAttributes:
+        found = state(file)
+        os.truncate(path, 1_000_001)
+        return found
+
+    monkeypatch.setattr(paramiko.SFTPFile, "stat", then_cut)
+    assert with_files.read(str(path)) == path.read_bytes()
 
 
 def test_a_file_has_its_permissions_and_is_told_about(with_files: Connection, school: School) -> None:
