@@ -115,6 +115,7 @@ class Terminal:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.thaw()  # also where the test failed while it was frozen
         for child in psutil.Process(self._process.pid).children(recursive=True):
             child.send_signal(signal.SIGINT)
         self.out, self.err = self._process.communicate(timeout=BOUND_S)

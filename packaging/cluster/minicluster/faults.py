@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from minicluster import files, life, network, services
-from minicluster.namespaces import processes_of, root_of, run
+from minicluster.namespaces import freeze, processes_of, root_of, run, signal_all
 from minicluster.on import entering
 from minicluster.plan import CONTROLLER, HOME_SIZE, HOSTS, LAPTOP, LOGIN, NODES, STUDENT, SWITCH, USERS, Host
 from minicluster.problem import ClusterError
@@ -109,14 +109,13 @@ def _switch_on(state: State, node: str) -> None:
     life.await_nodes(state, (node,))
 
 
-def _freeze(number: signal.Signals) -> Action:
-    def act(state: State, host: str) -> None:
-        first = state.pid(host)
-        for pid in processes_of(first):
-            if pid != first:
-                os.kill(pid, number)
+def _freeze(state: State, host: str) -> None:
+    freeze(state.pid(host))
 
-    return act
+
+def _thaw(state: State, host: str) -> None:
+    first = state.pid(host)
+    signal_all([pid for pid in processes_of(first) if pid != first], signal.SIGCONT)
 
 
 def _stop_controller(number: signal.Signals) -> Action:
@@ -129,11 +128,7 @@ def _start_controller(state: State, host: str) -> None:
 
 
 def _freeze_controller(number: signal.Signals) -> Action:
-    def act(state: State, host: str) -> None:
-        for pid in services.processes(state.pid(host), "slurmctld"):
-            os.kill(pid, number)
-
-    return act
+    return lambda state, host: signal_all(services.processes(state.pid(host), "slurmctld"), number)
 
 
 _LOGIN_SSH = ("sshd", "sshd-otp")
@@ -346,9 +341,7 @@ _CHACHA = "Ciphers chacha20-poly1305@openssh.com"
 FAULTS: Mapping[str, Fault] = {
     "cut": Fault("a host's network goes silent", _ANY_HOST, _cable(network.cut), _mend_cable),
     "unplug": Fault("a host's cables lose their carrier", _ANY_HOST, _cable(network.unplug), _mend_cable),
-    "freeze": Fault(
-        "all processes of a host are stopped, as in sleep", _ANY_HOST, _freeze(signal.SIGSTOP), _freeze(signal.SIGCONT)
-    ),
+    "freeze": Fault("all processes of a host are stopped, as in sleep", _ANY_HOST, _freeze, _thaw),
     "node-kill": Fault("power off", NODES, life.kill_host, _switch_on),
     "sshd-restart": Fault("all sessions of the login node end, sshd starts again", _ON_LOGIN, _restart_ssh, _nothing),
     "sshd-down": Fault("no sshd on the login node, all sessions end", _ON_LOGIN, _stop_ssh, _start_ssh),

@@ -181,13 +181,38 @@ def name_of(pid: int) -> str:
 def end(pids: list[int], number: signal.Signals = signal.SIGKILL) -> None:
     """End processes and wait for it (a zombie counts as ended: its parent may reap late)."""
     starts = {pid: start_of(pid) for pid in pids}
-    for pid in pids:
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            continue
+    signal_all(pids, number)
     deadline = time.monotonic() + _END_LIMIT_S
     while left := [pid for pid, start in starts.items() if start and start_of(pid) == start]:
         if time.monotonic() > deadline:
             raise ClusterError(f"processes {left} did not end within {_END_LIMIT_S:.0f} s of {number.name}")
         time.sleep(0.005)
+
+
+def freeze(host: int) -> None:
+    """Stop all processes of a host but its first, and wait until no thread computes: the kernel stops one that writes
+    a file only once it has written."""
+    deadline = time.monotonic() + _END_LIMIT_S
+    while left := [pid for pid in processes_of(host) if pid != host and _computes(pid)]:
+        if time.monotonic() > deadline:
+            raise ClusterError(f"processes {left} did not stop within {_END_LIMIT_S:.0f} s")
+        signal_all(left, signal.SIGSTOP)
+        time.sleep(0.005)
+
+
+def signal_all(pids: list[int], number: signal.Signals) -> None:
+    """Send a signal to the processes that are still there."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+
+
+def _computes(pid: int) -> bool:
+    """Whether one of its threads has neither stopped nor ended."""
+    try:
+        states = [task.read_text().rpartition(")")[2].split()[0] for task in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except OSError:  # one ended meanwhile: look again
+        return start_of(pid) is not None
+    return any(state not in "TtZX" for state in states)
