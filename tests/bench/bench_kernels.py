@@ -32,6 +32,7 @@ RACES = (
         (
             Contender(CHOSEN, "as it is: TensorFlow's kernels, its fused Adam", 40),
             Contender("clew-unfused", "TensorFlow's kernels, Keras' own Adam", 40),
+            Contender("clew-at-once", "no update waits for another variable's gradient", 40),
         ),
     ),
 )
