@@ -166,7 +166,7 @@ class Cnn(Exercise[CnnSettings]):
         shapes = {
             "conv1": (5, 5, channels, units["conv1"]),
             "conv2": (5, 5, units["conv1"], units["conv2"]),
-            "dense": (units["dense"], flat),  # what a unit weighs lies together: a tenth of a step on a processor
+            "dense": (units["dense"], flat),  # what a unit weighs lies together: read so, it saves a tenth of a step
             "output": (units["output"], units["dense"]),
         }
         weights = {name: setup.truncated_normal(name, shape, stddev=0.1) for name, shape in shapes.items()}
