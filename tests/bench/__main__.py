@@ -25,7 +25,7 @@ _TITLES = {
     "site": "From Run to the first point on a cluster",
     "tunnel": "The tunnel to a compute node",
     "loops": "Speed of the training loop",
-    "kernels": "XLA and fused kernels, per exercise",
+    "kernels": "XLA, fused kernels and updates in turn, per exercise",
     "observation": "What recording and watching cost",
     "journal": "A journal of ten million points",
     "plot": "Drawing and panning curves",

@@ -17,6 +17,7 @@ import numpy as np
 from clew_agent.datasets import DataSet
 from clew_agent.loop import SCHEMA, split
 from clew_agent.recorder import Recorder, Reserve
+from clew_agent.strategies import single
 from clew_agent.training import optimizers
 from clew_agent.training.engine import Engine
 from clew_agent.training.exercise import Exercise
@@ -35,7 +36,8 @@ def clew_round(name: str, steps: int, variant: str = "") -> Round:
     """A function that trains ``steps`` steps from fresh weights; compiling and the last evaluation are not timed.
 
     The time ends when the last point is in the file, with the variant "sync" when it is on the disk. "other" compiles
-    with XLA what the exercise does not, and the other way round; "unfused" takes Keras' own Adam.
+    with XLA what the exercise does not, and the other way round; "unfused" takes Keras' own Adam, "at-once" updates a
+    variable as soon as its own gradient is known.
     """
     configure()
     exercise = find_exercise(name)
@@ -43,6 +45,8 @@ def clew_round(name: str, steps: int, variant: str = "") -> Round:
         type(exercise).jit = not exercise.jit
     if variant == "unfused":
         optimizers.FusedAdam = keras.optimizers.Adam  # type: ignore[misc]
+    if variant == "at-once":
+        single._in_turn = list  # type: ignore[assignment]
     settings = build(exercise.Settings, {"steps": steps})
     data = bench_data() if exercise.datasets else None
 

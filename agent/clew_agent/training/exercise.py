@@ -75,6 +75,9 @@ class Part:
     ``loss`` is called with the batch and the step's context. ``repeats`` updates are made in each step with the same
     batch and fresh random numbers; the recorded values are those of the first, before any update. Parts are updated
     in the order in which they are listed, each seeing what the earlier ones changed.
+
+    ``variables`` are best listed from the input on: an update waits for the gradient of what is listed before it, and
+    by then nothing reads the variable any more (``strategies.single``).
     """
 
     name: str

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import paramiko
-from paramiko.sftp import CMD_DATA, CMD_HANDLE, CMD_OPEN, CMD_READ, int64
+from paramiko.sftp import CMD_DATA, CMD_HANDLE, CMD_OPEN, CMD_READ, CMD_STATUS, int64
 
 from clew_gui.remote import shell_files
 from clew_gui.remote.connection import RemoteFile
@@ -31,8 +30,9 @@ def sftp_read(sftp: paramiko.SFTPClient, path: str, offset: int, limit: int | No
 class _Pieces:
     """A file's bytes from ``start`` to ``end``, or to where the file ends by then, with many questions under way.
 
-    One thread asks and reads the answers. paramiko's ``readv`` asks in a second one: answers that come before that one
-    has noted its question make it go on behind the last byte, on a channel that is closed by then."""
+    One thread asks and reads the answers. paramiko's ``readv`` asks in a second one. Where all answers are there before
+    its next question, the reader takes that for the end of the questions and reads the rest itself, and the thread asks
+    for it as well, also when the channel is closed by then."""
 
     def __init__(self, sftp: paramiko.SFTPClient, handle: Any, start: int, end: int) -> None:
         self._sftp: Any = sftp
@@ -52,7 +52,8 @@ class _Pieces:
             self._sftp._read_response()
             while self._answers:
                 self._take(*self._answers.popleft())
-        return bytes(self._data[: max(0, self._end - self._start)])
+        del self._data[max(0, self._end - self._start) :]
+        return bytes(self._data)
 
     def _ask(self, at: int, length: int) -> int:
         number = self._sftp._async_request(self, CMD_READ, self._handle, int64(at), length)
@@ -66,7 +67,7 @@ class _Pieces:
     def _take(self, kind: int, message: paramiko.Message, number: int) -> None:
         """Servers may answer in any order, and with less than was asked for."""
         at, length = self._asked.pop(number)
-        data = message.get_string()[:length] if kind == CMD_DATA else self._status(message)
+        data = message.get_string()[:length] if kind == CMD_DATA else self._nothing(kind, message)
         if not data:
             self._end = min(self._end, at)
             return
@@ -74,11 +75,14 @@ class _Pieces:
         if len(data) < length:
             self._ask(at + len(data), length - len(data))
 
-    def _status(self, message: paramiko.Message) -> bytes:
-        """Nothing where the file has ended. Raises ``OSError`` for a refusal."""
-        with suppress(EOFError):
-            self._sftp._convert_status(message)
-        return b""
+    def _nothing(self, kind: int, message: paramiko.Message) -> bytes:
+        """No bytes, where the file has ended. Raises ``OSError`` for a refusal, ``SFTPError`` for anything else."""
+        try:
+            if kind == CMD_STATUS:
+                self._sftp._convert_status(message)
+        except EOFError:
+            return b""
+        raise paramiko.SFTPError("neither data nor the end of the file")
 
 
 def sftp_write(sftp: paramiko.SFTPClient, path: str, data: bytes | Path, mode: int, offset: int) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from minicluster import files, life, network, services
-from minicluster.namespaces import freeze, processes_of, root_of, run, signal_all
+from minicluster.namespaces import freeze, root_of, run, signal_all, thaw
 from minicluster.on import entering
 from minicluster.plan import CONTROLLER, HOME_SIZE, HOSTS, LAPTOP, LOGIN, NODES, STUDENT, SWITCH, USERS, Host
 from minicluster.problem import ClusterError
@@ -114,8 +114,7 @@ def _freeze(state: State, host: str) -> None:
 
 
 def _thaw(state: State, host: str) -> None:
-    first = state.pid(host)
-    signal_all([pid for pid in processes_of(first) if pid != first], signal.SIGCONT)
+    thaw(state.pid(host))
 
 
 def _stop_controller(number: signal.Signals) -> Action:

@@ -25,6 +25,9 @@ _COMMAND_LIMIT_S = 60.0
 """For a command that configures a host; on a busy computer munge or sshd may take seconds to start."""
 _END_LIMIT_S = 10.0
 """From the signal to the end. A host's first process ends after all its others; slurmctld writes its state first."""
+_STOP_LIMIT_S, _STOP_ATTEMPTS = 3.0, 5
+"""For a long write to the disk. A parent that waits in vfork for a child that was stopped cannot stop: so all go on,
+and it is tried again."""
 
 
 def _call(name: str, *arguments: int) -> None:
@@ -190,14 +193,28 @@ def end(pids: list[int], number: signal.Signals = signal.SIGKILL) -> None:
 
 
 def freeze(host: int) -> None:
-    """Stop all processes of a host but its first, and wait until no thread computes: the kernel stops one that writes
-    a file only once it has written."""
-    deadline = time.monotonic() + _END_LIMIT_S
-    while left := [pid for pid in processes_of(host) if pid != host and _computes(pid)]:
-        if time.monotonic() > deadline:
-            raise ClusterError(f"processes {left} did not stop within {_END_LIMIT_S:.0f} s")
-        signal_all(left, signal.SIGSTOP)
-        time.sleep(0.005)
+    """Stop all processes of a host but its first, and wait until every thread has stopped: the kernel lets one that
+    writes a file write first.
+
+    Raises:
+        ClusterError: one does not stop in time. Then all go on.
+    """
+    for _ in range(_STOP_ATTEMPTS):
+        deadline = time.monotonic() + _STOP_LIMIT_S
+        while left := [pid for pid in processes_of(host) if pid != host and _goes_on(pid)]:
+            if time.monotonic() > deadline:
+                break
+            signal_all(left, signal.SIGSTOP)
+            time.sleep(0.005)
+        else:
+            return
+        thaw(host)
+    raise ClusterError(f"processes {left} did not stop within {_STOP_LIMIT_S:.0f} s", "They go on now. Try it again.")
+
+
+def thaw(host: int) -> None:
+    """Let all processes of a host go on."""
+    signal_all([pid for pid in processes_of(host) if pid != host], signal.SIGCONT)
 
 
 def signal_all(pids: list[int], number: signal.Signals) -> None:
@@ -209,8 +226,8 @@ def signal_all(pids: list[int], number: signal.Signals) -> None:
             continue
 
 
-def _computes(pid: int) -> bool:
-    """Whether one of its threads has neither stopped nor ended."""
+def _goes_on(pid: int) -> bool:
+    """Whether one of its threads has neither stopped nor ended; one that sleeps has not."""
     try:
         states = [task.read_text().rpartition(")")[2].split()[0] for task in Path(f"/proc/{pid}/task").glob("*/stat")]
     except OSError:  # one ended meanwhile: look again

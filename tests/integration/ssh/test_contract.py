@@ -15,6 +15,7 @@ from typing import Any
 
 import paramiko
 import pytest
+from paramiko.sftp import CMD_READ
 
 from clew_gui.remote.connection import Connection, SshFiles, Stream
 from clew_gui.remote.prompts import AskOnce
@@ -261,42 +262,56 @@ def test_files_are_written_and_read(with_files: Connection, school: School) -> N
     assert with_files.read("/proc/self/stat") != b""
 
 
+@pytest.fixture
+def by_sftp(start: Callable[..., SshServer], files: SshFiles) -> Iterator[Connection]:
+    """paramiko, at a server with SFTP."""
+    server = start()
+    trust(files, server)
+    made = dial_by("paramiko", hop_to(server, "user"), files, AskOnce(well_informed()))
+    yield made
+    made.close()
+
+
 def test_a_file_is_read_whole_whatever_order_threads_run_in(
-    with_files: Connection, school: School, monkeypatch: pytest.MonkeyPatch
+    by_sftp: Connection, school: School, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where a thread that asks is slow, nothing is asked for twice, or behind the end."""
+    """Where a thread that asks is slow, nothing is asked for twice, or when the file is closed."""
     ask: Any = paramiko.SFTPClient._async_request  # type: ignore[attr-defined]
-    reader = threading.current_thread()
+    reader, asked = threading.current_thread(), []
 
     def dawdle(*question: Any) -> Any:
         if threading.current_thread() is not reader:
             time.sleep(0.1)
+        asked.append(question[2])
         return ask(*question)
 
     monkeypatch.setattr(paramiko.SFTPClient, "_async_request", dawdle)
     path = school.home / "many pieces"
-    path.write_bytes(random.Random(5).randbytes(40 * 32768 + 1))
+    path.write_bytes(random.Random(5).randbytes(80 * 32768 + 1))
     before = threading.enumerate()
-    assert with_files.read(str(path)) == path.read_bytes()
+    assert by_sftp.read(str(path)) == path.read_bytes()
     for thread in threading.enumerate():
         if thread not in before:
             thread.join(5.0)  # what it raises fails the test
+    assert asked.count(CMD_READ) == 81
 
 
 def test_a_file_that_is_cut_while_it_is_read_ends_there(
-    with_files: Connection, school: School, monkeypatch: pytest.MonkeyPatch
+    by_sftp: Connection, school: School, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = school.home / "shrinks"
-    path.write_bytes(bytes(3_000_000))
+    path.write_bytes(random.Random(6).randbytes(3_000_000))
     state = paramiko.SFTPFile.stat
 
     def then_cut(file: paramiko.SFTPFile) -> paramiko.SFTPAttributes:
         found = state(file)
-        os.truncate(path, 1_000_001)
+        os.truncate(path, 2_500_001)
         return found
 
     monkeypatch.setattr(paramiko.SFTPFile, "stat", then_cut)
-    assert with_files.read(str(path)) == path.read_bytes()
+    found = by_sftp.read(str(path))
+    assert len(found) == 2_500_001
+    assert found == path.read_bytes()
 
 
 def test_a_file_has_its_permissions_and_is_told_about(with_files: Connection, school: School) -> None:
