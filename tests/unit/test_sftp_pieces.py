@@ -18,7 +18,7 @@ OK, END, DENIED = 0, 1, 3
 
 
 class Server:
-    """Stands for paramiko's client: ``size`` bytes of ``CONTENT``, at most ``most`` an answer, in an order by chance."""
+    """Stands for paramiko's client: ``size`` bytes of ``CONTENT``, ``most`` an answer, in an order by chance."""
 
     def __init__(self, size: int, most: int = CHUNK) -> None:
         self.size, self.most = size, most

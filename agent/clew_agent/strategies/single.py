@@ -38,7 +38,8 @@ def _in_turn(gradients: Sequence[tf.Tensor | None]) -> list[tf.Tensor | None]:
 
     Layers are listed from the input on, and their gradients come from the output on. When that of a layer's weights is
     known, the weights may still be read, for the gradient of what came in; to update them then is to copy them first.
-    The gradient of what is listed before says that this is over. In any other order the result is the same and costs that copy.
+    The gradient of what is listed before says that this is over. In any other order the result is the same, and costs
+    that copy.
     """
     in_turn: list[tf.Tensor | None] = []
     before: list[tf.Tensor] = []
