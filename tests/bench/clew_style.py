@@ -17,7 +17,6 @@ import numpy as np
 from clew_agent.datasets import DataSet
 from clew_agent.loop import SCHEMA, split
 from clew_agent.recorder import Recorder, Reserve
-from clew_agent.strategies import single
 from clew_agent.training import optimizers
 from clew_agent.training.engine import Engine
 from clew_agent.training.exercise import Exercise
@@ -27,6 +26,7 @@ from clew_shared.journal import JournalWriter
 from clew_shared.params import build
 from tests.bench.measure import Timing
 from tests.bench.work import bench_data
+from tests.exercises.training import AtOnce
 
 Round = Callable[[], Timing]
 FRAME_BYTES = 512 * 1024
@@ -45,14 +45,12 @@ def clew_round(name: str, steps: int, variant: str = "") -> Round:
         type(exercise).jit = not exercise.jit
     if variant == "unfused":
         optimizers.FusedAdam = keras.optimizers.Adam  # type: ignore[misc]
-    if variant == "at-once":
-        single._in_turn = list  # type: ignore[assignment]
     settings = build(exercise.Settings, {"steps": steps})
     data = bench_data() if exercise.datasets else None
 
     def run() -> Timing:
         gc.collect()  # compiled functions of the round before, with their data, go in circles
-        engine = Engine(exercise, settings, 1, data)
+        engine = Engine(exercise, settings, 1, data, strategy=AtOnce() if variant == "at-once" else None)
         engine.compile()
         folder = Path(tempfile.mkdtemp(prefix="clew-bench-"))
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,14 +14,7 @@ from clew_agent.strategies.single import Single
 from clew_agent.training.engine import Engine
 from clew_agent.training.optimizers import Optimizer, Rate
 from clew_shared.params import build
-from tests.exercises.training import train
-
-
-class AtOnce(Single):
-    """Each variable is updated as soon as its own gradient is known."""
-
-    def apply(self, optimizer: Optimizer, gradients: Sequence[tf.Tensor], variables: Sequence[tf.Variable]) -> None:
-        optimizer.rule.apply(gradients, variables)
+from tests.exercises.training import AtOnce, train
 
 
 def test_an_update_waits_for_the_gradient_before_it() -> None:

@@ -166,7 +166,7 @@ class Cnn(Exercise[CnnSettings]):
         shapes = {
             "conv1": (5, 5, channels, units["conv1"]),
             "conv2": (5, 5, units["conv1"], units["conv2"]),
-            "dense": (units["dense"], flat),  # together as the gradient of the inputs reads them
+            "dense": (units["dense"], flat),  # a unit's weights lie as the gradient of its inputs reads them
             "output": (units["output"], units["dense"]),
         }
         weights = {name: setup.truncated_normal(name, shape, stddev=0.1) for name, shape in shapes.items()}
