@@ -11,7 +11,7 @@ import msgspec
 
 from clew_agent import posix
 from clew_shared.events import Attempt, Checkpoint, Diverged, Event, Live, Points
-from clew_shared.journal import Record, read_journal
+from clew_shared.journal import Record, is_mirror, mirror_problem, read_journal
 from clew_shared.lifecycle import RunFold, RunState
 from clew_shared.prefix_hash import PrefixHash
 from clew_shared.problem import Problem, problem
@@ -112,6 +112,8 @@ def check_resumable(folder: RunFolder) -> tuple[Problem, ...]:
     if not numbers:
         text = f"{folder.path} is no run folder: it holds no journal.0001."
         return (Problem("run.folder", text, "Name the folder of a run.", str(folder.path)),)
+    if is_mirror(folder.path):
+        return (mirror_problem(folder.path),)
     last = read_earlier(folder, numbers[-1])
     if last.fold.state is RunState.FINISHED:
         text = f"The run in {folder.path} has finished after {last.fold.step} steps."

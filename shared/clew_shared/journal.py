@@ -19,7 +19,7 @@ from clew_shared.cards import MetricSpec
 from clew_shared.events import Digest, Event, Seal
 from clew_shared.frame_reader import Damage, FrameReader, Record
 from clew_shared.frames import HEADER_SIZE, MAGIC, MAX_FRAME, encode_frame, frame_parts, total
-from clew_shared.problem import problem
+from clew_shared.problem import Problem, ProblemError, problem
 
 __all__ = [
     "DIGEST_EVERY",
@@ -28,6 +28,8 @@ __all__ = [
     "MAGIC",
     "MAX_FRAME",
     "MAX_JOURNAL",
+    "MIRRORS_LIST",
+    "MIRROR_MARK",
     "Damage",
     "FrameReader",
     "JournalWriter",
@@ -37,8 +39,10 @@ __all__ = [
     "check_size",
     "encode_frame",
     "ends_sealed",
+    "is_mirror",
     "journal_bytes",
     "journal_path",
+    "mirror_problem",
     "read_journal",
     "sync_folder",
 ]
@@ -48,6 +52,11 @@ _END_BYTES = 64 * 1024
 """Where a file's seal is looked for; it has some hundred bytes."""
 DIGEST_EVERY = 1 << 20
 MAX_JOURNAL = 2 << 30
+
+MIRROR_MARK = "mirror.txt"
+"""A file in a run's folder that says: these journals are a copy."""
+MIRRORS_LIST = "runs.jsonl"
+"""Lies beside the mirrors of a viewer: its record of runs."""
 
 _CHUNK = 1 << 20
 _NAME = re.compile(r"journal\.(0\d{3}|[1-9]\d{3,17})", re.ASCII)
@@ -68,6 +77,14 @@ def attempts(folder: Path) -> tuple[int, ...]:
     names = {path.name for path in folder.iterdir()}
     numbers = (int(match[1]) for match in map(_NAME.fullmatch, names) if match)
     return tuple(sorted(number for number in numbers if number and journal_path(folder, number).name in names))
+
+
+def is_mirror(folder: Path) -> bool:
+    """Whether ``folder`` holds a viewer's copy of a run's journals, which nothing may train in: the run's checkpoints
+    are where it trained. Mirrors of earlier versions have no mark, but lie beside their viewer's record."""
+    return (folder / MIRROR_MARK).exists() or (
+        folder.parent.name == "mirrors" and (folder.parent / MIRRORS_LIST).exists()
+    )
 
 
 # --- Reading ----------------------------------------------------------------------------------------------------------
@@ -145,7 +162,9 @@ class JournalWriter:
 
     @classmethod
     def create(cls, path: Path) -> Self:
-        """A new, empty journal file. Raises ``FileExistsError`` when there is one: no attempt is written twice."""
+        """A new, empty journal file. Raises ``FileExistsError`` when there is one: no attempt is written twice. Raises
+        ``ProblemError`` in a mirror: only the copy of what was written elsewhere belongs there."""
+        _refuse_mirror(path.parent)
         writer = cls(path, _open(path, os.O_CREAT | os.O_EXCL))
         sync_folder(path.parent)
         return writer
@@ -155,8 +174,10 @@ class JournalWriter:
         """An existing journal file whose writer has died, to append its end behind whatever is there.
 
         Nothing is cut: a torn last frame is filled up with zeros to the length it announces, so that readers which wait
-        for the rest of it see that it is damaged and go on. ``sealed`` says that nothing is left to do.
+        for the rest of it see that it is damaged and go on. ``sealed`` says that nothing is left to do. Raises
+        ``ProblemError`` in a mirror.
         """
+        _refuse_mirror(path.parent)
         writer = cls(path, _open(path, 0))
         try:
             writer._take_over()
@@ -259,6 +280,17 @@ class JournalWriter:
         if self._torn and os.fstat(self._descriptor).st_size == self.size + self._torn:
             os.ftruncate(self._descriptor, self.size)
         self._torn = 0
+
+
+def _refuse_mirror(folder: Path) -> None:
+    if is_mirror(folder):
+        raise ProblemError(mirror_problem(folder))
+
+
+def mirror_problem(folder: Path) -> Problem:
+    """Why nothing may train in a mirror, and what to do instead."""
+    text = f"{folder} holds a copy of the journals of a run; its checkpoints are where it trained."
+    return Problem("run.mirror", text, f"Continue it there: clew resume {folder.name}", str(folder))
 
 
 def _write_from(descriptor: int, frame: Sequence[bytes], start: int) -> int:

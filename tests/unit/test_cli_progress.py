@@ -13,8 +13,8 @@ from rich.console import Console
 from clew_gui.commands import words
 from clew_gui.commands.follow import Follower
 from clew_gui.commands.progress import LiveDisplay, PlainDisplay, choose_display, picture, progress_line, seconds_left
-from clew_gui.commands.result import exit_status, result_lines, why
-from clew_gui.commands.run import refusal, title
+from clew_gui.commands.result import exit_status, result_lines, title, why
+from clew_gui.commands.run import refusal
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec
 from clew_shared.events import Evaluation, Live, Log, Points, Schema, State
 from clew_shared.history import History

@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import shlex
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 from clew_gui.commands import words
+from clew_gui.commands.allocation_flags import given_allocation
 from clew_gui.commands.curtain import Curtain
 from clew_gui.commands.program import stop_requests
 from clew_gui.commands.progress import Display, choose_display, values_line
-from clew_gui.commands.result import exit_status, result_lines
-from clew_gui.commands.shell import OK, Shell
+from clew_gui.commands.result import exit_status, result_lines, resume_line
+from clew_gui.commands.result import title as run_title
+from clew_gui.commands.shell import INTERRUPTED, OK, Shell
+from clew_gui.commands.standstill import Watched
+from clew_gui.remote.allocation import build_allocation
 from clew_gui.remote.jobs import Stage
 from clew_gui.remote.prompts import headless_prompter
 from clew_gui.session import JobModel, LinkState, Place, RunModel, Session
 from clew_gui.session.desks import Desks, open_desks
+from clew_gui.session.job_record import job_record
 from clew_gui.session.job_state import not_begun
+from clew_gui.session.mirror import stray_attempts
 from clew_gui.session.other_version import CODES
 from clew_shared.cards import Catalogue, ExerciseCard
-from clew_shared.problem import Problem, ProblemError
-from clew_shared.reading import summary
+from clew_shared.history import History
+from clew_shared.journal import attempts
+from clew_shared.lifecycle import TERMINAL, RunState
+from clew_shared.problem import Problem, ProblemError, problem, raise_all
+from clew_shared.reading import read_run, summary
 from clew_shared.spec import RunSpec
+from clew_shared.words import queue_place
 
 _LOOK_S = 0.05
+_KNOWN_S = 20.0
+"""A job that waited when it was last heard of may be over by now: its scheduler is asked within this time."""
 _END_S = 15.0
 """So long the end of a job whose run has ended is waited for; its agent is asked to let go of the node."""
 _STOP_NOTES = (
@@ -102,19 +117,96 @@ def run_there(
             session.forget(run)
             terminal.desks.book.forget(following.job.id)
             raise ProblemError(*refused)
-        return following.tell_detached() if detach else following.tell(card)
+        return following.tell_detached() if detach else following.conclude(card)
+
+
+# --- A run that goes on -----------------------------------------------------------------------------------------------
+
+
+def resume_there(terminal: Terminal, folder: Path, known: Catalogue, options: argparse.Namespace) -> int:
+    """Go on with the run of a site whose copy is ``folder``, where it trained; returns the exit status. Its agent takes
+    it up again if it is still there, else a further job is sent. ``options`` are those of ``clew resume``.
+
+    Raises ``ProblemError`` when it cannot go on; then nothing was sent.
+    """
+    run = folder.name
+    raise_all(_not_resumable(terminal, folder, options))
+    order = terminal.desks.book.order(terminal.desks.book.job_of(run))
+    given = given_allocation(options)
+    allocation = build_allocation(order.allocation, given) if given else None
+    with open_session(terminal, known, (order.job,)) as session, stop_requests() as stops:
+        session.recall(run)
+        spec = session.runs[run].spec
+        card = next((card for card in known.exercises if card.id == spec.exercise), None)
+        following = Following(terminal, session, run, options.json, stops, max(attempts(folder), default=0))
+        if not following.until_known():
+            return INTERRUPTED
+        model = session.runs[run]
+        if not following.job.news.over and model.state not in TERMINAL:
+            state = words.state_word(model.state).lower()
+            text = f"Run {model.number} has not ended: it is {state}."
+            raise problem("run.running", text, f"Follow it with: clew attach {model.number}", shlex.quote(run))
+        if allocation is not None and not following.job.news.over:
+            text = f"Run {model.number} goes on in its present job, which keeps its allocation."
+            raise problem("cli.site", text, "Leave the flags of the allocation out.", "allocation")
+        session.continue_run(run, allocation)
+        following.begin()
+        if options.detach:
+            following.until_sent()
+        else:
+            following.to_the_end(card, f"{run_title(spec, card)}, on {following.job.title}")
+        refused = following.refused()
+        if refused is not None:
+            terminal.desks.book.forget(following.job.id)
+            raise ProblemError(*refused)
+        return following.tell_detached() if options.detach else following.conclude(card)
+
+
+def _not_resumable(terminal: Terminal, folder: Path, options: argparse.Namespace) -> list[Problem]:
+    """Why the run in the mirror ``folder`` cannot go on, as far as this computer knows."""
+    places, run = terminal.shell.places, folder.name
+    record, book = job_record(places), terminal.desks.book
+    name = f"Run {record.numbers[run]}" if run in record.numbers else f"The run {run[:8]}"
+    if not book.job_of(run):
+        where = record.where.get(run, "another computer")
+        hint = "Continue it there, in a job script: clew-agent run --resume FOLDER"
+        return [Problem("run.elsewhere", f"{name} was made on {where} without this computer.", hint, run)]
+    history = read_run(folder) if attempts(folder) else History()
+    if history.fold.state is RunState.FINISHED:
+        text = f"{name} has finished after {history.fold.step:,} steps."
+        return [Problem("run.finished", text, "Start a new run with more steps.", run)]
+    if stray := stray_attempts(folder):
+        text = f"The copy of {name.lower()} was damaged: attempt {stray[0]} in it was made on this computer by mistake."
+        hint = f"Repair it first: clew fetch --site {shlex.quote(book.order(book.job_of(run)).site)} {run[:8]}"
+        return [Problem("mirror.stray", text, hint, run)]
+    if options.exercises:
+        text = "A run of a site goes on with the exercises that it began with."
+        return [Problem("cli.site", text, "Leave --exercises out.", "exercises")]
+    return []
+
+
+# --- Following --------------------------------------------------------------------------------------------------------
 
 
 class Following:
-    """A run of ``session`` whose job is not over, or was not when this began. Sentences of the job are said once."""
+    """A run of ``session`` whose job is not over, or was not when this began. Sentences of the job are said once.
+    Attempts up to ``behind`` are an earlier job's: they are not shown."""
 
     def __init__(
-        self, terminal: Terminal, session: Session, run: str, as_json: bool, stops: Callable[[], int] = lambda: 0
+        self,
+        terminal: Terminal,
+        session: Session,
+        run: str,
+        as_json: bool,
+        stops: Callable[[], int] = lambda: 0,
+        behind: int = 0,
     ) -> None:
         self._terminal, self._session, self._stops = terminal, session, stops
         self._as_json = as_json
         self._say = terminal.shell.note if as_json else terminal.shell.say
         self.model: RunModel = session.runs[run]
+        self._behind = behind
+        self._watched = Watched(time.time())
         self._asked = 0
         self._told = ""
         self._problems: list[Problem] = []
@@ -131,6 +223,19 @@ class Following:
 
     # --- Waiting ------------------------------------------------------------------------------------------------------
 
+    def until_known(self) -> bool:
+        """Until it is known whether the run's job is over, by its scheduler or its agent; False after Ctrl+C. What the
+        book says may be old. A job that still waits has nothing to tell after a while."""
+        until = time.monotonic() + _KNOWN_S
+        while not (self.job.news.over or self.model.status is not None):
+            if self._stops():
+                return False
+            if not_begun(self.job.news) and time.monotonic() >= until:
+                return True
+            self._turn()
+            self._tell_wait()
+        return True
+
     def until_sent(self) -> None:
         """Until the scheduler has the job, or it is over."""
         while not (self.job.news.over or self.job.news.stage in (Stage.QUEUED, Stage.RUNNING)):
@@ -141,7 +246,7 @@ class Following:
     def to_the_end(self, card: ExerciseCard | None, heading: str) -> None:
         """Until the run has ended and all of its journal is here."""
         display: Display | None = None
-        behind, asked = self._behind(), 0
+        behind, asked = max(self._behind, self._earlier()), 0
         try:
             while not self._complete():
                 self._turn()
@@ -156,16 +261,17 @@ class Following:
                     if free:
                         asked = self._terminal.curtain.asked
                         display = display or self._display(card, heading, behind)
-                        display.show(self.model.history, self._note(), last=self._complete())
+                        last = self._complete()
+                        still = None if last else self._watched.look(self.model, self.job, time.time())
+                        display.show(self.model.history, self._note(), last, still)
         finally:
             if display is not None:
                 display.close()
-        self._wait_for_the_job()
 
     def _display(self, card: ExerciseCard | None, heading: str, behind: int) -> Display:
         return choose_display(self._terminal.shell.console(err=self._as_json), card, heading, behind)
 
-    def _behind(self) -> int:
+    def _earlier(self) -> int:
         """Attempts of earlier jobs are not shown while the next one is waited for."""
         return self.model.history.fold.attempt if self.model.follows_on else 0
 
@@ -223,6 +329,8 @@ class Following:
         text = job.news.text
         if job.news.stage is Stage.RUNNING and job.link.state is not LinkState.LIVE and job.link.text != "connecting":
             text = job.link.text or text
+        elif job.news.stage is Stage.RUNNING and self.model.queue:
+            text = f"Waiting: {queue_place(self.model.queue)} of {job.news.nodes or job.title}."
         if not text or text == self._told:
             return
         with self._terminal.curtain.drawing() as free:
@@ -255,6 +363,12 @@ class Following:
             shell.say(f"It goes on by itself. Come back with: clew attach {model.number}")
         return OK if not job.news.over else exit_status(model.state)
 
+    def conclude(self, card: ExerciseCard | None) -> int:
+        """Say how the run ended, at once, and then see its job end; returns the exit status."""
+        status = self.tell(card)
+        self._wait_for_the_job()
+        return status
+
     def tell(self, card: ExerciseCard | None) -> int:
         """How it ended; returns the exit status."""
         model, shell = self.model, self._terminal.shell
@@ -271,12 +385,13 @@ class Following:
     def _ending(self, card: ExerciseCard | None) -> Iterator[str]:
         model = self.model
         if model.history.fold.done and model.state is model.history.fold.state:
-            yield from result_lines(model.history, card, model.folder)
+            yield from result_lines(model.history, card, model.folder, str(model.number))
         else:
             yield f"{words.state_word(model.state)}. {model.reason}".strip()
             values = values_line(model.history, card)
             yield from [f"As far as it came: {values}."] if values else []
             yield from [f"Kept in {model.folder}"] if model.history.fold.attempt else []
+            yield from resume_line(model.history, str(model.number))
         if model.history.fold.attempt:
             yield f"That is the copy of its journal; its other files are on {self.job.title}."
 

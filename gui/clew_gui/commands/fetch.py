@@ -20,7 +20,7 @@ from clew_gui.remote.prompts import AskOnce, headless_prompter
 from clew_gui.remote.site_line import SiteLine, open_line
 from clew_gui.remote.site_store import site_store
 from clew_gui.session.job_record import JobRecord, job_record
-from clew_gui.session.mirror import Mirror
+from clew_gui.session.mirror import Mirror, stray_attempts
 from clew_shared.journal import journal_path
 from clew_shared.messages import MAX_FETCH_BYTES
 from clew_shared.places import Places
@@ -47,7 +47,7 @@ def fetch(shell: Shell, argv: Sequence[str]) -> int:
         "Of a run that still goes on comes what is there; fetch it again for the rest.",
     )
     parser.add_argument("--site", metavar="NAME", required=True, help="where it was made")
-    about = "its id or its folder there, or the scheduler's id of its job (default: all runs)"
+    about = "its number here, its id or its folder there, or the scheduler's id of its job (default: all runs)"
     parser.add_argument("run", metavar="RUN|PATH|JOB", nargs="?", help=about)
     parser.add_argument("--json", action="store_true", help="one line of JSON: a list of runs")
     options = parser.parse_args(list(argv))
@@ -69,12 +69,13 @@ def fetch_runs(shell: Shell, line: SiteLine, word: str, as_json: bool) -> int:
     record = job_record(shell.places)
     found: list[Mirror] = []
     problems: list[Problem] = []
+    word = _numbered(shell.places, record, line, word)
     for path in _folders(line, word, _runs_of_job(shell.places, line.name, word)):
         try:
             there = _look(line, path)
             if not _is_from_here(shell, record, there.spec.run, asked_for=bool(word)):
                 before = _bytes_here(shell, there)
-                mirror = _bring(shell, line, record, there)
+                mirror = _bring(shell, line, record, there, check=bool(word))
                 if word or _bytes_here(shell, there) != before:
                     found.append(mirror)
         except ProblemError as error:
@@ -94,6 +95,17 @@ def fetch_runs(shell: Shell, line: SiteLine, word: str, as_json: bool) -> int:
 
 
 # --- What is there ----------------------------------------------------------------------------------------------------
+
+
+def _numbered(places: Places, record: JobRecord, line: SiteLine, word: str) -> str:
+    """The id of the run that has this number here, if it is one of the site's; else ``word`` as it is."""
+    book = job_book(places)
+    for run, number in record.numbers.items():
+        job = book.job_of(run)
+        there = book.order(job).site == line.name if job else record.where.get(run) == line.title
+        if word == str(number) and there:
+            return run
+    return word
 
 
 def _runs_of_job(places: Places, site: str, word: str) -> tuple[str, ...]:
@@ -160,14 +172,19 @@ def _bytes_here(shell: Shell, there: There) -> int:
     return sum(mirror.length(attempt) for attempt in mirror.attempts())
 
 
-def _bring(shell: Shell, line: SiteLine, record: JobRecord, there: There) -> Mirror:
+def _bring(shell: Shell, line: SiteLine, record: JobRecord, there: There, check: bool) -> Mirror:
     mirror = Mirror(shell.places.mirrors / there.spec.run)
     try:
         if mirror.spec() is None:
             mirror.keep_spec(there.spec)
         attempt = 1
-        while attempt <= MOST_ATTEMPTS and _copy(line, there, mirror, attempt):
+        while attempt <= MOST_ATTEMPTS and _copy(line, there, mirror, attempt, check):
             attempt += 1
+        for stray in [one for one in mirror.attempts() if one >= attempt]:
+            aside = mirror.set_aside_stray(stray)
+            shell.note(
+                f"Attempt {stray} of run {there.spec.run[:8]} was not made on {line.title}; it is now in {aside}."
+            )
         record.number(there.spec.run, time.time())
         if record.where.get(there.spec.run) != line.title:
             record.came_from(there.spec.run, line.title, time.time())
@@ -179,17 +196,30 @@ def _bring(shell: Shell, line: SiteLine, record: JobRecord, there: There) -> Mir
     return mirror
 
 
-def _copy(line: SiteLine, there: There, mirror: Mirror, attempt: int) -> bool:
-    """Bring what is missing of one journal; whether there is one."""
+def _copy(line: SiteLine, there: There, mirror: Mirror, attempt: int, check: bool) -> bool:
+    """Bring what is missing of one journal; whether there is one. Where the copy is not the node's, the node's wins;
+    with ``check`` also a copy is looked at that seems whole."""
     path = f"{there.path}/{journal_path(mirror.folder, attempt).name}"
     state = line.connection.stat(path)
     if state is None or state.folder:
         return False
+    if attempt in stray_attempts(mirror.folder):
+        mirror.set_aside_stray(attempt)
     if mirror.length(attempt) > state.size:
         mirror.set_aside(attempt)
-    while (have := mirror.length(attempt)) < state.size:
-        data = line.connection.read(path, have, min(MAX_FETCH_BYTES, state.size - have))
+    _bring_bytes(line, path, mirror, attempt, state.size, check)
+    if mirror.damaged.pop(attempt, None) is not None:
+        mirror.set_aside(attempt)
+        _bring_bytes(line, path, mirror, attempt, state.size, check)
+    return True
+
+
+def _bring_bytes(line: SiteLine, path: str, mirror: Mirror, attempt: int, size: int, check: bool) -> None:
+    if check or mirror.length(attempt) < size:
+        for _ in mirror.read(attempt):  # what is here is checked against its seal, and so is what comes
+            pass
+    while (have := mirror.length(attempt)) < size:
+        data = line.connection.read(path, have, min(MAX_FETCH_BYTES, size - have))
         if not data:
             break
         mirror.append(attempt, have, data)
-    return True

@@ -13,14 +13,13 @@ from clew_gui.commands.agent import cards
 from clew_gui.commands.at_site import Following, Terminal, open_session, open_terminal
 from clew_gui.commands.job_ids import JOB_HELP, named_job
 from clew_gui.commands.program import stop_requests
-from clew_gui.commands.result import exit_status, result_lines
-from clew_gui.commands.run import title
+from clew_gui.commands.result import exit_status, result_lines, title, word_for
 from clew_gui.commands.shell import FAILED, OK, Parser, Shell
 from clew_gui.commands.words import state_word
 from clew_gui.remote.job_book import JobBook, job_book
 from clew_gui.remote.jobs import STAGE_WORDS, JobNews, Order, Stage
 from clew_gui.remote.schedulers.state import Phase
-from clew_gui.session.job_record import job_record
+from clew_gui.session.job_record import JobRecord, job_record
 from clew_gui.session.job_state import verdict
 from clew_shared.cards import Catalogue
 from clew_shared.journal import attempts
@@ -166,7 +165,7 @@ def attach(shell: Shell, argv: Sequence[str]) -> int:
         "Come back to a run on a site: follow it, or fetch what is missing when it has ended.\n"
         "The exit status is that of `clew run`.",
     )
-    parser.add_argument("run", metavar="RUN|JOB", help=f"the run's number or id; or of a job, {JOB_HELP}")
+    parser.add_argument("run", metavar="RUN|JOB", help=f"the run's number or id, or `last`; or of a job, {JOB_HELP}")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
     options = parser.parse_args(list(argv))
     return attach_run(open_terminal(shell), options.run, options.json)
@@ -175,8 +174,9 @@ def attach(shell: Shell, argv: Sequence[str]) -> int:
 def attach_run(terminal: Terminal, word: str, as_json: bool = False) -> int:
     """Follow the run that ``word`` names, or the last one of that job."""
     shell, book = terminal.shell, terminal.desks.book
-    job = named_job(shell, book, word)
     record = job_record(shell.places)
+    word = _latest_run(book, record) if word == "last" else word
+    job = named_job(shell, book, word)
     runs = [run for run in book.runs(job) if book.job_of(run) == job and run not in record.forgotten]
     chosen = [run for run in runs if str(record.numbers.get(run)) == word or run.startswith(word)] or runs[-1:]
     if not chosen:
@@ -190,7 +190,15 @@ def attach_run(terminal: Terminal, word: str, as_json: bool = False) -> int:
         spec = following.model.spec
         card = next((card for card in known.exercises if card.id == spec.exercise), None)
         following.to_the_end(card, f"{title(spec, card)}, on {following.job.title}")
-        return following.tell(card)
+        return following.conclude(card)
+
+
+def _latest_run(book: JobBook, record: JobRecord) -> str:
+    """The run that was sent to a site last. Raises ``ProblemError`` when there is none."""
+    sent = [run for run in record.numbers if run not in record.forgotten and book.job_of(run)]
+    if not sent:
+        raise problem("cli.job", "No run was sent to a site yet.", "Begin with: clew run softmax --site NAME", "last")
+    return max(sent, key=lambda run: record.numbers[run])
 
 
 def _tell_kept(shell: Shell, folder: Path, known: Catalogue, news: JobNews, as_json: bool) -> int:
@@ -201,7 +209,7 @@ def _tell_kept(shell: Shell, folder: Path, known: Catalogue, news: JobNews, as_j
         history = read_run(folder)
         card = next((card for card in known.exercises if card.id == history.fold.exercise), None)
         state, reason = (history.fold.state, history.fold.reason) if history.fold.done else (state, reason)
-        for line in result_lines(history, card, folder):
+        for line in result_lines(history, card, folder, word_for(shell.places, folder)):
             say(line)
         if as_json:
             shell.say_json(summary(history, folder) | {"state": state, "reason": reason})

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from clew_gui.commands import words
 from clew_gui.commands.braille import plot
+from clew_gui.commands.standstill import Standstill
 from clew_shared.cards import ExerciseCard, PlotSpec
 from clew_shared.events import Log
 from clew_shared.history import History
@@ -33,8 +34,9 @@ _STYLES = {RunState.FINISHED: "green", RunState.FAILED: "red", RunState.TIMED_OU
 class Display(Protocol):
     """Shows a history as it grows."""
 
-    def show(self, history: History, note: str = "", last: bool = False) -> None:
-        """Bring the display up to date, when it is time; ``last`` does it in any case. ``note`` is about stopping."""
+    def show(self, history: History, note: str = "", last: bool = False, still: Standstill | None = None) -> None:
+        """Bring the display up to date, when it is time; ``last`` does it in any case. ``note`` is about stopping,
+        ``still`` says why nothing moves."""
 
     def close(self, discard: bool = False) -> None:
         """Leave the terminal as it should be; ``discard`` takes away what was drawn."""
@@ -54,12 +56,13 @@ class LiveDisplay:
         self._live.start()
         self._next = 0.0
 
-    def show(self, history: History, note: str = "", last: bool = False) -> None:
+    def show(self, history: History, note: str = "", last: bool = False, still: Standstill | None = None) -> None:
         """Redraw at most four times a second, less often when drawing is slow."""
         begin = time.monotonic()
         if (begin < self._next and not last) or history.fold.attempt <= self._behind:
             return
-        self._live.update(picture(history, self._card, self._title, self._console.width, note), refresh=True)
+        shown = picture(history, self._card, self._title, self._console.width, note, still)
+        self._live.update(shown, refresh=True)
         end = time.monotonic()
         self._next = end + max(_REDRAW_S, _DRAWING_SHARE * (end - begin))
 
@@ -71,7 +74,8 @@ class LiveDisplay:
 
 
 class PlainDisplay:
-    """One line for each evaluation and sentence of the run, and one every five seconds.
+    """One line for each evaluation and sentence of the run, one every five seconds, and one when it stops moving or
+    moves again.
 
     While ``ready`` says no, because nobody reads, nothing is printed and nothing waits: the run's copying goes on.
     """
@@ -94,8 +98,10 @@ class PlainDisplay:
         self._step = 0
         self._next = 0.0
         self._note = ""
+        self._paused = False
+        self._still: Standstill | None = None
 
-    def show(self, history: History, note: str = "", last: bool = False) -> None:
+    def show(self, history: History, note: str = "", last: bool = False, still: Standstill | None = None) -> None:
         """Print what is new."""
         if history.fold.attempt <= self._behind:  # a run that goes on: what it said before is known
             self._told = {id(log): log for log in history.logs}
@@ -114,12 +120,29 @@ class PlainDisplay:
         if note != self._note:
             self._say(f"  {note}")
             self._note = note
+        self._tell_pause(history)
+        self._tell_still(still)
         evaluated = last_evaluation(history)
         new = history.fold.step > self._step and (last or time.monotonic() >= self._next)
         if new or evaluated > self._evaluated:
             self._say(f"  {progress_line(history)}  {values_line(history, self._card)}")
             self._evaluated, self._step = evaluated, history.fold.step
             self._next = time.monotonic() + _PLAIN_EVERY_S
+
+    def _tell_pause(self, history: History) -> None:
+        """That the run waits, for a person or for room on the disk, and that it goes on."""
+        paused = history.fold.state is RunState.PAUSED
+        if paused != self._paused:
+            reason = f": {history.fold.reason}" if history.fold.reason else "."
+            self._say(f"  Paused{reason}" if paused else "  It goes on.")
+            self._paused = paused
+
+    def _tell_still(self, still: Standstill | None) -> None:
+        before, self._still = self._still, still
+        if still is not None and (before is None or before.text != still.text):
+            self._say(f"  {still.text}")
+        elif still is None and before is not None:
+            self._say(f"  It moves again after {words.duration(time.time() - before.since)}.")
 
     def close(self, discard: bool = False) -> None:
         """Nothing is left open, and lines stay."""
@@ -154,10 +177,12 @@ def last_evaluation(history: History) -> int:
     return max((int(steps[-1]) for steps in evaluated if len(steps)), default=-1)
 
 
-def progress_line(history: History) -> str:
-    """``step 320 of 500, 6,203 steps/s, 0.3 s left``."""
+def progress_line(history: History, moves: bool = True) -> str:
+    """``step 320 of 500, 6,203 steps/s, 0.3 s left``; only the step when nothing ``moves``."""
     fold = history.fold
     parts = [f"step {fold.step:,} of {fold.steps:,}" if fold.steps else f"step {fold.step:,}"]
+    if not moves:
+        return parts[0]
     speed = history.steps_per_second()
     if speed:
         parts.append(words.rate(speed))
@@ -171,7 +196,7 @@ def seconds_left(history: History) -> float | None:
     """How long the remaining steps take at the rate that is shown; None when unknown or nothing remains."""
     fold = history.fold
     speed = history.steps_per_second()
-    if not speed or fold.state in TERMINAL or fold.step >= fold.steps:
+    if not speed or fold.state in (*TERMINAL, RunState.PAUSED) or fold.step >= fold.steps:
         return None
     return (fold.steps - fold.step) / speed
 
@@ -186,11 +211,19 @@ def values_line(history: History, card: ExerciseCard | None) -> str:
     return ", ".join(shown)
 
 
-def picture(history: History, card: ExerciseCard | None, title: str, width: int, note: str = "") -> RenderableType:
+def picture(
+    history: History,
+    card: ExerciseCard | None,
+    title: str,
+    width: int,
+    note: str = "",
+    still: Standstill | None = None,
+) -> RenderableType:
     """Everything worth seeing of a run, ``width`` columns wide."""
     fold = history.fold
     state = words.state_word(fold.state if fold.attempt else None)
-    head = Text.assemble((state, f"bold {_STYLES.get(fold.state, 'blue')}"), "  ", progress_line(history))
+    style = "yellow" if still is not None else _STYLES.get(fold.state, "blue")
+    head = Text.assemble((state, f"bold {style}"), "  ", progress_line(history, moves=still is None))
     if fold.reason:
         head.append(f"  {fold.reason}", style="dim")
     bar = Table.grid()  # a bar alone ends no line
@@ -201,6 +234,8 @@ def picture(history: History, card: ExerciseCard | None, title: str, width: int,
         parts.append(Text(words.not_finite(history, card), style="red"))
     if history.logs and not fold.done:
         parts.append(Text(history.logs[-1].text, style="dim"))
+    if still is not None:
+        parts.append(Text(f"{still.text} ({words.duration(time.time() - still.since)})", style="yellow"))
     if note:
         parts.append(Text(note, style="yellow"))
     return Group(*parts)

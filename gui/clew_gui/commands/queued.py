@@ -10,7 +10,7 @@ from clew_gui.commands import words
 from clew_gui.commands.follow import Follower
 from clew_gui.commands.program import stop_requests
 from clew_gui.commands.progress import Display, choose_display
-from clew_gui.commands.result import exit_status, result_lines
+from clew_gui.commands.result import exit_status, result_lines, word_for
 from clew_gui.commands.shell import FAILED, Shell
 from clew_gui.remote.target import Target
 from clew_gui.session.agent_line import AgentLine
@@ -113,7 +113,7 @@ def _never_began(shell: Shell, status: RunStatus, as_json: bool) -> int:
 
 def _conclude(shell: Shell, history: History, card: ExerciseCard | None, folder: Path, as_json: bool) -> int:
     say = shell.note if as_json else shell.say
-    for line in result_lines(history, card, folder):
+    for line in result_lines(history, card, folder, word_for(shell.places, folder)):
         say(line)
     if as_json:
         shell.say_json(summary(history, folder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,17 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.goals import check_goal
 from clew_shared.history import History
 from clew_shared.lifecycle import RunState
+from clew_shared.places import Places
+from clew_shared.spec import RunSpec
+
+
+def title(spec: RunSpec, card: ExerciseCard | None) -> str:
+    """``Softmax: preset tiny, seed 7, data digits``."""
+    parts = [f"preset {spec.preset}"] if spec.preset else []
+    parts.append(f"seed {spec.seed}")
+    data = spec.data or (card.datasets[0] if card and card.datasets else "")
+    parts += [f"data {data}"] if data else []
+    return f"{card.title if card else spec.exercise}: {', '.join(parts)}"
 
 
 def exit_status(state: RunState) -> int:
@@ -47,9 +59,23 @@ def goal_lines(history: History, card: ExerciseCard | None) -> Iterator[str]:
         yield f"{'[x]' if result.reached else '[ ]'} {goal.text} ({result.text})"
 
 
-def result_lines(history: History, card: ExerciseCard | None, folder: Path) -> Iterator[str]:
-    """All that is said at the end of ``clew run``."""
+def result_lines(history: History, card: ExerciseCard | None, folder: Path, word: str = "") -> Iterator[str]:
+    """All that is said at the end of ``clew run``. ``word`` names the run for other commands."""
     yield ending(history)
     yield from why(history)
     yield from goal_lines(history, card)
     yield f"Kept in {folder}"
+    yield from resume_line(history, word)
+
+
+def resume_line(history: History, word: str) -> Iterator[str]:
+    """The command that goes on with a run that ended early and has a checkpoint."""
+    fold = history.fold
+    if word and fold.state is not RunState.FINISHED and history.checkpoints:
+        yield f"Continue it from step {max(history.checkpoints):,} with: clew resume {word}"
+
+
+def word_for(places: Places, folder: Path) -> str:
+    """A short name of the run in ``folder`` for other commands: the beginning of its id, else its path."""
+    kept = folder.parent in (places.runs, places.mirrors)
+    return folder.name[:8] if kept else shlex.quote(str(folder))

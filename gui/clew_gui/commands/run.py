@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clew_gui.commands.agent import agent_command, cards
+from clew_gui.commands.allocation_flags import add_allocation_flags
 from clew_gui.commands.arguments import exercises_folder, parse_run
 from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.commands.follow import Follower
 from clew_gui.commands.program import AgentProgram, stop_requests, temporary_file
 from clew_gui.commands.progress import choose_display
-from clew_gui.commands.result import exit_status, result_lines
+from clew_gui.commands.result import exit_status, result_lines, title, word_for
 from clew_gui.commands.shell import BAD_INPUT, FAILED, Parser, Shell
-from clew_gui.commands.site_flags import read_place
+from clew_gui.commands.site_flags import only_for_sites, read_place
 from clew_gui.remote.target import LocalTarget
 from clew_shared.cards import ExerciseCard
 from clew_shared.history import History
-from clew_shared.problem import problem
+from clew_shared.journal import attempts, is_mirror
+from clew_shared.problem import problem, raise_all
 from clew_shared.reading import summary
 from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec, read_spec, to_toml
@@ -98,32 +100,42 @@ def _own_exercises(folder: str | None) -> tuple[str, ...]:
     return ("--exercises", str(Path(folder).expanduser().absolute())) if folder else ()
 
 
+_RESUME = """Go on with an ended run from its last checkpoint, as a new attempt.
+
+A run of a site goes on there: its agent takes it up again, or a further job like the one before is sent."""
+
+
 def resume(shell: Shell, argv: Sequence[str]) -> int:
-    """``clew resume RUN``: a new attempt from the last checkpoint."""
-    parser = Parser("clew resume", "Go on with an ended run from its last checkpoint, as a new attempt.")
-    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
-    parser.add_argument(
-        "--exercises", metavar="DIR", help="the folder of your own exercises, if the run is one of them"
-    )
-    parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
-    options = parser.parse_args(list(argv))
+    """``clew resume RUN``: a new attempt from the last checkpoint, where the run trained; returns the exit status."""
+    options = _resume_parser().parse_args(list(argv))
     folder = find_run(shell.places, options.run)
+    own = shell.places.runs / folder.name
+    if is_mirror(folder) and not attempts(own):
+        from clew_gui.commands.at_site import open_terminal, resume_there  # SSH is loaded there
+
+        known = cards(shell.places, options.exercises)
+        return resume_there(open_terminal(shell), folder, known, options)
+    raise_all(only_for_sites(options))
+    folder = own if is_mirror(folder) else folder
     spec = read_spec(RunFolder(folder).spec)
-    known = cards(shell.places, options.exercises).exercises
-    card = next((card for card in known if card.id == spec.exercise), None)
+    known = cards(shell.places, options.exercises)
+    card = next((card for card in known.exercises if card.id == spec.exercise), None)
     words = ("run", "--resume", str(folder), "--quiet", *_own_exercises(options.exercises))
     command = agent_command(shell.places, *words)
     outcome = follow(shell, command, folder, card, title(spec, card), options.json)
     return conclude(shell, outcome, folder, card, options.json)
 
 
-def title(spec: RunSpec, card: ExerciseCard | None) -> str:
-    """``Softmax: preset tiny, seed 7, data digits``."""
-    parts = [f"preset {spec.preset}"] if spec.preset else []
-    parts.append(f"seed {spec.seed}")
-    data = spec.data or (card.datasets[0] if card and card.datasets else "")
-    parts += [f"data {data}"] if data else []
-    return f"{card.title if card else spec.exercise}: {', '.join(parts)}"
+def _resume_parser() -> Parser:
+    parser = Parser("clew resume", _RESUME)
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_argument(
+        "--exercises", metavar="DIR", help="the folder of your own exercises, if the run is one of them"
+    )
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
+    parser.add_argument("--detach", action="store_true", help="return when the further job waits in the queue")
+    add_allocation_flags(parser, "of the further job, instead of what the last one asked for")
+    return parser
 
 
 def follow(
@@ -168,7 +180,7 @@ def conclude(shell: Shell, outcome: Outcome, folder: Path, card: ExerciseCard | 
         text = f"The agent ended with status {outcome.exit_code} before the run did. Its last words: {last[0]}"
         shell.note(f"clew run: {text}")
     say = shell.note if as_json else shell.say
-    for line in result_lines(history, card, folder):
+    for line in result_lines(history, card, folder, word_for(shell.places, folder)):
         say(as_flags(line))
     if as_json:
         shell.say_json(summary(history, folder))

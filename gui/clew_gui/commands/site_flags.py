@@ -35,9 +35,13 @@ def check_site_flags(options: argparse.Namespace) -> list[Problem]:
         wrong = [name for name in ("out", "queue") if getattr(options, name)]
         words = "A run on a site is kept where all copies are, and the scheduler queues it"
         return [Problem("cli.site", f"{words}: --{name} has no use there.", "Leave it out.", name) for name in wrong]
-    given = [f"--{name.replace('_', '-')}" for name in ("dry_run", "detach") if getattr(options, name)]
+    return only_for_sites(options, "Say which with --site NAME, or leave it out.")
+
+
+def only_for_sites(options: argparse.Namespace, hint: str = "Leave it out.") -> list[Problem]:
+    """The flags among ``options`` that mean something for a run on a site only."""
+    given = [f"--{name.replace('_', '-')}" for name in ("dry_run", "detach") if getattr(options, name, False)]
     given += [flag(field) for field in FIELDS if field.name in given_allocation(options)]
-    hint = "Say which with --site NAME, or leave it out."
     return [Problem("cli.site", f"{name} is for a run on a site.", hint, name) for name in given]
 
 

@@ -164,9 +164,9 @@ class JobBook:
             return tuple(self._entry(job).runs)
 
     def job_of(self, run: str) -> str:
-        """The latest job that the run was given to; empty when it never was given to one."""
+        """The latest job that the run was given to, but for those that were forgotten; empty when there is none."""
         with self._lock:
-            return next((job for job in reversed(self._entries) if run in self._entries[job].runs), "")
+            return next((job for job in reversed(self.jobs()) if run in self._entries[job].runs), "")
 
     def went_with(self, run: str, but: str = "") -> bool:
         """Whether the run was given to a job that a scheduler took, other than the job ``but``."""

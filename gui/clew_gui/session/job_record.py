@@ -14,6 +14,7 @@ import msgspec
 
 from clew_gui.session.line_file import LineFile
 from clew_shared.foreign import from_json
+from clew_shared.journal import MIRRORS_LIST
 from clew_shared.places import Places
 
 
@@ -127,4 +128,4 @@ class JobRecord:
 
 def job_record(places: Places) -> JobRecord:
     """The record of this computer's viewers."""
-    return JobRecord(places.mirrors / "runs.jsonl")
+    return JobRecord(places.mirrors / MIRRORS_LIST)

@@ -8,8 +8,17 @@ from contextlib import suppress
 from pathlib import Path
 
 from clew_gui.session.turns import alone
-from clew_shared.events import Seal
-from clew_shared.journal import Damage, FrameReader, Record, attempts, ends_sealed, journal_path
+from clew_shared.events import Attempt, Seal
+from clew_shared.journal import (
+    MIRROR_MARK,
+    Damage,
+    FrameReader,
+    Record,
+    attempts,
+    ends_sealed,
+    journal_path,
+    read_journal,
+)
 from clew_shared.prefix_hash import PrefixHash
 from clew_shared.private import make_private, write_private
 from clew_shared.problem import Problem, ProblemError
@@ -17,11 +26,28 @@ from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec, read_spec, to_toml
 
 _CHUNK = 256 * 1024
+_MARK = """The journals in this folder are a copy. The run itself, with its checkpoints, is where it trained.
+Clew keeps this copy up to date; nothing trains here.
+"""
 Items = list[Record | Damage]
 
 
 class Replaced(Exception):
     """Another program has set the copy of this journal aside: what was given out of it here is void."""
+
+
+def stray_attempts(folder: Path) -> tuple[int, ...]:
+    """Attempts in the mirror of a batch job's run that no job made: an earlier version of ``clew resume`` trained in
+    the mirror itself."""
+    jobs = {attempt: _job_of(journal_path(folder, attempt)) for attempt in attempts(folder)}
+    first = min(jobs, default=0)
+    return tuple(attempt for attempt, job in jobs.items() if attempt > first and jobs[first] and job == "")
+
+
+def _job_of(path: Path) -> str | None:
+    """The batch job that the journal's first frame names; None when that cannot be read."""
+    found = next(read_journal(path), None)
+    return found.event.job if isinstance(found, Record) and isinstance(found.event, Attempt) else None
 
 
 class Mirror:
@@ -86,7 +112,7 @@ class Mirror:
         data = data[max(0, have - offset) :]
         if offset > have or not data:
             return []
-        make_private(self.folder)
+        self._make_folder()
         self._write(attempt, have, data)
         self._lengths[attempt] = have + len(data)
         return self._checked(attempt, self._readers.setdefault(attempt, FrameReader()).feed(data))
@@ -119,6 +145,19 @@ class Mirror:
             path.replace(path.with_name(f"damaged.{path.name}"))
         self._forget(attempt)
 
+    def set_aside_stray(self, attempt: int) -> Path:
+        """That attempt was never the node's: it trained in this folder, which nothing may. Keep all that it left in a
+        folder of its own; returns that. Raises ``OSError`` when the disk refuses."""
+        aside = self.folder / f"stray.{attempt:04d}"
+        make_private(aside)
+        own = {RunFolder(self.folder).spec, self.folder / MIRROR_MARK}
+        for path in list(self.folder.iterdir()):
+            is_journal = path.name.startswith(("journal.", "damaged.", "stray."))
+            if path == journal_path(self.folder, attempt) or not (is_journal or path in own):
+                path.replace(aside / path.name)
+        self._forget(attempt)
+        return aside
+
     def _forget(self, attempt: int) -> None:
         self._lengths.pop(attempt, None)
         self._readers.pop(attempt, None)
@@ -134,8 +173,15 @@ class Mirror:
     def keep_spec(self, spec: RunSpec, lasting: bool = True) -> None:
         """Keep the spec beside the journals. Raises ``OSError`` when the disk refuses. Not ``lasting``: it need not
         survive a power cut of the next seconds, because the agent has it as well."""
-        make_private(self.folder)
+        self._make_folder()
         write_private(RunFolder(self.folder).spec, to_toml(spec).encode(), lasting)
+
+    def _make_folder(self) -> None:
+        """A folder of the user's own, marked so that nothing trains in it."""
+        make_private(self.folder)
+        mark = self.folder / MIRROR_MARK
+        if not mark.exists():
+            mark.write_text(_MARK, encoding="utf-8")
 
     def _checked(self, attempt: int, items: Items) -> Items:
         for item in items:

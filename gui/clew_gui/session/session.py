@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.jobs import as_there
 from clew_gui.remote.sites import LOCAL
 from clew_gui.session.changes import Changes
@@ -203,13 +204,27 @@ class Session:
         """Change a live hyperparameter from the next block on."""
         self._ask(run, SetLive(run=run, name=name, value=value))
 
-    def continue_run(self, run: str) -> None:
-        """Go on from the last checkpoint as a new attempt; where the run's job is over, in a job like that one."""
+    def recall(self, run: str) -> None:
+        """Make known a run of which everything is here already, for a session with ``only``. Raises ``ProblemError``
+        when there is no copy of it."""
+        if run in self.runs:
+            return
+        spec = self._runs.mirror(run).spec()
+        if spec is None:
+            raise problem("run.unknown", f"There is no run {run!r}.", "`clew runs` lists them.", run)
+        try:
+            self._runs.add(spec)
+        except OSError as error:
+            raise problem("session.disk", f"The run cannot be noted in {self._places.mirrors}: {error}.") from None
+
+    def continue_run(self, run: str, allocation: Allocation | None = None) -> None:
+        """Go on from the last checkpoint as a new attempt; where the run's job is over, in a job like that one, or with
+        this ``allocation``."""
         model = self.runs[self._known(run)]
         if model.job is None:
             self._ask(run, ContinueRun(run=run))
         elif model.job.over:
-            self._jobs.continue_in_next(model)
+            self._jobs.continue_in_next(model, allocation)
         else:
             self._ask(run, ContinueRun(run=run))
             self._jobs.continued(model)

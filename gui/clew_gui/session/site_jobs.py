@@ -8,6 +8,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.jobs import JobNews, Stage
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import Inbox
@@ -137,11 +138,13 @@ class SiteJobs:
         model.runs.append(spec.run)
         return link
 
-    def continue_in_next(self, model: RunModel) -> str:
-        """Send a job that goes on with a run whose job is over, like the one before. Raises ``ProblemError``."""
+    def continue_in_next(self, model: RunModel, allocation: Allocation | None = None) -> str:
+        """Send a job that goes on with a run whose job is over, like the one before; with this ``allocation`` if one is
+        given. Raises ``ProblemError``."""
         desks = self._needed()
         last = desks.book.order(desks.book.job_of(model.id))
-        place = Place(site=last.site, allocation=last.allocation, data=last.data, exercises=last.exercises)
+        asked = last.allocation if allocation is None else allocation
+        place = Place(site=last.site, allocation=asked, data=last.data, exercises=last.exercises)
         job = self.submit(place, next((spec for spec in last.runs if spec.run == model.id), model.spec))
         self.follow(job, model)
         self._hand_over([model])

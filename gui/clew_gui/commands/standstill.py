@@ -1,0 +1,117 @@
+"""Why nothing of a run on a site moves, in one sentence for whoever follows it in a terminal."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple, Protocol
+
+from clew_gui.remote.jobs import JobNews
+from clew_gui.session.job_state import not_begun
+from clew_gui.session.states import LinkState, LinkStatus
+from clew_shared.history import History
+from clew_shared.lifecycle import TERMINAL, RunState
+from clew_shared.messages import RunStatus
+from clew_shared.problem import Problem
+from clew_shared.words import queue_place
+
+QUIET_S = 15.0
+"""So long a training run may be without a new step before that is said. A link is stale after the same time."""
+
+
+class Standstill(NamedTuple):
+    """``text`` is a sentence that stays the same as long as it lasts; it began ``since``, in seconds since 1970."""
+
+    text: str
+    since: float
+
+
+class StillRun(Protocol):
+    """What is needed of a ``RunModel``."""
+
+    history: History
+    status: RunStatus | None
+    settled: bool
+
+    @property
+    def state(self) -> RunState:
+        """The state that is shown."""
+
+    @property
+    def catching_up(self) -> float | None:
+        """Share of the journals that is here while much is still to come."""
+
+
+class StillJob(Protocol):
+    """What is needed of a ``JobModel``."""
+
+    title: str
+    news: JobNews
+    link: LinkStatus
+    locked: Problem | None
+
+
+class Watched:
+    """Remembers of one run since when nothing moved. ``now`` is in seconds since 1970."""
+
+    def __init__(self, now: float) -> None:
+        self._moved = now
+        self._place: tuple[int, int, RunState] | None = None
+        self._silent_since = 0.0
+        self._told: Standstill | None = None
+
+    def look(self, run: StillRun, job: StillJob, now: float) -> Standstill | None:
+        """Why nothing moves; None when something does, or the run is over."""
+        fold = run.history.fold
+        place = (fold.attempt, fold.step, fold.state)
+        if place != self._place or fold.state is not RunState.RUNNING:
+            self._place, self._moved = place, now
+        self._look_at_link(job)
+        text = _why(run, job, self._silent_since, self._moved, now)
+        if not text:
+            self._told = None
+        elif self._told is None or self._told.text != text:
+            self._told = Standstill(text, self._silent_since or now)
+        return self._told
+
+    def _look_at_link(self, job: StillJob) -> None:
+        """Since when the agent is not heard; it begins with the first state that is not live."""
+        if job.link.state is LinkState.LIVE:
+            self._silent_since = 0.0
+        elif not self._silent_since and job.link.since:
+            self._silent_since = job.link.since
+
+
+def _why(run: StillRun, job: StillJob, silent_since: float, moved: float, now: float) -> str:
+    news = job.news
+    if run.settled or (run.state in TERMINAL and run.history.fold.done):
+        return ""
+    if news.over:
+        return "The job is over; what it left is being fetched."
+    if not_begun(news):
+        return f"The job is back in the queue. {news.text}".rstrip()
+    if job.link.state is not LinkState.LIVE:
+        return _silence(job, silent_since)
+    if run.status is not None and run.status.queue:
+        return f"Waiting: {queue_place(run.status.queue)} of {_where(job)}."
+    if run.catching_up is not None:
+        return ""  # points arrive, of earlier steps
+    if run.state is RunState.RUNNING and now - moved >= QUIET_S:
+        return f"No new step since {clock(moved)}; {_where(job)} answers."
+    return ""
+
+
+def _silence(job: StillJob, since: float) -> str:
+    """The agent is not heard: since when, whether a person can help, and that nothing is lost."""
+    begun = f"No word from {_where(job)}{f' since {clock(since)}' if since else ''}. Training goes on there."
+    if job.locked is not None:
+        return f"{begun} {job.locked.text}"
+    return f"{begun} {job.news.problem.text}" if job.news.problem is not None else begun
+
+
+def _where(job: StillJob) -> str:
+    return job.news.nodes or job.title
+
+
+def clock(moment: float) -> str:
+    """A moment of today as ``14:03:05``."""
+    return time.strftime("%H:%M:%S", time.localtime(moment))
