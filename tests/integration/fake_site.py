@@ -221,14 +221,17 @@ class BusySite(FakeSite):
     def __init__(self, home: Path, book: JobBook, tell: Callable[[JobNews], None]) -> None:
         super().__init__(home, book, tell)
         self.nodes = threading.Event()
-        self.refusal: Problem | None = None
+        self.no_room: Problem | None = None
+        """Why its scheduler takes no job."""
+        self.slow_end: Callable[[], bool] = lambda: True
+        """A job is over only when this holds, although its agent has ended."""
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
 
     def take(self, order: Order, title: str = "") -> None:
         super().take(order, title)
-        if self.refusal is not None:
-            self.news(order.job, Stage.ENDED, problem=self.refusal)
+        if self.no_room is not None:
+            self.news(order.job, Stage.ENDED, problem=self.no_room)
             return
         self._threads.append(threading.Thread(target=self._work, args=(order.job,)))
         self._threads[-1].start()
@@ -248,7 +251,7 @@ class BusySite(FakeSite):
             self.begin(job)
         while not self._closing.is_set() and not self.book.news(job).over:
             process = self._agents.get(job)
-            if process is None or process.poll() is not None:
+            if (process is None or process.poll() is not None) and self.slow_end():
                 self.end(job, Phase.COMPLETED, "The job has ended.")
             self._closing.wait(0.01)
 

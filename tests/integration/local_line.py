@@ -61,6 +61,13 @@ class LocalConnection:
             self.cut_after = None
             raise lost("here")
 
+    def read(self, path: str, offset: int = 0, limit: int | None = None, timeout: float = 60.0) -> bytes:
+        try:
+            data = Path(path).read_bytes()[offset:]
+        except OSError as error:
+            raise no_file(path, "here", [str(error)]) from None
+        return data if limit is None else data[:limit]
+
     def stat(self, path: str, timeout: float = 30.0) -> RemoteFile | None:
         if not Path(path).exists():
             return None

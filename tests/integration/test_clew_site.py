@@ -14,25 +14,38 @@ from pathlib import Path
 
 import pytest
 
-from clew_gui.commands.at_site import Terminal, run_there
+from clew_gui.commands.at_site import Terminal, open_session, run_there
 from clew_gui.commands.curtain import Curtain
+from clew_gui.commands.fetch import fetch_runs
 from clew_gui.commands.jobs import attach_run, cancel_job, jobs
 from clew_gui.commands.keep import verify
+from clew_gui.commands.run import resume
 from clew_gui.commands.shell import Shell
 from clew_gui.remote.job_book import JobBook, job_book
 from clew_gui.remote.jobs import JobNews, Stage
 from clew_gui.remote.prompts import Kind, NobodyToAsk, Prompt
+from clew_gui.remote.schedulers.state import Phase
+from clew_gui.remote.sites import Site
 from clew_gui.session import Place
 from clew_gui.session.desks import Desks
+from clew_gui.session.job_record import job_record
+from clew_gui.session.mirror import Mirror, stray_attempts
 from clew_gui.session.other_version import other_version
-from clew_shared.journal import journal_path
+from clew_shared.events import State
+from clew_shared.journal import JournalWriter, attempts, journal_path
+from clew_shared.lifecycle import RunState
 from clew_shared.params import Value
 from clew_shared.places import find_places
 from clew_shared.problem import Problem, ProblemError
+from clew_shared.reading import read_run
+from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec
+from tests.integration.agent_runs import agent
 from tests.integration.agents import BOUND_S, stand_in_spec, wait_for
 from tests.integration.fake_site import BusySite
+from tests.integration.local_line import local_line
 from tests.integration.stand_in_agent import CATALOGUE
+from tests.unit.runs import RUN, begin_run, describe
 
 SITE = Place(site="test")
 SLOW: dict[str, Value] = {"steps": 100_000, "pause": 0.02}
@@ -92,6 +105,14 @@ class Laptop:
         pressed = hand.submit(press)
         hand.shutdown(wait=False)
         return pressed
+
+    def clear(self) -> None:
+        """Forget what was said."""
+        self.out.seek(0)
+        self.out.truncate()
+
+    def journals(self, attempt: int) -> list[Path]:
+        return list(self.places.mirrors.glob(f"*/journal.{attempt:04d}"))
 
     def stage(self) -> Stage | None:
         self.book.refresh()
@@ -169,7 +190,7 @@ def test_ctrl_c_stops_the_run_and_a_second_one_cancels_the_job(laptop: Laptop) -
     press.result(BOUND_S)
     assert any(line.startswith("Stopped: ") for line in laptop.said())
     laptop.places.mirrors.rename(laptop.places.home / "before")
-    laptop.out.truncate(0)
+    laptop.clear()
     deaf = stand_in_spec(**SLOW, fault="deaf")
     press = laptop.when(training, lambda: "Ctrl+C again cancels the job" in laptop.out.getvalue())
     assert laptop.run(deaf) == 130
@@ -178,11 +199,132 @@ def test_ctrl_c_stops_the_run_and_a_second_one_cancels_the_job(laptop: Laptop) -
     assert laptop.stage() is Stage.ENDED
 
 
+def test_a_run_that_was_stopped_goes_on_on_its_site_as_one_curve(
+    laptop: Laptop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = stand_in_spec(steps=400, pause=0.02, fault="hurries")
+    press = laptop.when(lambda: any(path.stat().st_size > 3000 for path in laptop.journals(1)))
+    assert laptop.run(spec) == 130
+    press.result(BOUND_S)
+    monkeypatch.setattr("clew_gui.commands.at_site.open_terminal", lambda _shell: laptop.terminal())
+    laptop.clear()
+    assert resume(laptop.shell, ["1", "--time", "45"]) == 0, laptop.out.getvalue() + laptop.err.getvalue()
+    assert laptop.out.getvalue().startswith("Run 1 goes to Test site as job j2.\n")
+    assert any(line.startswith("Finished: 400 steps") for line in laptop.said())
+    laptop.book.refresh()
+    assert [laptop.book.order(job).allocation.time for job in laptop.book.jobs()] == ["", "45"]
+    there = laptop.places.home / "test" / "runs" / spec.run
+    for number, copy in enumerate(sorted(laptop.places.mirrors.glob("*/journal.*")), 1):
+        assert copy.read_bytes() == journal_path(there, number).read_bytes()
+    assert verify(laptop.shell, ["1"]) == 0
+    history = read_run(laptop.places.mirrors / spec.run)
+    assert (history.fold.attempt, history.fold.state, len(history.column("loss").steps)) == (2, RunState.FINISHED, 400)
+    with pytest.raises(ProblemError, match="Run 1 has finished after 400 steps"):
+        resume(laptop.shell, ["1"])
+
+
+def test_what_cannot_go_on_is_said_and_nothing_is_sent(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew_gui.commands.at_site.open_terminal", lambda _shell: laptop.terminal())
+    spec = stand_in_spec(**SLOW)
+    laptop.run(spec, detach=True)
+    wait_for(lambda: laptop.sites[-1].address(laptop.book.jobs()[0]) if laptop.stage() else None, "the agent")
+    with pytest.raises(ProblemError, match="Run 1 has not ended: it is running\\. Follow it with: clew attach 1"):
+        attached_and_resumed(laptop)
+    laptop.sites[-1].end(laptop.book.jobs()[0], Phase.NODE_FAILED, "A node of the job failed.", kill=True)
+    laptop.prepare = lambda site: setattr(site, "no_room", Problem("scheduler.partition", "There is no partition."))
+    with pytest.raises(ProblemError, match="There is no partition"):
+        resume(laptop.shell, ["1"])
+    laptop.book.refresh()
+    assert len(laptop.book.jobs()) == 1, "the further job was not taken, and the run is the first one's again"
+    assert laptop.book.job_of(spec.run) == laptop.book.jobs()[0]
+    assert (laptop.places.mirrors / spec.run / "journal.0001").exists()
+
+
+def attached_and_resumed(laptop: Laptop) -> None:
+    """Resume a run of which nothing is here yet but its number: wait for the first bytes."""
+    with open_session(laptop.terminal(), CATALOGUE, laptop.book.jobs()) as session:
+        wait_for(lambda: (session.tick(), laptop.journals(1))[1], "the first bytes")
+    resume(laptop.shell, ["1"])
+
+
+def test_nothing_trains_in_a_mirror(laptop: Laptop) -> None:
+    spec = stand_in_spec(steps=100)
+    assert laptop.run(spec) == 0
+    mirror = laptop.places.mirrors / spec.run
+    for folder in (mirror, mirror.rename(laptop.places.home / "elsewhere")):
+        folder.mkdir(exist_ok=True)
+    (mirror / "journal.0001").write_bytes(b"")
+    for folder in (mirror, laptop.places.home / "elsewhere"):  # beside the viewer's record, and by its own mark
+        done = agent("run", "--resume", folder)
+        assert (done.returncode, "holds a copy of the journals" in done.stderr) == (2, True), done.stderr
+        with pytest.raises(ProblemError, match="holds a copy of the journals"):
+            JournalWriter.create(journal_path(folder, 2))
+        with pytest.raises(ProblemError, match="holds a copy of the journals"):
+            JournalWriter.open_to_seal(journal_path(folder, 1))
+        assert attempts(folder) == (1,)
+
+
+def test_fetch_repairs_a_copy_in_which_an_earlier_version_trained(laptop: Laptop, tmp_path: Path) -> None:
+    line, _ = local_line(tmp_path / "site", Site(host="here", scratch=str(tmp_path / "site")))
+    there = Path(line.layout().run(RUN))
+    begin_run(there)
+    write_journal(there, 1, "job-1", RunState.TIMED_OUT)
+    mirror = Mirror(laptop.places.mirrors / RUN)
+    assert fetch_runs(laptop.shell, line, "", as_json=False) == 0
+    (mirror.folder / "mirror.txt").rename(mirror.folder / "gone")  # as an earlier version left it
+    aside = mirror.folder.rename(laptop.places.home / "bug")
+    write_journal(aside, 2, "", RunState.STOPPED)
+    (aside / "log.txt").write_text("It trained here.")
+    aside.rename(mirror.folder)
+    assert stray_attempts(mirror.folder) == (2,)
+    laptop.clear()
+    assert fetch_runs(laptop.shell, line, "1", as_json=False) == 0
+    assert (mirror.folder / "stray.0002" / "log.txt").read_text() == "It trained here."
+    assert "Attempt 2 of run 5f2b8c1e was not made on here; what it left is now in" in laptop.err.getvalue()
+    assert (stray_attempts(mirror.folder), attempts(mirror.folder)) == ((), (1,))
+    assert read_run(mirror.folder).fold.state is RunState.TIMED_OUT
+    assert journal_path(mirror.folder, 1).read_bytes() == journal_path(there, 1).read_bytes()
+    # The node went on meanwhile: its second attempt wins over one that was made here.
+    write_journal(there, 2, "job-2", RunState.FINISHED)
+    journal_path(mirror.folder, 2).write_bytes((mirror.folder / "stray.0002" / "journal.0002").read_bytes())
+    assert fetch_runs(laptop.shell, line, "1", as_json=False) == 0
+    assert journal_path(mirror.folder, 2).read_bytes() == journal_path(there, 2).read_bytes()
+
+
+def write_journal(folder: Path, attempt: int, job: str, state: RunState) -> None:
+    """A whole attempt in ``folder``, made by this batch job; empty: by none."""
+    with JournalWriter.create(journal_path(folder, attempt)) as writer:
+        writer.append(describe(RunFolder(folder), attempt, job=job))
+        writer.append(State(state=RunState.RUNNING))
+        writer.append(State(state=state))
+        writer.seal("trainer")
+
+
+def test_the_run_that_was_sent_last_is_come_back_to(laptop: Laptop) -> None:
+    with pytest.raises(ProblemError, match="No run was sent to a site yet"):
+        attach_run(laptop.terminal(), "last")
+    for _ in range(2):
+        assert laptop.run(stand_in_spec(steps=20)) == 0
+    laptop.clear()
+    assert attach_run(laptop.terminal(), "last", as_json=True) == 0
+    assert json.loads(laptop.said()[-1])["run"] == list(job_record(laptop.places).numbers)[-1]
+
+
+def test_the_end_of_a_run_is_said_when_it_is_here_and_not_when_its_job_is_over(laptop: Laptop) -> None:
+    def keep(site: BusySite) -> None:
+        site.nodes.set()
+        site.slow_end = lambda: any(line.startswith("Finished:") for line in laptop.said())
+
+    laptop.prepare = keep
+    assert laptop.run(stand_in_spec(steps=50)) == 0, "its job ended only after the end had been said"
+    assert laptop.stage() is Stage.ENDED
+
+
 def test_what_the_site_refuses_is_said_and_nothing_is_left(laptop: Laptop) -> None:
     found = Problem("scheduler.partition", "There is no partition 'huge'.", "See: sinfo")
 
     def refuse(site: BusySite) -> None:
-        site.refusal = found
+        site.no_room = found
 
     laptop.prepare = refuse
     with pytest.raises(ProblemError) as caught:

@@ -301,7 +301,7 @@ class Following:
         model, job = self.model, self.job
         if model.settled or (job.news.over and job.news.phase is None and not job.news.id):
             return True
-        return model.complete
+        return model.complete and model.history.fold.attempt > self._behind
 
     def _wait_for_the_job(self) -> None:
         """See the job end, so that nobody has to log in once more only to learn that."""

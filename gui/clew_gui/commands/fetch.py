@@ -182,9 +182,8 @@ def _bring(shell: Shell, line: SiteLine, record: JobRecord, there: There, check:
             attempt += 1
         for stray in [one for one in mirror.attempts() if one >= attempt]:
             aside = mirror.set_aside_stray(stray)
-            shell.note(
-                f"Attempt {stray} of run {there.spec.run[:8]} was not made on {line.title}; it is now in {aside}."
-            )
+            text = f"Attempt {stray} of run {there.spec.run[:8]} was not made on {line.title}"
+            shell.note(f"{text}; what it left is now in {aside}.")
         record.number(there.spec.run, time.time())
         if record.where.get(there.spec.run) != line.title:
             record.came_from(there.spec.run, line.title, time.time())

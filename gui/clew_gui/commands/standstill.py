@@ -63,7 +63,8 @@ class Watched:
         """Why nothing moves; None when something does, or the run is over."""
         fold = run.history.fold
         place = (fold.attempt, fold.step, fold.state)
-        if place != self._place or fold.state is not RunState.RUNNING:
+        live = job.link.state is LinkState.LIVE
+        if place != self._place or fold.state is not RunState.RUNNING or not live:
             self._place, self._moved = place, now
         self._look_at_link(job)
         text = _why(run, job, self._silent_since, self._moved, now)

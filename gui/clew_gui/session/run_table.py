@@ -53,8 +53,10 @@ class RunTable:
         model.follows_on = self._book.went_with(model.id, but=job)
 
     def settle(self, model: RunModel, job: str) -> None:
-        """All that the job left of the run is here; if that cannot be noted it is looked for again next time."""
-        model.settled, model.status = True, None
+        """All that the job left of the run is here; if that cannot be noted it is looked for again next time. A further
+        job may have the run by now."""
+        if model.job is None or model.job.job == job:
+            model.settled, model.status = True, None
         with suppress(OSError):
             self.record.settle_run(model.id, job, time.time())
 
