@@ -293,7 +293,7 @@ def test_jupyter_is_gone_with_the_allocation(laptop: Laptop) -> None:
         while "node-hour" not in said:
             said = holding.stderr.readline()
             assert said
-        assert "node3 is yours until" in said
+        assert "node3 is reserved for you until" in said
         with laptop.opened("jupyter") as (opened, url, token):
             assert laptop.get(f"{url}api/status?token={token}")[0] == 200
             holding.terminate()

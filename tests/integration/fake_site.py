@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import zmq
@@ -114,6 +114,10 @@ class FakeSite:
         self.fetches = 0
         self.refusal: Problem | None = None
         self.logins = 0
+        self.asked: list[str] = []
+        """Jobs that somebody wanted the scheduler to be asked about at once."""
+        self.answer: Callable[[str], None] = lambda _job: None
+        """What the scheduler says then."""
         self._agents: dict[str, subprocess.Popen[bytes]] = {}
 
     # --- For the session ----------------------------------------------------------------------------------------------
@@ -126,6 +130,12 @@ class FakeSite:
         self.followed.append(job)
         self.unasked += [] if asked else [job]
         self.tell(self.book.news(job))
+
+    def ask_now(self, jobs: Collection[str], seconds: float) -> bool:
+        self.asked += jobs
+        for job in jobs:
+            self.answer(job)
+        return True
 
     def cancel(self, job: str) -> None:
         self.book.note_wish(job, Wish.CANCEL)

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -17,12 +18,13 @@ import pytest
 from clew_gui.commands.at_site import Terminal, open_session, run_there
 from clew_gui.commands.curtain import Curtain
 from clew_gui.commands.fetch import fetch_runs
+from clew_gui.commands.hold import let_go
 from clew_gui.commands.jobs import attach_run, cancel_job, jobs
 from clew_gui.commands.keep import verify
 from clew_gui.commands.run import resume
 from clew_gui.commands.shell import Shell
 from clew_gui.remote.job_book import JobBook, job_book
-from clew_gui.remote.jobs import JobNews, Stage
+from clew_gui.remote.jobs import JobNews, Order, Stage
 from clew_gui.remote.prompts import Kind, NobodyToAsk, Prompt
 from clew_gui.remote.schedulers.state import Phase
 from clew_gui.remote.sites import Site
@@ -63,6 +65,14 @@ class Laptop:
         self.prepare: Callable[[BusySite], None] = lambda site: site.nodes.set()
         self.runs = False
 
+    def hold(self, until: float | None = None) -> str:
+        """An allocation that is held and was running when it was last heard of; its job."""
+        order = Order(job=str(uuid.uuid4()), site="test", hold=True)
+        self.book.note_order(order, "Test site")
+        news = JobNews(job=order.job, stage=Stage.RUNNING, id="7", nodes="node1", until=until, starts=1_000.0)
+        self.book.note_news(news)
+        return order.job
+
     def terminal(self) -> Terminal:
         return Terminal(self.shell, Desks(job_book(self.places), self._make, lambda _name: "Test site"), CURTAIN)
 
@@ -73,11 +83,11 @@ class Laptop:
         self.prepare(self.sites[-1])
         return self.sites[-1]
 
-    def run(self, spec: RunSpec, as_json: bool = False, detach: bool = False) -> int:
+    def run(self, spec: RunSpec, as_json: bool = False, detach: bool = False, place: Place = SITE) -> int:
         card = CATALOGUE.exercises[0]
         self.runs = True
         try:
-            return run_there(self.terminal(), SITE, spec, card, CATALOGUE, "Stand-in", as_json, detach)
+            return run_there(self.terminal(), place, spec, card, CATALOGUE, "Stand-in", as_json, detach)
         finally:
             self.runs = False
 
@@ -150,7 +160,7 @@ def test_a_run_is_left_to_itself_and_come_back_to(laptop: Laptop) -> None:
     laptop.prepare = lambda _site: None
     assert laptop.run(stand_in_spec(steps=100), detach=True) == 0
     assert laptop.said()[-1] == "It goes on by itself. Come back with: clew attach 1"
-    jobs(laptop.shell, ["--json"])
+    jobs(laptop.shell, ["--json", "--last-heard"])
     listed = json.loads(laptop.said()[-1])
     assert [(job["number"], job["stage"], job["site"]) for job in listed] == [(1, "QUEUED", "test")]
     laptop.prepare = lambda site: site.nodes.set()
@@ -318,6 +328,42 @@ def test_the_end_of_a_run_is_said_when_it_is_here_and_not_when_its_job_is_over(l
     laptop.prepare = keep
     assert laptop.run(stand_in_spec(steps=50)) == 0, "its job ended only after the end had been said"
     assert laptop.stage() is Stage.ENDED
+
+
+def test_a_held_node_whose_time_has_passed_eats_no_run(laptop: Laptop) -> None:
+    def answer(site: BusySite) -> None:
+        site.nodes.set()
+        site.answer = lambda job: site.end(job, Phase.TIMED_OUT, "The job reached its time limit.")
+
+    held, laptop.prepare = laptop.hold(), answer
+    assert laptop.run(stand_in_spec(steps=50), place=Place(site="test", job=held)) == 0
+    begin = "The held allocation is over. The job reached its time limit. The run gets a job of its own."
+    assert laptop.said()[:2] == [begin, "Run 1 goes to Test site as job j2."]
+    laptop.book.refresh()
+    (_, order) = (laptop.book.order(job) for job in laptop.book.jobs())
+    assert order.hold is False
+
+
+def test_jobs_and_held_nodes_are_listed_as_their_schedulers_see_them_now(
+    laptop: Laptop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew_gui.commands.jobs.open_terminal", lambda _shell: laptop.terminal())
+    monkeypatch.setattr("clew_gui.commands.hold.open_desks", lambda *_: laptop.terminal().desks)
+    laptop.prepare = lambda site: setattr(
+        site, "answer", lambda job: site.end(job, Phase.TIMED_OUT, "Its time was up.")
+    )
+    laptop.hold()
+    jobs(laptop.shell, ["--last-heard"])
+    assert "Running" in laptop.said()[-1]
+    jobs(laptop.shell, [])
+    assert "Time was up" in laptop.said()[-1]
+    assert [site.asked for site in laptop.sites] == [list(laptop.book.jobs())]
+    count = len(laptop.sites)
+    jobs(laptop.shell, [])
+    assert len(laptop.sites) == count, "nobody logs in for jobs that are over"
+    laptop.hold()
+    assert let_go(laptop.shell, ["--list"]) == 0
+    assert laptop.said()[-1] == "Test site: 1 node. It is over. Its time was up."
 
 
 def test_what_the_site_refuses_is_said_and_nothing_is_left(laptop: Laptop) -> None:

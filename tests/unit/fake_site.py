@@ -167,6 +167,10 @@ class Login:
         if self.away is not None:
             raise self.away
 
+    def folders(self) -> set[str]:
+        """The jobs of which something lies there."""
+        return {path.split("/jobs/")[1].split("/")[0] for path in self.files if "/jobs/" in path}
+
     # --- As a shell and Slurm -----------------------------------------------------------------------------------------
 
     @property
@@ -190,6 +194,8 @@ class Login:
             return _done(out="2:00|1-infinite|3|short\n")
         if program == "sacct":
             return _done(1, err="Slurm accounting storage is disabled")
+        if program == "rm" and not any(path.startswith(words[-1]) and path.endswith(".log") for path in self.files):
+            self.files = {path: data for path, data in self.files.items() if not path.startswith(words[-1])}
         if program == "mv":
             self.files[words[-1]] = self.files.pop(words[-2])
         return _done()
@@ -226,7 +232,7 @@ def _done(code: int = 0, out: str = "", err: str = "") -> Finished:
 
 def _program(words: Sequence[str]) -> str:
     line = " ".join(words)
-    names = ("sbatch", "squeue", "scancel", "sinfo", "sacct", "printf", "mkdir", "mv")
+    names = ("sbatch", "squeue", "scancel", "sinfo", "sacct", "printf", "mkdir", "mv", "rm")
     return next((name for name in names if re.search(rf"\b{name}\b", line)), words[0])
 
 

@@ -133,8 +133,20 @@ def test_the_cost_is_nodes_times_hours() -> None:
     assert seconds_held(waiting, 3700.0) == 0.0
     assert seconds_held(running, 1900.0) == 1800.0
     line = held_line(running, 2, 1900.0)
-    assert line.startswith("node[1-2] is yours until ")
-    assert line.endswith("for 1 hour 30 minutes yet; 1 node-hour so far.")
+    assert line.startswith("node[1-2] is reserved for you until ")
+    assert line.endswith("(1 hour 30 minutes left); 1 node-hour so far.")
+    late = held_line(running, 2, 90_000.0)
+    assert late.startswith("node[1-2]: its time was up at ")
+    assert late.endswith("; 4 node-hours."), "nothing counts behind the end"
+
+
+def test_what_has_passed_by_the_clock_is_nobodys_to_use(book: JobBook) -> None:
+    """The book may be old: nobody has watched the job since."""
+    order = Order(job=JOBS[0], site="lab", hold=True)
+    book.note_order(order)
+    book.note_news(JobNews(job=order.job, stage=Stage.RUNNING, id="7", until=5_000.0))
+    for now, job in ((4_000.0, order.job), (5_030.0, order.job), (5_070.0, "")):  # clocks differ a little
+        assert (job_for(book, "lab", Allocation(), now), live_job(book, "lab", now)) == (job, job)
 
 
 @pytest.mark.parametrize(

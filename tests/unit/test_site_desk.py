@@ -158,6 +158,7 @@ def test_what_the_scheduler_refuses_is_over(office: Office, desk: SiteDesk) -> N
     assert news.problem is not None
     assert news.problem.code == "scheduler.partition"
     assert JobBook(office.path).open_jobs() == ()
+    assert office.login.folders() == set(), "nothing is left there"
 
 
 @pytest.mark.parametrize("code", ["ssh.auth", "ssh.reach", "site.consent"])
@@ -297,6 +298,7 @@ def test_a_job_that_is_cancelled_before_it_was_sent_is_not_sent(office: Office) 
         news = reach(desk, order.job, Stage.ENDED)
     assert news.text == "You cancelled the job; nothing was sent."
     assert office.login.sent == 0
+    assert office.login.folders() == set()
 
 
 def test_a_job_that_is_cancelled_while_its_data_are_brought_is_given_up(office: Office) -> None:
@@ -317,6 +319,50 @@ def test_a_job_that_is_cancelled_while_its_data_are_brought_is_given_up(office: 
         desk.cancel(order.job)
         news = reach(desk, order.job, Stage.ENDED)
     assert news.text == "You cancelled the job; nothing was sent."
+
+
+def test_of_a_job_that_is_cancelled_in_the_queue_nothing_is_left_and_of_one_that_began_all(
+    office: Office, desk: SiteDesk
+) -> None:
+    first, second = sent(office, desk), sent(office, desk)
+    office.login.files[f"{CLEW}/jobs/{second.job}/job.log"] = b"It began."
+    for order in (first, second):
+        desk.cancel(order.job)
+        reach(desk, order.job, Stage.ENDED)
+    assert office.login.folders() == {second.job}
+
+
+def test_a_job_of_which_nobody_knows_whether_it_was_sent_keeps_its_folder(office: Office) -> None:
+    def lose() -> None:
+        raise AWAY
+
+    office.login.before["sbatch"] = lose
+    order = an_order()
+    desk = office.desk()
+    with closing(desk):
+        desk.take(order)
+        until(desk, lambda: office.login.sent > 0)
+    assert office.login.folders() == {order.job}
+
+
+def test_the_scheduler_is_asked_at_once_and_there_is_word_of_each_job(office: Office) -> None:
+    with closing(office.desk()) as desk:
+        orders = [sent(office, desk) for _ in range(3)]
+    office.login.jobs["1"].state, office.login.jobs["1"].nodes = "RUNNING", "node1"
+    office.login.jobs["2"].state = "TIMEOUT"
+    office.login.away = None
+    with closing(office.desk()) as desk:  # a later program, whose book is old
+        assert desk.ask_now([order.job for order in orders], LIMIT_S)
+        stages = [desk.news(order.job).stage for order in orders]
+        assert stages == [Stage.RUNNING, Stage.ENDED, Stage.QUEUED]
+        office.login.silent = True
+        assert desk.ask_now([order.job for order in orders], LIMIT_S)
+        found = desk.news(orders[0].job).problem
+        assert found is not None
+        assert found.code == "scheduler.silent"
+        office.login.away = AWAY
+        assert desk.ask_now([orders[2].job], LIMIT_S), "that nobody can be asked is word as well"
+    assert [JobBook(office.path).news(order.job).stage for order in orders] == stages
 
 
 # --- While it waits and runs ------------------------------------------------------------------------------------------

@@ -11,9 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from clew_gui.commands import words
 from clew_gui.commands.allocation_flags import given_allocation
 from clew_gui.commands.curtain import Curtain
+from clew_gui.commands.hold import ASK_S
 from clew_gui.commands.program import stop_requests
 from clew_gui.commands.progress import Display, choose_display, values_line
 from clew_gui.commands.result import exit_status, result_lines, resume_line
@@ -103,6 +106,7 @@ def run_there(
 
     Raises ``ProblemError`` when nothing could be sent; then nothing is left behind.
     """
+    place = _with_living_node(terminal, place, as_json)
     jobs = (place.job,) if place.job else ()
     with open_session(terminal, known, jobs) as session, stop_requests() as stops:
         run = session.start_run(spec, place)
@@ -118,6 +122,19 @@ def run_there(
             terminal.desks.book.forget(following.job.id)
             raise ProblemError(*refused)
         return following.tell_detached() if detach else following.conclude(card)
+
+
+def _with_living_node(terminal: Terminal, place: Place, as_json: bool) -> Place:
+    """The place without its held allocation if that is over: its scheduler is asked, the book may be old."""
+    if not place.job:
+        return place
+    terminal.desks.ask_now((place.job,), ASK_S)
+    news = terminal.desks.book.news(place.job)
+    if not news.over:
+        return place
+    say = terminal.shell.note if as_json else terminal.shell.say
+    say(f"The held allocation is over. {news.text} The run gets a job of its own.".replace("  ", " "))
+    return msgspec.structs.replace(place, job="")
 
 
 # --- A run that goes on -----------------------------------------------------------------------------------------------

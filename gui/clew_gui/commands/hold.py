@@ -12,11 +12,13 @@ from clew_gui.commands.program import stop_requests
 from clew_gui.commands.shell import FAILED, OK, Parser, Shell
 from clew_gui.remote.allocation import summary
 from clew_gui.remote.held import held_jobs, held_line
-from clew_gui.remote.jobs import Stage
+from clew_gui.remote.jobs import STAGE_WORDS, JobNews, Order, Stage
 from clew_gui.remote.prompts import headless_prompter
 from clew_gui.session.desks import open_desks
 from clew_shared.problem import problem
 
+ASK_S = 60.0
+"""A login with a question, and a scheduler that is slow to answer."""
 _SENT = (Stage.QUEUED, Stage.RUNNING)
 _ABOUT = """Keep an allocation for many runs, for `clew shell` and for `clew open`. It costs its nodes' time from its
 begin to its end, whether something runs on it or not: Ctrl+C gives it back, or `clew let-go`."""
@@ -43,26 +45,30 @@ def hold(shell: Shell, argv: Sequence[str]) -> int:
         return OK
 
 
+def held_state(news: JobNews, order: Order) -> str:
+    """How an allocation is that was held when this was last heard: until when, in which queue, or how it ended."""
+    if news.over:
+        return f"It is over. {news.text}".rstrip()
+    state = held_line(news, order.allocation.nodes) if news.stage is Stage.RUNNING else f"{STAGE_WORDS[news.stage]}."
+    return f"{state} This is as last heard: {news.problem.text}" if news.problem is not None else state
+
+
 def let_go(shell: Shell, argv: Sequence[str]) -> int:
     """``clew let-go [--site NAME] [--list]``: returns the exit status."""
     parser = Parser("clew let-go", "Give back the allocations that are held.")
     parser.add_argument("--site", metavar="NAME", default="", help="only those of one site")
-    parser.add_argument("--list", action="store_true", help="only list them")
+    parser.add_argument("--list", action="store_true", help="only list them, as their schedulers see them now")
     options = parser.parse_args(list(argv))
     desks = open_desks(shell.places, headless_prompter(os.environ))
     with closing(desks), stop_requests() as stops:
         jobs = held_jobs(desks.book, options.site)
+        if options.list:
+            desks.ask_now(jobs, ASK_S)
         if not jobs:
             raise problem("hold.none", "No allocation is held.", "`clew hold --site NAME` takes one.", "site")
         for job in jobs:
             order, news = desks.book.order(job), desks.book.news(job)
-            running = news.stage is Stage.RUNNING
-            state = (
-                held_line(news, order.allocation.nodes)
-                if running
-                else f"{news.stage.value.capitalize()}, as last heard."
-            )
-            shell.say(f"{desks.book.title(job)}: {summary(order.allocation)}. {state}")
+            shell.say(f"{desks.book.title(job)}: {summary(order.allocation)}. {held_state(news, order)}")
             if options.list:
                 continue
             HeldNode(desks, job, stops).give_back(shell)

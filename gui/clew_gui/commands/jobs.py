@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from rich.table import Table
 
 from clew_gui.commands.agent import cards
 from clew_gui.commands.at_site import Following, Terminal, open_session, open_terminal
+from clew_gui.commands.hold import ASK_S
 from clew_gui.commands.job_ids import JOB_HELP, named_job
 from clew_gui.commands.program import stop_requests
 from clew_gui.commands.result import exit_status, result_lines, title, word_for
@@ -19,6 +21,7 @@ from clew_gui.commands.words import state_word
 from clew_gui.remote.job_book import JobBook, job_book
 from clew_gui.remote.jobs import STAGE_WORDS, JobNews, Order, Stage
 from clew_gui.remote.schedulers.state import Phase
+from clew_gui.session.desks import Desks
 from clew_gui.session.job_record import JobRecord, job_record
 from clew_gui.session.job_state import verdict
 from clew_shared.cards import Catalogue
@@ -29,8 +32,6 @@ from clew_shared.reading import read_run, summary
 
 _SHOWN = 20
 _LOOK_S = 0.05
-_CANCEL_S = 60.0
-"""A login with a question, and a scheduler that is slow to answer."""
 _ENDS = {
     Phase.COMPLETED: "Ended",
     Phase.FAILED: "Failed",
@@ -78,13 +79,29 @@ def job_word(news: JobNews) -> str:
 
 def jobs(shell: Shell, argv: Sequence[str]) -> int:
     """``clew jobs``: one line for each job, the latest last."""
-    parser = Parser("clew jobs", f"List the jobs on sites as they were last heard of, the latest {_SHOWN} of them.")
+    about = f"List the jobs on sites, the latest {_SHOWN} of them. Schedulers are asked about those that are not over."
+    parser = Parser("clew jobs", about)
     parser.add_argument("--all", action="store_true", help="all of them")
+    parser.add_argument("--last-heard", action="store_true", help="ask nobody: as they were last heard of")
     parser.add_argument("--json", action="store_true", help="one line of JSON: a list of jobs")
     options = parser.parse_args(list(argv))
-    lines = job_lines(shell.places, job_book(shell.places))
-    shown = lines if options.all else lines[-_SHOWN:]
-    if options.json:
+    if not options.last_heard and job_book(shell.places).open_jobs():
+        with closing(open_terminal(shell).desks) as desks:
+            return list_jobs(shell, ask_schedulers(desks), options.all, options.json)
+    return list_jobs(shell, job_book(shell.places), options.all, options.json)
+
+
+def ask_schedulers(desks: Desks) -> JobBook:
+    """The book after all schedulers were asked about the jobs that are not over."""
+    desks.ask_now(desks.book.open_jobs(), ASK_S)
+    return desks.book
+
+
+def list_jobs(shell: Shell, book: JobBook, everything: bool, as_json: bool) -> int:
+    """One line for each job; returns the exit status."""
+    lines = job_lines(shell.places, book)
+    shown = lines if everything else lines[-_SHOWN:]
+    if as_json:
         shell.say_json([_as_json(line) for line in shown])
     elif not lines:
         shell.say("No job was sent to a site yet. Begin with: clew run softmax --site NAME")
@@ -142,7 +159,7 @@ def cancel_job(terminal: Terminal, word: str, as_json: bool = False) -> int:
     if not book.news(job).over:
         with open_session(terminal, cards(shell.places), (job,)) as session:
             session.cancel(job)
-            deadline = time.monotonic() + _CANCEL_S
+            deadline = time.monotonic() + ASK_S
             while not session.jobs[job].news.over and time.monotonic() < deadline:
                 session.tick(_LOOK_S)
                 time.sleep(_LOOK_S)

@@ -19,32 +19,43 @@ def held_jobs(book: JobBook, site: str = "") -> tuple[str, ...]:
     )
 
 
-def live_job(book: JobBook, site: str) -> str:
+def live_job(book: JobBook, site: str, now: float | None = None) -> str:
     """The job on a site beside which something can be opened: one that is held, else one that was sent; of several one
-    that is known to run. Empty: none. The book may be behind: nobody may have watched the job since."""
-    mine = [job for job in reversed(book.open_jobs()) if book.order(job).site == site and book.wish(job) is None]
+    that is known to run. Empty: none. The book may be behind: nobody may have watched the job since. One whose time is
+    up is none."""
+    at = now if now is not None else time.time()
+    mine = [
+        job
+        for job in reversed(book.open_jobs())
+        if book.order(job).site == site and book.wish(job) is None and not book.news(job).is_past(at)
+    ]
     sent = [job for job in mine if book.news(job).id or book.order(job).hold]
     return max(sent, key=lambda job: (book.order(job).hold, book.news(job).stage is Stage.RUNNING), default="")
 
 
-def job_for(book: JobBook, site: str, allocation: Allocation) -> str:
-    """The held allocation on a site that was asked for in just these words, for a further run; empty: none."""
-    return next((job for job in held_jobs(book, site) if book.order(job).allocation == allocation), "")
+def job_for(book: JobBook, site: str, allocation: Allocation, now: float | None = None) -> str:
+    """The held allocation on a site that was asked for in just these words, for a further run, unless its time is up;
+    empty: none."""
+    at = now if now is not None else time.time()
+    fitting = (job for job in held_jobs(book, site) if book.order(job).allocation == allocation)
+    return next((job for job in fitting if not book.news(job).is_past(at)), "")
 
 
 def seconds_held(news: JobNews, now: float) -> float:
-    """How long an allocation has counted so far: since it began; 0 before that."""
+    """How long an allocation has counted so far: since it began, and until its time was up; 0 before that."""
     if news.starts is None or news.stage not in (Stage.RUNNING, Stage.ENDED):
         return 0.0
-    return max(0.0, now - news.starts)
+    return max(0.0, min(now, news.until if news.until is not None else now) - news.starts)
 
 
 def held_line(news: JobNews, nodes: int, now: float | None = None) -> str:
-    """One line: ``node1 is yours until 14:30, for 25 minutes yet; 0.41 node-hours so far.``"""
+    """One line: ``node1 is reserved for you until 14:30 (25 minutes left); 0.41 node-hours so far.``"""
     at = now if now is not None else time.time()
-    where = news.nodes or "The allocation"
-    until = ""
-    if news.until is not None:
-        clock = time.strftime("%H:%M", time.localtime(news.until))
-        until = f" until {clock}, for {in_words(max(0, round((news.until - at) / 60)) * 60 or 60)} yet"
-    return f"{where} is yours{until}; {node_hours(nodes, seconds_held(news, at))} so far."
+    where, cost = news.nodes or "The allocation", node_hours(nodes, seconds_held(news, at))
+    if news.until is None:
+        return f"{where} is reserved for you; {cost} so far."
+    clock = time.strftime("%H:%M", time.localtime(news.until))
+    if at >= news.until:
+        return f"{where}: its time was up at {clock}; {cost}."
+    left = in_words(max(1, round((news.until - at) / 60)) * 60)
+    return f"{where} is reserved for you until {clock} ({left} left); {cost} so far."

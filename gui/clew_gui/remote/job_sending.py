@@ -31,6 +31,8 @@ BEAT_S = 15.0
 QUIET_S = 60.0
 """A program that neither runs here nor has written for so long does not send any more: four beats in a row are missing,
 more than a disk of the network makes anybody wait."""
+_MAYBE_SENT = frozenset({"scheduler.silent", "job.ended"})
+"""After these nobody knows whether the scheduler has the job."""
 _BEAT = "beat "
 _UNSURE = "The program that was about to send the job is not seen any more; if it is silent for a minute, it has ended."
 _NO_AGENT = Installed(command=("?",), environment={}, python="", tensorflow="")
@@ -76,11 +78,16 @@ class Sending:
         if not self._places.acquire(blocking=False):
             self._at(job, Stage.DRAFT, "Waits until other jobs are sent.")
             self._places.acquire()
+        line = None
         try:
             line = self._connect(job)
             spec = self._patiently(job, lambda: self._prepare(order))
             self._at(job, Stage.SUBMITTING, f"Goes to {line.scheduler.label} on {self._title()}.")
             return self._submitter(job, self._say(job, Stage.SUBMITTING)).submit(spec)
+        except ProblemError as error:
+            if error.problems[0].code not in _MAYBE_SENT | job_news.TRANSIENT and line is not None:
+                line.remove_unbegun(job)
+            raise
         finally:
             self._places.release()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from clew_gui.remote.job_submitter import read_printed, read_record
@@ -56,6 +56,7 @@ class JobWatch:
         self._limits: dict[str, PartitionLimits] = {}
         self._bell = threading.Condition()
         self._ended = False
+        self._unanswered: set[str] = set()
         self._thread = threading.Thread(target=self._work, name="clew-watch", daemon=True)
 
     def add(self, ref: JobRef, partition: str = "") -> None:
@@ -81,11 +82,26 @@ class JobWatch:
             self._watcher.hurry(time.monotonic())
             self._bell.notify()
 
+    def ask_now(self, job_ids: Iterable[str], seconds: float) -> bool:
+        """Ask about these jobs at once, and wait until each has been answered for, or could not be asked about, so many
+        seconds at most; whether all have."""
+        with self._bell:
+            self._unanswered |= self._refs.keys() & set(job_ids)
+            self._watcher.hurry(time.monotonic())
+            self._bell.notify_all()
+            return self._bell.wait_for(lambda: not self._unanswered or self._ended, seconds)
+
+    def _answered_for(self, *job_ids: str) -> None:
+        """Whoever waits for word of these jobs has it: call it after it was told."""
+        with self._bell:
+            self._unanswered -= set(job_ids)
+            self._bell.notify_all()
+
     def close(self) -> None:
         """End the thread; a call that is under way ends with the connection."""
         with self._bell:
             self._ended = True
-            self._bell.notify()
+            self._bell.notify_all()
         if self._thread.ident is not None:
             self._thread.join(_JOIN_S)
 
@@ -124,6 +140,7 @@ class JobWatch:
         except ProblemError as error:
             self._answer({})
             self._hearer.unanswered(tuple(ref.job for ref in refs), error.problems[0])
+            self._answered_for(*(ref.id for ref in refs))
             return
         self._answer(states)
         for ref in refs:
@@ -131,11 +148,13 @@ class JobWatch:
             now = states[ref.id]
             if now.phase is Phase.SILENT:
                 self._hearer.unanswered((ref.job,), Problem("scheduler.silent", describe(now, line.scheduler).text))
+                self._answered_for(ref.id)
             elif now.phase in ENDED or now.phase is Phase.GONE:
                 self._over[ref.id] = now
             else:
                 self._gone.pop(ref.id, None)
                 self._hearer.at(ref.job, state, self._limits_for(line, ref, state))
+                self._answered_for(ref.id)
 
     def _answer(self, states: Mapping[str, JobState]) -> None:
         with self._bell:
@@ -167,6 +186,7 @@ class JobWatch:
                 printed = "" if state.phase is not Phase.FAILED or _has_ended(record) else read_printed(line, ref.job)
             except ProblemError as error:
                 self._hearer.unanswered((ref.job,), error.problems[0])
+                self._answered_for(job_id)
                 continue
             del self._over[job_id]
             if state.phase is Phase.GONE and not _has_ended(record) and not self._surely_gone(job_id):
@@ -175,7 +195,10 @@ class JobWatch:
             with self._bell:
                 self._watcher.remove(job_id)
                 del self._refs[job_id]
+            if verdict.phase is Phase.CANCELLED and record is None:
+                line.remove_unbegun(ref.job)
             self._hearer.ended(ref.job, verdict)
+            self._answered_for(job_id)
 
     def _surely_gone(self, job_id: str) -> bool:
         """Whether the scheduler has said so before; the watcher asks again by itself."""

@@ -11,6 +11,9 @@ from clew_gui.remote.schedulers.state import Phase
 from clew_shared.problem import Problem
 from clew_shared.spec import SITE_PATH, RunSpec
 
+_LATE_S = 60.0
+"""The clocks of two computers may differ by so much, and a scheduler takes a moment to end a job."""
+
 
 class Stage(StrEnum):
     """How far a job is. Only ENDED and LOST are final."""
@@ -86,3 +89,8 @@ class JobNews(msgspec.Struct, frozen=True, kw_only=True):
     def over(self) -> bool:
         """Whether nothing more will be heard of it."""
         return self.stage in (Stage.ENDED, Stage.LOST)
+
+    def is_past(self, now: float) -> bool:
+        """Whether its time is up by this computer's clock, whatever was last heard of it. ``now`` in seconds since
+        1970."""
+        return self.stage is Stage.RUNNING and self.until is not None and now > self.until + _LATE_S

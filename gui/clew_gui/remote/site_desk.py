@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 
@@ -45,7 +45,7 @@ class SiteDesk:
     A job that the scheduler does not know is asked for once more after ``sure`` seconds. With a ``gate`` nobody is
     asked anything before a person wants something of this site.
 
-    Everything but ``line``, ``finder``, ``installed``, ``preview`` and ``close`` returns at once.
+    Everything but ``ask_now``, ``line``, ``finder``, ``installed``, ``preview`` and ``close`` returns at once.
     """
 
     def __init__(
@@ -103,6 +103,14 @@ class SiteDesk:
             self._errands.start(job, lambda: self._resume(job))
         elif self._book.wish(job) is not None:
             self._errands.start(_END + job, lambda: self._end_it(job))
+
+    def ask_now(self, jobs: Collection[str], seconds: float) -> bool:
+        """Ask the scheduler about these jobs of the book at once; waits, so many seconds at most. Whether there is word
+        of each, be it that nobody can be asked."""
+        for job in jobs:
+            self.follow(job)
+        ids = [news.id for job in jobs if (news := self.news(job)).id and not news.over]
+        return self._watch.ask_now(ids, seconds)
 
     def noted(self, job: str) -> None:
         """Another program wrote into the book what it knows of a job, or wants of it."""

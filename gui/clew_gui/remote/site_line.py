@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 from clew_gui.remote.connection import Connection, Hop, ssh_files
@@ -27,6 +27,7 @@ from clew_gui.remote.steady import SteadyConnection
 from clew_shared.places import Places
 from clew_shared.problem import ProblemError, problem
 
+_REMOVE = 'ls "$1" | grep -q "^record\\.\\|\\.log$" || rm -rf -- "$1"'
 _HOME = 'printf "%s\\n%s\\n" "$HOME" "${XDG_DATA_HOME:-}"'
 
 
@@ -78,6 +79,12 @@ class SiteLine:
             said = done.err.strip().splitlines()[-1:] or ["it did not answer"]
             text = f"The folder {path} cannot be made on {self.title}: {said[0]}."
             raise problem("site.folder", text, "Is the home folder full? See the site's quota.", self.name)
+
+    def remove_unbegun(self, job: str) -> None:
+        """Leave nothing of a job that never began; of one that did, all stays. A site that cannot be reached is left as
+        it is."""
+        with suppress(ProblemError):
+            self.run(("sh", "-c", _REMOVE, "sh", self.layout().job(job)))
 
     def close(self) -> None:
         """Hang up; jobs go on."""

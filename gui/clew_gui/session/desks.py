@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Protocol
 
 from clew_gui.remote.jobs import JobNews, Order
@@ -31,6 +32,9 @@ class Desk(Protocol):
 
     def follow(self, job: str, asked: bool = True) -> None:
         """Watch a job that was sent earlier; not ``asked``: by another program, just now."""
+
+    def ask_now(self, jobs: Collection[str], seconds: float) -> bool:
+        """Ask the scheduler about these jobs at once; waits."""
 
     def noted(self, job: str) -> None:
         """Another program wrote something of the job into the book."""
@@ -80,6 +84,22 @@ class Desks:
     def noted(self, job: str) -> None:
         """Another program wrote something of the job into the book."""
         self._of_job(job).noted(job)
+
+    def ask_now(self, jobs: Collection[str], seconds: float) -> None:
+        """Ask all schedulers about these jobs at the same time, and write what is new into the book. Waits, so many
+        seconds at most."""
+        by_site: dict[str, list[str]] = {}
+        for job in jobs:
+            by_site.setdefault(self.book.order(job).site, []).append(job)
+        threads = [
+            threading.Thread(target=self._of(site).ask_now, args=(mine, seconds), name="clew-ask", daemon=True)
+            for site, mine in by_site.items()
+        ]
+        for thread in threads:
+            thread.start()
+        until = time.monotonic() + seconds
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
 
     def refusals(self) -> dict[str, Problem]:
         """The sites where nobody is logged in until a person does something, and why."""

@@ -131,6 +131,9 @@ class SiteJobs:
         model = self.models.get(job)
         if model is None or link is None or model.news.over:
             raise problem("job.over", "That allocation is over.", "Take another one.", job)
+        if model.news.is_past(time.time()):
+            at = time.strftime("%H:%M", time.localtime(model.news.until))
+            raise problem("job.over", f"The time of that allocation was up at {at}.", "Take another one.", job)
         try:
             desks.book.note_runs(job, spec.run)
         except OSError as error:

@@ -63,8 +63,9 @@ class NodeDeeds(QObject):
         return list(session.jobs.values()) if session is not None else []
 
     def held(self) -> list[JobLike]:
-        """The allocations that are held."""
-        return [job for job in self.jobs() if job.order.hold and not job.news.over]
+        """The allocations that are held, but for those whose time is up by this computer's clock."""
+        now = time.time()
+        return [job for job in self.jobs() if job.order.hold and not job.news.over and not job.news.is_past(now)]
 
     def locked(self) -> dict[str, list[JobLike]]:
         """The sites where nobody is logged in, with the jobs that wait for that."""
