@@ -397,10 +397,16 @@ class Following:
             self._say(line)
         if self._as_json:
             shell.say_json(about_run(model, self.job))
-        return exit_status(model.state)
+        return INTERRUPTED if self._added_nothing() and self._asked else exit_status(model.state)
+
+    def _added_nothing(self) -> bool:
+        """Whether the job ended before it went on with the run."""
+        return 0 < self.model.history.fold.attempt <= self._behind
 
     def _ending(self, card: ExerciseCard | None) -> Iterator[str]:
         model = self.model
+        if self._added_nothing():
+            yield f"{model.reason} Run {model.number} is as it was before:"
         if model.history.fold.done and model.state is model.history.fold.state:
             yield from result_lines(model.history, card, model.folder, str(model.number))
         else:

@@ -24,6 +24,7 @@ from clew_gui.remote.schedulers.state import Phase
 from clew_gui.session.desks import Desks
 from clew_gui.session.job_record import JobRecord, job_record
 from clew_gui.session.job_state import verdict
+from clew_gui.session.mirror import attempts_before
 from clew_shared.cards import Catalogue
 from clew_shared.journal import attempts
 from clew_shared.places import Places
@@ -203,7 +204,8 @@ def attach_run(terminal: Terminal, word: str, as_json: bool = False) -> int:
     if book.news(job).over and record.settled.get(chosen[0]) == job:
         return _tell_kept(shell, shell.places.mirrors / chosen[0], known, book.news(job), as_json)
     with open_session(terminal, known, (job,)) as session, stop_requests() as stops:
-        following = Following(terminal, session, chosen[0], as_json, stops)
+        behind = attempts_before(shell.places.mirrors / chosen[0], job)
+        following = Following(terminal, session, chosen[0], as_json, stops, behind)
         spec = following.model.spec
         card = next((card for card in known.exercises if card.id == spec.exercise), None)
         following.to_the_end(card, f"{title(spec, card)}, on {following.job.title}")

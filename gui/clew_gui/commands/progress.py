@@ -121,7 +121,7 @@ class PlainDisplay:
             self._say(f"  {note}")
             self._note = note
         self._tell_pause(history)
-        self._tell_still(still)
+        self._tell_still(history, still)
         evaluated = last_evaluation(history)
         new = history.fold.step > self._step and (last or time.monotonic() >= self._next)
         if new or evaluated > self._evaluated:
@@ -137,12 +137,13 @@ class PlainDisplay:
             self._say(f"  Paused{reason}" if paused else "  It goes on.")
             self._paused = paused
 
-    def _tell_still(self, still: Standstill | None) -> None:
+    def _tell_still(self, history: History, still: Standstill | None) -> None:
         before, self._still = self._still, still
         if still is not None and (before is None or before.text != still.text):
             self._say(f"  {still.text}")
         elif still is None and before is not None:
-            self._say(f"  It moves again after {words.duration(time.time() - before.since)}.")
+            if not history.fold.done:
+                self._say(f"  It moves again after {words.duration(time.time() - before.since)}.")
 
     def close(self, discard: bool = False) -> None:
         """Nothing is left open, and lines stay."""

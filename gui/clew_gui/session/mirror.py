@@ -44,6 +44,12 @@ def stray_attempts(folder: Path) -> tuple[int, ...]:
     return tuple(attempt for attempt, job in jobs.items() if attempt > first and jobs[first] and job == "")
 
 
+def attempts_before(folder: Path, job: str) -> int:
+    """The latest attempt in a mirror that another batch job than ``job`` made; 0 when there is none."""
+    others = (attempt for attempt in attempts(folder) if (_job_of(journal_path(folder, attempt)) or job) != job)
+    return max(others, default=0)
+
+
 def _job_of(path: Path) -> str | None:
     """The batch job that the journal's first frame names; None when that cannot be read."""
     found = next(read_journal(path), None)
