@@ -141,9 +141,8 @@ class PlainDisplay:
         before, self._still = self._still, still
         if still is not None and (before is None or before.text != still.text):
             self._say(f"  {still.text}")
-        elif still is None and before is not None:
-            if not history.fold.done:
-                self._say(f"  It moves again after {words.duration(time.time() - before.since)}.")
+        elif still is None and before is not None and not history.fold.done:
+            self._say(f"  It moves again after {words.duration(time.time() - before.since)}.")
 
     def close(self, discard: bool = False) -> None:
         """Nothing is left open, and lines stay."""
