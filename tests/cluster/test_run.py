@@ -195,14 +195,14 @@ def test_a_plain_batch_run_without_any_viewer_is_brought_home(clew: Clew, cluste
     done = clew("fetch", "--site", "minicluster", "results/first", "--json")
     assert done.returncode == 0, done.stderr
     (found,) = json.loads(done.stdout.splitlines()[-1])
-    assert (found["state"], found["steps"]) == ("FINISHED", 1000)
+    assert (found["state"], found["steps"]) == ("FINISHED", 5000)
     assert clew("verify", found["run"]).returncode == 0
     listed = {run["run"]: run["number"] for run in json.loads(clew("runs", "--json").stdout)}
     assert listed == {sent["run"]: 1, found["run"]: 2}
     opened = last_line(clew("show", "last", "--json"))
     assert (opened["run"], opened["state"], opened["metrics"]) == (found["run"], "FINISHED", found["metrics"])
     assert opened["metrics"]["W"] == pytest.approx(-1.0, abs=1e-3)
-    assert "FINISHED after 1000 steps" in cluster.on("login", "cat results/job.log")
+    assert "FINISHED after 5000 steps" in cluster.on("login", "cat results/job.log")
     again = clew("fetch", "--site", "minicluster", sent["run"])
     assert again.returncode == 0, again.stderr
 
