@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import msgspec
@@ -18,7 +18,7 @@ from clew_agent.launcher import Launcher, is_guarded
 from clew_agent.refused_run import write_refused
 from clew_agent.run_queue import Entry, QueueRecord, RunQueue
 from clew_agent.run_registry import RunRegistry, is_run_id
-from clew_agent.spec_check import check_spec, combine
+from clew_agent.spec_check import STRATEGIES, check_spec, combine
 from clew_agent.tracked_run import TrackedRun
 from clew_agent.waiting import Caller
 from clew_shared.cards import Catalogue
@@ -50,8 +50,10 @@ class RunDesk:
         devices: Devices,
         search: Search,
         job: str = "",
+        strategies: Collection[str] = STRATEGIES,
     ) -> None:
         self._search = search
+        self._strategies = strategies
         self._record_file = record
         self._launcher = launcher
         self._control = control
@@ -118,7 +120,7 @@ class RunDesk:
                 raise problem("run.exists", f"There is a run {spec.run} with another spec.", "Choose a new UUID.")
             return Done(run=spec.run)
         few = self._queue.devices.problem(spec.devices)
-        found = (*check_spec(spec, catalogue, self._search), *((few,) if few is not None else ()))
+        found = (*check_spec(spec, catalogue, self._search, self._strategies), *((few,) if few is not None else ()))
         if found:
             raise ProblemError(combine(found))
         folder = _make_folder(self.registry.folder / spec.run, spec)

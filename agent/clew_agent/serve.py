@@ -36,6 +36,7 @@ from clew_agent.rendezvous import (
 from clew_agent.run_desk import RunDesk
 from clew_agent.security import GuardedRouter
 from clew_agent.services import Services
+from clew_agent.spec_check import STRATEGIES
 from clew_agent.supervisor import Supervisor
 from clew_shared import __version__
 from clew_shared.address_file import read_address
@@ -58,7 +59,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ``slots`` for runs at the same time where there is no GPU, a folder with ``exercises`` beside the built-in ones,
     ``fresh`` interpreters for all runs, the ``ports`` of which it takes one (None: the system chooses). In a ``job`` it
     listens on all of the node's addresses and begins the runs in the job's folder. ``catalogue``, ``guard`` (a command
-    line, always started fresh) and ``devices`` replace its own in tests."""
+    line, always started fresh), ``devices`` and ``strategies`` (what its trainer can train with) are replaced in tests.
+    """
 
     idle: float = IDLE_S
     kept: float = KEPT_S
@@ -70,6 +72,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     catalogue: Catalogue | None = None
     guard: Sequence[str] = GUARD
     devices: Devices | None = None
+    strategies: frozenset[str] = STRATEGIES
 
 
 def serve(places: Places, options: Options | None = None) -> int:
@@ -105,7 +108,7 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     nursery = _nursery(places, options, devices, router)
     launcher = Launcher(places.home, options.guard, options.exercises, nursery)
     name = job.job if job is not None else ""
-    desk = RunDesk(places.runs, record, launcher, control, devices, find_search(places), name)
+    desk = RunDesk(places.runs, record, launcher, control, devices, find_search(places), name, options.strategies)
     address = _address(agent, router)
     duty = JobDuty(job, desk, lambda: _overtaken(places, address)) if job is not None else None
     services = Services(places, agent, router, options.ports)

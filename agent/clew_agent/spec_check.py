@@ -6,7 +6,7 @@ they are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from clew_agent.data_search import NAMES, Search, is_name, locate
 from clew_shared import spec as specs
@@ -17,18 +17,26 @@ from clew_shared.params import Value, check
 from clew_shared.problem import Problem, ProblemError
 from clew_shared.spec import RunSpec
 
+STRATEGIES = frozenset({"single"})
+"""What this version can train with. A card may name others: they are refused, not taken for this one."""
 
-def check_spec(spec: RunSpec, catalogue: Catalogue, search: Search) -> tuple[Problem, ...]:
-    """Everything that is wrong with ``spec``; empty when the run can be started."""
+
+def check_spec(
+    spec: RunSpec, catalogue: Catalogue, search: Search, able: Collection[str] = STRATEGIES
+) -> tuple[Problem, ...]:
+    """Everything that is wrong with ``spec``; empty when the run can be started. ``able`` are the strategies that its
+    trainer can train with."""
     found = tuple(specs.check_spec(spec))
     try:
         card = find_card(catalogue.exercises, spec.exercise)
     except ProblemError as error:
         return (*found, *error.problems)
-    return (*found, *misfits(spec, card, search))
+    return (*found, *misfits(spec, card, search, able))
 
 
-def misfits(spec: RunSpec, card: ExerciseCard, search: Search) -> tuple[Problem, ...]:
+def misfits(
+    spec: RunSpec, card: ExerciseCard, search: Search, able: Collection[str] = STRATEGIES
+) -> tuple[Problem, ...]:
     """All that does not fit the exercise of ``card``: file, hyperparameters, preset, strategy, length and data."""
     if card.problem is not None:
         return (card.problem,)
@@ -37,7 +45,7 @@ def misfits(spec: RunSpec, card: ExerciseCard, search: Search) -> tuple[Problem,
         *_file(spec, card),
         *problems,
         *_preset(spec, card),
-        *_strategy(spec, card),
+        *_strategy(spec, card, able),
         *_length(card, values),
         *_data(spec, card, search),
     )
@@ -79,7 +87,7 @@ def _preset(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
         yield from error.problems
 
 
-def _strategy(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
+def _strategy(spec: RunSpec, card: ExerciseCard, able: Collection[str]) -> Iterator[Problem]:
     counts = {one.id: one.devices for one in card.strategies} or {"single": (1,)}
     if spec.strategy not in counts:
         text = f"The exercise {card.id!r} cannot be run with the strategy {spec.strategy!r}."
@@ -88,6 +96,9 @@ def _strategy(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
         possible = ", ".join(map(str, counts[spec.strategy]))
         text = f"The strategy {spec.strategy!r} of {card.id!r} runs on {possible} devices, not on {spec.devices}."
         yield Problem("spec.devices", text, "Choose another number.", "devices")
+    elif spec.strategy not in able or (spec.devices > 1 and spec.strategy == "single"):
+        text = f"This version of Clew cannot train with the strategy {spec.strategy!r} on {spec.devices} devices yet."
+        yield Problem("spec.strategy", text, 'Choose the strategy "single" and 1 device.', "strategy")
 
 
 def _length(card: ExerciseCard, values: dict[str, Value]) -> Iterator[Problem]:

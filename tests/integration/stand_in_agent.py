@@ -57,6 +57,9 @@ CATALOGUE = Catalogue(
 )
 
 
+ABLE = frozenset({"single", "spread"})
+
+
 def main() -> int:
     logging.basicConfig(level=logging.INFO)
     parser = argparse.ArgumentParser()
@@ -68,7 +71,10 @@ def main() -> int:
     gpus = tuple(Gpu(str(number), f"Stand-in GPU ({number})") for number in range(words.gpus))
     devices = Devices(gpus, places=words.slots)
     job = read_allocation() if words.job else None
-    return serve(find_places(), Options(idle=words.idle, catalogue=CATALOGUE, guard=GUARD, devices=devices, job=job))
+    return serve(
+        find_places(),
+        Options(idle=words.idle, catalogue=CATALOGUE, guard=GUARD, devices=devices, job=job, strategies=ABLE),
+    )
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ CARDS = Catalogue(exercises=(CARD, BROKEN))
     [
         ({}, []),
         ({"source_hash": "abc", "preset": "tiny", "params": {"steps": 3}}, []),
-        ({"strategy": "mirrored", "devices": 4}, []),
+        ({"strategy": "mirrored", "devices": 4}, ["spec.strategy"]),  # on the card, and not trained with yet
         ({"exercise": "toi"}, ["exercise.unknown"]),
         ({"exercise": "broken"}, ["exercise.broken"]),
         ({"source_hash": "abd"}, ["spec.source"]),
@@ -78,6 +78,11 @@ def test_everything_that_is_wrong_with_a_spec_is_found(changes: dict[str, object
     assert [one.code for one in found] == codes
     if found:
         assert all(one.text in combine(found).text for one in found)
+
+
+def test_a_strategy_that_the_trainer_has_is_taken() -> None:
+    spec = RunSpec(exercise="toy", strategy="mirrored", devices=4)
+    assert check_spec(spec, CARDS, Search(), able={"single", "mirrored"}) == ()
 
 
 def test_a_run_whose_data_are_not_here_is_refused_before_it_begins(tmp_path: Path) -> None:
