@@ -18,10 +18,13 @@ from clew_gui.remote.bootstrap import Installed, ensure_agent, install, packages
 from clew_gui.remote.bootstrap.launcher import launcher_text, put_launcher
 from clew_gui.remote.bootstrap.needed import SMALL
 from clew_gui.remote.bootstrap.probe import probe
+from clew_gui.remote.job_submitter import agent_environment
+from clew_gui.remote.preflight import check_runs
 from clew_gui.remote.site_line import SiteLine
 from clew_gui.remote.sites import Site
 from clew_shared import __version__
-from clew_shared.problem import ProblemError
+from clew_shared.problem import Problem, ProblemError
+from clew_shared.spec import RunSpec
 from tests.integration.local_line import LocalConnection, course, damage, local_line
 
 BASE = Path(sys.base_prefix) / "bin/python3"
@@ -155,6 +158,62 @@ def test_where_the_program_for_job_scripts_cannot_be_written_runs_go_all_the_sam
     told: list[str] = []
     assert starts(connection, ensure_agent(line, told.append)).returncode == 0
     assert told[-1].startswith(f"{folder}/clew-agent could not be written on Here, which only job scripts")
+
+
+def refused(line: SiteLine, installed: Installed, *runs: RunSpec, own: bool = False) -> Problem | None:
+    """What the login node says of these runs before they are sent."""
+    try:
+        check_runs(line, agent_environment(line, installed), runs, own)
+    except ProblemError as error:
+        return error.problems[0]
+    return None
+
+
+def test_before_a_run_is_sent_the_agent_says_on_the_login_node_what_it_would_refuse(
+    open_line: Open, tmp_path: Path
+) -> None:
+    line, connection = open_line(data="~/course")
+    installed = ensure_agent(line, ignore)
+    assert refused(line, installed, RunSpec(exercise="softmax", data="digits")) is None, "without scikit-learn there"
+    assert refused(line, installed, RunSpec(exercise="linear-regression")) is None
+    usual = RunSpec(exercise="softmax")
+    absent = refused(line, installed, usual)
+    assert absent is not None
+    assert absent.code == "data.missing"
+    assert f"Looked in: {connection.home}/course, {connection.home}/.local/share/clew/data." in absent.text
+    assert "--data site:/there/mnist.npz" in absent.hint
+    assert absent.hint.endswith("That is what the login node of Here sees; nothing was sent.")
+    (connection.home / "course/mnist").mkdir(parents=True)
+    (connection.home / "course/mnist/mnist.pkl.gz").touch()
+    assert refused(line, installed, usual, usual) is None
+    there = refused(line, installed, RunSpec(exercise="softmax", data="/no/such.npz"))
+    assert there is not None
+    assert there.text == "The data path /no/such.npz does not exist."
+    assert refused(line, installed, RunSpec(exercise="softmax", data="~/course")) is None
+    wrong = refused(line, installed, RunSpec(exercise="softmax", data="mnist", devices=4, params={"steps": -1}))
+    assert wrong is not None
+    assert wrong.text.startswith("2 things are wrong:")
+    own = RunSpec(exercise="my-own", data="/no/such.npz")
+    assert refused(line, installed, own, own=True) == there
+
+
+def test_digits_are_refused_where_neither_the_laptop_nor_the_site_has_them(
+    open_line: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew_gui.remote.bootstrap.bundle.sklearn_digits", lambda: None)
+    line, _ = open_line()
+    found = refused(line, ensure_agent(line, ignore), RunSpec(exercise="softmax", data="digits"))
+    assert found is not None
+    assert found.code == "data.digits"
+    assert "install scikit-learn on this computer (pip install scikit-learn), and Clew brings the digits" in found.hint
+
+
+def test_data_that_a_module_or_prologue_names_are_found_as_in_a_job(open_line: Open, tmp_path: Path) -> None:
+    line, connection = open_line()
+    (tmp_path / "mine.npz").touch()
+    prologue = f"{line.site.prologue}\nexport CLEW_DATA={tmp_path}/mine.npz"
+    line, _ = local_line(connection.home, Site(host="here", python=line.site.python, prologue=prologue))
+    assert refused(line, ensure_agent(line, ignore), RunSpec(exercise="softmax")) is None
 
 
 @pytest.mark.parametrize("which", ["agent", "packages"])

@@ -370,7 +370,10 @@ def test_it_says_what_to_do_now(clinic: Clinic, name: str) -> None:
         ("no Slurm", "Is this the login node"),
         ("Slurm is away", "Jobs that run go on"),
         ("time over the partition's limit", "choose another partition: long."),
-        ("time over the default partition's limit", "Ask for less, with --time, or choose another partition."),
+        (
+            "time over the default partition's limit",
+            "Ask for at most 30 minutes (--time 00:30:00), or",
+        ),
         ("a kind of GPU that is not there", 'Write gres = "gpu:a100" in the site'),
         ("an account of others", "Yours are: course, lab. Give one with --account."),
         ("no module command", "Remove them from the site"),

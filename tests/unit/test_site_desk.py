@@ -6,7 +6,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -158,6 +158,62 @@ def test_what_the_scheduler_refuses_is_over(office: Office, desk: SiteDesk) -> N
     assert news.problem is not None
     assert news.problem.code == "scheduler.partition"
     assert JobBook(office.path).open_jobs() == ()
+
+
+PARTITIONS = "debug*|1:00:00|3|gpu:4|(null)|up\nshort|2:00|2|gpu:4|(null)|up\nlong|1-00:00:00|1|(null)|(null)|up\n"
+
+
+def test_more_time_than_the_partition_allows_is_refused_before_anything_is_brought_there(office: Office) -> None:
+    def stage(line: SiteLine, path: str, say: Callable[[str], None]) -> str:
+        raise AssertionError("nothing is brought for a job that would never start")
+
+    office.login.partitions = PARTITIONS
+    order = an_order(allocation=Allocation(partition="short", time="30"), data="/my/set.npz")
+    with closing(office.desk(a_bringer(stage=stage))) as desk:
+        desk.take(order)
+        news = reach(desk, order.job, Stage.ENDED)
+    assert news.problem is not None
+    assert (news.problem.code, news.problem.where) == ("scheduler.time", "time")
+    assert news.problem.text == "The job asks for 30 minutes; the limit of short is 2 minutes."
+    ways = "Ask for at most 2 minutes (--time 00:02:00), or choose another partition: debug, long."
+    assert news.problem.hint == ways
+    assert (office.login.sent, office.login.files) == (0, {}), "and nothing is left there"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"partition": "short", "time": "2"},
+        {"partition": "short,debug", "time": "30"},
+        {"partition": "nosuch", "time": "30"},
+        {"partition": "short", "qos": "long", "time": "30"},
+        {"partition": "short"},
+        {"time": "1h"},
+    ],
+)
+def test_what_some_partition_or_a_qos_may_allow_is_sent(office: Office, desk: SiteDesk, asked: dict[str, str]) -> None:
+    office.login.partitions = PARTITIONS
+    order = an_order(allocation=Allocation(**asked))  # type: ignore[arg-type]
+    desk.take(order)
+    assert reach(desk, order.job, Stage.QUEUED).id == "1"
+
+
+def test_what_the_agent_would_refuse_on_the_node_is_not_sent(office: Office) -> None:
+    asked: list[object] = []
+
+    def check(line: SiteLine, environment: Mapping[str, str], runs: Sequence[RunSpec], own: bool) -> None:
+        asked.append((environment["CLEW_HOME"], environment["PYTHONPATH"], [spec.data for spec in runs], own))
+        raise problem("data.missing", "It is not there.", "Bring it.", "data")
+
+    spec = RunSpec(exercise="softmax", run=str(uuid.uuid4()), data="site:/x")
+    order = an_order(runs=(spec,), exercises="~/mine")
+    with closing(office.desk(a_bringer(check_runs=check))) as desk:
+        desk.take(order)
+        news = reach(desk, order.job, Stage.ENDED)
+    assert news.problem is not None
+    assert (news.problem.code, news.id) == ("data.missing", "")
+    assert asked == [(CLEW, "/there", ["/x"], True)], "as the site reads it, in the agent's own environment"
+    assert (office.login.sent, office.login.files) == (0, {})
 
 
 @pytest.mark.parametrize("code", ["ssh.auth", "ssh.reach", "site.consent"])

@@ -8,10 +8,10 @@ import secrets
 import msgspec
 
 from clew_gui.remote.doctor.finding import Told, fine, note, untried, wrong
-from clew_gui.remote.doctor.partitions import first_node
 from clew_gui.remote.doctor.ward import Ward, last_line
 from clew_gui.remote.prompts import Kind
 from clew_gui.remote.routes import node_hop
+from clew_gui.remote.schedulers.partitions import first_node
 from clew_shared.problem import Problem, ProblemError
 
 _SSH = 22
