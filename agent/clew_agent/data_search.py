@@ -51,14 +51,11 @@ def locate(name_or_path: str, search: Search) -> Path:
 
     Raises ``ProblemError`` when the name is unknown or nothing is found.
     """
-    if not is_name(name_or_path):
-        return _locate_path(Path(name_or_path).expanduser())
-    if name_or_path == "digits":
-        return find_digits()
-    if name_or_path != "mnist":
-        hint = did_you_mean(name_or_path, NAMES) or f"Known: {', '.join(NAMES)}; or give a path."
-        raise problem("data.unknown", f"There is no data set {name_or_path!r}.", hint, "data")
-    return _find_mnist(search)
+    try:
+        return _locate(name_or_path, search)
+    except OSError as error:  # a folder of others, a file system that is away
+        text = f"Data cannot be looked for in {error.filename}: {error.strerror or error}."
+        raise problem("data.read", text, "Check its rights, or name other data.", "data") from None
 
 
 def find_digits(brought: Path = _AGENT.parent / DIGITS_BROUGHT) -> Path:
@@ -78,6 +75,17 @@ def find_mnist_in(folder: Path) -> Path | None:
 def find_idx(folder: Path, stem: str) -> Path | None:
     """The IDX file called ``stem`` in one of the spellings in which it is handed round."""
     return next((folder / name for name in idx_names(stem) if (folder / name).is_file()), None)
+
+
+def _locate(name_or_path: str, search: Search) -> Path:
+    if not is_name(name_or_path):
+        return _locate_path(Path(name_or_path).expanduser())
+    if name_or_path == "digits":
+        return find_digits()
+    if name_or_path != "mnist":
+        hint = did_you_mean(name_or_path, NAMES) or f"Known: {', '.join(NAMES)}; or give a path."
+        raise problem("data.unknown", f"There is no data set {name_or_path!r}.", hint, "data")
+    return _find_mnist(search)
 
 
 def _is_here(name: str, search: Search) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from clew_gui.remote.bootstrap import Installed, ensure_agent, install, packages
+from clew_gui.remote.bootstrap import Installed, ensure_agent, install, packages, try_packages
 from clew_gui.remote.bootstrap.launcher import launcher_text, put_launcher
 from clew_gui.remote.bootstrap.needed import SMALL
 from clew_gui.remote.bootstrap.probe import probe
@@ -331,6 +331,14 @@ def test_a_venv_is_used_as_it_is(open_line: Open, tmp_path: Path, bare_python: s
     assert ensure_agent(line, ignore).sent > 0
 
 
+def doctor_says(line: SiteLine) -> str:
+    """The code of what keeps the packages from being brought, else how they are."""
+    try:
+        return f"the site's own pip fetches {', '.join(try_packages(line, probe(line), ignore))}"
+    except ProblemError as error:
+        return error.problems[0].code
+
+
 def test_what_does_not_run_there_is_fetched_by_the_sites_own_pip(
     open_line: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -345,13 +353,16 @@ def test_what_does_not_run_there_is_fetched_by_the_sites_own_pip(
     monkeypatch.setattr(install, "from_wheels", lambda *_: {})
     line, connection = open_line()
     connection.environment["NO_INDEX"] = "1"
-    assert code_of(line) == "bootstrap.packages"  # it has no pip
+    assert doctor_says(line) == code_of(line) == "bootstrap.packages"  # it has no pip
     prologue = f"{line.site.prologue}:{tmp_path}/pip"
     line, connection = local_line(connection.home, Site(host="here", python=line.site.python, prologue=prologue))
     connection.environment["NO_INDEX"] = "1"
     assert code_of(line) == "bootstrap.packages"
+    assert doctor_says(line) == "bootstrap.packages", "the site's own pip was tried"
     assert [name.split("-")[0] for name in names(connection)] == ["agent"]
     del connection.environment["NO_INDEX"]
+    assert doctor_says(line) == "the site's own pip fetches msgspec, platformdirs, psutil, pyzmq, setproctitle, tomli-w"
+    assert [name.split("-")[0] for name in names(connection)] == ["agent"], "and nothing was kept"
     ensure_agent(line, ignore)
     assert list(software(connection).glob("packages-*/fetched.py"))
 

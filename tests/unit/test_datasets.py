@@ -19,14 +19,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from clew_agent.data_search import Search, available, find_digits, find_search, is_name
+from clew_agent.data_search import Search, available, find_digits, find_search, is_name, locate
 from clew_agent.datasets import DataSet, digits, load
 from clew_agent.datasets.idx import format_idx, parse_idx
 from clew_agent.datasets.kept import KeptData
 from clew_agent.datasets.lab_pickle import parse_pickle
 from clew_agent.datasets.npz import parse_npz
+from clew_gui.remote.bootstrap import probe_there
 from clew_gui.remote.bootstrap.bundle import own_files
-from clew_shared.data_files import DIGITS_BROUGHT, IDX_STEMS, sklearn_digits
+from clew_shared.data_files import DIGITS_BROUGHT, DIGITS_FILE, IDX_STEMS, mnist_names, sklearn_digits
 from clew_shared.places import Places
 from clew_shared.problem import ProblemError
 
@@ -193,6 +194,54 @@ def test_a_path_of_a_site_may_begin_with_the_home_folder(
     places = Places(home=tmp_path / "empty", private=tmp_path)
     assert load("mnist", find_search(places, {"CLEW_COURSE_DATA": "~/"})).source == str(path)
     assert load("~/mnist.npz", Search()).source == str(path)
+
+
+LAYOUTS = {
+    "nowhere": ((), None),
+    "the course's copy": (("course/mnist.npz", "cache/mnist.npz"), None),
+    "a subfolder": (("course/mnist/mnist.pkl.gz",), None),
+    "IDX in another spelling": (("cache/train-images.idx3-ubyte",), None),
+    "the cache": (("cache/mnist.pkl",), None),
+    "a folder named by CLEW_DATA": (("own/mnist.npz", "course/mnist.npz"), "own"),
+    "an empty folder named by CLEW_DATA": (("own/else", "course/mnist.npz"), "own"),
+    "a file named by CLEW_DATA": (("own/mine.npz", "course/mnist.npz"), "own/mine.npz"),
+    "a mistyped CLEW_DATA": (("course/mnist.npz",), "no/such"),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_doctor_finds_what_the_agent_would_find(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, named = LAYOUTS[name]
+    for file in files:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    own = str(tmp_path / named) if named else ""
+    monkeypatch.setenv("CLEW_DATA", own)
+    question = {
+        "folders": [str(tmp_path / "course"), str(tmp_path / "cache")],
+        "mnist": list(mnist_names()),
+        "digits": f"datasets/data/{DIGITS_FILE}",
+    }
+    told = probe_there.data_sets(question)
+    search = find_search(
+        Places(home=tmp_path, private=tmp_path), {"CLEW_DATA": own, "CLEW_COURSE_DATA": str(tmp_path / "course")}
+    )
+    search = Search(own=search.own, folders=(*search.folders[:1], tmp_path / "cache"))
+    try:
+        found = str(locate("mnist", search))
+    except ProblemError:
+        found = ""
+    assert told["mnist"] == found
+    assert told["digits"] == str(sklearn_digits())
+
+
+def test_a_folder_that_may_not_be_read_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(tmp_path))
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    assert f"looked for in {tmp_path}: Permission denied" in refusal("mnist", Search(folders=(tmp_path,)))
+    assert probe_there.first_file([tmp_path], ["mnist.npz"]) == ""
 
 
 def test_clew_data_may_name_a_file(tmp_path: Path, images: Arrays) -> None:

@@ -14,7 +14,7 @@ from clew_gui.remote.allocation import seconds_asked
 from clew_gui.remote.doctor.finding import Told, fine, note, wrong
 from clew_gui.remote.doctor.home import compared
 from clew_gui.remote.doctor.node_answer import NodeAnswer
-from clew_gui.remote.doctor.routes import refused_at
+from clew_gui.remote.doctor.routes import not_an_answer, refused_at
 from clew_gui.remote.doctor.ward import Ward, listed
 from clew_gui.remote.routes import SPEAKS_S, first_bytes
 from clew_gui.remote.schedulers.job import LOG, SCRIPT, JobRef, JobSpec
@@ -184,7 +184,7 @@ def _called(ward: Ward, found: _Answer) -> NodeAnswer:
                 stream.close()
         except ProblemError as error:
             known["refusal"] = error.problems[0].text
-    known["lets_in"] = refused_at(ward, found.host) is None
+    known["no_login"] = refused_at(ward, found.host)
     return NodeAnswer(**known)
 
 
@@ -241,9 +241,11 @@ def clock_there(ward: Ward) -> Told:
 
 def login_there(ward: Ward) -> Told:
     """Whether one may log in to the node while one has a job there."""
-    host = _known(ward).host
-    if _known(ward).lets_in:
+    host, refusal = _known(ward).host, _known(ward).no_login
+    if refusal is None:
         return fine(f"{host} lets you in by SSH while your job runs there.")
+    if (told := not_an_answer(host, refusal)) is not None:
+        return told
     return note(f"{host} does not let you in by SSH, not even while your job runs there.", "Nothing needs mending.")
 
 
