@@ -23,7 +23,7 @@ import msgspec
 from clew_agent import compile_cache, posix, scratch
 from clew_agent.allocation import read_allocation
 from clew_agent.beginning import describe_attempt, quick_card
-from clew_agent.control import Command, Commands, Control, TimeIsUp
+from clew_agent.control import Command, Commands, Control, JobEnds, TimeIsUp
 from clew_agent.data_search import Search, find_search
 from clew_agent.datasets import DataSet, load
 from clew_agent.deadline import Deadline
@@ -110,14 +110,16 @@ def train(
 def _stop_signals(run: str, commands: Commands, deadline: Deadline) -> Iterator[None]:
     """A signal stops after the block, with a checkpoint; a second Ctrl+C at once, and the guard seals.
 
-    One by which a job ends itself because its time is up says so, whoever passed it on.
+    In a job SIGTERM is the scheduler's or the keeper's, whoever passed it on: its time is up, or somebody cancelled it.
     """
 
     def note(number: int) -> None:
         if commands.stop is not None and number == signal.SIGINT:
             posix.exit_at_once(STOPPED)
-        timed = number != signal.SIGINT and deadline.asks()
-        commands.put(TimeIsUp(run=run) if timed else Stop(run=run))
+        if number != signal.SIGINT and deadline.asks():
+            commands.put(TimeIsUp(run=run))
+        else:
+            commands.put(JobEnds(run=run) if number == signal.SIGTERM and deadline.in_job else Stop(run=run))
 
     with posix.stop_requests(note):
         yield
@@ -358,7 +360,8 @@ class _Attempt:
 
 def _stopped_early(command: Stop | None, step: int) -> State:
     last = stopped(command, step)
-    reason = last.reason if last.state is RunState.TIMED_OUT else "Stopped before the first step."
+    known = last.state is RunState.TIMED_OUT or isinstance(command, JobEnds)
+    reason = last.reason if known else "Stopped before the first step."
     return msgspec.structs.replace(last, reason=reason)
 
 

@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from clew_shared.events import Log
 
+JOB_ENDED = "The job was cancelled, or the site ended it before its time was up."
+"""The reason in a journal when the scheduler's request to end reaches a run: the node does not know who wanted it."""
+
 
 class _Saying(NamedTuple):
     """A sentence at a place in an attempt's journal. One that is ``about`` a step is void when that is done again."""

@@ -20,6 +20,7 @@ from clew_shared.lifecycle import RunState
 from clew_shared.places import find_places
 from clew_shared.reading import read_run
 from clew_shared.runfolder import RunFolder
+from clew_shared.sayings import JOB_ENDED
 from clew_shared.spec import RunSpec, to_toml
 from clew_shared.verify import verify_run
 from tests.integration.agent_runs import (
@@ -105,7 +106,9 @@ def test_a_job_that_somebody_cancels_stops_its_run(tmp_path: Path, job: Path) ->
         keeper_ends_it(job, "terminated")
         process.send_signal(signal.SIGTERM)
         assert end(process)[0] == 130
-    assert last_state(folder).state is RunState.STOPPED
+    state = last_state(folder)
+    assert (state.state, state.reason) == (RunState.STOPPED, JOB_ENDED), "nobody asked the run to stop"
+    assert [event.step for event in events(folder) if isinstance(event, Checkpoint)][-1] == state.step > 0
 
 
 def test_a_run_that_begins_too_late_ends_before_its_first_step(

@@ -271,7 +271,7 @@ class Following:
     def _ending(self, card: ExerciseCard | None) -> Iterator[str]:
         model = self.model
         if model.history.fold.done and model.state is model.history.fold.state:
-            yield from result_lines(model.history, card, model.folder)
+            yield from result_lines(model.history, card, model.folder, model.reason)
         else:
             yield f"{words.state_word(model.state)}. {model.reason}".strip()
             values = values_line(model.history, card)
