@@ -43,6 +43,7 @@ from clew_shared.params import build, convert
 from clew_shared.places import find_places
 from clew_shared.problem import Problem, ProblemError, raise_all
 from clew_shared.runfolder import RunFolder, final_files
+from clew_shared.sayings import no_tensorflow
 from clew_shared.spec import RunSpec, read_spec
 
 if TYPE_CHECKING:
@@ -288,7 +289,11 @@ class _Attempt:
         return result
 
     def _import(self, exercise: str) -> tuple[AnyExercise, ExerciseCard]:
-        from clew_agent.training.runtime import configure
+        try:
+            from clew_agent.training.runtime import configure
+        except ImportError as error:
+            traceback.print_exc()
+            raise ProblemError(no_tensorflow(posix.host_name(), str(error), bool(read_allocation().job))) from None
 
         compile_cache.prepare(find_places())
         configure()

@@ -308,7 +308,11 @@ def test_that_the_end_was_not_fetched_yet_is_said(capsys: pytest.CaptureFixture[
 
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(
-    ("wish", "text"), [(Wish.CANCEL, "You cancelled the job."), (None, "The job was cancelled by root.")]
+    ("wish", "text"),
+    [
+        (Wish.CANCEL, "You cancelled the job."),
+        (None, "The job was cancelled by root. Continue goes on from the last checkpoint."),
+    ],
 )
 def test_who_cancelled_the_job_is_said(wish: Wish | None, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     copy = Copy(State(state=RunState.STOPPED, reason=JOB_ENDED))

@@ -400,6 +400,25 @@ def test_a_limit_is_told_with_its_number(office: Office, desk: SiteDesk) -> None
     assert desk.news(order.job).text == wanted
 
 
+@pytest.mark.parametrize(
+    ("why", "text", "hint"),
+    [
+        ("absent", "The agent's program could not be started on the node.", "Name a python or venv in the site"),
+        ("module", "The module tf/2 could not be loaded on the node.", "Name a module in the site"),
+    ],
+)
+def test_an_agent_that_cannot_be_started_on_a_node_has_the_doctors_hint(
+    office: Office, desk: SiteDesk, why: str, text: str, hint: str
+) -> None:
+    order = sent(office, desk)
+    office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "ended", why, "tf/2")
+    office.login.jobs["1"].state, office.login.jobs["1"].nodes = "FAILED", "node1"
+    found = reach(desk, order.job, Stage.ENDED).problem
+    assert found is not None
+    assert found.text == text
+    assert found.hint.startswith(f"{hint} that nodes have as well. clew site doctor lab --job looks at a node.")
+
+
 def test_a_scheduler_that_does_not_answer_ends_nothing(office: Office, desk: SiteDesk) -> None:
     order = sent(office, desk)
     office.login.silent = True

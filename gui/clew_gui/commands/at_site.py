@@ -274,6 +274,8 @@ class Following:
             yield from result_lines(model.history, card, model.folder, model.reason)
         else:
             yield f"{words.state_word(model.state)}. {model.reason}".strip()
+            found = self.job.news.problem
+            yield from [found.hint] if found is not None and found.text == model.reason and found.hint else []
             values = values_line(model.history, card)
             yield from [f"As far as it came: {values}."] if values else []
             yield from [f"Kept in {model.folder}"] if model.history.fold.attempt else []

@@ -64,6 +64,8 @@ class KeptJobs:
             return fold.state, fold.reason
         news, follows_on = self._book.news(job), self._book.went_with(run, but=job)
         state, reason = state_with_job(fold, news, follows_on, settled=True) or (fold.state, fold.reason)
+        if news.problem is not None and reason == news.problem.text:
+            reason = str(news.problem)
         if news.over and state is not fold.state and self._record.settled.get(run) != job and (news.id or follows_on):
             number = self._record.numbers.get(run, run)
             reason = f"{news.text} What it left may not all be here: clew attach {number} fetches it.".lstrip()

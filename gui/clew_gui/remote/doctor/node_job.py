@@ -20,9 +20,11 @@ from clew_gui.remote.routes import SPEAKS_S, first_bytes
 from clew_gui.remote.schedulers.job import LOG, SCRIPT, JobRef, JobSpec
 from clew_gui.remote.schedulers.registry import scheduler_of
 from clew_gui.remote.schedulers.state import WAITING, JobState, Phase
+from clew_gui.remote.schedulers.words import NOT_ON_NODES
 from clew_gui.remote.sites import job_of
 from clew_shared.foreign import from_json
 from clew_shared.problem import ProblemError, problem
+from clew_shared.sayings import no_tensorflow
 
 JOB_S = 300
 """The time that the job asks for."""
@@ -202,7 +204,7 @@ def python_there(ward: Ward) -> Told:
     found, here = _known(ward), ward.probed.python if ward.probed is not None else ""
     if not found.python:
         text = f"{ward.probed.executable if ward.probed else 'Python'} does not run on {found.host}."
-        return wrong(text, "Name a python or venv in the site that nodes have as well.", "doctor.python")
+        return wrong(text, NOT_ON_NODES, "doctor.python")
     if here and found.python != here:
         return note(
             f"{found.host} has Python {found.python}, the login node {here}.", "Name python or venv in the site."
@@ -214,10 +216,8 @@ def tensorflow_there(ward: Ward) -> Told:
     """Whether TensorFlow can be imported where it will be used."""
     found = _known(ward)
     if not found.tensorflow:
-        text = f"TensorFlow cannot be imported on {found.host}: {found.trouble.rstrip('.') or 'nobody says why'}."
-        return wrong(
-            text, "The nodes may lack a library, or have another processor than the login node.", "doctor.tensorflow"
-        )
+        lack = no_tensorflow(found.host, found.trouble)
+        return wrong(lack.text, lack.hint, "doctor.tensorflow")
     return fine(f"TensorFlow {found.tensorflow} was imported on {found.host}.")
 
 
