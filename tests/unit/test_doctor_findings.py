@@ -436,8 +436,8 @@ LOGINS: Mapping[Callable[[Ward, Hop], None], tuple[Verdict, str]] = {
         ),
     ),
     password_wanted: (
-        Verdict.SKIPPED,
-        "Not tried to its end: me@node1 asks for a password, and the doctor asks nobody for that.",
+        Verdict.WARN,
+        "node1 does not let you in by SSH, not even while your job runs there: it asks for a password.",
     ),
     not_let_in: (Verdict.WARN, "node1 does not let you in by SSH, not even while your job runs there."),
     nothing_listens: (

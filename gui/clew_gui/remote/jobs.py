@@ -86,3 +86,8 @@ class JobNews(msgspec.Struct, frozen=True, kw_only=True):
     def over(self) -> bool:
         """Whether nothing more will be heard of it."""
         return self.stage in (Stage.ENDED, Stage.LOST)
+
+    @property
+    def refused(self) -> bool:
+        """Whether it never came into a queue: refused before it was sent, or by the scheduler."""
+        return self.over and not self.id and self.problem is not None

@@ -14,7 +14,7 @@ from clew_gui.remote.allocation import seconds_asked
 from clew_gui.remote.doctor.finding import Told, fine, note, wrong
 from clew_gui.remote.doctor.home import compared
 from clew_gui.remote.doctor.node_answer import NodeAnswer
-from clew_gui.remote.doctor.routes import not_an_answer, refused_at
+from clew_gui.remote.doctor.routes import not_an_answer, refused_at, what_it_asks
 from clew_gui.remote.doctor.ward import Ward, listed
 from clew_gui.remote.routes import SPEAKS_S, first_bytes
 from clew_gui.remote.schedulers.job import LOG, SCRIPT, JobRef, JobSpec
@@ -246,7 +246,8 @@ def login_there(ward: Ward) -> Told:
         return fine(f"{host} lets you in by SSH while your job runs there.")
     if (told := not_an_answer(host, refusal)) is not None:
         return told
-    return note(f"{host} does not let you in by SSH, not even while your job runs there.", "Nothing needs mending.")
+    text = f"{host} does not let you in by SSH, not even while your job runs there{what_it_asks(refusal)}."
+    return note(text, "Nothing needs mending.")
 
 
 def port_there(ward: Ward) -> Told:

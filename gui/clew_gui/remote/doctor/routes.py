@@ -86,8 +86,10 @@ def nodes(ward: Ward) -> Told:
         return fine(f"{node} lets you in by SSH, so Clew can jump there if the login node passes nothing else on.")
     if (told := not_an_answer(node, refusal)) is not None:
         return told
-    text = f"{node} does not let you in by SSH while you have no job there (pam_slurm), or not at all."
-    return note(f"{text} {_RELAY}", "Nothing needs mending. --job finds out whether it does with a job.")
+    text = f"{node} does not let you in by SSH while you have no job there (pam_slurm), or not at all"
+    return note(
+        f"{text}{what_it_asks(refusal)}. {_RELAY}", "Nothing needs mending. --job finds out whether it does with a job."
+    )
 
 
 def not_an_answer(node: str, refusal: Problem) -> Told | None:
@@ -97,8 +99,6 @@ def not_an_answer(node: str, refusal: Problem) -> Told | None:
     if refusal.code == _UNKNOWN_KEY:
         text = f"{node} has an SSH server whose key is not known here yet, so nobody has tried whether it lets you in."
         return fine(f"{text} When Clew needs that way you are asked: “{refusal.text}”")
-    if refusal.code == _ASKS:
-        return untried(f"Not tried to its end: {refusal.text}, and the doctor asks nobody for that.")
     if refusal.code in _UNREACHED:
         return note(f"{node} cannot be reached by SSH: {refusal.text}", refusal.hint or "Nothing needs mending.")
     return None
@@ -126,7 +126,12 @@ def _with_question(found: Problem, asked: Sequence[Prompt]) -> Problem:
     if last.kind is Kind.CONFIRM:
         text = " ".join([*last.details, last.text]).replace("fingerprint SHA", "fingerprint: SHA")
         return msgspec.structs.replace(found, code=_UNKNOWN_KEY, text=text)
-    return msgspec.structs.replace(found, code=_ASKS, text=f"{last.title} asks for {ASKED_FOR[last.kind]}")
+    return msgspec.structs.replace(found, code=_ASKS, text=f"it asks for {ASKED_FOR[last.kind]}")
+
+
+def what_it_asks(refusal: Problem) -> str:
+    """The end of a sentence on a node that lets nobody in; a node with pam_slurm mostly asks for a password then."""
+    return f": {refusal.text}" if refusal.code == _ASKS else ""
 
 
 def _a_node(ward: Ward) -> str:
