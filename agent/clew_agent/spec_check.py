@@ -6,15 +6,19 @@ they are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from clew_agent.data_search import Search, is_name, locate
+import msgspec
+
+from clew_agent.data_search import Search, find_search, is_name, locate
 from clew_shared import spec as specs
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card, find_preset, load_builtin
 from clew_shared.data_files import NAMES
 from clew_shared.journal import check_size
 from clew_shared.params import Value, check
+from clew_shared.places import find_places
 from clew_shared.problem import Problem, ProblemError
 from clew_shared.spec import RunSpec
 
@@ -44,8 +48,14 @@ def misfits(spec: RunSpec, card: ExerciseCard, search: Search) -> tuple[Problem,
     )
 
 
+def answer(question: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a laptop that asks on a login node, before it sends a job: why ``specs`` could not start, if so."""
+    found = check_texts(question["specs"], find_search(find_places()), question["own"])
+    return {"problem": msgspec.to_builtins(found)}
+
+
 def check_texts(texts: Sequence[str], search: Search, own: bool = False) -> Problem | None:
-    """Why runs with these specs, as TOML, could not start here. A laptop asks it on a login node before it sends a job.
+    """Why runs with these specs, as TOML, could not start here; None when they could.
 
     ``own``: they may be exercises of one's own, of which only the data that their specs name are looked for.
     """
