@@ -17,6 +17,8 @@ from clew_gui.remote.site_line import SiteLine
 from clew_shared.problem import Problem, ProblemError, problem, raise_all
 from clew_shared.spec import RunSpec, to_toml
 
+_LIMITS_S = 10.0
+"""A controller that hangs must not hold up a job whose time may well be allowed."""
 _OTHER_DATA = (
     "give a file of this computer, which is brought there, or a path on the site "
     "(--data /here/mnist.npz, --data site:/there/mnist.npz)"
@@ -42,7 +44,8 @@ def check_time(line: SiteLine, allocation: Allocation) -> None:
     command = ask_partitions(line.site.scheduler)
     if command is None or not seconds_asked(allocation):
         return
-    found = time_problem(read_partitions(line.site.scheduler, line.run(command)), allocation)
+    told = line.run(command, timeout=_LIMITS_S)
+    found = time_problem(read_partitions(line.site.scheduler, told), allocation)
     raise_all([found] if found is not None else [])
 
 
