@@ -43,6 +43,10 @@ class TimeIsUp(Stop, frozen=True, kw_only=True):
     """The job around the run is about to be over. Never sent: whoever trains says it to itself."""
 
 
+class JobEnds(Stop, frozen=True, kw_only=True):
+    """The job around the run is ended from outside before its time. Never sent: a signal of the scheduler says so."""
+
+
 class Superseded(Stop, frozen=True, kw_only=True):
     """A later attempt of the run has begun elsewhere; this one counts no more. Never sent."""
 

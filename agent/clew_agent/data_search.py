@@ -6,20 +6,17 @@ whose data is not.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
+from clew_shared.data_files import DIGITS_BROUGHT, MNIST_FILES, NAMES, idx_names, mnist_names, sklearn_digits
 from clew_shared.places import Places
 from clew_shared.problem import ProblemError, did_you_mean, problem
 
-NAMES = ("mnist", "digits")
-"""The data sets that Clew knows by name."""
-MNIST_FILES = ("mnist.npz", "mnist.pkl.gz", "mnist.pkl")
-IDX_STEMS = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+_AGENT = Path(__file__).resolve().parent
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +32,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
 def find_search(places: Places, environ: Mapping[str, str] = os.environ) -> Search:
     """The search of this user on this machine: CLEW_DATA, then the site's copy (CLEW_COURSE_DATA), then the cache."""
     own, course = environ.get("CLEW_DATA"), environ.get("CLEW_COURSE_DATA")
-    folders = (Path(course), places.data) if course else (places.data,)
+    folders = (Path(course).expanduser(), places.data) if course else (places.data,)
     return Search(own=Path(own).absolute() if own else None, folders=folders)
 
 
@@ -54,21 +51,17 @@ def locate(name_or_path: str, search: Search) -> Path:
 
     Raises ``ProblemError`` when the name is unknown or nothing is found.
     """
-    if not is_name(name_or_path):
-        return _locate_path(Path(name_or_path))
-    if name_or_path == "digits":
-        return find_digits()
-    if name_or_path != "mnist":
-        hint = did_you_mean(name_or_path, NAMES) or f"Known: {', '.join(NAMES)}; or give a path."
-        raise problem("data.unknown", f"There is no data set {name_or_path!r}.", hint, "data")
-    return _find_mnist(search)
+    try:
+        return _locate(name_or_path, search)
+    except OSError as error:  # a folder of others, a file system that is away
+        text = f"Data cannot be looked for in {error.filename}: {error.strerror or error}."
+        raise problem("data.read", text, "Check its rights, or name other data.", "data") from None
 
 
-def find_digits() -> Path:
-    """scikit-learn's file, found without importing scikit-learn, which takes a second."""
-    spec = importlib.util.find_spec("sklearn")
-    path = Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz" if spec and spec.origin else None
-    if path is None or not path.is_file():
+def find_digits(brought: Path = _AGENT.parent / DIGITS_BROUGHT) -> Path:
+    """The file of the digits: the one that a laptop brought along with this agent, else scikit-learn's."""
+    path = brought if brought.is_file() else sklearn_digits()
+    if path is None:
         text = "The data set 'digits' comes with scikit-learn, which this Python environment lacks."
         raise problem("data.digits", text, "Install it: pip install scikit-learn.", "digits")
     return path
@@ -76,20 +69,23 @@ def find_digits() -> Path:
 
 def find_mnist_in(folder: Path) -> Path | None:
     """The file of ``folder`` (or of its subfolder ``mnist``) that holds MNIST; for IDX the training images."""
-    for place in (folder, folder / "mnist"):
-        for name in MNIST_FILES:
-            if (place / name).is_file():
-                return place / name
-        images = find_idx(place, IDX_STEMS[0])
-        if images is not None:
-            return images
-    return None
+    return next((folder / name for name in mnist_names() if (folder / name).is_file()), None)
 
 
 def find_idx(folder: Path, stem: str) -> Path | None:
     """The IDX file called ``stem`` in one of the spellings in which it is handed round."""
-    candidates = (folder / f"{stem}.gz", folder / stem, folder / stem.replace("-idx", ".idx"))
-    return next((path for path in candidates if path.is_file()), None)
+    return next((folder / name for name in idx_names(stem) if (folder / name).is_file()), None)
+
+
+def _locate(name_or_path: str, search: Search) -> Path:
+    if not is_name(name_or_path):
+        return _locate_path(Path(name_or_path).expanduser())
+    if name_or_path == "digits":
+        return find_digits()
+    if name_or_path != "mnist":
+        hint = did_you_mean(name_or_path, NAMES) or f"Known: {', '.join(NAMES)}; or give a path."
+        raise problem("data.unknown", f"There is no data set {name_or_path!r}.", hint, "data")
+    return _find_mnist(search)
 
 
 def _is_here(name: str, search: Search) -> bool:

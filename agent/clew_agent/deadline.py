@@ -22,7 +22,8 @@ class Deadline:
     """``left`` seconds from now the job is over (None: nobody knows when), which lasts ``limit`` seconds in all (None:
     it begins now).
 
-    ``why`` says why the job's keeper is ending it just now; None where there is no keeper.
+    ``why`` says why the job's keeper is ending it just now; None where there is no keeper. ``in_job``: this process
+    belongs to a scheduler's job at all.
     """
 
     def __init__(
@@ -31,7 +32,9 @@ class Deadline:
         limit: float | None = None,
         why: Callable[[], str | None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
+        in_job: bool = False,
     ) -> None:
+        self.in_job = in_job
         self._clock = clock
         self._why = why
         self._end = math.inf if left is None else clock() + left
@@ -41,11 +44,11 @@ class Deadline:
     def of(allocation: Allocation) -> Deadline:
         """The end of the job as it is known now."""
         if not allocation.until:
-            return Deadline(why=allocation.ending)
+            return Deadline(why=allocation.ending, in_job=bool(allocation.job))
         left = allocation.until - time.time()
         began = allocation.record().get("began", "")
         whole = allocation.until - float(began) if began.isdecimal() else None
-        return Deadline(left, whole, allocation.ending)
+        return Deadline(left, whole, allocation.ending, in_job=True)
 
     @property
     def known(self) -> bool:

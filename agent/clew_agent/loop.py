@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew_agent.checkpoint_place import CheckpointPlace, disk_full, files_below
-from clew_agent.control import Commands, Superseded, TimeIsUp
+from clew_agent.control import Commands, JobEnds, Superseded, TimeIsUp
 from clew_agent.deadline import Deadline
 from clew_agent.recorder import PATIENCE_S, Recorder
 from clew_agent.timekeeper import Timekeeper
@@ -21,6 +21,7 @@ from clew_shared.lifecycle import RunState
 from clew_shared.messages import Pause, SetLive, Stop
 from clew_shared.problem import Problem, ProblemError
 from clew_shared.runfolder import RunFolder, record_file
+from clew_shared.sayings import JOB_ENDED
 
 if TYPE_CHECKING:
     from clew_agent.training.engine import Block, Engine
@@ -299,6 +300,8 @@ def stopped(command: Stop | None, step: int, refused: Problem | None = None) -> 
         reason = refused.text
     elif isinstance(command, TimeIsUp):
         reason = "The job's time was up. The run can be continued in another job."
+    elif isinstance(command, JobEnds):
+        reason = JOB_ENDED
     elif isinstance(command, Superseded):
         reason = "A later attempt goes on with this run elsewhere."
     else:

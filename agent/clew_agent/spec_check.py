@@ -6,14 +6,19 @@ they are read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
-from clew_agent.data_search import NAMES, Search, is_name, locate
+import msgspec
+
+from clew_agent.data_search import Search, find_search, is_name, locate
 from clew_shared import spec as specs
 from clew_shared.cards import Catalogue, ExerciseCard
-from clew_shared.catalogue import find_card, find_preset
+from clew_shared.catalogue import find_card, find_preset, load_builtin
+from clew_shared.data_files import NAMES
 from clew_shared.journal import check_size
 from clew_shared.params import Value, check
+from clew_shared.places import find_places
 from clew_shared.problem import Problem, ProblemError
 from clew_shared.spec import RunSpec
 
@@ -49,6 +54,28 @@ def misfits(
         *_length(card, values),
         *_data(spec, card, search),
     )
+
+
+def answer(question: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a laptop that asks on a login node, before it sends a job: why ``specs`` could not start, if so."""
+    found = check_texts(question["specs"], find_search(find_places()), question["own"])
+    return {"problem": msgspec.to_builtins(found)}
+
+
+def check_texts(texts: Sequence[str], search: Search, own: bool = False) -> Problem | None:
+    """Why runs with these specs, as TOML, could not start here; None when they could.
+
+    ``own``: they may be exercises of one's own, of which only the data that their specs name are looked for.
+    """
+    catalogue = load_builtin()
+    found: list[Problem] = []
+    for text in texts:
+        spec = specs.from_toml(text)
+        if not own:
+            found += check_spec(spec, catalogue, search)
+        elif spec.data:
+            found += _absent(spec.data, search)
+    return combine(tuple(dict.fromkeys(found))) if found else None
 
 
 def data_name(spec: RunSpec, card: ExerciseCard) -> str:
@@ -118,6 +145,10 @@ def _data(spec: RunSpec, card: ExerciseCard, search: Search) -> Iterator[Problem
         text = f"The exercise {card.id!r} does not take the data set {name!r}."
         yield Problem("spec.data", text, f"Possible: {', '.join(card.datasets)}.", "data")
         return
+    yield from _absent(name, search)
+
+
+def _absent(name: str, search: Search) -> Iterator[Problem]:
     try:
         locate(name, search)
     except ProblemError as error:

@@ -23,7 +23,7 @@ import msgspec
 from clew_agent import compile_cache, posix, scratch
 from clew_agent.allocation import read_allocation
 from clew_agent.beginning import describe_attempt, quick_card
-from clew_agent.control import Command, Commands, Control, TimeIsUp
+from clew_agent.control import Command, Commands, Control, JobEnds, TimeIsUp
 from clew_agent.data_search import Search, find_search
 from clew_agent.datasets import DataSet, load
 from clew_agent.deadline import Deadline
@@ -43,6 +43,7 @@ from clew_shared.params import build, convert
 from clew_shared.places import find_places
 from clew_shared.problem import Problem, ProblemError, raise_all
 from clew_shared.runfolder import RunFolder, final_files
+from clew_shared.sayings import no_tensorflow
 from clew_shared.spec import RunSpec, read_spec
 
 if TYPE_CHECKING:
@@ -110,14 +111,16 @@ def train(
 def _stop_signals(run: str, commands: Commands, deadline: Deadline) -> Iterator[None]:
     """A signal stops after the block, with a checkpoint; a second Ctrl+C at once, and the guard seals.
 
-    One by which a job ends itself because its time is up says so, whoever passed it on.
+    In a job SIGTERM is the scheduler's or the keeper's, whoever passed it on: its time is up, or somebody cancelled it.
     """
 
     def note(number: int) -> None:
         if commands.stop is not None and number == signal.SIGINT:
             posix.exit_at_once(STOPPED)
-        timed = number != signal.SIGINT and deadline.asks()
-        commands.put(TimeIsUp(run=run) if timed else Stop(run=run))
+        if number != signal.SIGINT and deadline.asks():
+            commands.put(TimeIsUp(run=run))
+        else:
+            commands.put(JobEnds(run=run) if number == signal.SIGTERM and deadline.in_job else Stop(run=run))
 
     with posix.stop_requests(note):
         yield
@@ -286,7 +289,11 @@ class _Attempt:
         return result
 
     def _import(self, exercise: str) -> tuple[AnyExercise, ExerciseCard]:
-        from clew_agent.training.runtime import configure
+        try:
+            from clew_agent.training.runtime import configure
+        except ImportError as error:
+            traceback.print_exc()
+            raise ProblemError(no_tensorflow(posix.host_name(), str(error), bool(read_allocation().job))) from None
 
         compile_cache.prepare(find_places())
         configure()
@@ -358,7 +365,8 @@ class _Attempt:
 
 def _stopped_early(command: Stop | None, step: int) -> State:
     last = stopped(command, step)
-    reason = last.reason if last.state is RunState.TIMED_OUT else "Stopped before the first step."
+    known = last.state is RunState.TIMED_OUT or isinstance(command, JobEnds)
+    reason = last.reason if known else "Stopped before the first step."
     return msgspec.structs.replace(last, reason=reason)
 
 

@@ -5,6 +5,21 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from clew_shared.events import Log
+from clew_shared.problem import Problem
+
+JOB_ENDED = "The job was cancelled, or the site ended it before its time was up."
+"""The reason in a journal when the scheduler's request to end reaches a run: the node does not know who wanted it."""
+
+
+def no_tensorflow(host: str, why: str, on_node: bool = True) -> Problem:
+    """What the doctor's job and a trainer say alike where TensorFlow cannot be imported. ``on_node``: of a cluster."""
+    text = f"TensorFlow cannot be imported on {host}: {why.strip().rstrip('.') or 'nobody says why'}."
+    hint = (
+        "The nodes may lack a library or a module, or have another processor than the login node: name another module, "
+        "python or venv in the site."
+    )
+    here = "Install it into the Python that trains: pip install 'tensorflow>=2.16'."
+    return Problem("run.tensorflow", text, hint if on_node else here, host)
 
 
 class _Saying(NamedTuple):

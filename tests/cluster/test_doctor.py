@@ -84,6 +84,8 @@ def test_nothing_is_wrong_with_any_of_them(cluster: MiniCluster, tmp_path: Path)
     assert "debug, short, gpu, training" in texts["minicluster-pbs"]["partition"]
     assert "no scheduler" in texts["minicluster-ssh"]["scheduler"]
     assert re.search(r"On /home/student .+ of your 4\.3 GB are used\.", texts["minicluster"]["quota"])
+    digits = "digits (softmax, cnn): come with the agent."
+    assert [name for name in SITES if not texts[name]["data"].endswith(digits)] == []
     hops = [one["where"] for one in told["minicluster-ssh"]["findings"] if one["check"] == "login"]
     assert hops == ["student@login", "student@node1"]
 

@@ -137,7 +137,7 @@ def test_the_shown_script_is_sent_asks_for_what_was_said_and_the_laptops_data_go
 
 
 def test_a_job_that_cannot_start_says_why_and_is_cancelled(clew: Clew, cluster: MiniCluster) -> None:
-    words = ("--partition", "short", "--time", "5", "--detach")
+    words = ("--partition", "short", "--time", "5", "--qos", "lab", "--detach")  # a QOS may allow more: it is sent
     done = clew("run", "linear-regression", "--preset", "tiny", "--site", "minicluster", *words)
     assert done.returncode == 0, done.stderr
     assert "Come back with: clew attach 1" in done.stdout
@@ -161,13 +161,19 @@ def test_a_run_is_left_alone_and_fetched_after_its_job_is_over(clew: Clew, clust
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--partition", "huge"), "partition"),
-        (("--gpus", "9"), "GPU"),
-        (("--time", "soon"), "time limit"),
+        (("linear-regression", "--partition", "huge"), "partition"),
+        (("linear-regression", "--gpus", "9"), "GPU"),
+        (("linear-regression", "--time", "soon"), "time limit"),
+        (("softmax", "--data", "mnist"), "The data set 'mnist' was not found"),
+        (("softmax", "--data", "site:/no/such.npz"), "The data path /no/such.npz does not exist."),
+        (
+            ("linear-regression", "--partition", "short", "--time", "5"),
+            "the limit of short is 2 minutes. Ask for at most 2 minutes (--time",
+        ),
     ],
 )
 def test_what_cannot_be_had_is_said_and_nothing_is_left(words: tuple[str, ...], said: str, clew: Clew) -> None:
-    done = clew("run", "linear-regression", "--preset", "tiny", "--site", "minicluster", *words)
+    done = clew("run", *words, "--preset", "tiny", "--site", "minicluster")
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr

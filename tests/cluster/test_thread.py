@@ -337,7 +337,7 @@ def test_what_the_scheduler_refuses_is_over_with_its_reason(laptop: Laptop, fres
 
 
 def test_a_job_that_will_not_start_says_so_and_is_cancelled_in_the_queue(laptop: Laptop, fresh: SiteDesk) -> None:
-    desk, order = fresh, laptop.order(partition="short", time="10")
+    desk, order = fresh, laptop.order(partition="short", time="10", qos="lab")  # a QOS may allow more
     desk.take(order)
     wait_until(lambda: desk.news(order.job).blocked)
     limit = "It will not start: the partition's limit is 2 minutes, and it asks for 10 minutes."

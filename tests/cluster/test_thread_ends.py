@@ -118,7 +118,7 @@ ENDS = {
         "A node of the job failed",
     ),
     "job cancelled outside": End(
-        _cancel, Phase.CANCELLED, "The job was cancelled.", RunState.STOPPED, "on request", saved=True
+        _cancel, Phase.CANCELLED, "The job was cancelled.", RunState.STOPPED, "The job was cancelled.", saved=True
     ),
     "job killed": End(
         _kill,

@@ -180,6 +180,8 @@ class FakeRun:
     catching_up: float | None = None
     reading: float | None = None
     waiting: RunState = RunState.QUEUED
+    told: str = ""
+    """Why, while there is no journal."""
     queue: int = 0
     devices: tuple[str, ...] = ()
     job: JobNews | None = None
@@ -193,7 +195,7 @@ class FakeRun:
     @property
     def reason(self) -> str:
         """Why."""
-        return self.history.fold.reason
+        return self.history.fold.reason or self.told
 
     def feed(self, *events: Event) -> None:
         """Write into the journal of the latest attempt."""

@@ -69,6 +69,20 @@ def test_the_table_has_the_stages_words() -> None:
     assert words.state_word(run) == "Preparing"
 
 
+def test_what_was_refused_before_it_was_queued_is_not_said_to_have_failed(open_window: Opener) -> None:
+    session = fakes.FakeSession()
+    run = session.add()
+    run.waiting, run.told = RunState.FAILED, "The data set 'mnist' was not found."
+    found = Problem("data.missing", run.told, "Give a file of this computer.", "data")
+    session.add_job(run, Stage.ENDED, text=found.text, problem=found)
+    assert words.state_word(run) == "Not sent"
+    card = open_window(session).window.run_view.card
+    assert card.pill.accessibleName() == "State: Not sent"
+    assert "the data set 'mnist' was not found" in card.sentence.whole()
+    card.why.click()
+    assert (card.reason.text.text(), card.reason.hint.text()) == (found.text, found.hint)
+
+
 def test_the_end_of_a_jobs_time_is_counted_down() -> None:
     run = a_run()
     run.begin()

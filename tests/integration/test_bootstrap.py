@@ -14,14 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from clew_gui.remote.bootstrap import Installed, ensure_agent, install, packages
+from clew_gui.remote.bootstrap import Installed, ensure_agent, install, packages, try_packages
 from clew_gui.remote.bootstrap.launcher import launcher_text, put_launcher
 from clew_gui.remote.bootstrap.needed import SMALL
 from clew_gui.remote.bootstrap.probe import probe
+from clew_gui.remote.job_submitter import agent_environment
+from clew_gui.remote.preflight import check_runs
 from clew_gui.remote.site_line import SiteLine
 from clew_gui.remote.sites import Site
 from clew_shared import __version__
-from clew_shared.problem import ProblemError
+from clew_shared.problem import Problem, ProblemError
+from clew_shared.spec import RunSpec
 from tests.integration.local_line import LocalConnection, course, damage, local_line
 
 BASE = Path(sys.base_prefix) / "bin/python3"
@@ -157,6 +160,62 @@ def test_where_the_program_for_job_scripts_cannot_be_written_runs_go_all_the_sam
     assert told[-1].startswith(f"{folder}/clew-agent could not be written on Here, which only job scripts")
 
 
+def refused(line: SiteLine, installed: Installed, *runs: RunSpec, own: bool = False) -> Problem | None:
+    """What the login node says of these runs before they are sent."""
+    try:
+        check_runs(line, agent_environment(line, installed), runs, own)
+    except ProblemError as error:
+        return error.problems[0]
+    return None
+
+
+def test_before_a_run_is_sent_the_agent_says_on_the_login_node_what_it_would_refuse(
+    open_line: Open, tmp_path: Path
+) -> None:
+    line, connection = open_line(data="~/course")
+    installed = ensure_agent(line, ignore)
+    assert refused(line, installed, RunSpec(exercise="softmax", data="digits")) is None, "without scikit-learn there"
+    assert refused(line, installed, RunSpec(exercise="linear-regression")) is None
+    usual = RunSpec(exercise="softmax")
+    absent = refused(line, installed, usual)
+    assert absent is not None
+    assert absent.code == "data.missing"
+    assert f"Looked in: {connection.home}/course, {connection.home}/.local/share/clew/data." in absent.text
+    assert "--data site:/there/mnist.npz" in absent.hint
+    assert absent.hint.endswith("That is what the login node of Here sees; nothing was sent.")
+    (connection.home / "course/mnist").mkdir(parents=True)
+    (connection.home / "course/mnist/mnist.pkl.gz").touch()
+    assert refused(line, installed, usual, usual) is None
+    there = refused(line, installed, RunSpec(exercise="softmax", data="/no/such.npz"))
+    assert there is not None
+    assert there.text == "The data path /no/such.npz does not exist."
+    assert refused(line, installed, RunSpec(exercise="softmax", data="~/course")) is None
+    wrong = refused(line, installed, RunSpec(exercise="softmax", data="mnist", devices=4, params={"steps": -1}))
+    assert wrong is not None
+    assert wrong.text.startswith("2 things are wrong:")
+    own = RunSpec(exercise="my-own", data="/no/such.npz")
+    assert refused(line, installed, own, own=True) == there
+
+
+def test_digits_are_refused_where_neither_the_laptop_nor_the_site_has_them(
+    open_line: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew_gui.remote.bootstrap.bundle.sklearn_digits", lambda: None)
+    line, _ = open_line()
+    found = refused(line, ensure_agent(line, ignore), RunSpec(exercise="softmax", data="digits"))
+    assert found is not None
+    assert found.code == "data.digits"
+    assert "install scikit-learn on this computer (pip install scikit-learn), and Clew brings the digits" in found.hint
+
+
+def test_data_that_a_module_or_prologue_names_are_found_as_in_a_job(open_line: Open, tmp_path: Path) -> None:
+    line, connection = open_line()
+    (tmp_path / "mine.npz").touch()
+    prologue = f"{line.site.prologue}\nexport CLEW_DATA={tmp_path}/mine.npz"
+    line, _ = local_line(connection.home, Site(host="here", python=line.site.python, prologue=prologue))
+    assert refused(line, ensure_agent(line, ignore), RunSpec(exercise="softmax")) is None
+
+
 @pytest.mark.parametrize("which", ["agent", "packages"])
 def test_a_damaged_folder_is_noticed_and_replaced(open_line: Open, which: str) -> None:
     line, connection = open_line()
@@ -272,6 +331,14 @@ def test_a_venv_is_used_as_it_is(open_line: Open, tmp_path: Path, bare_python: s
     assert ensure_agent(line, ignore).sent > 0
 
 
+def doctor_says(line: SiteLine) -> str:
+    """The code of what keeps the packages from being brought, else how they are."""
+    try:
+        return f"the site's own pip fetches {', '.join(try_packages(line, probe(line), ignore))}"
+    except ProblemError as error:
+        return error.problems[0].code
+
+
 def test_what_does_not_run_there_is_fetched_by_the_sites_own_pip(
     open_line: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,13 +353,16 @@ def test_what_does_not_run_there_is_fetched_by_the_sites_own_pip(
     monkeypatch.setattr(install, "from_wheels", lambda *_: {})
     line, connection = open_line()
     connection.environment["NO_INDEX"] = "1"
-    assert code_of(line) == "bootstrap.packages"  # it has no pip
+    assert doctor_says(line) == code_of(line) == "bootstrap.packages"  # it has no pip
     prologue = f"{line.site.prologue}:{tmp_path}/pip"
     line, connection = local_line(connection.home, Site(host="here", python=line.site.python, prologue=prologue))
     connection.environment["NO_INDEX"] = "1"
     assert code_of(line) == "bootstrap.packages"
+    assert doctor_says(line) == "bootstrap.packages", "the site's own pip was tried"
     assert [name.split("-")[0] for name in names(connection)] == ["agent"]
     del connection.environment["NO_INDEX"]
+    assert doctor_says(line) == "the site's own pip fetches msgspec, platformdirs, psutil, pyzmq, setproctitle, tomli-w"
+    assert [name.split("-")[0] for name in names(connection)] == ["agent"], "and nothing was kept"
     ensure_agent(line, ignore)
     assert list(software(connection).glob("packages-*/fetched.py"))
 

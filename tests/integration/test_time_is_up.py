@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from clew_shared.lifecycle import RunState
 from clew_shared.places import find_places
 from clew_shared.reading import read_run
 from clew_shared.runfolder import RunFolder
+from clew_shared.sayings import JOB_ENDED, no_tensorflow
 from clew_shared.spec import RunSpec, to_toml
 from clew_shared.verify import verify_run
 from tests.integration.agent_runs import (
@@ -105,7 +107,23 @@ def test_a_job_that_somebody_cancels_stops_its_run(tmp_path: Path, job: Path) ->
         keeper_ends_it(job, "terminated")
         process.send_signal(signal.SIGTERM)
         assert end(process)[0] == 130
-    assert last_state(folder).state is RunState.STOPPED
+    state = last_state(folder)
+    assert (state.state, state.reason) == (RunState.STOPPED, JOB_ENDED), "nobody asked the run to stop"
+    assert [event.step for event in events(folder) if isinstance(event, Checkpoint)][-1] == state.step > 0
+
+
+def test_a_node_without_tensorflow_says_what_the_doctor_would_say(
+    tmp_path: Path, job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "tensorflow.py").write_text("raise ImportError('libcudart.so.12: cannot open shared object file')")
+    monkeypatch.setenv("PYTHONPATH", str(broken))
+    spec = write_spec(tmp_path, "softmax", data="digits", params=LONG)
+    found = no_tensorflow(socket.gethostname(), "libcudart.so.12: cannot open shared object file")
+    done = agent("run", spec)
+    assert done.returncode == 2
+    assert str(found) in done.stderr
 
 
 def test_a_run_that_begins_too_late_ends_before_its_first_step(

@@ -29,6 +29,7 @@ from clew_gui.remote.layout import Layout
 from clew_gui.remote.schedulers.state import Output
 from clew_gui.remote.site_line import SiteLine
 from clew_gui.remote.sites import Site
+from clew_shared.data_files import DIGITS_BROUGHT, sklearn_digits
 from clew_shared.problem import ProblemError
 
 PROJECT = Path(__file__).parents[2]
@@ -160,6 +161,14 @@ def test_the_bundle_is_the_running_program_with_its_catalogue() -> None:
     assert files["clew_agent/__main__.py"] == (PROJECT / "agent/clew_agent/__main__.py").read_bytes()
     assert {"clew_shared/builtin_catalogue.json", "clew_agent/exercises/softmax.py"} <= files.keys()
     assert not [path for path in files if "__pycache__" in path]
+
+
+def test_the_digits_come_along_where_this_computer_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = sklearn_digits()
+    assert file is not None
+    assert own_files()[DIGITS_BROUGHT] == file.read_bytes()
+    monkeypatch.setattr("clew_gui.remote.bootstrap.bundle.sklearn_digits", lambda: None)
+    assert DIGITS_BROUGHT not in own_files()
 
 
 def test_the_name_stands_for_the_content_and_the_archive_for_it() -> None:

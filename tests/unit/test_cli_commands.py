@@ -14,14 +14,23 @@ import pytest
 from clew_gui.cli import COMMANDS, main
 from clew_gui.commands import look, start
 from clew_gui.commands.find import find_run, kept_runs
+from clew_gui.commands.words import state_word
+from clew_gui.remote.job_book import Wish, job_book
+from clew_gui.remote.job_news import of_end
+from clew_gui.remote.jobs import JobNews, Order, Stage
+from clew_gui.remote.schedulers.reasons import Reason
+from clew_gui.remote.schedulers.state import JobState, Phase
 from clew_gui.session.job_record import job_record
 from clew_shared import __version__
 from clew_shared.cards import Catalogue
+from clew_shared.events import State
 from clew_shared.journal import JournalWriter
 from clew_shared.lifecycle import RunState
 from clew_shared.places import find_places
-from clew_shared.problem import ProblemError
-from tests.unit.runs import METRICS, begin_run, describe, end_run, small_run
+from clew_shared.problem import Problem, ProblemError
+from clew_shared.sayings import JOB_ENDED
+from clew_shared.spec import RunSpec
+from tests.unit.runs import METRICS, RUN, begin_run, describe, end_run, small_run
 
 IDS = ("aa11-first", "aa22-second", "bb33-third")
 
@@ -240,6 +249,89 @@ def test_show_as_json_is_the_summary_with_spec_and_goals(tmp_path: Path, capsys:
     assert found["params"] == {"learning_rate": 0.5}
     assert found["goals"], "softmax has goals"
     assert not any(found["goals"].values())
+
+
+# --- Runs of jobs on sites --------------------------------------------------------------------------------------------
+
+JOB = "9c1f0d6a-0000-4000-8000-00000000000a"
+
+
+class Copy:
+    """The copy of a run on a site, whose journal ends as ``last`` says: without an end if that is None."""
+
+    def __init__(self, last: State | None = None) -> None:
+        places = find_places()
+        folder = begin_run(places.mirrors / RUN)
+        with JournalWriter.create(folder.journal(1)) as writer:
+            for event in (describe(folder, job=JOB), State(state=RunState.RUNNING), *([last] if last else [])):
+                writer.append(event)
+        self.book, self._record = job_book(places), job_record(places)
+        self.book.note_order(Order(job=JOB, site="lab", runs=(RunSpec(exercise="softmax", run=RUN),)), "The lab")
+        self._record.number(RUN, time=1.0)
+
+    def job(self, stage: Stage, settled: bool = True, wish: Wish | None = None, **news: object) -> None:
+        """What became known of its job; ``settled``: all that it left is here."""
+        if wish is not None:
+            self.book.note_wish(JOB, wish)
+        self.book.note_news(JobNews(job=JOB, stage=stage, id="7", **news))  # type: ignore[arg-type]
+        if settled:
+            self._record.settle_run(RUN, JOB, time=2.0)
+
+
+def shown(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    """The run's state, which is the same everywhere, and what is said of its end."""
+    state = json.loads(said(capsys, "show", "1", "--json"))["state"]
+    word = state_word(RunState(state))
+    assert f"softmax   {word} " in said(capsys, "runs").splitlines()[1]
+    assert json.loads(said(capsys, "runs", "--json"))[0]["state"] == state
+    lines = said(capsys, "show", "1").splitlines()
+    assert lines[1].startswith(f"{word}: 0 steps")
+    return state, lines[2]
+
+
+@pytest.mark.usefixtures("home")
+def test_a_run_whose_node_lost_its_power_has_failed_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    copy = Copy()
+    copy.job(Stage.RUNNING)
+    assert shown(capsys)[0] == "RUNNING"
+    text = "A node of the job failed on node1."
+    copy.job(Stage.ENDED, phase=Phase.NODE_FAILED, text=text, problem=Problem("job.node", text))
+    assert shown(capsys) == ("FAILED", text)
+
+
+@pytest.mark.usefixtures("home")
+def test_that_the_end_was_not_fetched_yet_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    Copy().job(Stage.ENDED, settled=False, phase=Phase.COMPLETED, text="The job has ended.")
+    end = "The job has ended. What it left may not all be here: clew attach 1 fetches it."
+    assert shown(capsys) == ("LOST", end)
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("wish", "text"),
+    [
+        (Wish.CANCEL, "You cancelled the job."),
+        (None, "The job was cancelled by root. Continue goes on from the last checkpoint."),
+    ],
+)
+def test_who_cancelled_the_job_is_said(wish: Wish | None, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    copy = Copy(State(state=RunState.STOPPED, reason=JOB_ENDED))
+    assert shown(capsys) == ("STOPPED", JOB_ENDED), "what the node knows"
+    state = JobState(id="7", phase=Phase.CANCELLED, by="root")
+    news = of_end(copy.book.news(JOB), state, Reason("The job was cancelled by root."), wish)
+    copy.book.note_news(news)
+    assert shown(capsys) == ("STOPPED", text)
+
+
+@pytest.mark.usefixtures("home")
+def test_a_run_that_waits_for_its_next_job_is_queued(capsys: pytest.CaptureFixture[str]) -> None:
+    copy = Copy(State(state=RunState.TIMED_OUT, reason="Its time was up."))
+    copy.job(Stage.ENDED, phase=Phase.TIMED_OUT)
+    assert shown(capsys) == ("TIMED_OUT", "Its time was up.")
+    following = Order(job=JOB.replace("9c", "8d"), site="lab", runs=(RunSpec(exercise="softmax", run=RUN),))
+    copy.book.note_order(following)
+    copy.book.note_news(JobNews(job=following.job, stage=Stage.QUEUED, id="8", text="Other jobs come first."))
+    assert shown(capsys) == ("QUEUED", "Other jobs come first.")
 
 
 # --- Keeping ----------------------------------------------------------------------------------------------------------

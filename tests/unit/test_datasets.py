@@ -19,12 +19,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from clew_agent.data_search import IDX_STEMS, Search, available, find_search, is_name
+from clew_agent.data_search import Search, available, find_digits, find_search, is_name, locate
 from clew_agent.datasets import DataSet, digits, load
 from clew_agent.datasets.idx import format_idx, parse_idx
 from clew_agent.datasets.kept import KeptData
 from clew_agent.datasets.lab_pickle import parse_pickle
 from clew_agent.datasets.npz import parse_npz
+from clew_gui.remote.bootstrap import probe_there
+from clew_gui.remote.bootstrap.bundle import own_files
+from clew_shared.data_files import DIGITS_BROUGHT, DIGITS_FILE, IDX_STEMS, mnist_names, sklearn_digits
 from clew_shared.places import Places
 from clew_shared.problem import ProblemError
 
@@ -131,6 +134,24 @@ def test_digits_look_like_mnist() -> None:
     assert not picture[:, -2:].any(), "the border is black"
 
 
+def test_the_digits_that_come_with_the_agent_are_the_same_bits_and_need_no_scikit_learn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = sklearn_digits()
+    assert theirs is not None
+    assert find_digits(tmp_path / "none") == theirs, "nothing was brought"
+    brought = tmp_path / DIGITS_BROUGHT
+    brought.parent.mkdir(parents=True)
+    brought.write_bytes(own_files()[DIGITS_BROUGHT])
+    monkeypatch.setattr("clew_agent.data_search.sklearn_digits", lambda: None)
+    assert find_digits(brought) == brought
+    mine, usual = digits.read(brought), digits.read(theirs)
+    assert_same(mine, usual)
+    assert (mine.source, mine.sha256) == (usual.source, usual.sha256)
+    with pytest.raises(ProblemError, match="this Python environment lacks"):
+        find_digits(tmp_path / "none")
+
+
 def test_enlarging_keeps_a_flat_picture_flat_and_the_order_of_grey_levels() -> None:
     flat = digits.enlarge(np.full((1, 8, 8), 16.0))
     assert (flat[0, 2:-2, 2:-2] == 255).all()
@@ -163,6 +184,64 @@ def test_search_order_is_own_then_course_then_cache(tmp_path: Path, images: Arra
         assert Path(load("mnist", find_search(places, environ)).source).parent == expected
         (expected / "mnist.npz").unlink()
     assert "was not found" in refusal("mnist", find_search(places, environ))
+
+
+def test_a_path_of_a_site_may_begin_with_the_home_folder(
+    tmp_path: Path, images: Arrays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = write_npz(tmp_path / "mnist.npz", images)
+    places = Places(home=tmp_path / "empty", private=tmp_path)
+    assert load("mnist", find_search(places, {"CLEW_COURSE_DATA": "~/"})).source == str(path)
+    assert load("~/mnist.npz", Search()).source == str(path)
+
+
+LAYOUTS = {
+    "nowhere": ((), None),
+    "the course's copy": (("course/mnist.npz", "cache/mnist.npz"), None),
+    "a subfolder": (("course/mnist/mnist.pkl.gz",), None),
+    "IDX in another spelling": (("cache/train-images.idx3-ubyte",), None),
+    "the cache": (("cache/mnist.pkl",), None),
+    "a folder named by CLEW_DATA": (("own/mnist.npz", "course/mnist.npz"), "own"),
+    "an empty folder named by CLEW_DATA": (("own/else", "course/mnist.npz"), "own"),
+    "a file named by CLEW_DATA": (("own/mine.npz", "course/mnist.npz"), "own/mine.npz"),
+    "a mistyped CLEW_DATA": (("course/mnist.npz",), "no/such"),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_doctor_finds_what_the_agent_would_find(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, named = LAYOUTS[name]
+    for file in files:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    own = str(tmp_path / named) if named else ""
+    monkeypatch.setenv("CLEW_DATA", own)
+    question = {
+        "folders": [str(tmp_path / "course"), str(tmp_path / "cache")],
+        "mnist": list(mnist_names()),
+        "digits": f"datasets/data/{DIGITS_FILE}",
+    }
+    told = probe_there.data_sets(question)
+    search = find_search(
+        Places(home=tmp_path, private=tmp_path), {"CLEW_DATA": own, "CLEW_COURSE_DATA": str(tmp_path / "course")}
+    )
+    search = Search(own=search.own, folders=(*search.folders[:1], tmp_path / "cache"))
+    try:
+        found = str(locate("mnist", search))
+    except ProblemError:
+        found = ""
+    assert told["mnist"] == found
+    assert told["digits"] == str(sklearn_digits())
+
+
+def test_a_folder_that_may_not_be_read_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(tmp_path))
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    assert f"looked for in {tmp_path}: Permission denied" in refusal("mnist", Search(folders=(tmp_path,)))
+    assert probe_there.first_file([tmp_path], ["mnist.npz"]) == ""
 
 
 def test_clew_data_may_name_a_file(tmp_path: Path, images: Arrays) -> None:

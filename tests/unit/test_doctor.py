@@ -18,12 +18,12 @@ from clew_gui.remote.doctor.checks import CHECKS
 from clew_gui.remote.doctor.finding import Finding, Told, Verdict, fine, note, wrong
 from clew_gui.remote.doctor.home import compared, home, parse_quota, quota, shell
 from clew_gui.remote.doctor.modules import Available, matching, near, parse_avail
-from clew_gui.remote.doctor.partitions import first_node, most_gpus, parse_qstat, parse_sinfo
 from clew_gui.remote.doctor.runner import Check, follow
 from clew_gui.remote.doctor.software import consent
 from clew_gui.remote.doctor.ward import TOTAL_S, Questions, Ward
 from clew_gui.remote.layout import Layout
 from clew_gui.remote.prompts import Kind, NobodyToAsk, Prompt
+from clew_gui.remote.schedulers.partitions import first_node, most_gpus, parse_qstat, parse_sinfo
 from clew_gui.remote.schedulers.state import Output
 from clew_gui.remote.sites import Site
 from clew_gui.remote.ssh_config import SshHost

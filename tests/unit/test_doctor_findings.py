@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -25,11 +25,13 @@ import pytest
 from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.bootstrap.probe import Probe
 from clew_gui.remote.connection import Command, Connection, Finished, Hop, shell_line
+from clew_gui.remote.doctor import node_job
 from clew_gui.remote.doctor.checks import CHECKS
 from clew_gui.remote.doctor.finding import Finding, Verdict
 from clew_gui.remote.doctor.runner import follow
 from clew_gui.remote.doctor.ward import TOTAL_S, Ward
-from clew_gui.remote.prompts import NobodyToAsk
+from clew_gui.remote.host_keys import question
+from clew_gui.remote.prompts import Kind, NobodyToAsk, Prompt
 from clew_gui.remote.site_presets import PRESETS
 from clew_gui.remote.sites import Site
 from clew_shared.places import Places
@@ -97,8 +99,8 @@ class Case(NamedTuple):
     """An ill site. ``code`` and ``names``: what its finding says; ``{port}`` is a port that is taken meanwhile.
 
     ``programs`` are lines of shell by the names of commands, ``prepare`` is run in the home folder, ``before`` are
-    checks that must find nothing wrong. ``bare``: no other commands are there. ``busy``: the doctor's time is nearly
-    up. ``held``: the site's only port is taken.
+    checks that must find nothing wrong, ``probed`` is what is otherwise with the site's Python. ``bare``: no other
+    commands are there. ``busy``: the doctor's time is nearly up. ``held``: the site's only port is taken.
     ``mended``: what of the site is otherwise when somebody did what the hint says.
     """
 
@@ -110,6 +112,7 @@ class Case(NamedTuple):
     prepare: str = ":"
     before: tuple[str, ...] = ()
     python: str = sys.executable
+    probed: Mapping[str, object] = MappingProxyType({})
     bare: bool = False
     busy: bool = False
     held: bool = False
@@ -200,6 +203,13 @@ CASES = {
         ("module command", "K80, cuda, mkl, CUDNN, python_ML"),
         prepare=f"echo '{NO_MODULES}' >.bash_profile",
         mended={"modules": ()},
+    ),
+    "a Python for which there are no packages": Case(
+        "packages",
+        PLAIN,
+        "bootstrap.packages",
+        ("Python", "3.99.0", "lacks msgspec", "has no pip"),
+        probed={"python": "3.99.0", "missing": ("msgspec",), "packages": "packages-1"},
     ),
     "a job that may have been taken": Case(
         "node", PLAIN, "doctor.job", ("doctor's job", "taken"), {"sbatch": ":", "squeue": ":"}
@@ -331,7 +341,7 @@ class Clinic:
 def _examined(ward: Ward, case: Case) -> Finding:
     known = {check.name: check for check in CHECKS}
     ward.hops = (Hop(host="login", user="me"),)
-    ward.probed = this_python(case.python)
+    ward.probed = msgspec.structs.replace(this_python(case.python), **case.probed)
     if case.busy:
         ward.more_time(2.0 - TOTAL_S)
     names = (*case.before, case.check)
@@ -343,8 +353,10 @@ def _examined(ward: Ward, case: Case) -> Finding:
 
 
 @pytest.fixture(scope="module")
-def clinic(tmp_path_factory: pytest.TempPathFactory) -> Clinic:
-    return Clinic(tmp_path_factory.mktemp("clinic"))
+def clinic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PIP_NO_INDEX", "1")  # the laptop is not on the internet
+        yield Clinic(tmp_path_factory.mktemp("clinic"))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -370,9 +382,13 @@ def test_it_says_what_to_do_now(clinic: Clinic, name: str) -> None:
         ("no Slurm", "Is this the login node"),
         ("Slurm is away", "Jobs that run go on"),
         ("time over the partition's limit", "choose another partition: long."),
-        ("time over the default partition's limit", "Ask for less, with --time, or choose another partition."),
+        (
+            "time over the default partition's limit",
+            "Ask for at most 30 minutes (--time 00:30:00), or",
+        ),
         ("a kind of GPU that is not there", 'Write gres = "gpu:a100" in the site'),
         ("an account of others", "Yours are: course, lab. Give one with --account."),
+        ("a Python for which there are no packages", "-m pip install --user 'msgspec>=0.20'"),
         ("no module command", "Remove them from the site"),
         ("a job that may have been taken", "Try again"),
         ("a job that never starts", "taken out of the queue"),
@@ -390,6 +406,83 @@ def test_what_to_do_fits_what_was_found(clinic: Clinic, name: str, words: str) -
 def test_who_does_what_the_hint_says_is_rid_of_it(clinic: Clinic, name: str) -> None:
     """Otherwise the check might call every such site bad."""
     assert clinic.mended(name).verdict is Verdict.OK
+
+
+def key_not_known(ward: Ward, hop: Hop) -> None:
+    """As a login does at the first sight of a server."""
+    ward.asker.ask(question(hop, "ssh-ed25519", "SHA256:abc"))
+
+
+def password_wanted(ward: Ward, hop: Hop) -> None:
+    ward.asker.ask(Prompt(kind=Kind.PASSWORD, title=hop.title, text="Password:"))
+
+
+def not_let_in(_ward: Ward, hop: Hop) -> None:
+    raise problem("ssh.auth", f"{hop.title} lets nobody in.")
+
+
+def nothing_listens(_ward: Ward, hop: Hop) -> None:
+    raise problem("ssh.connect", f"login cannot reach {hop.host}, port 22: Connection refused.")
+
+
+LOGINS: Mapping[Callable[[Ward, Hop], None], tuple[Verdict, str]] = {
+    key_not_known: (
+        Verdict.OK,
+        (
+            "node1 has an SSH server whose key is not known here yet, so nobody has tried whether it lets you in. "
+            "When Clew needs that way you are asked: “The server at node1 has not been seen from here before. "
+            "Its ssh-ed25519 key has the fingerprint: SHA256:abc "
+            "Compare it with the one that the site publishes. Is it the same?”"
+        ),
+    ),
+    password_wanted: (
+        Verdict.WARN,
+        "node1 does not let you in by SSH, not even while your job runs there: it asks for a password.",
+    ),
+    not_let_in: (Verdict.WARN, "node1 does not let you in by SSH, not even while your job runs there."),
+    nothing_listens: (
+        Verdict.WARN,
+        "node1 cannot be reached by SSH: login cannot reach node1, port 22: Connection refused.",
+    ),
+}
+
+
+@pytest.mark.parametrize("refuse", LOGINS)
+def test_that_a_node_lets_nobody_in_is_said_only_where_it_was_tried(
+    clinic: Clinic, refuse: Callable[[Ward, Hop], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = Case("node.login", PLAIN, "", ())
+    with clinic.ward(case, 0) as ward:
+        monkeypatch.setattr(Here, "hop", lambda _self, hop, _timeout: refuse(ward, hop))
+        ward.hops = (Hop(host="login", user="me"),)
+        ward.node = node_job._called(ward, node_job._Answer(host="node1"))
+        found = _examined(ward, case)
+    assert (found.verdict, found.text) == LOGINS[refuse]
+
+
+@pytest.mark.parametrize(
+    ("probed", "mnist", "digits"),
+    [
+        ({"mnist": "/opt/data/mnist.npz"}, "found in /opt/data/mnist.npz", "come with the agent"),
+        ({"searched": ("/a", "/b"), "digits": "/x"}, "not found in /a, /b", "come with the agent"),
+    ],
+)
+def test_which_exercises_find_their_data_there(
+    clinic: Clinic, probed: Mapping[str, object], mnist: str, digits: str
+) -> None:
+    found = clinic.look(Case("data", PLAIN, "", (), probed=probed), 0)
+    assert found.verdict is Verdict.OK
+    assert found.text.endswith(f" mnist (softmax, cnn): {mnist}. digits (softmax, cnn): {digits}.")
+
+
+@pytest.mark.parametrize(("there", "verdict"), [("/opt/sklearn/digits.csv.gz", Verdict.OK), ("", Verdict.WARN)])
+def test_digits_that_the_laptop_cannot_bring_are_the_sites(
+    clinic: Clinic, there: str, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew_gui.remote.doctor.software.sklearn_digits", lambda: None)
+    found = clinic.look(Case("data", PLAIN, "", (), probed={"mnist": "/m", "digits": there}), 0)
+    assert (found.verdict, "come with scikit-learn there" in found.text) == (verdict, bool(there))
+    assert bool(found.hint) is not bool(there)
 
 
 def test_a_job_that_only_waits_makes_no_site_bad(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:

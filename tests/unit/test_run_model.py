@@ -6,11 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from clew_gui.remote.job_book import Wish
+from clew_gui.remote.job_news import of_end
 from clew_gui.remote.jobs import JobNews, Stage
+from clew_gui.remote.schedulers.reasons import Reason
+from clew_gui.remote.schedulers.state import JobState, Phase
 from clew_gui.session.run_model import RunModel
 from clew_shared.events import Attempt, Event, Seal, State
 from clew_shared.lifecycle import RunState
 from clew_shared.messages import RunStatus
+from clew_shared.sayings import JOB_ENDED
 from clew_shared.spec import RunSpec
 
 FIRST, SECOND = "first-job", "second-job"
@@ -42,6 +47,21 @@ def test_an_end_that_the_next_jobs_agent_wrote_is_not_that_jobs(model: RunModel)
 def test_an_end_in_its_own_job_is_the_end(model: RunModel) -> None:
     model.job, model.follows_on = JobNews(job=FIRST, stage=Stage.RUNNING, starts=50.0), True
     assert (model.state, model.complete) == (RunState.FAILED, True)
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [(JOB_ENDED, "You cancelled the job."), ("Stopped on request.", "Stopped on request.")],
+)
+def test_who_cancelled_the_job_is_known_here_and_not_on_the_node(reason: str, said: str) -> None:
+    model = RunModel(RunSpec(exercise="softmax", run="r"), 1, Path("r"), "node1")
+    model.history.feed(1, Attempt(format=1, run="r", attempt=1, exercise="softmax", spec_sha256="", job=FIRST))
+    model.history.feed(1, State(state=RunState.STOPPED, reason=reason))
+    model.job = JobNews(job=FIRST, stage=Stage.RUNNING)
+    assert (model.state, model.reason) == (RunState.STOPPED, reason)
+    state = JobState(id="7", phase=Phase.CANCELLED)
+    model.job = of_end(model.job, state, Reason("The job was cancelled."), Wish.CANCEL)
+    assert (model.state, model.reason) == (RunState.STOPPED, said)
 
 
 def test_a_run_waits_again_when_its_job_was_put_back_into_the_queue() -> None:

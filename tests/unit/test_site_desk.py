@@ -6,7 +6,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -159,6 +159,62 @@ def test_what_the_scheduler_refuses_is_over(office: Office, desk: SiteDesk) -> N
     assert news.problem.code == "scheduler.partition"
     assert JobBook(office.path).open_jobs() == ()
     assert office.login.folders() == set(), "nothing is left there"
+
+
+PARTITIONS = "debug*|1:00:00|3|gpu:4|(null)|up\nshort|2:00|2|gpu:4|(null)|up\nlong|1-00:00:00|1|(null)|(null)|up\n"
+
+
+def test_more_time_than_the_partition_allows_is_refused_before_anything_is_brought_there(office: Office) -> None:
+    def stage(line: SiteLine, path: str, say: Callable[[str], None]) -> str:
+        raise AssertionError("nothing is brought for a job that would never start")
+
+    office.login.partitions = PARTITIONS
+    order = an_order(allocation=Allocation(partition="short", time="30"), data="/my/set.npz")
+    with closing(office.desk(a_bringer(stage=stage))) as desk:
+        desk.take(order)
+        news = reach(desk, order.job, Stage.ENDED)
+    assert news.problem is not None
+    assert (news.problem.code, news.problem.where) == ("scheduler.time", "time")
+    assert news.problem.text == "The job asks for 30 minutes; the limit of short is 2 minutes."
+    ways = "Ask for at most 2 minutes (--time 00:02:00), or choose another partition: debug, long."
+    assert news.problem.hint == ways
+    assert (office.login.sent, office.login.files) == (0, {}), "and nothing is left there"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"partition": "short", "time": "2"},
+        {"partition": "short,debug", "time": "30"},
+        {"partition": "nosuch", "time": "30"},
+        {"partition": "short", "qos": "long", "time": "30"},
+        {"partition": "short"},
+        {"time": "1h"},
+    ],
+)
+def test_what_some_partition_or_a_qos_may_allow_is_sent(office: Office, desk: SiteDesk, asked: dict[str, str]) -> None:
+    office.login.partitions = PARTITIONS
+    order = an_order(allocation=Allocation(**asked))  # type: ignore[arg-type]
+    desk.take(order)
+    assert reach(desk, order.job, Stage.QUEUED).id == "1"
+
+
+def test_what_the_agent_would_refuse_on_the_node_is_not_sent(office: Office) -> None:
+    asked: list[object] = []
+
+    def check(line: SiteLine, environment: Mapping[str, str], runs: Sequence[RunSpec], own: bool) -> None:
+        asked.append((environment["CLEW_HOME"], environment["PYTHONPATH"], [spec.data for spec in runs], own))
+        raise problem("data.missing", "It is not there.", "Bring it.", "data")
+
+    spec = RunSpec(exercise="softmax", run=str(uuid.uuid4()), data="site:/x")
+    order = an_order(runs=(spec,), exercises="~/mine")
+    with closing(office.desk(a_bringer(check_runs=check))) as desk:
+        desk.take(order)
+        news = reach(desk, order.job, Stage.ENDED)
+    assert news.problem is not None
+    assert (news.problem.code, news.id) == ("data.missing", "")
+    assert asked == [(CLEW, "/there", ["/x"], True)], "as the site reads it, in the agent's own environment"
+    assert (office.login.sent, office.login.files) == (0, {})
 
 
 @pytest.mark.parametrize("code", ["ssh.auth", "ssh.reach", "site.consent"])
@@ -388,6 +444,25 @@ def test_a_limit_is_told_with_its_number(office: Office, desk: SiteDesk) -> None
     until(desk, lambda: desk.news(order.job).blocked)
     wanted = "It will not start: the partition's limit is 2 minutes, and it asks for 10 minutes."
     assert desk.news(order.job).text == wanted
+
+
+@pytest.mark.parametrize(
+    ("why", "text", "hint"),
+    [
+        ("absent", "The agent's program could not be started on the node.", "Name a python or venv in the site"),
+        ("module", "The module tf/2 could not be loaded on the node.", "Name a module in the site"),
+    ],
+)
+def test_an_agent_that_cannot_be_started_on_a_node_has_the_doctors_hint(
+    office: Office, desk: SiteDesk, why: str, text: str, hint: str
+) -> None:
+    order = sent(office, desk)
+    office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "ended", why, "tf/2")
+    office.login.jobs["1"].state, office.login.jobs["1"].nodes = "FAILED", "node1"
+    found = reach(desk, order.job, Stage.ENDED).problem
+    assert found is not None
+    assert found.text == text
+    assert found.hint.startswith(f"{hint} that nodes have as well. clew site doctor lab --job looks at a node.")
 
 
 def test_a_scheduler_that_does_not_answer_ends_nothing(office: Office, desk: SiteDesk) -> None:

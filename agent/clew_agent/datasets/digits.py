@@ -1,8 +1,9 @@
 """``digits``: 1,797 real handwritten digits of 8×8 pixels that ship inside scikit-learn, shown as 28×28.
 
-So every MNIST exercise runs on a machine without data and without internet. Source: E. Alpaydin and C. Kaynak, Optical
-Recognition of Handwritten Digits, UCI Machine Learning Repository (1998), test part, as in scikit-learn's
-``digits.csv.gz``. In file order the first 1,200 train, the next 297 validate, the last 300 test.
+So every MNIST exercise runs on a machine without data and without internet. To a site the laptop brings the file along
+with the agent, so that no scikit-learn is needed there. Source: E. Alpaydin and C. Kaynak, Optical Recognition of
+Handwritten Digits, UCI Machine Learning Repository (1998), test part, as in scikit-learn's ``digits.csv.gz``. In file
+order the first 1,200 train, the next 297 validate, the last 300 test.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clew_agent.data_search import IDX_STEMS, Search, find_idx, locate
+from clew_agent.data_search import Search, find_idx, locate
 from clew_agent.datasets import DataSet, load
+from clew_shared.data_files import IDX_STEMS
 from clew_shared.problem import ProblemError
 
 Signature = tuple[tuple[str, int, int, int], ...]

@@ -408,9 +408,11 @@ class Following:
         if self._added_nothing():
             yield f"{model.reason} Run {model.number} is as it was before:"
         if model.history.fold.done and model.state is model.history.fold.state:
-            yield from result_lines(model.history, card, model.folder, str(model.number))
+            yield from result_lines(model.history, card, model.folder, str(model.number), model.reason)
         else:
             yield f"{words.state_word(model.state)}. {model.reason}".strip()
+            found = self.job.news.problem
+            yield from [found.hint] if found is not None and found.text == model.reason and found.hint else []
             values = values_line(model.history, card)
             yield from [f"As far as it came: {values}."] if values else []
             yield from [f"Kept in {model.folder}"] if model.history.fold.attempt else []

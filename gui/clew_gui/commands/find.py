@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from clew_gui.remote.job_book import job_book
 from clew_gui.session.job_record import job_record
+from clew_gui.session.job_state import state_with_job
 from clew_shared.events import Attempt
 from clew_shared.journal import FrameReader, Record, attempts, journal_path
+from clew_shared.lifecycle import RunFold, RunState
 from clew_shared.places import Places
 from clew_shared.problem import problem
 
@@ -43,6 +46,30 @@ def kept_runs(places: Places) -> list[Kept]:
 def is_copy(places: Places, folder: Path) -> bool:
     """Whether it is the copy of a run that was made elsewhere: its journals are here, its other files are not."""
     return folder.parent == places.mirrors
+
+
+class KeptJobs:
+    """What became of kept runs as far as their jobs on sites tell: a node that lost its power writes no end."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._book = job_book(places)
+        self._record = job_record(places)
+
+    def state(self, folder: Path, fold: RunFold) -> tuple[RunState, str]:
+        """The run's state and the reason, from its journal, folded in ``fold``, and its latest job together."""
+        run = folder.name
+        job = self._book.job_of(run) if is_copy(self._places, folder) else ""
+        if not job:
+            return fold.state, fold.reason
+        news, follows_on = self._book.news(job), self._book.went_with(run, but=job)
+        state, reason = state_with_job(fold, news, follows_on, settled=True) or (fold.state, fold.reason)
+        if news.problem is not None and reason == news.problem.text:
+            reason = str(news.problem)
+        if news.over and state is not fold.state and self._record.settled.get(run) != job and (news.id or follows_on):
+            number = self._record.numbers.get(run, run)
+            reason = f"{news.text} What it left may not all be here: clew attach {number} fetches it.".lstrip()
+        return state, reason
 
 
 def began(folder: Path) -> float:

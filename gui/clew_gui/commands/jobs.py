@@ -12,6 +12,7 @@ from rich.table import Table
 
 from clew_gui.commands.agent import cards
 from clew_gui.commands.at_site import Following, Terminal, open_session, open_terminal
+from clew_gui.commands.find import KeptJobs
 from clew_gui.commands.hold import ASK_S
 from clew_gui.commands.job_ids import JOB_HELP, named_job
 from clew_gui.commands.program import stop_requests
@@ -222,17 +223,17 @@ def _latest_run(book: JobBook, record: JobRecord) -> str:
 
 def _tell_kept(shell: Shell, folder: Path, known: Catalogue, news: JobNews, as_json: bool) -> int:
     """How a run ended of which everything is here already."""
-    state, reason = verdict(news, began=bool(attempts(folder)))
     say = shell.note if as_json else shell.say
     if attempts(folder):
         history = read_run(folder)
         card = next((card for card in known.exercises if card.id == history.fold.exercise), None)
-        state, reason = (history.fold.state, history.fold.reason) if history.fold.done else (state, reason)
-        for line in result_lines(history, card, folder, word_for(shell.places, folder)):
+        state, reason = KeptJobs(shell.places).state(folder, history.fold)
+        for line in result_lines(history, card, folder, word_for(shell.places, folder), reason):
             say(line)
         if as_json:
             shell.say_json(summary(history, folder) | {"state": state, "reason": reason})
     else:
+        state, reason = verdict(news, began=False)
         say(f"{state_word(state)}. {reason}")
         if as_json:
             shell.say_json({"run": folder.name, "state": state, "reason": reason})

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from clew_gui.commands import words
 from clew_gui.commands.agent import cards
-from clew_gui.commands.find import RUN_HELP, Kept, find_run, kept_runs
+from clew_gui.commands.find import RUN_HELP, Kept, KeptJobs, find_run, kept_runs
 from clew_gui.commands.progress import curves
 from clew_gui.commands.result import ending, goal_lines, why
 from clew_gui.commands.shell import OK, Parser, Shell
@@ -37,19 +37,20 @@ def runs(shell: Shell, argv: Sequence[str]) -> int:
     options = parser.parse_args(list(argv))
     kept = kept_runs(shell.places)
     shown = kept if options.all else kept[-_SHOWN:]
+    jobs = KeptJobs(shell.places)
     if options.json:
         known = cards(shell.places)
-        shell.say_json([_as_json(run.folder, known, run.number) for run in shown])
+        shell.say_json([_as_json(run.folder, known, jobs, run.number) for run in shown])
     elif not kept:
         shell.say(f"No runs are kept in {shell.places.runs} yet. Begin with: clew run softmax")
     else:
-        shell.console().print(_table(shown, cards(shell.places)))
+        shell.console().print(_table(shown, cards(shell.places), jobs))
         if len(shown) < len(kept):
             shell.say(f"{len(kept) - len(shown)} older runs are not shown; --all shows them.")
     return OK
 
 
-def _table(kept: Sequence[Kept], known: Catalogue) -> Table:
+def _table(kept: Sequence[Kept], known: Catalogue, jobs: KeptJobs) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column, justify in (("#", "right"), ("Run", "left"), ("Exercise", "left"), ("State", "left")):
         table.add_column(column, justify=justify, no_wrap=True)  # type: ignore[arg-type]  # Rich's literal type
@@ -59,11 +60,11 @@ def _table(kept: Sequence[Kept], known: Catalogue) -> Table:
     table.add_column("Began", no_wrap=True)
     catalogue = {card.id: card for card in known.exercises}
     for run in kept:
-        table.add_row(str(run.number), run.folder.name[:8], *_cells(run.folder, catalogue), _when(run.started))
+        table.add_row(str(run.number), run.folder.name[:8], *_cells(run.folder, catalogue, jobs), _when(run.started))
     return table
 
 
-def _cells(folder: Path, catalogue: dict[str, ExerciseCard]) -> list[str]:
+def _cells(folder: Path, catalogue: dict[str, ExerciseCard], jobs: KeptJobs) -> list[str]:
     try:
         history = read_run(folder)
     except ProblemError as error:
@@ -72,7 +73,8 @@ def _cells(folder: Path, catalogue: dict[str, ExerciseCard]) -> list[str]:
     name = spec_name(folder)
     exercise = f"{fold.exercise} ({name})" if name else fold.exercise
     result = main_result(history, catalogue.get(fold.exercise))
-    return [exercise, words.state_word(fold.state), f"{fold.step:,}", result, words.duration(history.seconds)]
+    state, _ = jobs.state(folder, fold)
+    return [exercise, words.state_word(state), f"{fold.step:,}", result, words.duration(history.seconds)]
 
 
 def spec_name(folder: Path) -> str:
@@ -107,19 +109,20 @@ def show(shell: Shell, argv: Sequence[str]) -> int:
         "--json", action="store_true", help="one line of JSON, the same as at the end of `clew run --json`"
     )
     options = parser.parse_args(list(argv))
-    folder = find_run(shell.places, options.run)
+    folder, jobs = find_run(shell.places, options.run), KeptJobs(shell.places)
     if options.json:
-        shell.say_json(_as_json(folder, cards(shell.places)))
+        shell.say_json(_as_json(folder, cards(shell.places), jobs))
     else:
-        _show(shell, folder, read_run(folder))
+        _show(shell, folder, read_run(folder), jobs)
     return OK
 
 
-def _show(shell: Shell, folder: Path, history: History) -> None:
+def _show(shell: Shell, folder: Path, history: History, jobs: KeptJobs) -> None:
     card = _card(cards(shell.places), history)
     console = shell.console()
     console.print(Text(card.title if card else history.fold.exercise, style="bold"))
-    for line in (ending(history), *why(history)):
+    state, reason = jobs.state(folder, history.fold)
+    for line in (ending(history, state), *why(history, reason)):
         shell.say(line)
     console.print(curves(history, card, console.width))
     for line in (*goal_lines(history, card), "", *_spec_lines(folder), *_file_lines(folder, history)):
@@ -156,13 +159,14 @@ def _file_lines(folder: Path, history: History) -> list[str]:
     return lines
 
 
-def _as_json(folder: Path, known: Catalogue, number: int | None = None) -> dict[str, object]:
+def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, number: int | None = None) -> dict[str, object]:
     """``summary`` with the spec's settings and the goals; ``number`` only in lists."""
     try:
         history = read_run(folder)
     except ProblemError as error:
         return {"run": folder.name, "run_dir": str(folder), "problems": error.problems}
-    found = summary(history, folder)
+    state, reason = jobs.state(folder, history.fold)
+    found = summary(history, folder) | {"state": state.value} | ({"reason": reason} if reason else {})
     card = _card(known, history)
     found["goals"] = {goal.id: check_goal(goal, history).reached for goal in card.goals} if card else {}
     try:

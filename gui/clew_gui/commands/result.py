@@ -30,10 +30,11 @@ def exit_status(state: RunState) -> int:
     return {RunState.FINISHED: 0, RunState.STOPPED: 130}.get(state, 1)
 
 
-def ending(history: History) -> str:
-    """``Finished: 500 steps in 3.2 s at 6,203 steps/s; loss 0.31, test accuracy 90.79 %.``"""
+def ending(history: History, state: RunState | None = None) -> str:
+    """``Finished: 500 steps in 3.2 s at 6,203 steps/s; loss 0.31, test accuracy 90.79 %.`` ``state``: another one than
+    the journal's, as its job knows it."""
     fold = history.fold
-    text = f"{words.state_word(fold.state)}: {fold.step:,} steps in {words.duration(history.seconds)}"
+    text = f"{words.state_word(state or fold.state)}: {fold.step:,} steps in {words.duration(history.seconds)}"
     speed = history.steps_per_second()
     if speed:
         text += f" at {words.rate(speed)}"
@@ -41,15 +42,16 @@ def ending(history: History) -> str:
     return f"{text}; {values}." if values else f"{text}."
 
 
-def why(history: History) -> Iterator[str]:
-    """The reason of an end that was not asked for, what to do, and where curves stopped to be finite numbers."""
+def why(history: History, reason: str = "") -> Iterator[str]:
+    """The reason of an end that was not asked for, what to do, and where curves stopped to be finite numbers.
+    ``reason``: what its job knows better than the journal."""
     fold = history.fold
     if history.first_nonfinite:
         yield words.not_finite(history)
     if fold.problem is not None:
         yield str(fold.problem)
-    elif fold.state is not RunState.FINISHED and fold.reason:
-        yield fold.reason
+    elif fold.state is not RunState.FINISHED and (reason or fold.reason):
+        yield reason or fold.reason
 
 
 def goal_lines(history: History, card: ExerciseCard | None) -> Iterator[str]:
@@ -59,10 +61,13 @@ def goal_lines(history: History, card: ExerciseCard | None) -> Iterator[str]:
         yield f"{'[x]' if result.reached else '[ ]'} {goal.text} ({result.text})"
 
 
-def result_lines(history: History, card: ExerciseCard | None, folder: Path, word: str = "") -> Iterator[str]:
-    """All that is said at the end of ``clew run``. ``word`` names the run for other commands."""
+def result_lines(
+    history: History, card: ExerciseCard | None, folder: Path, word: str = "", reason: str = ""
+) -> Iterator[str]:
+    """All that is said at the end of ``clew run``. ``word`` names the run for other commands; ``reason`` as in
+    ``why``."""
     yield ending(history)
-    yield from why(history)
+    yield from why(history, reason)
     yield from goal_lines(history, card)
     yield f"Kept in {folder}"
     yield from resume_line(history, word)

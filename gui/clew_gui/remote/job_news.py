@@ -87,8 +87,11 @@ def not_ended(before: JobNews, done: Output) -> JobNews:
     return replace(before, text=found.text, problem=found)
 
 
-def of_end(before: JobNews, state: JobState, reason: Reason, wish: Wish | None, log: str = "") -> JobNews:
-    """The last news of a job. ``wish`` is what the person wanted of it, ``log`` where its own words lie."""
+def of_end(
+    before: JobNews, state: JobState, reason: Reason, wish: Wish | None, log: str = "", remedy: str = ""
+) -> JobNews:
+    """The last news of a job. ``wish`` is what the person wanted of it, ``log`` where its own words lie, ``remedy`` a
+    hint for just this end."""
     text, wanted = reason.text, wish is not None and state.phase in (Phase.CANCELLED, Phase.COMPLETED, Phase.GONE)
     if wanted:
         text = "You cancelled the job." if wish is Wish.CANCEL else "You let the allocation go."
@@ -97,7 +100,7 @@ def of_end(before: JobNews, state: JobState, reason: Reason, wish: Wish | None, 
     if state.phase is not Phase.COMPLETED and not wanted and (state.phase in ENDED or stage is Stage.LOST):
         code, hint = _CODES[state.phase]
         said = f"Its own words are in {log}." if log and state.phase in (Phase.FAILED, Phase.GONE) else ""
-        found = Problem(code, text, " ".join(part for part in (hint, said) if part), before.job)
+        found = Problem(code, text, " ".join(part for part in (hint, remedy, said) if part), before.job)
     return replace(
         before,
         stage=stage,

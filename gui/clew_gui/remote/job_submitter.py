@@ -4,12 +4,12 @@ handed to the scheduler. Everything here waits for the network."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from clew_gui.remote import bootstrap
+from clew_gui.remote import bootstrap, preflight
 from clew_gui.remote.bootstrap import Installed
 from clew_gui.remote.errands import pauses
 from clew_gui.remote.jobs import Order, as_there
@@ -33,11 +33,12 @@ _PRINTED_BYTES = 16384
 
 
 class Bringer(msgspec.Struct, frozen=True):
-    """What brings things to a site; replaced in tests."""
+    """What brings things to a site, and asks there whether they are enough; replaced in tests."""
 
     ensure_agent: Callable[[SiteLine, Say], Installed] = bootstrap.ensure_agent
     stage: Callable[[SiteLine, str, Say], str] = bootstrap.stage
     stage_exercises: Callable[[SiteLine, Path, Say], str] = bootstrap.stage_exercises
+    check_runs: Callable[[SiteLine, Mapping[str, str], Sequence[RunSpec], bool], None] = preflight.check_runs
 
 
 def job_spec(line: SiteLine, order: Order, installed: Installed, exercises: str = "") -> JobSpec:
@@ -46,9 +47,14 @@ def job_spec(line: SiteLine, order: Order, installed: Installed, exercises: str 
     ports = ("--ports", "-".join(map(str, line.site.ports))) if line.site.ports else ()
     own = ("--exercises", exercises) if exercises else ()
     agent = (*installed.command, "serve", "--job", *idle, *ports, *own)
-    home = {"CLEW_HOME": line.layout().home} | ({"CLEW_COURSE_DATA": line.site.data} if line.site.data else {})
     folder = line.layout().job(order.job)
-    return job_of(line.site, order.job, folder, agent, order.allocation, {**installed.environment, **home})
+    return job_of(line.site, order.job, folder, agent, order.allocation, agent_environment(line, installed))
+
+
+def agent_environment(line: SiteLine, installed: Installed) -> dict[str, str]:
+    """What the agent needs in its environment, after the site's modules and prologue."""
+    home = {"CLEW_HOME": line.layout().home} | ({"CLEW_COURSE_DATA": line.site.data} if line.site.data else {})
+    return {**installed.environment, **home}
 
 
 def there(spec: RunSpec, order: Order, staged: str) -> RunSpec:
@@ -80,16 +86,22 @@ class Submitter:
         self._again = again
 
     def prepare(self, order: Order, installed: Installed) -> JobSpec:
-        """Bring what the job needs and put its script and specs into its folder. Raises ``ProblemError``."""
+        """Bring what the job needs, check that it can run, and put its script and specs into its folder.
+
+        Raises ``ProblemError``; what is refused leaves no folder behind.
+        """
         line = self._reach()
+        preflight.check_time(line, order.allocation)
         staged = self._bringer.stage(line, order.data, self._say) if order.data else ""
-        job = job_spec(line, order, installed, self.exercises(order))
+        exercises = self.exercises(order)
+        runs = [there(spec, order, staged) for spec in order.runs]
+        self._bringer.check_runs(line, agent_environment(line, installed), runs, bool(order.exercises))
+        job = job_spec(line, order, installed, exercises)
         script = line.scheduler.script(job)
         layout, connection = line.layout(), line.connection
         line.make_folder(layout.job_runs(order.job))
-        for spec in order.runs:
-            text = to_toml(there(spec, order, staged))
-            connection.write(f"{layout.job_runs(order.job)}/{spec.run}.toml", text.encode())
+        for spec in runs:
+            connection.write(f"{layout.job_runs(order.job)}/{spec.run}.toml", to_toml(spec).encode())
         connection.write(f"{job.folder}/{SCRIPT}", script.encode(), mode=0o700)
         return job
 

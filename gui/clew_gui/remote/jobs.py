@@ -94,3 +94,8 @@ class JobNews(msgspec.Struct, frozen=True, kw_only=True):
         """Whether its time is up by this computer's clock, whatever was last heard of it. ``now`` in seconds since
         1970."""
         return self.stage is Stage.RUNNING and self.until is not None and now > self.until + _LATE_S
+
+    @property
+    def refused(self) -> bool:
+        """Whether it never came into a queue: refused before it was sent, or by the scheduler."""
+        return self.over and not self.id and self.problem is not None

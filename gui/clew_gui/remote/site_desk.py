@@ -25,7 +25,7 @@ from clew_gui.remote.news_board import NewsBoard
 from clew_gui.remote.routes import RouteFinder
 from clew_gui.remote.schedulers.job import LOG, JobRef
 from clew_gui.remote.schedulers.state import ON_NODE, JobState, PartitionLimits
-from clew_gui.remote.schedulers.words import describe
+from clew_gui.remote.schedulers.words import describe, remedy
 from clew_gui.remote.shared_line import SharedLine
 from clew_gui.remote.site_line import SiteLine
 from clew_shared.problem import Problem, ProblemError, problem
@@ -249,7 +249,8 @@ class SiteDesk:
         line, wish = self._shared.opened(), self._latest_wish(job)
         log = f"{line.layout().job(job)}/{LOG} on {self.title}"
         reason = describe(state, line.scheduler)
-        self._board.publish(job, lambda news: job_news.of_end(news, state, reason, wish, log))
+        hint = remedy(state, self.name)
+        self._board.publish(job, lambda news: job_news.of_end(news, state, reason, wish, log, hint))
 
     def unanswered(self, jobs: tuple[str, ...], problem: Problem) -> None:
         """Nobody could be asked: told as such, and nothing is over."""

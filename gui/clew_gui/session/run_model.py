@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from clew_gui.remote.jobs import JobNews
-from clew_gui.session.job_state import not_begun, verdict, waiting_state
+from clew_gui.session.job_state import ended_before, not_begun, state_with_job
 from clew_shared.history import History
 from clew_shared.lifecycle import TERMINAL, RunState
 from clew_shared.messages import RunStatus
@@ -62,31 +62,11 @@ class RunModel:
             return RunState.FAILED, self.refused
         job, fold = self.job, self.history.fold
         if job is not None and (job.over or self.status is None or not_begun(job)):  # or it waits once more
-            if fold.done and not self._ended_before(job):
-                return fold.state, fold.reason
-            if job.over:
-                return self._after(job)
-            if not fold.attempt or fold.done or not_begun(job):
-                return waiting_state(job), job.text
+            told = state_with_job(fold, job, self.follows_on, self.settled)
+            if told is not None:
+                return told
         state = self._state_with_journal() if fold.attempt else self._state_without_journal()
         return state, self._told_reason(state)
-
-    def _ended_before(self, job: JobNews) -> bool:
-        """Whether the end in the journal is that of an earlier job. It may be this job's agent that writes it down."""
-        if not self.follows_on:
-            return False
-        if self.history.fold.job:
-            return self.history.fold.job != job.job
-        return not_begun(job) or (job.starts is not None and self.history.fold.ended < job.starts)
-
-    def _after(self, job: JobNews) -> tuple[RunState, str]:
-        """The job is over, and the journal as far as it is here has no end of this job's."""
-        if not self.settled and (job.id or self.follows_on):  # one that was never sent has left nothing
-            fold = self.history.fold
-            state = fold.state if fold.attempt and not fold.done else RunState.STARTING
-            return state, "The job is over; what it left is being fetched."
-        state, why = verdict(job, began=bool(self.history.fold.attempt))
-        return (self.history.fold.state, why) if self.history.fold.done else (state, why)
 
     def _state_without_journal(self) -> RunState:
         if self.status is None:
@@ -101,7 +81,8 @@ class RunModel:
             return RunState.STARTING
         if status is None or status.attempt < fold.attempt:
             return fold.state
-        if self.job is not None and fold.done and status.state in TERMINAL and self._ended_before(self.job):
+        before = self.job is not None and ended_before(fold, self.job, self.follows_on)
+        if fold.done and status.state in TERMINAL and before:
             return RunState.STARTING  # the agent of the next job has not taken it up yet
         waits = fold.done and status.state in (RunState.QUEUED, RunState.STARTING)
         ended = not fold.done and status.state in TERMINAL and self.catching_up is not None

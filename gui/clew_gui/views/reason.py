@@ -17,7 +17,9 @@ def reason_of(run: RunLike) -> tuple[str, str]:
     """Why a run went wrong, and what to do now; both empty when it did not."""
     if run.state not in _TROUBLE:
         return "", ""
-    found = run.history.fold.problem
+    found, job = run.history.fold.problem, run.job.problem if run.job is not None else None
+    if job is not None and run.reason == job.text:
+        found = job
     return (found.text, found.hint) if found is not None else (run.reason, "")
 
 

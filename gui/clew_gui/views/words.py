@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from clew_gui.views.ports import RunLike
 
 DATA_NAMES = {"mnist": "MNIST", "digits": "Digits, built in"}
+NOT_SENT = "Not sent"
 STATE_WORDS = {state: state.value.replace("_", " ").capitalize() for state in RunState}
 
 
@@ -149,9 +150,16 @@ def state_word(run: RunLike) -> str:
         return "Reading …"
     if run.link_stale and run.state not in TERMINAL:
         return "Stale"
+    if not_sent(run):
+        return NOT_SENT
     if run.job is not None and run.state is RunState.SUBMITTED:
         return run.job.stage.value.capitalize()  # Connecting, Preparing, Submitting
     return STATE_WORDS[run.state]
+
+
+def not_sent(run: RunLike) -> bool:
+    """Whether the run was refused on its way to a site, so that nothing of it ever waited or trained."""
+    return run.job is not None and run.job.refused and not run.history.fold.attempt
 
 
 def clause(text: str, word: str = "") -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from clew_shared.data_files import DIGITS_BROUGHT, sklearn_digits
 from clew_shared.problem import problem
 
 OWN_PACKAGES = ("clew_agent", "clew_shared")
@@ -23,7 +24,8 @@ Files = Mapping[str, bytes]
 def own_files() -> dict[str, bytes]:
     """The agent's packages as this very program runs them, so that both ends always match. They are not imported.
 
-    Raises ``ProblemError`` when this installation of Clew lacks them.
+    The built-in digits come along where this computer has scikit-learn, so that no site needs it for them. Raises
+    ``ProblemError`` when this installation of Clew lacks the packages.
     """
     found: dict[str, bytes] = {}
     for name in OWN_PACKAGES:
@@ -34,7 +36,8 @@ def own_files() -> dict[str, bytes]:
             text = f"This installation of Clew has no source files of {name}, so it cannot bring the agent to a site."
             raise problem("bootstrap.sources", text, "Install Clew again, from its wheel.", name)
         found |= {f"{name}/{path}": data for path, data in sources.items()}
-    return found
+    digits = sklearn_digits()
+    return found if digits is None else found | {DIGITS_BROUGHT: digits.read_bytes()}
 
 
 def files_below(folder: Path) -> dict[str, bytes]:

@@ -73,12 +73,33 @@ def _installed(found: Probe, folders: Sequence[str], sent: int) -> Installed:
     )
 
 
+def try_packages(line: SiteLine, found: Probe, tell: Tell) -> tuple[str, ...]:
+    """Find out whether ``ensure_agent`` could bring the packages that the site lacks, without keeping anything there.
+
+    Returns the names of those that the site's own pip fetches. Raises the ``ProblemError`` of ``ensure_agent``.
+    """
+    _, left = _gather(line, found, tell)
+    if left:
+        question = {"software": line.layout().software, "name": "", "files": {}, "replace": False, "kept": []}
+        question["fetch"] = [need.requirement for need in left]
+        answer = ask_there(line, "install_there.py", question, b"", LIMIT_S + _PIP_S)
+        if "refused" in answer:
+            raise _refused(line, found, answer, left, 0)
+    return tuple(need.name for need in left)
+
+
 def _bring_packages(line: SiteLine, found: Probe, tell: Tell) -> int:
-    """What the site lacks: out of this computer's own packages, else wheels, else the site's pip with its index."""
-    missing = [need for need in SMALL if need.name in found.missing]
+    files, left = _gather(line, found, tell)
+    missing = ", ".join(need.name for need in SMALL if need.name in found.missing)
+    return _send(line, found, found.packages, files, left, tell, missing)
+
+
+def _gather(line: SiteLine, found: Probe, tell: Tell) -> tuple[dict[str, bytes], list[Need]]:
+    """What the site lacks: files out of this computer's own packages, else of wheels, and what is left to the site's
+    pip with its index. Raises ``ProblemError`` where it has no pip."""
     files: dict[str, bytes] = {}
     left: list[Need] = []
-    for need in missing:
+    for need in (need for need in SMALL if need.name in found.missing):
         here = from_here(need, found)
         files |= here
         left += [] if here else [need]
@@ -87,7 +108,7 @@ def _bring_packages(line: SiteLine, found: Probe, tell: Tell) -> int:
         left = []
     if left and not found.pip:
         raise _nowhere(line, found, left, "its Python has no pip")
-    return _send(line, found, found.packages, files, left, tell, ", ".join(need.name for need in missing))
+    return files, left
 
 
 def _send(

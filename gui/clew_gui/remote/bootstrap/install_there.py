@@ -97,7 +97,8 @@ def install(question: "dict[str, Any]", data: bytes) -> "dict[str, Any]":
     """Returns why it could not be done, empty when it was."""
     software = Path(question["software"])
     software.mkdir(mode=0o700, parents=True, exist_ok=True)
-    prune(software, question["kept"])
+    if question["name"]:
+        prune(software, question["kept"])
     new = Path(tempfile.mkdtemp(prefix=".new-", dir=str(software)))
     try:
         unpack(data, new)
@@ -106,6 +107,8 @@ def install(question: "dict[str, Any]", data: bytes) -> "dict[str, Any]":
         said = fetch(question["fetch"], new)
         if said:
             return {"refused": "pip", "why": said}
+        if not question["name"]:  # it was to be tried only
+            return {}
         (new / LIST).write_text(json.dumps(digests(new)))
         put(new, software / question["name"], question["replace"])
     finally:

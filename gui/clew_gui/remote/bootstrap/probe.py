@@ -10,6 +10,7 @@ import msgspec
 from clew_gui.remote.bootstrap.needed import FRAMEWORK, KERAS, PYTHON, SMALL, TENSORFLOW
 from clew_gui.remote.bootstrap.there import ask_there
 from clew_gui.remote.site_line import SiteLine
+from clew_shared.data_files import DIGITS_FILE, mnist_names
 from clew_shared.problem import Problem, problem
 
 INDEX = "https://pypi.org/simple/"
@@ -25,8 +26,9 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     those that are not there or too old. ``packages`` names the folder that would hold the small ones of them.
     ``states`` says of the agent's folder and of that one: intact, damaged or absent. ``launcher`` is the text of the
     program there that starts the agent (empty: none). ``free`` is room in bytes where software goes, -1 where nobody
-    can tell. The last three are known from a thorough probe only: room in the home
-    folder, what ``quota`` says, whether a package index answers.
+    can tell. The last six are known from a thorough probe only: room in the home folder, what ``quota`` says, whether a
+    package index answers, the files of the data sets ``mnist`` and ``digits`` (scikit-learn's) that a job's agent would
+    find there (empty: none), and where it would have ``searched`` for the first.
     """
 
     python: Annotated[str, msgspec.Meta(pattern=r"^\d{1,3}\.\d{1,3}(\.|$)")]
@@ -46,6 +48,9 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     home_free: int = -1
     quota: str = ""
     index: bool | None = None
+    mnist: str = ""
+    digits: str = ""
+    searched: tuple[str, ...] = ()
 
     @property
     def minor(self) -> tuple[int, int]:
@@ -63,7 +68,9 @@ def probe(line: SiteLine, agent: str = "agent", *, thorough: bool = False) -> Pr
     question: dict[str, Any] = {"needed": needed, "never": [need.name for need in FRAMEWORK]}
     layout = line.layout()
     question |= {"software": layout.software, "launcher": layout.launcher, "agent": agent}
-    question |= {"thorough": thorough, "index": INDEX}
+    folders = (line.site.data, layout.data)
+    data = {"folders": folders, "mnist": mnist_names(), "digits": f"datasets/data/{DIGITS_FILE}"}
+    question |= {"thorough": thorough, "index": INDEX, "data": data}
     answer = ask_there(line, "probe_there.py", question)
     try:
         return msgspec.convert(answer, Probe)

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 try:
     from importlib.metadata import PackageNotFoundError, version
@@ -86,6 +87,35 @@ def free_bytes(path: Path) -> int:
         return -1
 
 
+def first_file(folders: "list[Path]", names: "list[str]") -> str:
+    """The first of ``names`` in the first of ``folders`` that has one; empty when none has, or none can be entered."""
+    for path in (folder / name for folder in folders for name in names):
+        try:
+            if path.is_file():
+                return str(path)
+        except OSError:
+            continue
+    return ""
+
+
+def data_sets(question: "dict[str, Any]") -> "dict[str, Any]":
+    """The files of the data sets that a job's agent would find by name, and where it would look for the first."""
+    folders = [Path(folder).expanduser() for folder in question["folders"] if folder]
+    own = os.environ.get("CLEW_DATA", "")
+    if own:  # a file, or a folder that goes first
+        folders = [Path(own), *folders] if os.path.isdir(own) else [Path(own)]  # noqa: PTH112  # it never raises
+    try:
+        sklearn = find_spec("sklearn")
+    except (ImportError, ValueError):
+        sklearn = None
+    package = [Path(sklearn.origin).parent] if sklearn is not None and sklearn.origin else []
+    return {
+        "mnist": first_file([Path(own)] if own else [], [""]) or first_file(folders, question["mnist"]),
+        "digits": first_file(package, [question["digits"]]),
+        "searched": [str(folder) for folder in folders],
+    }
+
+
 def quota() -> str:
     """What ``quota`` says, if there is such a program and it answers."""
     try:
@@ -151,6 +181,7 @@ def main() -> None:
         "launcher": program_text(Path(question["launcher"])),
     }
     if question["thorough"]:
+        answer.update(data_sets(question["data"]))
         answer.update(home_free=free_bytes(Path.home()), quota=quota(), index=reaches(question["index"]))
     print("\n" + question["mark"] + json.dumps(answer))
 

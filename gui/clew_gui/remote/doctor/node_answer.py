@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from clew_shared.problem import Problem
+
 
 class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """``host`` is the node's own name. ``python`` is empty where the login node's Python does not run there.
@@ -14,8 +16,8 @@ class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     could not be.
 
     The rest is seen from outside while the job ran. ``reached``: the login node could connect to the port; ``refusal``
-    is what it said instead. ``ahead``: how many seconds the node's clock is ahead of this computer's. ``lets_in``: one
-    could log in there by SSH.
+    is what it said instead. ``ahead``: how many seconds the node's clock is ahead of this computer's. ``no_login``: why
+    one could not log in there by SSH; None: one could.
     """
 
     host: str
@@ -29,5 +31,5 @@ class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str = ""
     reached: bool = False
     refusal: str = ""
-    lets_in: bool = False
+    no_login: Problem | None = None
     ahead: float = 0.0

@@ -14,15 +14,17 @@ from clew_gui.remote.allocation import seconds_asked
 from clew_gui.remote.doctor.finding import Told, fine, note, wrong
 from clew_gui.remote.doctor.home import compared
 from clew_gui.remote.doctor.node_answer import NodeAnswer
-from clew_gui.remote.doctor.routes import refused_at
+from clew_gui.remote.doctor.routes import not_an_answer, refused_at, what_it_asks
 from clew_gui.remote.doctor.ward import Ward, listed
 from clew_gui.remote.routes import SPEAKS_S, first_bytes
 from clew_gui.remote.schedulers.job import LOG, SCRIPT, JobRef, JobSpec
 from clew_gui.remote.schedulers.registry import scheduler_of
 from clew_gui.remote.schedulers.state import WAITING, JobState, Phase
+from clew_gui.remote.schedulers.words import NOT_ON_NODES
 from clew_gui.remote.sites import job_of
 from clew_shared.foreign import from_json
 from clew_shared.problem import ProblemError, problem
+from clew_shared.sayings import no_tensorflow
 
 JOB_S = 300
 """The time that the job asks for."""
@@ -184,7 +186,7 @@ def _called(ward: Ward, found: _Answer) -> NodeAnswer:
                 stream.close()
         except ProblemError as error:
             known["refusal"] = error.problems[0].text
-    known["lets_in"] = refused_at(ward, found.host) is None
+    known["no_login"] = refused_at(ward, found.host)
     return NodeAnswer(**known)
 
 
@@ -202,7 +204,7 @@ def python_there(ward: Ward) -> Told:
     found, here = _known(ward), ward.probed.python if ward.probed is not None else ""
     if not found.python:
         text = f"{ward.probed.executable if ward.probed else 'Python'} does not run on {found.host}."
-        return wrong(text, "Name a python or venv in the site that nodes have as well.", "doctor.python")
+        return wrong(text, NOT_ON_NODES, "doctor.python")
     if here and found.python != here:
         return note(
             f"{found.host} has Python {found.python}, the login node {here}.", "Name python or venv in the site."
@@ -214,10 +216,8 @@ def tensorflow_there(ward: Ward) -> Told:
     """Whether TensorFlow can be imported where it will be used."""
     found = _known(ward)
     if not found.tensorflow:
-        text = f"TensorFlow cannot be imported on {found.host}: {found.trouble.rstrip('.') or 'nobody says why'}."
-        return wrong(
-            text, "The nodes may lack a library, or have another processor than the login node.", "doctor.tensorflow"
-        )
+        lack = no_tensorflow(found.host, found.trouble)
+        return wrong(lack.text, lack.hint, "doctor.tensorflow")
     return fine(f"TensorFlow {found.tensorflow} was imported on {found.host}.")
 
 
@@ -241,10 +241,13 @@ def clock_there(ward: Ward) -> Told:
 
 def login_there(ward: Ward) -> Told:
     """Whether one may log in to the node while one has a job there."""
-    host = _known(ward).host
-    if _known(ward).lets_in:
+    host, refusal = _known(ward).host, _known(ward).no_login
+    if refusal is None:
         return fine(f"{host} lets you in by SSH while your job runs there.")
-    return note(f"{host} does not let you in by SSH, not even while your job runs there.", "Nothing needs mending.")
+    if (told := not_an_answer(host, refusal)) is not None:
+        return told
+    text = f"{host} does not let you in by SSH, not even while your job runs there{what_it_asks(refusal)}."
+    return note(text, "Nothing needs mending.")
 
 
 def port_there(ward: Ward) -> Told:

@@ -9,15 +9,22 @@ import msgspec
 
 from clew_gui.remote.allocation import seconds_asked, summary
 from clew_gui.remote.doctor.finding import Told, fine, note, untried, wrong
-from clew_gui.remote.doctor.partitions import SINFO, Partition, most_gpus, parse_qstat, parse_sinfo
 from clew_gui.remote.doctor.ward import Ward, last_line, listed
+from clew_gui.remote.schedulers.partitions import (
+    Partition,
+    ask_partitions,
+    asked_names,
+    chosen,
+    longest_time,
+    most_gpus,
+    read_partitions,
+    time_problem,
+)
 from clew_gui.remote.schedulers.registry import scheduler_of
 from clew_gui.remote.schedulers.state import Output
 from clew_gui.remote.sites import job_of
 from clew_gui.remote.times import in_words
 from clew_shared.problem import ProblemError, did_you_mean
-
-_TELLERS = {"slurm": "sinfo", "mnsubmit": "sinfo", "pbs": "qstat"}
 
 
 def scheduler(ward: Ward) -> Told:
@@ -48,7 +55,7 @@ def partition(ward: Ward) -> Told:
     if not ward.partitions:
         return untried("The scheduler's commands here do not tell which partitions there are.")
     names = [one.name for one in ward.partitions]
-    asked = _asked(ward)
+    asked = asked_names(ward.site.allocation)
     if not ward.site.allocation.partition:
         default = next((one.name for one in ward.partitions if one.default), "")
         return fine(f"There are: {listed(names)}. {f'Jobs go to {default}.' if default else 'The site names none.'}")
@@ -65,50 +72,37 @@ def partition(ward: Ward) -> Told:
 
 
 def _partitions(ward: Ward) -> tuple[Partition, ...]:
-    if _TELLERS[ward.site.scheduler] == "sinfo":
-        done = ward.line.run(SINFO)
-        return parse_sinfo(done.out) if done.code == 0 else ()
-    found = parse_qstat(ward.line.run(("qstat", "-q")).out)  # some end with a status that means nothing
+    command = ask_partitions(ward.site.scheduler)
+    found = read_partitions(ward.site.scheduler, ward.line.run(command)) if command is not None else ()
+    if ward.site.scheduler != "pbs":
+        return found
     nodes = ward.line.run(("pbsnodes", "-a"))
     gpus = most_gpus(nodes.out) if nodes.code == 0 and not nodes.late else None
     return tuple(msgspec.structs.replace(one, gpus=gpus) for one in found)
 
 
-def _asked(ward: Ward) -> list[str]:
-    return [name.strip() for name in ward.site.allocation.partition.split(",") if name.strip()]
-
-
 def _chosen(ward: Ward) -> list[Partition]:
-    """The partitions that a job goes to: those asked for, else the default one, else nobody knows."""
-    if asked := _asked(ward):
-        return [one for one in ward.partitions if one.name in asked]
-    return [one for one in ward.partitions if one.default] or list(ward.partitions)
+    return chosen(ward.partitions, ward.site.allocation)
 
 
 def time_limit(ward: Ward) -> Told:
     """Whether the time asked for is allowed."""
     if ward.site.scheduler == "none":
         return untried("There is no scheduler.")
-    chosen = _chosen(ward)
-    limits = [one.seconds for one in chosen]
-    seconds = seconds_asked(ward.site.allocation)
-    longest = None if None in limits else max((one for one in limits if one is not None), default=None)
+    asked = ward.site.allocation
+    longest, seconds = longest_time(ward.partitions, asked), seconds_asked(asked)
     if longest is None:
         return fine("No limit is told.")
-    where = listed([one.name for one in chosen])
-    if seconds > longest:
-        text = f"The site asks for {in_words(seconds)}; the limit of {where} is {in_words(longest)}."
-        return wrong(
-            text, f"Ask for less, with --time, or choose another partition{_longer(ward, seconds)}.", "scheduler.time"
-        )
+    found = time_problem(ward.partitions, asked)
+    if found is not None:
+        return wrong(found.text, found.hint, found.code)
+    where = listed([one.name for one in _chosen(ward)])
     if not seconds:
         return fine(f"The site asks for no time of its own; the limit of {where} is {in_words(longest)}.")
+    if seconds > longest:
+        text = f"It asks for {in_words(seconds)}; the limit of {where} is {in_words(longest)}"
+        return note(f"{text}, unless the QOS {asked.qos} allows more.", "Leave the QOS out, or ask for less: --time.")
     return fine(f"It asks for {in_words(seconds)}; the limit of {where} is {in_words(longest)}.")
-
-
-def _longer(ward: Ward, seconds: int) -> str:
-    names = [one.name for one in ward.partitions if one.seconds is not None and one.seconds >= seconds]
-    return f": {listed(names)}" if names else ""
 
 
 def gpus(ward: Ward) -> Told:
@@ -116,9 +110,9 @@ def gpus(ward: Ward) -> Told:
     if ward.site.scheduler == "none":
         return untried("There is no scheduler.")
     asked = ward.site.allocation.gpus or 0
-    chosen = _chosen(ward)
-    told = [one.gpus for one in chosen if one.gpus is not None]
-    where = listed([one.name for one in chosen])
+    there = _chosen(ward)
+    told = [one.gpus for one in there if one.gpus is not None]
+    where = listed([one.name for one in there])
     if not told:
         return untried("The scheduler's commands here do not tell how many GPUs a node has.")
     most = max(told)
@@ -127,7 +121,7 @@ def gpus(ward: Ward) -> Told:
         text = f"The site asks for {asked} GPU{'s' if asked > 1 else ''} of each node; {have}."
         return wrong(text, "Ask for fewer, with --gpus, or choose another partition.", "scheduler.gpus")
     kind = ward.site.gres.partition(":")[2]
-    kinds = list(dict.fromkeys(kind for one in chosen for kind in one.kinds))
+    kinds = list(dict.fromkeys(kind for one in there for kind in one.kinds))
     if asked and kind and kinds and kind not in kinds:
         text = f"The site calls its GPUs {ward.site.gres}; in {where} they are: {listed(kinds)}."
         return wrong(text, f'Write gres = "gpu:{kinds[0]}" in the site, or gpu for any.', "scheduler.gres")

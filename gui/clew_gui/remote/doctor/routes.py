@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Sequence
 
 import msgspec
 
 from clew_gui.remote.doctor.finding import Told, fine, note, untried, wrong
-from clew_gui.remote.doctor.partitions import first_node
 from clew_gui.remote.doctor.ward import Ward, last_line
-from clew_gui.remote.prompts import Kind
+from clew_gui.remote.prompts import ASKED_FOR, Kind, Prompt
 from clew_gui.remote.routes import node_hop
+from clew_gui.remote.schedulers.partitions import first_node
 from clew_shared.problem import Problem, ProblemError
 
 _SSH = 22
@@ -30,6 +31,8 @@ for port in range(first, last + 1):
 print(free)
 """
 _RELAY = "Clew's way to the agent is then a relay through the scheduler (srun), else the journal by file transfer."
+_UNKNOWN_KEY, _ASKS = "ssh.hostkey.unknown", "ssh.noprompt"
+_UNREACHED = {"ssh.busy", "ssh.connect", "ssh.hostkey.changed", "ssh.lost", "ssh.name", "ssh.reach", "ssh.timeout"}
 _NODES = ("sinfo", "--noheader", "--Node", "--format=%N %t")
 
 
@@ -81,28 +84,54 @@ def nodes(ward: Ward) -> Told:
     refusal = refused_at(ward, node)
     if refusal is None:
         return fine(f"{node} lets you in by SSH, so Clew can jump there if the login node passes nothing else on.")
+    if (told := not_an_answer(node, refusal)) is not None:
+        return told
+    text = f"{node} does not let you in by SSH while you have no job there (pam_slurm), or not at all"
+    return note(
+        f"{text}{what_it_asks(refusal)}. {_RELAY}", "Nothing needs mending. --job finds out whether it does with a job."
+    )
+
+
+def not_an_answer(node: str, refusal: Problem) -> Told | None:
+    """What is said where ``refusal`` does not tell whether the node lets one in; None where it does."""
     if refusal.code == "ssh.forwarding":
         return untried("Not tried, because the login node passes no connection on.")
-    if refusal.code == "ssh.hostkey.unknown":
-        return fine(f"{node} has an SSH server whose key is not known here yet. You are asked when it is needed.")
-    text = f"{node} does not let you in by SSH while you have no job there (pam_slurm), or not at all."
-    return note(f"{text} {_RELAY}", "Nothing needs mending. --job finds out whether it does with a job.")
+    if refusal.code == _UNKNOWN_KEY:
+        text = f"{node} has an SSH server whose key is not known here yet, so nobody has tried whether it lets you in."
+        return fine(f"{text} When Clew needs that way you are asked: “{refusal.text}”")
+    if refusal.code in _UNREACHED:
+        return note(f"{node} cannot be reached by SSH: {refusal.text}", refusal.hint or "Nothing needs mending.")
+    return None
 
 
 def refused_at(ward: Ward, node: str) -> Problem | None:
-    """Why one cannot log in to ``node`` from the login node's side; None when one can. Nobody is asked for it."""
+    """Why one cannot log in to ``node`` from the login node's side; None when one can. Nobody is asked for it: where a
+    person would be, the problem's text is that question."""
     questions = ward.questions
     questions.quiet = True
     asked = len(questions.asked)
     try:
         ward.line.connection.hop(node_hop(ward.hops[-1], node), _HOP_S).close()
     except ProblemError as error:
-        found = error.problems[0]
-        unknown = any(one.kind is Kind.CONFIRM for one in questions.asked[asked:])
-        return msgspec.structs.replace(found, code="ssh.hostkey.unknown") if unknown else found
+        return _with_question(error.problems[0], questions.asked[asked:])
     finally:
         questions.quiet = False
     return None
+
+
+def _with_question(found: Problem, asked: Sequence[Prompt]) -> Problem:
+    if not asked:
+        return found
+    last = asked[-1]
+    if last.kind is Kind.CONFIRM:
+        text = " ".join([*last.details, last.text]).replace("fingerprint SHA", "fingerprint: SHA")
+        return msgspec.structs.replace(found, code=_UNKNOWN_KEY, text=text)
+    return msgspec.structs.replace(found, code=_ASKS, text=f"it asks for {ASKED_FOR[last.kind]}")
+
+
+def what_it_asks(refusal: Problem) -> str:
+    """The end of a sentence on a node that lets nobody in; a node with pam_slurm mostly asks for a password then."""
+    return f": {refusal.text}" if refusal.code == _ASKS else ""
 
 
 def _a_node(ward: Ward) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shlex
 
+from clew_gui.remote.bootstrap import try_packages
 from clew_gui.remote.bootstrap.needed import FRAMEWORK, TENSORFLOW
 from clew_gui.remote.bootstrap.probe import Probe, probe, unfit
 from clew_gui.remote.consent import consents, words_of
-from clew_gui.remote.doctor.finding import Told, fine, note, wrong
+from clew_gui.remote.doctor.finding import Told, Verdict, fine, note, wrong
 from clew_gui.remote.doctor.modules import available, load, near
 from clew_gui.remote.doctor.ward import Ward, last_line, listed
+from clew_shared.catalogue import load_builtin
+from clew_shared.data_files import sklearn_digits
 from clew_shared.problem import ProblemError
 
 _PYTHON_CODES = ("bootstrap.old", "bootstrap.machine")
@@ -93,13 +96,16 @@ def tensorflow(ward: Ward) -> Told:
 
 
 def packages(ward: Ward) -> Told:
-    """The small packages of the agent; what is missing is brought along."""
+    """The small packages of the agent; what is missing is brought along, if it can be had for that Python."""
     found = _probed(ward)
     missing = [name for name in found.missing if name not in {need.name for need in FRAMEWORK}]
     if not missing:
         return fine("Everything else that the agent needs is there.")
     if found.states.get(found.packages) == "intact":
         return fine(f"What the site lacks is there already, brought by Clew: {listed(missing)}.")
+    fetched = try_packages(ward.line, found, lambda _: None)
+    if fetched:
+        return fine(f"Clew brings what the site lacks; the site's own pip fetches {listed(fetched)}.")
     return fine(f"Clew brings what the site lacks, a few megabytes: {listed(missing)}.")
 
 
@@ -118,7 +124,27 @@ def devices(ward: Ward) -> Told:
 
 
 def data(ward: Ward) -> Told:
-    """Whether the course's data can be read."""
+    """Whether the course's data can be read, and which of the data sets known by name are there for which exercises."""
+    folder = _course_data(ward)
+    found = ward.probed
+    if found is None or folder.verdict is Verdict.BAD:
+        return folder
+    here, there = sklearn_digits() is not None, bool(found.digits)
+    mnist = f"found in {found.mnist}" if found.mnist else f"not found in {listed(found.searched)}"
+    digits = "come with the agent" if here else "come with scikit-learn there" if there else "not there"
+    text = f"{folder.text} {_exercises('mnist')}: {mnist}. {_exercises('digits')}: {digits}."
+    if here or there:
+        return folder._replace(text=text)
+    way = "Install scikit-learn on this computer, and Clew brings the digits along."
+    return note(text, f"{folder.hint} {way}".lstrip())
+
+
+def _exercises(name: str) -> str:
+    """A data set with the exercises that can use it: ``mnist (softmax, cnn)``."""
+    return f"{name} ({listed([card.id for card in load_builtin().exercises if name in card.datasets])})"
+
+
+def _course_data(ward: Ward) -> Told:
     path = ward.site.data
     if not path:
         return fine("The site names no data of its own. Yours are brought there when a run needs them.")

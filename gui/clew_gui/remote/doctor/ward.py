@@ -12,8 +12,8 @@ from clew_gui.remote.bootstrap.probe import Probe
 from clew_gui.remote.connection import Connection, Hop, ssh_files
 from clew_gui.remote.doctor.finding import Finding
 from clew_gui.remote.doctor.node_answer import NodeAnswer
-from clew_gui.remote.doctor.partitions import Partition
 from clew_gui.remote.prompts import AskOnce, Kind, Prompt, Prompter, Remembers, no_one_to_ask
+from clew_gui.remote.schedulers.partitions import Partition
 from clew_gui.remote.schedulers.scheduler import Command
 from clew_gui.remote.schedulers.state import Output
 from clew_gui.remote.site_line import SiteLine

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
+
 from clew_gui.remote.schedulers.reasons import Reason
 from clew_gui.remote.schedulers.scheduler import Scheduler
 from clew_gui.remote.schedulers.state import JobState, PartitionLimits, Phase
 from clew_gui.remote.schedulers.verdict import NEVER_BEGAN
 from clew_gui.remote.times import in_words
+
+NOT_ON_NODES = "Name a python or venv in the site that nodes have as well."
+_AT_START = {"absent": NOT_ON_NODES, "module": "Name a module in the site that nodes have as well."}
+
+
+def remedy(state: JobState, site: str) -> str:
+    """What to do where the job's keeper could not start the agent: in the doctor's words, who can look at a node."""
+    word = state.reason.removeprefix("keeper: ").partition(" ")[0] if state.reason.startswith("keeper: ") else ""
+    hint = _AT_START.get(word, "")
+    return f"{hint} clew site doctor {shlex.quote(site)} --job looks at a node." if hint else ""
 
 
 def describe(state: JobState, scheduler: Scheduler, limits: PartitionLimits | None = None) -> Reason:

@@ -70,6 +70,8 @@ def waits(run: RunLike) -> bool:
 def card_words(run: RunLike, job: JobLike | None, now: float) -> CardWords:
     """What the run's card says beyond what it says of every run."""
     news = run.job
+    if words.not_sent(run):
+        return CardWords("Failed", words.NOT_SENT)
     if news is None or run.state in TERMINAL:
         return NOTHING
     locked = job is not None and job.locked is not None

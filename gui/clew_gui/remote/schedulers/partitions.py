@@ -1,16 +1,24 @@
-"""What a scheduler says of its partitions or queues, in one form. Pure parsers of what ``sinfo``, ``qstat -q`` and
-``pbsnodes -a`` print."""
+"""What a scheduler says of its partitions or queues, in one form, and whether a job may ask for so much time there.
+
+Pure parsers of what ``sinfo``, ``qstat -q`` and ``pbsnodes -a`` print.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from clew_gui.remote.times import read_clock, read_time
+from clew_gui.remote.allocation import Allocation, seconds_asked
+from clew_gui.remote.schedulers.registry import SchedulerName
+from clew_gui.remote.schedulers.scheduler import Command
+from clew_gui.remote.schedulers.state import Output
+from clew_gui.remote.times import as_clock, in_words, read_clock, read_time
+from clew_shared.problem import Problem
 
-SINFO = ("sinfo", "--noheader", "--format=%P|%l|%D|%G|%f|%a")
+_SINFO = ("sinfo", "--noheader", "--format=%P|%l|%D|%G|%f|%a")
+_QSTAT = ("qstat", "-q")
 _GRES = re.compile(r"(gpus?)(?::([A-Za-z][A-Za-z0-9_.-]*))?(?::([0-9]{1,4}))?(?:\(.*\))?")
 
 
@@ -27,8 +35,55 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     up: bool = True
 
 
+def ask_partitions(scheduler: SchedulerName) -> Command | None:
+    """Ask for all partitions; None where there is no scheduler."""
+    if scheduler == "none":
+        return None
+    return _QSTAT if scheduler == "pbs" else _SINFO
+
+
+def read_partitions(scheduler: SchedulerName, output: Output) -> tuple[Partition, ...]:
+    """What was answered; nothing where nobody can tell."""
+    if scheduler == "pbs":
+        return parse_qstat(output.out)  # some end with a status that means nothing
+    return parse_sinfo(output.out) if output.code == 0 and not output.late else ()
+
+
+def asked_names(allocation: Allocation) -> list[str]:
+    """The partitions that a job names."""
+    return [name.strip() for name in allocation.partition.split(",") if name.strip()]
+
+
+def chosen(partitions: Sequence[Partition], allocation: Allocation) -> list[Partition]:
+    """The partitions that a job goes to: those asked for, else the default one, else nobody knows."""
+    if asked := asked_names(allocation):
+        return [one for one in partitions if one.name in asked]
+    return [one for one in partitions if one.default] or list(partitions)
+
+
+def longest_time(partitions: Sequence[Partition], allocation: Allocation) -> int | None:
+    """The seconds that a job may ask for at the most; None where that is not told, or there is no limit."""
+    limits = [one.seconds for one in chosen(partitions, allocation)]
+    return None if None in limits else max((one for one in limits if one is not None), default=None)
+
+
+def time_problem(partitions: Sequence[Partition], allocation: Allocation) -> Problem | None:
+    """Why no partition would ever start the job: it asks for more time than any of them allows.
+
+    Many schedulers take such a job all the same, and let it wait for good. A QOS may allow more than its partition.
+    """
+    longest, seconds = longest_time(partitions, allocation), seconds_asked(allocation)
+    if longest is None or seconds <= longest or allocation.qos:
+        return None
+    where = ", ".join(one.name for one in chosen(partitions, allocation))
+    others = ", ".join(one.name for one in partitions if one.seconds is not None and one.seconds >= seconds)
+    text = f"The job asks for {in_words(seconds)}; the limit of {where} is {in_words(longest)}."
+    hint = f"Ask for at most {in_words(longest)} (--time {as_clock(longest)}), or choose another partition"
+    return Problem("scheduler.time", text, f"{hint}{f': {others}' if others else ''}.", "time")
+
+
 def parse_sinfo(text: str) -> tuple[Partition, ...]:
-    """Partitions in the lines of ``SINFO``; Slurm prints several for one whose nodes differ."""
+    """Partitions in the lines of ``sinfo``; Slurm prints several for one whose nodes differ."""
     found: dict[str, Partition] = {}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split("|")]
