@@ -14,13 +14,13 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.consent import OwnWords, consents
+from clew_gui.remote.site_fields import free_name, site_of, texts_of
 from clew_gui.remote.site_presets import PRESETS
 from clew_gui.remote.site_store import SiteStore
 from clew_gui.remote.sites import LOCAL, Site
 from clew_gui.views.parts import Look
 from clew_gui.views.sites.consent_dialog import ConsentDialog, missing_consents
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, Step
-from clew_gui.views.sites.site_fields import free_name, site_of, texts_of
 from clew_gui.views.sites.sites_dialog import SitesDialog
 from clew_shared.places import Places
 from tests.guards import LogBook
@@ -37,6 +37,7 @@ FULL = Site(
     gres="gpu:tesla",
     select=True,
     launch="srun",
+    requeue=True,
     extra=("--mail-type=NONE",),
     modules=("python", "cuda/11.8"),
     prologue="module purge\nexport OMP_NUM_THREADS=4",

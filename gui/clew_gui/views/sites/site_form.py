@@ -8,11 +8,11 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QLineEdit, QPlainTextEdit, QWidget
 
+from clew_gui.remote.site_fields import GROUPS, SiteField, site_of, texts_of
 from clew_gui.remote.sites import Site
 from clew_gui.views.fields import Combo, choose_quietly, combo
 from clew_gui.views.parts import Look, column, label, panel, set_role
 from clew_gui.views.sites.fold import Fold
-from clew_gui.views.sites.site_fields import GROUPS, SiteField, site_of, texts_of
 from clew_gui.views.theme import font
 from clew_shared.problem import Problem
 

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from clew_gui.remote.site_check import check_name
+from clew_gui.remote.site_fields import NAME, free_name
 from clew_gui.remote.site_file import read_site, to_toml
 from clew_gui.remote.site_presets import PRESETS
 from clew_gui.remote.site_store import SiteStore
@@ -24,7 +25,6 @@ from clew_gui.remote.sites import LOCAL, Site, address, is_local
 from clew_gui.views.dialogs import Dialog
 from clew_gui.views.parts import Button, Elided, Look, column, frame, label, row, set_role
 from clew_gui.views.sites.prompt_dialogs import Snug
-from clew_gui.views.sites.site_fields import NAME, free_name
 from clew_gui.views.sites.site_form import LABELS, SiteForm
 from clew_gui.views.theme import font
 from clew_shared.problem import Problem, ProblemError

@@ -109,6 +109,14 @@ GROUPS: tuple[Group, ...] = (
             SiteField("gres", "GPU resource", "What the scheduler calls GPUs.", "gpu"),
             SiteField("select", "PBS select", "The request form of OpenPBS.", "", "switch"),
             SiteField("launch", "Start with", "What reaches the node from the script.", "", "choice", _LAUNCH),
+            SiteField(
+                "requeue",
+                "Requeue",
+                "Let the scheduler start a job again, for example after its node failed; runs go on from their last"
+                " checkpoint.",
+                "",
+                "switch",
+            ),
             SiteField("extra", "Directives", "Further ones, one each line, as the scheduler reads them.", "", "lines"),
         ),
         folded=True,
