@@ -5,7 +5,7 @@ Pure: no widget, no file. What is wrong comes back as problems whose ``where`` i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,9 +14,10 @@ import msgspec
 from clew_gui.remote.allocation import FIELDS, Allocation
 from clew_gui.remote.schedulers.registry import NAMES, scheduler_of
 from clew_gui.remote.site_check import check_name, check_site
+from clew_gui.remote.site_file import unknown_field
 from clew_gui.remote.sites import Site
 from clew_shared.params import check, format_value
-from clew_shared.problem import Problem
+from clew_shared.problem import Problem, raise_all
 
 Kind = Literal["line", "list", "lines", "text", "choice", "switch"]
 """``list``: one line with commas; ``lines``: one entry each line; ``text``: several lines as they stand."""
@@ -46,39 +47,51 @@ class Group:
     folded: bool = False
 
 
-_SCHEDULERS = tuple((name, scheduler_of(name).label) for name in NAMES)
-_LAUNCH = (("", "Nothing special"), ("srun", "srun"), ("aprun", "aprun (Cray)"))
+_SCHEDULERS = (("", "Choose…"), *((name, scheduler_of(name).label) for name in NAMES))
+_LAUNCH = (("", "None"), ("srun", "srun"), ("aprun", "aprun (Cray)"))
 _SHAPES = {
-    "partition": "the site's own",
+    "partition": "the scheduler's own",
     "account": "none",
     "reservation": "none",
+    "qos": "none",
     "time": "02:00:00",
+    "gpus": "none",
+    "cpus": "the scheduler's own",
     "features": "k80",
 }
 
 GROUPS: tuple[Group, ...] = (
     Group(
-        "The way there",
+        "Connection",
         (
-            SiteField("title", "Title", "What the site is called in this window.", "My cluster"),
+            SiteField("title", "Title", "What lists and messages call the site; its name if empty."),
             SiteField("host", "Host", "The login node, or an entry of ~/.ssh/config.", "login.example.org"),
-            SiteField("user", "User", "Your name there.", "as in ~/.ssh/config, or your name here"),
-            SiteField("port", "Port", "The port of SSH.", "22"),
-            SiteField("key", "Key file", "Your private key on this computer; its path only.", "~/.ssh/id_ed25519"),
-            SiteField("jump", "Through", "Hosts on the way, the first one first.", "user@gate, second:2222", "list"),
+            SiteField("user", "User name", "Your user name there.", "as in ~/.ssh/config, or the one on this computer"),
+            SiteField("port", "Port", "The port of its SSH server.", "22"),
+            SiteField("key", "Key file", "The path of your private key on this computer.", "~/.ssh/id_ed25519"),
+            SiteField(
+                "jump", "Jump hosts", "Hosts to go through, the first one first.", "user@gate, second:2222", "list"
+            ),
             SiteField(
                 "fingerprints",
                 "Fingerprints",
-                "Those of the host's keys as the site publishes them, one each line: shown when you are asked.",
+                "Fingerprints of the host's keys as the site publishes them, one per line, to compare with.",
                 "SHA256:…",
                 "lines",
             ),
         ),
     ),
     Group(
-        "Scheduler",
+        "Jobs",
         (
-            SiteField("scheduler", "Scheduler", "The program that gives out the nodes.", "", "choice", _SCHEDULERS),
+            SiteField("scheduler", "Scheduler", "The program that assigns nodes to jobs.", "", "choice", _SCHEDULERS),
+            SiteField(
+                "modules",
+                "Modules",
+                "Environment modules that each job loads, in this order.",
+                "python/3.11, tensorflow",
+                "list",
+            ),
             *(
                 SiteField(
                     ASKED + field.name,
@@ -91,38 +104,44 @@ GROUPS: tuple[Group, ...] = (
         ),
     ),
     Group(
-        "On the nodes",
+        "Programs and folders on the site",
         (
-            SiteField("modules", "Modules", "Loaded in each job, in this order.", "python, cuda/11.8", "list"),
-            SiteField("python", "Python", "The interpreter on the nodes.", "found by itself"),
-            SiteField("venv", "Environment", "A virtual environment there.", "~/venvs/lab"),
-            SiteField("data", "Data folder", "The course's data.", "/gpfs/courses/data"),
-            SiteField("scratch", "Runs in", "Where runs and the agent are kept.", "your home folder"),
-            SiteField("ports", "Ports", "The agent chooses from these.", "40000-40999"),
-            SiteField("prologue", "Prologue", "Lines of shell that are run in each job before the agent.", "", "text"),
+            SiteField("python", "Python", "The Python interpreter on the nodes.", "found automatically"),
+            SiteField("venv", "Virtual env", "A virtual environment on the site.", "~/venvs/lab"),
+            SiteField("data", "Data folder", "The folder with the course's data.", "/gpfs/courses/data"),
+            SiteField("scratch", "Folder for runs", "Where runs and Clew's agent are stored.", "your home folder"),
+            SiteField("ports", "Ports", "The agent listens on one of these ports.", "40000-40999"),
+            SiteField(
+                "prologue",
+                "Setup commands",
+                "Shell commands that each job runs before the agent (the prologue).",
+                "",
+                "text",
+            ),
         ),
         folded=True,
     ),
     Group(
-        "More of the scheduler",
+        "More scheduler options",
         (
-            SiteField("gres", "GPU resource", "What the scheduler calls GPUs.", "gpu"),
-            SiteField("select", "PBS select", "The request form of OpenPBS.", "", "switch"),
-            SiteField("launch", "Start with", "What reaches the node from the script.", "", "choice", _LAUNCH),
             SiteField(
                 "requeue",
                 "Requeue",
-                "Let the scheduler start a job again, for example after its node failed; runs go on from their last"
+                "The scheduler may start a job again, for example after its node failed. Runs continue from their last"
                 " checkpoint.",
                 "",
                 "switch",
             ),
-            SiteField("extra", "Directives", "Further ones, one each line, as the scheduler reads them.", "", "lines"),
+            SiteField("gres", "GPU resource", "What the scheduler calls GPUs.", "gpu"),
+            SiteField("select", "OpenPBS syntax", "Ask with select=…, which OpenPBS needs.", "", "switch"),
+            SiteField("launch", "Launcher", "Starts the agent on the compute node.", "", "choice", _LAUNCH),
+            SiteField("extra", "Directives", "More lines for the scheduler, one per line.", "--mem=8G", "lines"),
         ),
         folded=True,
     ),
-    Group("Note", (SiteField("note", "Note", "For whoever uses the site.", "", "text"),), folded=True),
+    Group("Note", (SiteField("note", "Note", "A text for everyone who uses the site.", "", "text"),), folded=True),
 )
+_CHOICES = {field.name: field.choices for group in GROUPS for field in group.fields if field.kind == "choice"}
 _KINDS = {field.name: field.kind for group in GROUPS for field in group.fields}
 
 
@@ -160,13 +179,66 @@ def site_of(texts: Mapping[str, str]) -> tuple[Site, tuple[Problem, ...]]:
         elif kind in ("list", "lines"):
             parts = text.replace("\n", ",").split(",") if kind == "list" else text.splitlines()
             values[name] = tuple(part.strip() for part in parts if part.strip())
-        elif kind == "switch":
-            values[name] = text == "true"
+        elif kind in ("switch", "choice"):
+            values[name], found = _switch(name, text) if kind == "switch" else _choice(name, text)
+            problems += found
         else:
             values[name] = text
     asked, found = _asked(texts)
     site = Site(**values, allocation=asked)
     return site, (*problems, *found, *check_site(site))
+
+
+def with_fields(site: Site, words: Sequence[str]) -> Site:
+    """``site`` after ``field=value`` words; all other fields stay to the letter. What a job asks for may be named
+    without ``allocation.`` before it. A list that is given several times has all those entries.
+
+    Raises ``ProblemError`` with every word that is none, else with everything that is wrong with the site then.
+    """
+    given = _read_words(words)
+    made, problems = site_of(texts_of(site) | given)
+    raise_all(problems)
+    names = {"allocation" if name.startswith(ASKED) else name for name in given}
+    return msgspec.structs.replace(site, **{name: getattr(made, name) for name in names})
+
+
+def _read_words(words: Sequence[str]) -> dict[str, str]:
+    given: dict[str, list[str]] = {}
+    problems: list[Problem] = []
+    for word in words:
+        key, equals, value = word.partition("=")
+        name = key.strip() if key.strip() in _KINDS else ASKED + key.strip()
+        if not equals:
+            hint = "Write it like modules=python,cuda/11.8; a field without a value, as in user=, is cleared."
+            problems.append(Problem("site.fields", f"{word[:60]!r} sets no field.", hint, word[:60]))
+        elif name not in _KINDS:
+            problems.append(unknown_field(key.strip(), [one.removeprefix(ASKED) for one in _KINDS]))
+        elif name in given and _KINDS[name] not in ("list", "lines"):
+            problems.append(Problem("site.fields", f"{key.strip()} is given twice.", "Leave one out.", name))
+        else:
+            given.setdefault(name, []).append(value)
+    raise_all(problems)
+    return {name: (", " if _KINDS[name] == "list" else "\n").join(values) for name, values in given.items()}
+
+
+def _switch(name: str, text: str) -> tuple[bool, list[Problem]]:
+    if text.lower() in ("", "false", "no", "off", "0"):
+        return False, []
+    wrong = text.lower() not in ("true", "yes", "on", "1")
+    return True, [Problem("site.fields", f"{name} is true or false, got {text[:40]!r}.", where=name)] * wrong
+
+
+def _choice(name: str, text: str) -> tuple[str, list[Problem]]:
+    """One of the field's choices; the first one where it is none, with the problem."""
+    if name == "scheduler" and not text:
+        hint = "Choose one; with none, runs train on the host itself."
+        return "none", [Problem("site.scheduler", "Nobody has said which scheduler there is.", hint, name)]
+    known = [value for value, _ in _CHOICES[name]]
+    if text in known:
+        return text, []
+    shown = ", ".join(value for value in known if value)
+    usual = "none" if name == "scheduler" else ""
+    return usual, [Problem("site.fields", f"{name} must be one of {shown}; got {text[:40]!r}.", where=name)]
 
 
 def _numbers(name: str, text: str) -> tuple[int | tuple[int, ...], list[Problem]]:

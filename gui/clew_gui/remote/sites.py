@@ -68,6 +68,11 @@ def is_local(site: Site) -> bool:
     return not site.host
 
 
+def title_of(name: str, site: Site | None) -> str:
+    """What a person reads in lists and messages: the site's title, else its name."""
+    return (site.title.strip() if site is not None else "") or name
+
+
 def address(site: Site) -> str:
     """For people: ``student@login.example.org:2222``, or this computer."""
     if is_local(site):
