@@ -241,7 +241,7 @@ def test_what_is_not_set_stays_to_the_letter(said: Said, mine: Path) -> None:
         (["mine", "python"], ["'python' sets no field", "modules=python,cuda/11.8"]),
         (["mine", "host=a", "host=b"], ["host is given twice"]),
         (["mine", "scheduler=lsf"], ["scheduler must be one of slurm, pbs, mnsubmit, none; got 'lsf'"]),
-        (["mine", "scheduler="], ["Nobody has said which scheduler"]),
+        (["mine", "scheduler="], ["The scheduler cannot be cleared. Give one of slurm, pbs, mnsubmit, none"]),
         (["mine", "requeue=perhaps"], ["requeue is true or false, got 'perhaps'"]),
         (
             ["mine", "time=soon", "nodes=0", "user=a b"],

@@ -28,7 +28,7 @@ NAME = "name"
 
 @dataclass(frozen=True)
 class SiteField:
-    """One field. ``shape`` is an example that stands in it while it is empty."""
+    """One field. ``shape`` is an example that stands in it while it is empty, or the words beside a switch."""
 
     name: str
     label: str
@@ -67,6 +67,11 @@ GROUPS: tuple[Group, ...] = (
             SiteField("title", "Title", "What lists and messages call the site; its name if empty."),
             SiteField("host", "Host", "The login node, or an entry of ~/.ssh/config.", "login.example.org"),
             SiteField("user", "User name", "Your user name there.", "as in ~/.ssh/config, or the one on this computer"),
+        ),
+    ),
+    Group(
+        "More connection options",
+        (
             SiteField("port", "Port", "The port of its SSH server.", "22"),
             SiteField("key", "Key file", "The path of your private key on this computer.", "~/.ssh/id_ed25519"),
             SiteField(
@@ -80,6 +85,7 @@ GROUPS: tuple[Group, ...] = (
                 "lines",
             ),
         ),
+        folded=True,
     ),
     Group(
         "Jobs",
@@ -129,11 +135,13 @@ GROUPS: tuple[Group, ...] = (
                 "Requeue",
                 "The scheduler may start a job again, for example after its node failed. Runs continue from their last"
                 " checkpoint.",
-                "",
+                "The scheduler may start a job again",
                 "switch",
             ),
             SiteField("gres", "GPU resource", "What the scheduler calls GPUs.", "gpu"),
-            SiteField("select", "OpenPBS syntax", "Ask with select=…, which OpenPBS needs.", "", "switch"),
+            SiteField(
+                "select", "OpenPBS syntax", "Ask with select=…, which OpenPBS needs.", "Ask with select=…", "switch"
+            ),
             SiteField("launch", "Launcher", "Starts the agent on the compute node.", "", "choice", _LAUNCH),
             SiteField("extra", "Directives", "More lines for the scheduler, one per line.", "--mem=8G", "lines"),
         ),
@@ -213,6 +221,9 @@ def _read_words(words: Sequence[str]) -> dict[str, str]:
             problems.append(Problem("site.fields", f"{word[:60]!r} sets no field.", hint, word[:60]))
         elif name not in _KINDS:
             problems.append(unknown_field(key.strip(), [one.removeprefix(ASKED) for one in _KINDS]))
+        elif name == "scheduler" and not value.strip():
+            hint = f"Give one of {', '.join(NAMES)}; none means that runs train on the host itself."
+            problems.append(Problem("site.fields", "The scheduler cannot be cleared.", hint, name))
         elif name in given and _KINDS[name] not in ("list", "lines"):
             problems.append(Problem("site.fields", f"{key.strip()} is given twice.", "Leave one out.", name))
         else:
@@ -231,8 +242,7 @@ def _switch(name: str, text: str) -> tuple[bool, list[Problem]]:
 def _choice(name: str, text: str) -> tuple[str, list[Problem]]:
     """One of the field's choices; the first one where it is none, with the problem."""
     if name == "scheduler" and not text:
-        hint = "Choose one; with none, runs train on the host itself."
-        return "none", [Problem("site.scheduler", "Nobody has said which scheduler there is.", hint, name)]
+        return "none", [Problem("site.scheduler", "The scheduler is not known yet.", "Choose it, or press Find.", name)]
     known = [value for value, _ in _CHOICES[name]]
     if text in known:
         return text, []
