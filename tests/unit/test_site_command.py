@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import socket
 import subprocess
@@ -322,6 +321,8 @@ def test_what_is_wrong_is_told_by_line_and_what_was_typed_is_kept(
 
 def at_a_terminal(answer: str, *words: str) -> tuple[int, str]:
     """``clew site`` in a terminal where somebody answers one question; its status and all that it showed."""
+    import pty  # not on Windows
+
     leader, follower = pty.openpty()
     command = [sys.executable, "-m", "clew_gui", "site", *words]
     with subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower) as process:
