@@ -170,12 +170,8 @@ class SiteForm(QWidget):
         """All fields as they stand."""
         return {name: line.text() for name, line in self._rows.items()}
 
-    def show_site(self, site: Site) -> None:
-        """Put a site into the fields."""
-        self.show_texts(texts_of(site))
-
     def show_texts(self, texts: Mapping[str, str]) -> None:
-        """Put back what was typed; what says nothing of its own is folded."""
+        """Fill all fields; what says nothing of its own is folded."""
         self._quiet = True
         for name, line in self._rows.items():
             line.set_text(texts.get(name, ""))

@@ -30,7 +30,7 @@ from clew_gui.views.sites.site_form import LABELS, SiteForm
 from clew_gui.views.theme import font
 from clew_shared.problem import Problem, ProblemError
 
-CONNECTION = frozenset({"host", "user", "port", "key", "jump", "fingerprints", "prologue", "modules"})
+_CONNECTION = frozenset({"host", "user", "port", "key", "jump", "fingerprints", "prologue", "modules"})
 """Fields without which, or with which wrong, nobody can look at the site."""
 _NAME = Qt.ItemDataRole.UserRole
 _LIST = 232
@@ -226,7 +226,6 @@ class SitesDialog(Dialog):
         set_role(self._note_box, "badNote" if broken else "note")
         self._note_box.setVisible(bool(broken or draft.site.note) and not here)
         self.note.setText(broken or draft.site.note)
-        self.form.row("title").show_shape(draft.name)
         self.form.show_texts(draft.texts)
         self.said.set_text("" if draft.own or here else "For all users of this computer; saving makes your own.")
         self._remove.allow(draft.own and not here, "This site is not yours to remove")
@@ -289,6 +288,7 @@ class SitesDialog(Dialog):
     def _tell(self, problems: Sequence[Problem]) -> None:
         """Title, address, and what the buttons may do."""
         draft = self.draft()
+        self.form.row("title").show_shape(self.name.text().strip() or draft.name)
         here = draft.name == LOCAL
         site = draft.site
         self.title.setText(title_of(draft.name, site))
@@ -304,7 +304,7 @@ class SitesDialog(Dialog):
         self.save.allow(not here and not reason and draft.changed, reason or "Nothing has changed since it was saved")
         self.test.allow(here or not reason, reason)
         self.test.set_words("Test" if here or not draft.changed else "Save and test")
-        connection = [one for one in problems if one.where in CONNECTION]
+        connection = [one for one in problems if one.where in _CONNECTION]
         busy = "Clew is looking for a scheduler" if self._finding is not None else ""
         why = str(connection[0]) if connection else "" if site.host else "Name the host first"
         self.form.find_button.allow(not here and not why and not busy, why or busy)
@@ -342,28 +342,30 @@ class SitesDialog(Dialog):
     def found(self, text: str, site: Site) -> None:
         """What was found, in words, and the site with it; what a person has typed meanwhile stays."""
         draft, self._finding = self._finding, None
-        if draft is None or draft not in self._drafts.values():
-            return
-        for name in ("scheduler", "select", f"{ASKED}time"):
-            draft.texts[name] = texts_of(site)[name]
-        draft.edited = True
-        draft.site, draft.problems = site_of(draft.texts)
+        if draft is not None:
+            answer, time = texts_of(site), f"{ASKED}time"
+            draft.texts |= {name: answer[name] for name in ("scheduler", "select")}
+            draft.texts[time] = draft.texts[time] or answer[time]
+            draft.edited = True
+            draft.site, draft.problems = site_of(draft.texts)
         if draft is self.draft():
             self.form.show_texts(draft.texts)
             self._edited()
             self.said.set_text(text)
+        self._tell(self._all_wrong())
 
     def not_found(self, problems: Sequence[Problem]) -> None:
         """Why nobody can say which scheduler it has, or that there is none: below its field."""
         draft, self._finding = self._finding, None
-        if draft is None or draft is not self.draft():
-            return
-        self.said.set_text("")
         wrong = self._all_wrong()
         self._tell(wrong)
-        if problems:
+        if draft is self.draft():
             found = [msgspec.structs.replace(one, where="scheduler") for one in problems]
-            self.form.show_problems([*(one for one in wrong if one.where != "scheduler"), *found])
+            others = [one for one in wrong if one.where != "scheduler"]
+            self.form.show_problems([*others, *found] if found else wrong)
+            self.said.set_text("")
+        elif draft is not None and problems:
+            self.said.set_text(f"{draft.name}: {problems[0]}")
 
     def _test(self) -> None:
         if self.keep():
