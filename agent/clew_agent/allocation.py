@@ -17,10 +17,10 @@ from clew_shared.problem import Problem
 _log = logging.getLogger(__name__)
 
 JOB, FOLDER, UNTIL = "CLEW_JOB", "CLEW_JOB_FOLDER", "CLEW_JOB_UNTIL"
+_RESTART = "CLEW_JOB_RESTART"
 """What the batch script's keeper sets."""
-_SLURM_UNTIL = "SLURM_JOB_END_TIME"
+_SLURM_UNTIL, _SLURM_RESTART = "SLURM_JOB_END_TIME", "SLURM_RESTART_COUNT"
 """For a batch script without a keeper."""
-_RESTART = "SLURM_RESTART_COUNT"
 _MOST_RECORD = 64 * 1024
 _OUTPUT, _MOST_OUTPUT = "scheduler.log", 16 * 1024
 """The job's output in its folder: Slurm writes into it that the time is up before it asks anybody to end."""
@@ -85,7 +85,7 @@ def read_allocation(environment: Mapping[str, str] = os.environ) -> Allocation:
         job=_job(environment.get(JOB, ""), found),
         folder=_folder(environment.get(FOLDER, ""), found),
         until=_until(environment.get(UNTIL, ""), UNTIL, found) or _until(environment.get(_SLURM_UNTIL, ""), "", found),
-        restart=_count(environment.get(_RESTART, "")),
+        restart=_count(environment.get(_RESTART, environment.get(_SLURM_RESTART, ""))),
     )
     for problem in found:
         _log.warning("%s", problem)

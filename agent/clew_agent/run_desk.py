@@ -62,6 +62,7 @@ class RunDesk:
         self._to_kill: dict[str, float] = {}
         self._cancelled: dict[str, RunSpec] = {}
         self._begun = dict(before.begun)
+        self._stopped = set(before.stopped)
         self._job = job
         self.registry = RunRegistry(runs, self._queue.__contains__, job)
         self._recall(before.cancelled)
@@ -145,10 +146,11 @@ class RunDesk:
     def begin(self, spec: RunSpec, catalogue: Catalogue, incarnation: str) -> bool:
         """Begin a run that a job's folder names, or go on with it, once in each ``incarnation`` of the job.
 
-        One that has finished, that trains, or that a person took out of the queue is left as it is. False when that
-        has to wait: an earlier attempt of this node is still ending. Raises ``ProblemError`` with all that is wrong.
+        One that has finished, that trains, or that a person stopped or took out of the queue is left as it is. False
+        when that has to wait: an earlier attempt of this node is still ending. Raises ``ProblemError`` with all that is
+        wrong.
         """
-        if self._begun.get(spec.run) == incarnation:
+        if self._begun.get(spec.run) == incarnation or spec.run in self._stopped:
             return True
         tracked = self.registry.claim(spec.run)
         if tracked is not None and tracked.attempt and tracked.live and not tracked.elsewhere:
@@ -201,6 +203,9 @@ class RunDesk:
     def stop(self, request: Stop, caller: Caller) -> Reply | None:
         """End a run: out of the queue, after the block, or at once. One that has ended already is no error."""
         tracked = self.registry.get(request.run)
+        if self._job and (self._queue.position(request.run) or self._at_work(tracked)):
+            self._stopped.add(request.run)
+            self._keep_record()
         if self._queue.cancel(request.run):
             self._take_out(tracked)
         elif not self._at_work(tracked):
@@ -232,6 +237,7 @@ class RunDesk:
     def _enqueue(self, tracked: TrackedRun, attempt: int) -> None:
         tracked.problem_text, tracked.cancelled = "", False
         self._cancelled.pop(tracked.run, None)
+        self._stopped.discard(tracked.run)
         self._queue.add(Entry(tracked.run, attempt, tracked.spec.devices))
         self._keep_record()
         self.registry.add(tracked)
@@ -335,16 +341,17 @@ class RunDesk:
                 self._cancelled[spec.run] = spec
                 self.registry.add(tracked)
 
-    def forget_record(self) -> None:
+    def forget_record(self, asked: bool) -> None:
         """Leave nothing of the queue behind a job that has ended in good order, unless a run trains or waits, or was
-        taken out of it: its job may be queued again."""
+        taken out of it: its job may be queued again. ``asked``: the agent was asked to end, as it is then."""
         record = self._queue.record
-        if not (self._cancelled or record.waiting or record.running):
+        if not (self._cancelled or record.waiting or record.running or (asked and self._stopped)):
             self._record_file.unlink(missing_ok=True)
 
     def _keep_record(self) -> None:
         cancelled = tuple(self._cancelled.values())
-        record = msgspec.structs.replace(self._queue.record, cancelled=cancelled, begun=dict(self._begun))
+        begun, stopped = dict(self._begun), frozenset(self._stopped)
+        record = msgspec.structs.replace(self._queue.record, cancelled=cancelled, begun=begun, stopped=stopped)
         make_private(self._record_file.parent)
         try:
             write_private(self._record_file, msgspec.json.encode(record))

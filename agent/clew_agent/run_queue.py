@@ -21,7 +21,8 @@ class QueueRecord(msgspec.Struct, frozen=True):
 
     ``devices`` are the ids that each running run has, ``attempts`` which attempt of it runs; earlier agents did not
     keep them. ``cancelled`` are the runs that left the queue before they began and have no folder that would tell of
-    them. ``begun`` are the runs of a job that its agent has begun by itself, with the incarnation of the job.
+    them. ``begun`` are the runs of a job that its agent has begun by itself, with the incarnation of the job;
+    ``stopped`` are those that a person has stopped: they stay so when the job starts again.
     """
 
     waiting: tuple[Entry, ...] = ()
@@ -30,6 +31,7 @@ class QueueRecord(msgspec.Struct, frozen=True):
     attempts: dict[str, int] = {}
     cancelled: tuple[RunSpec, ...] = ()
     begun: dict[str, str] = {}
+    stopped: frozenset[str] = frozenset()
 
 
 class RunQueue:

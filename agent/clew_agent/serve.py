@@ -114,13 +114,19 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     services = Services(places, agent, router, options.ports)
     supervisor = Supervisor(router, desk, control, catalogue, nursery, services, duty)
     supervisor.agent = agent
+    asked: list[int] = []
+
+    def end(number: int) -> None:
+        asked.append(number)
+        supervisor.end()
+
     try:
-        with posix.stop_requests(lambda _number: supervisor.end()):
+        with posix.stop_requests(end):
             address = publish(places, address)  # who reads it may ask for the end at once
             _log.info("Agent %s serves %s at %s, port %d.", agent, places.home, address.address, router.port)
             supervisor.run(options.idle, options.kept)
         if job is not None and not _overtaken(places, address):
-            desk.forget_record()
+            desk.forget_record(asked=bool(asked))
     finally:
         withdraw(places, address)
         supervisor.close()

@@ -30,7 +30,7 @@ COMMANDS = (
     Command("Train", "race", "let optimizers run against each other from the same start", "race"),
     Command("Train", "resume", "go on with an ended run from its last checkpoint", "run"),
     Command("Train", "queue", "show what waits and what is at work, move a run, take it out", "queue"),
-    Command("Sites", "site", "add, list, show, examine and remove the machines that runs can go to", "site"),
+    Command("Sites", "site", "add, list, show, change, examine and remove the machines that runs can go to", "site"),
     Command("Sites", "hold", "keep an allocation for many runs", "hold"),
     Command("Sites", "let-go", "give back an allocation that is held", "hold"),
     Command("Sites", "shell", "a terminal on an allocation", "shell_on"),

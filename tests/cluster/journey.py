@@ -69,6 +69,7 @@ class Student:
         store = site_store(self.places)
         store.save("mini", site)
         store.save("otp", msgspec.structs.replace(site, key="", port=2222))
+        store.save("again", msgspec.structs.replace(site, requeue=True))
         small = msgspec.structs.replace(site, extra=("--mem=300",))
         store.save("small", small)
         hungry = msgspec.structs.replace(small, prologue=_HUNGRY)

@@ -21,6 +21,7 @@ from clew_gui.remote.schedulers.job import JobRef
 from clew_gui.remote.schedulers.registry import scheduler_of
 from clew_gui.remote.schedulers.scheduler import environment
 from clew_gui.remote.schedulers.state import Output
+from clew_gui.remote.site_file import read_site
 from clew_gui.remote.sites import Site
 from clew_shared.places import Places
 from tests.cluster.mini import LIMIT_S, MiniCluster
@@ -110,6 +111,17 @@ def test_another_ssh_is_taken_and_named(cluster: MiniCluster, tmp_path: Path) ->
     with cluster.broken("chacha-only"):
         text = clew(cluster, tmp_path, "site", "doctor", "minicluster")
     assert "through this computer's own ssh, because the server speaks only methods that paramiko" in text
+
+
+def test_a_host_of_the_ssh_configuration_becomes_a_site_with_the_scheduler_that_it_has(
+    cluster: MiniCluster, tmp_path: Path
+) -> None:
+    text = clew(cluster, tmp_path, "site", "add", "login", "--module", "tensorflow")
+    assert text.startswith("Found mnsubmit (MinoTauro): jobs will go to its queue.\n")
+    site = read_site(tmp_path / "config/sites/login.toml")
+    assert site == Site(
+        host="login", scheduler="mnsubmit", modules=("tensorflow",), allocation=Allocation(time="01:00:00")
+    )
 
 
 def test_modules_are_listed_and_searched(cluster: MiniCluster, tmp_path: Path) -> None:

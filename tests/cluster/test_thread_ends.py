@@ -201,6 +201,31 @@ def test_a_node_that_was_cut_off_and_comes_back_spoils_nothing(scene: Scene) -> 
     same_bits(run.history)  # none, when the cut node saved behind what the laptop had seen of it
 
 
+def test_a_job_that_starts_again_elsewhere_goes_on_whatever_its_lost_node_still_writes(student: Student) -> None:
+    with student.program() as program:
+        run = program.send(site="again")
+        program.trains(run)
+        program.until(lambda: program.job(run).news.nodes != "", "the scheduler says where it runs")
+        scene = Scene(student, program, run)
+        node, number, there = scene.node, scene.id, student.there(run.id)
+        with scene.cluster.broken("cut", node):
+            scene.cluster.on("ctl", "scontrol", "update", f"nodename={node}", "state=down", "reason=silent")
+            program.until(lambda: program.job(run).news.stage is Stage.QUEUED, "the job waits again")
+            reached, size = run.history.fold.step, there.journal(1).stat().st_size
+            scene.cluster.on("ctl", "scontrol", "update", f"jobid={number}", "starttime=now")
+            program.until(lambda: run.history.fold.attempt == 2 and run.history.fold.step > reached, "further steps")
+            program.until(lambda: there.journal(1).stat().st_size > size, "the cut node writes on")
+        program.until(lambda: not student.processes(node, SLURM_JOB_ID=number), "the end of what the cut node trained")
+        program.trains(run)
+        program.stop(run)
+        assert (run.state, program.problems, scene.id) == (RunState.STOPPED, [], number)
+        here = student.here(run.id)
+        assert here.journal(2).read_bytes() == there.journal(2).read_bytes()
+        assert there.journal(1).read_bytes().startswith(here.journal(1).read_bytes())
+        every_step_once(run.history)
+        same_bits(run.history)
+
+
 # --- Faults that a run outlives ---------------------------------------------------------------------------------------
 
 
@@ -208,7 +233,7 @@ def test_a_node_that_was_cut_off_and_comes_back_spoils_nothing(scene: Scene) -> 
 def lasting(student: Student) -> Iterator[tuple[str, str]]:
     """One run and its job for all these faults, one after the other; in the end both copies are the same."""
     with student.program() as program:
-        run = program.send(time="30")
+        run = program.send(time="30", site="again")
         program.trains(run)
         lasting = run.id, program.job(run).id
     yield lasting
@@ -248,7 +273,6 @@ def _requeue(scene: Scene) -> None:
     """The same job starts again, and its agent goes on with the run."""
     cluster, program, run = scene.cluster, scene.program, scene.run
     job, before = scene.id, run.history.fold.attempt
-    cluster.on("ctl", "scontrol", "update", f"jobid={job}", "requeue=1")
     cluster.on("ctl", "scontrol", "requeue", job)
     program.until(lambda: program.job(run).news.stage is Stage.QUEUED, "the job waits again")
     assert (run.state, run.reason) == (RunState.QUEUED, program.job(run).news.text)

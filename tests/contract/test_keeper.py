@@ -278,11 +278,13 @@ def test_a_job_that_is_killed_leaves_a_record_that_says_it_was_running(lab: JobL
     assert (lab.record().state, state_of_record(lab.record(), "7")) == ("running", None)
 
 
-def test_a_requeued_job_has_a_record_of_its_own(lab: JobLab) -> None:
-    lab.program("clew-agent", "exit 0")
+@pytest.mark.parametrize("told", [{"SLURM_RESTART_COUNT": "1"}, {}], ids=["Slurm", "PBS"])
+def test_a_requeued_job_has_a_record_of_its_own(lab: JobLab, told: dict[str, str]) -> None:
+    lab.program("clew-agent", 'echo "$CLEW_JOB_RESTART" >>told')
     assert lab.run(lab.script()) == 0
-    assert lab.run(lab.script(), {"SLURM_RESTART_COUNT": "1"}) == 0
+    assert lab.run(lab.script(), told) == 0
     assert (lab.record(0).restart, lab.record(1).restart) == (0, 1)
+    assert lab.wait_for("told") == ["0", "1"]
 
 
 def test_odd_words_in_the_schedulers_variables_do_no_harm(lab: JobLab) -> None:

@@ -317,9 +317,9 @@ FULL = Allocation(
 )
 EXAMPLES: dict[str, JobSpec] = {
     "slurm": a_job(allocation=FULL, gres="gpu:tesla", modules=("cuda/11.8",), extra=("--mem=8G",)),
-    "slurm-plain": a_job(environment={"CLEW_HOME": "/home/student/it's mine"}),
+    "slurm-plain": a_job(environment={"CLEW_HOME": "/home/student/it's mine"}, requeue=True),
     "pbs": a_job(allocation=FULL, launch=("aprun", "-n", "1"), extra=("-W group_list=course",)),
-    "pbs-select": a_job(allocation=Allocation(time="30", gpus=2, cpus=8), select=True),
+    "pbs-select": a_job(allocation=Allocation(time="30", gpus=2, cpus=8), select=True, requeue=True),
     "mnsubmit": a_job(allocation=FULL, modules=("K80", "python_ML"), prologue="export LAB=/apps/lab\n"),
     "none": a_job(),
 }

@@ -14,15 +14,16 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.consent import OwnWords, consents
+from clew_gui.remote.site_fields import free_name, site_of, texts_of
 from clew_gui.remote.site_presets import PRESETS
 from clew_gui.remote.site_store import SiteStore
 from clew_gui.remote.sites import LOCAL, Site
 from clew_gui.views.parts import Look
 from clew_gui.views.sites.consent_dialog import ConsentDialog, missing_consents
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, Step
-from clew_gui.views.sites.site_fields import free_name, site_of, texts_of
 from clew_gui.views.sites.sites_dialog import SitesDialog
 from clew_shared.places import Places
+from clew_shared.problem import Problem
 from tests.guards import LogBook
 
 FULL = Site(
@@ -37,6 +38,7 @@ FULL = Site(
     gres="gpu:tesla",
     select=True,
     launch="srun",
+    requeue=True,
     extra=("--mail-type=NONE",),
     modules=("python", "cuda/11.8"),
     prologue="module purge\nexport OMP_NUM_THREADS=4",
@@ -151,6 +153,57 @@ def test_a_site_is_made_from_a_host_of_the_ssh_configuration_and_kept(
     assert not dialog.save.isEnabled(), "there is nothing more to save"
 
 
+def test_a_scheduler_that_nobody_has_named_is_looked_for_or_chosen_before_the_site_is_kept(
+    dialog: SitesDialog, store: SiteStore, qtbot: QtBot
+) -> None:
+    dialog.begin_blank("hpc", Site(host="hpc"))
+    field, find = dialog.form.row("scheduler"), dialog.form.find_button
+    assert not dialog.save.isEnabled()
+    assert "The scheduler is not known yet" in field.error.text()
+    with qtbot.waitSignal(dialog.find_asked) as asked:
+        find.click()
+    assert asked.args == ["hpc", Site(host="hpc")]
+    assert (find.isEnabled(), dialog.said.whole()) == (False, "Looking for the scheduler on hpc …")
+    dialog.not_found((Problem("scheduler.absent", "hpc has no scheduler."),))
+    assert (field.error.text(), dialog.save.isEnabled()) == ("hpc has no scheduler.", False)
+    find.click()
+    line(dialog, "user").setText("ariadne")
+    dialog.found("Found Slurm.", Site(host="hpc", scheduler="slurm", allocation=Allocation(time="01:00:00")))
+    assert (dialog.said.whole(), field.error.text()) == ("Found Slurm.", "")
+    dialog.save.click()
+    found = Site(host="hpc", user="ariadne", scheduler="slurm", allocation=Allocation(time="01:00:00"))
+    assert store.load("hpc") == found, "with what was typed meanwhile"
+
+
+def test_what_was_found_goes_to_the_site_that_was_asked_about(dialog: SitesDialog) -> None:
+    dialog.begin_blank("hpc", Site(host="hpc"))
+    dialog.form.find_button.click()
+    dialog.choose("cave")
+    dialog.found("Found PBS.", Site(host="hpc", scheduler="pbs", select=True))
+    assert dialog.draft().site == FULL
+    dialog.choose("hpc")
+    assert (dialog.draft().site, dialog.save.isEnabled()) == (Site(host="hpc", scheduler="pbs", select=True), True)
+
+
+def test_without_a_host_nobody_can_look(dialog: SitesDialog) -> None:
+    dialog.begin_blank("site", Site())
+    assert (dialog.form.find_button.isEnabled(), dialog.form.find_button.toolTip()) == (False, "Name the host first")
+    assert "no host yet" in dialog.list.currentItem().text()
+
+
+def test_no_two_sites_are_shown_alike(dialog: SitesDialog) -> None:
+    dialog.begin_preset("slurm")
+    assert (dialog.draft().site.title, line(dialog, "title").placeholderText()) == ("", "slurm")
+    for preset, title in (("minotauro", "MinoTauro (BSC)"), ("minotauro", "")):
+        dialog.begin_preset(preset)
+        assert dialog.draft().site.title == title
+    line(dialog, "title").setText("the CAVE")
+    assert "The site cave is shown as 'The cave' already" in dialog.form.row("title").error.text()
+    assert not dialog.save.isEnabled()
+    line(dialog, "title").setText("My MinoTauro")
+    assert dialog.save.isEnabled()
+
+
 def test_a_preset_without_a_host_says_what_is_missing(dialog: SitesDialog) -> None:
     dialog.begin("slurm", PRESETS["slurm"])
     assert not dialog.save.isEnabled()
@@ -204,7 +257,7 @@ def test_a_site_is_handed_on_as_a_file(dialog: SitesDialog, tmp_path: Path) -> N
     dialog.export_file(tmp_path / "handed.toml")
     dialog.import_file(tmp_path / "handed.toml")
     assert dialog.draft().name == "handed"
-    assert dialog.draft().site == FULL
+    assert dialog.draft().site == msgspec.structs.replace(FULL, title="The cave (handed)"), "the cave is still there"
     (tmp_path / "bad.toml").write_text('password = "1234"\n')
     dialog.import_file(tmp_path / "bad.toml")
     assert "holds no secret" in dialog.said.whole()
@@ -212,7 +265,9 @@ def test_a_site_is_handed_on_as_a_file(dialog: SitesDialog, tmp_path: Path) -> N
 
 def test_testing_keeps_the_site_first(dialog: SitesDialog, store: SiteStore, qtbot: QtBot) -> None:
     dialog.choose("cave")
+    assert dialog.test.accessibleName() == "Test"
     line(dialog, "user").setText("theseus")
+    assert dialog.test.accessibleName() == "Save and test"
     with qtbot.waitSignal(dialog.test_asked) as asked:
         dialog.test.click()
     assert asked.args == ["cave"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -45,6 +47,7 @@ from tests.gui.program_end import end_program
 from tests.gui.test_node_services import URL, Opened
 from tests.integration.agents import BOUND_S, STAND_IN, end_all
 from tests.integration.fake_site import FakeSite
+from tests.integration.local_line import local_line
 from tests.integration.stand_in_agent import CATALOGUE
 from tests.offspring import Offspring
 
@@ -294,9 +297,39 @@ def test_hosts_of_the_ssh_configuration_are_offered(
     assert [action.text() for action in hosts.actions()] == ["hpc"], "cave is a site already, lab* is no host"
     hosts.actions()[0].trigger()
     assert dialog.draft().site == Site(host="hpc")
+    login = {"HOME": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    (tmp_path / "mnsubmit").touch(0o755)
+    there = local_line(tmp_path / "there", dialog.draft().site, **login)[0]
+    monkeypatch.setattr("clew_gui.remote.site_line.open_line", lambda *_: there)
+    dialog.form.find_button.click()
+    qtbot.waitUntil(dialog.save.isEnabled, timeout=20_000)
+    assert dialog.said.whole() == "Found mnsubmit (MinoTauro): jobs will go to its queue."
     dialog.save.click()
     dialog.close_button.click()
-    assert site_store(cave).load("hpc").host == "hpc"
+    kept = site_store(cave).load("hpc")
+    assert (kept.host, kept.scheduler) == ("hpc", "mnsubmit")
+
+
+def test_a_site_that_cannot_be_looked_at_says_so_below_its_scheduler(
+    open_window: Opener, cave: Places, qtbot: QtBot
+) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    sites = deeds(open_window(), qtbot)
+    dialog = sites.show_sites()
+    dialog.begin_blank("away", Site(host="127.0.0.1", port=port))
+    dialog.form.find_button.click()
+    field = dialog.form.row("scheduler")
+    qtbot.waitUntil(lambda: "127.0.0.1" in field.error.text(), timeout=20_000)
+    assert dialog.form.find_button.isEnabled(), "one may try again"
+    dialog.begin_blank("strange", Site(host="login", prologue="curl evil"))
+    dialog.form.find_button.click()
+    qtbot.waitUntil(lambda: any(one.isVisible() for one in dialog.findChildren(ConsentDialog)), timeout=20_000)
+    next(one for one in dialog.findChildren(ConsentDialog) if one.isVisible()).reject()
+    assert dialog.form.find_button.isEnabled()
+    dialog._leaving = True
+    dialog.reject()
 
 
 def test_data_of_this_computer_go_along_and_data_of_the_site_stay_there(

@@ -283,6 +283,23 @@ def test_the_same_job_on_the_same_node_again_goes_on_with_what_was_killed(job: J
     assert viewer.wait_state(run, RunState.FINISHED).attempt == 2
 
 
+def test_what_a_person_stopped_stays_so_when_its_job_starts_again(job: Job) -> None:
+    run = job.add(stand_in_spec(pause=0.02, fault="hurries", steps=3000))
+    first = job.agent()
+    viewer = job.viewer(first)
+    viewer.wait_state(run, RunState.RUNNING)
+    assert viewer.ask(Stop(run=run)) == Done(run=run)
+    viewer.wait_state(run, RunState.STOPPED)
+    wait_for(lambda: not trainers(run), "the end of its processes")
+    assert first.end() == 0
+    job.starts()
+    again = job.serve()
+    again.wait_state(job.add(stand_in_spec(steps=20)), RunState.FINISHED)  # the folder was looked at meanwhile
+    assert (again.statuses()[run].state, again.statuses()[run].attempt) == (RunState.STOPPED, 1)
+    assert again.ask(ContinueRun(run=run)) == Done(run=run)
+    assert again.wait_state(run, RunState.FINISHED).attempt == 2
+
+
 def test_a_job_that_has_ended_leaves_nothing_where_agents_are_found(job: Job) -> None:
     run = job.add(stand_in_spec(steps=20))
     agent = job.agent()

@@ -27,7 +27,7 @@ JOB = "0f3d6c52-8f0e-4c1b-9a70-3b6a4b1f2c11"
 
 def test_a_job_is_read_from_the_environment(tmp_path: Path) -> None:
     environment = {"CLEW_JOB": JOB, "CLEW_JOB_FOLDER": str(tmp_path), "CLEW_JOB_UNTIL": "1762400000"}
-    found = read_allocation(environment | {"SLURM_RESTART_COUNT": "2"})
+    found = read_allocation(environment | {"CLEW_JOB_RESTART": "2", "SLURM_RESTART_COUNT": "3"})
     assert found == Allocation(JOB, tmp_path, 1762400000.0, 2)
     assert found.runs == tmp_path / "runs"
 
@@ -37,6 +37,7 @@ def test_without_a_job_there_is_none_and_nothing_is_said() -> None:
 
 
 def test_a_batch_script_without_a_keeper_has_its_end_from_slurm() -> None:
+    assert read_allocation({"SLURM_RESTART_COUNT": "3"}).restart == 3
     assert read_allocation({"SLURM_JOB_END_TIME": "1762400000"}).until == 1762400000.0
     assert read_allocation({"SLURM_JOB_END_TIME": "5", "CLEW_JOB_UNTIL": "9"}).until == 9.0
     assert read_allocation({"SLURM_JOB_END_TIME": "soon"}).until == 0.0

@@ -43,6 +43,7 @@ FULL = Site(
     fingerprints=("SHA256:" + "A" * 43,),
     scheduler="slurm",
     gres="gpu:tesla",
+    requeue=True,
     extra=("--mem=8G",),
     modules=("cuda/11.8", "python_ML"),
     prologue="source /apps/lab/env.sh\nexport LAB='a b'\n",

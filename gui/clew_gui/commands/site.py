@@ -1,9 +1,9 @@
-"""``clew site``: the machines that runs can go to, each a file that can be read, mended and handed on."""
+"""``clew site``: the machines that runs can go to, each a file that can be read, changed and shared."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,14 +11,14 @@ from rich.table import Table
 
 from clew_gui.commands.allocation_flags import add_allocation_flags, given_allocation
 from clew_gui.commands.shell import OK, Parser, Shell
-from clew_gui.commands.site_show import as_json, tell_words, where
+from clew_gui.commands.site_edit import about_fields, edit, set_fields
+from clew_gui.commands.site_show import agree, as_json, tell_kept
 from clew_gui.commands.site_show import show as site_show
 from clew_gui.remote.allocation import build_allocation, summary
-from clew_gui.remote.consent import consents, words_of
 from clew_gui.remote.schedulers.registry import NAMES, scheduler_of
-from clew_gui.remote.site_check import check_name, check_site
+from clew_gui.remote.site_check import check_name, check_site, check_title, with_free_title
 from clew_gui.remote.site_file import read_site
-from clew_gui.remote.site_presets import PRESETS, about_presets
+from clew_gui.remote.site_presets import PRESETS, about_presets, site_from
 from clew_gui.remote.site_store import NamedSite, SiteStore, site_store
 from clew_gui.remote.sites import Site, address, is_local
 from clew_gui.remote.ssh_config import offered_hosts, user_config
@@ -26,13 +26,17 @@ from clew_shared.problem import Problem, ProblemError, did_you_mean, problem, ra
 
 
 def site(shell: Shell, argv: Sequence[str]) -> int:
-    """``clew site add|list|show|doctor|modules|remove``: returns the exit status."""
+    """``clew site add|list|show|edit|set|doctor|modules|remove``: returns the exit status."""
     options = _parser().parse_args(list(argv))
     store = site_store(shell.places)
     if options.deed == "add":
         return _add(shell, store, options)
     if options.deed == "show":
         return site_show(shell, store, options)
+    if options.deed == "edit":
+        return edit(shell, store, options)
+    if options.deed == "set":
+        return set_fields(shell, store, options)
     if options.deed == "remove":
         return _remove(shell, store, options)
     if options.deed in ("doctor", "modules"):
@@ -48,7 +52,7 @@ def site(shell: Shell, argv: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("clew site", "The machines that runs can go to.")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
-    deeds = parser.add_subparsers(dest="deed", metavar="add|list|show|doctor|modules|remove")
+    deeds = parser.add_subparsers(dest="deed", metavar="add|list|show|edit|set|doctor|modules|remove")
     _add_parser(deeds)
     _json(deeds.add_parser("list", help="all sites, and the hosts of ~/.ssh/config", description="All sites."))
     show = deeds.add_parser("show", help="one site, as it stands in its file", description="One site.")
@@ -57,11 +61,28 @@ def _parser() -> Parser:
     show.add_argument("--consent", action="store_true", help="you have read the lines that the site runs of its own")
     add_allocation_flags(show, "for --script, instead of the site's own")
     _json(show)
+    _changing_parsers(deeds)
     _examining_parsers(deeds)
     remove = deeds.add_parser("remove", help="forget a site", description="Forget a site. Nothing there changes.")
     remove.add_argument("name", metavar="NAME")
     _json(remove)
     return parser
+
+
+def _changing_parsers(deeds: argparse._SubParsersAction[Parser]) -> None:
+    """What changes a site that there is."""
+    about = """Open a site's file in your editor ($VISUAL or $EDITOR). It is checked when you close the editor."""
+    change = deeds.add_parser("edit", help="change a site's file in your editor", description=about)
+    about = """Set fields of a site: modules=python,cuda/11.8 time=02:00:00. A field without a value, as in user=, is
+cleared. A list has commas; where an entry can have commas itself, give the field once for each entry."""
+    fields = deeds.add_parser("set", help="set fields of a site", description=about, epilog=about_fields())
+    for parser in (change, fields):
+        parser.add_argument("name", metavar="NAME")
+        parser.add_argument(
+            "--consent", action="store_true", help="you have read the lines that the site runs of its own"
+        )
+        _json(parser)
+    fields.add_argument("fields", metavar="FIELD=VALUE", nargs="+")
 
 
 def _examining_parsers(deeds: argparse._SubParsersAction[Parser]) -> None:
@@ -86,17 +107,22 @@ def _json(parser: argparse.ArgumentParser) -> None:
 
 def _add_parser(deeds: argparse._SubParsersAction[Parser]) -> None:
     about = """Make a site: from a preset, from a file, from an entry of ~/.ssh/config with this name, or from nothing.
-What is given as an option counts more than that."""
+What is given as an option counts more than that. Without a preset, a file or --scheduler, Clew logs in once and looks
+which scheduler there is."""
     add = deeds.add_parser("add", help="make a site", description=about)
     add.add_argument("name", metavar="NAME", help="small letters, digits, - and _")
     add.add_argument("--preset", metavar="P", help=f"begin with one of: {about_presets()}")
+    add.add_argument("--title", metavar="TEXT", help="what lists and messages call it; the name if you give none")
     add.add_argument("--file", metavar="SITE.TOML", help="begin with a file, such as one from your teacher")
     add.add_argument("--host", metavar="H", help="the login node, or an entry of ~/.ssh/config")
     add.add_argument("--user", metavar="U", help="your name there")
     add.add_argument("--port", metavar="N", help="the port of SSH")
     add.add_argument("--jump", metavar="J", help="hosts on the way, with commas: user@gate,second:2222")
     add.add_argument("--key", metavar="FILE", help="your private key on this computer")
-    add.add_argument("--scheduler", choices=NAMES, metavar="S", help=f"one of: {', '.join(NAMES)}")
+    add.add_argument(
+        "--scheduler", choices=NAMES, metavar="S", help=f"one of: {', '.join(NAMES)}; looked for otherwise"
+    )
+    add.add_argument("--module", metavar="M", action="append", help="a module that jobs load; once for each module")
     add.add_argument("--replace", action="store_true", help="change the site if there is one of this name")
     add.add_argument("--consent", action="store_true", help="you have read the lines that the site runs of its own")
     add_allocation_flags(add, "what its jobs ask for, unless a run says otherwise")
@@ -107,53 +133,54 @@ What is given as an option counts more than that."""
 
 
 def _add(shell: Shell, store: SiteStore, options: argparse.Namespace) -> int:
-    made = _made(options, _base(options))
+    known = store.known()
+    base = _base(options, known)
+    made = _made(options, base, known)
     if is_local(made) and options.preset != "local":
         hint = f"Give --host, --preset ({about_presets()}) or --file."
         raise problem("site.host", f"Nothing says where {options.name!r} is.", hint, "host")
+    raise_all([] if options.replace else store.check_free(options.name))
+    found = None
+    if not (options.preset or options.file or options.scheduler):
+        from clew_gui.commands import site_doctor  # SSH takes a moment to import
+        from clew_gui.remote.scheduler_search import with_scheduler
+
+        found = site_doctor.look(shell, options.name, made, options.consent)
+        made = _made(options, with_scheduler(base, found), known)
     path = store.save(options.name, made, replace=options.replace)
-    words = words_of(made)
-    if options.consent:
-        consents(shell.places).give(words)
-    missing = consents(shell.places).missing(words)
+    missing = agree(shell, made, options.consent)
     if options.json:
-        shell.say_json(as_json(NamedSite(options.name, made), store) | {"consent_missing": missing})
+        seen = {"consent_missing": missing, "scheduler_found": found}
+        shell.say_json(as_json(NamedSite(options.name, made), store) | seen)
         return OK
-    shell.say(f"The site {options.name} is kept in {path}.")
-    shell.say(f"  {where(made)}")
-    for one in missing:
-        tell_words(shell, one)
-    if missing:
-        shell.say("\nClew asks you before it is first used; --consent says now that you have read it.")
+    if found is not None:
+        shell.say(found.text)
+    tell_kept(shell, f"The site {options.name} is kept in {path}.", made, missing)
     return OK
 
 
-def _base(options: argparse.Namespace) -> Site:
+def _base(options: argparse.Namespace, known: Mapping[str, Site | None]) -> Site:
     """What the site begins with. Raises ``ProblemError`` for an unknown preset or a file that is wrong."""
     if options.preset and options.file:
         raise problem("cli.usage", "A site begins with a preset or with a file, not with both.", where="preset")
     if options.file:
-        return read_site(Path(options.file).expanduser())
+        return with_free_title(options.name, read_site(Path(options.file).expanduser()), known)
+    if options.preset in PRESETS:
+        return site_from(options.preset, options.name, known)
     if options.preset:
-        return _preset(options.preset)
-    known = options.name in offered_hosts(user_config())
-    return Site(host=options.name) if known and not options.host else Site()
+        hint = did_you_mean(options.preset, PRESETS) or f"There are: {about_presets()}."
+        raise problem("site.preset", f"There is no preset {options.preset!r}.", hint, "preset")
+    entry = options.name in offered_hosts(user_config())
+    return Site(host=options.name) if entry and not options.host else Site()
 
 
-def _preset(name: str) -> Site:
-    if name in PRESETS:
-        return PRESETS[name]
-    hint = did_you_mean(name, PRESETS) or f"There are: {about_presets()}."
-    raise problem("site.preset", f"There is no preset {name!r}.", hint, "preset")
-
-
-def _made(options: argparse.Namespace, base: Site) -> Site:
+def _made(options: argparse.Namespace, base: Site, known: Mapping[str, Site | None]) -> Site:
     """The site with what the options say otherwise. Raises ``ProblemError`` with everything that is wrong."""
-    given: dict[str, object] = {
-        name: value for name in ("host", "user", "key", "scheduler") if (value := getattr(options, name)) is not None
-    }
-    if options.jump is not None:
-        given["jump"] = tuple(part.strip() for part in options.jump.split(",") if part.strip())
+    texts = ("title", "host", "user", "key", "scheduler")
+    given: dict[str, object] = {name: value for name in texts if (value := getattr(options, name)) is not None}
+    for name, text in (("jump", options.jump), ("modules", ",".join(options.module) if options.module else None)):
+        if text is not None:
+            given[name] = tuple(part.strip() for part in text.split(",") if part.strip())
     found = check_name(options.name)
     if options.port is not None:
         if options.port.isascii() and options.port.isdecimal() and 0 < int(options.port[:6]) < 65536:
@@ -166,7 +193,7 @@ def _made(options: argparse.Namespace, base: Site) -> Site:
     except ProblemError as error:
         found += error.problems
     made = msgspec.structs.replace(base, **given)
-    raise_all([*found, *check_site(made)])
+    raise_all([*found, *check_site(made), *check_title(options.name, made, known)])
     return made
 
 

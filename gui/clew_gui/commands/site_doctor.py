@@ -1,4 +1,5 @@
-"""``clew site doctor`` and ``clew site modules``: what of a site works, what does not, and what it has to offer."""
+"""What logs in to a site and looks at it: its scheduler (``clew site add``), what of it works and what does not
+(``clew site doctor``), and what it has to offer (``clew site modules``)."""
 
 from __future__ import annotations
 
@@ -6,12 +7,15 @@ import os
 from collections.abc import Sequence
 
 from clew_gui.commands.shell import FAILED, INTERRUPTED, OK, Shell
+from clew_gui.commands.site_show import all_words
+from clew_gui.remote.consent import consents
 from clew_gui.remote.doctor import Finding, Verdict, examine
 from clew_gui.remote.doctor.modules import available, matching
 from clew_gui.remote.prompts import AskOnce, headless_prompter
+from clew_gui.remote.scheduler_search import ABSENT, Found, look_for_scheduler
 from clew_gui.remote.site_line import open_line
-from clew_gui.remote.sites import Site, is_local
-from clew_shared.problem import problem
+from clew_gui.remote.sites import Site, address, is_local
+from clew_shared.problem import ProblemError, problem
 
 DOCTOR_FORMAT = 1
 """The version of what ``--json`` prints; docs/connecting.md describes it."""
@@ -86,6 +90,31 @@ def _verdict(findings: Sequence[Finding], bad: Sequence[Finding], interrupted: b
     return f"\nNothing keeps runs from working there.{also}"
 
 
+_UNSEEN = "To add it without looking, give --scheduler slurm (or pbs, mnsubmit, none)."
+
+
+def look(shell: Shell, name: str, made: Site, consent: bool) -> Found:
+    """The scheduler of a site that is being made. Raises ``ProblemError`` where nobody can say which it has, and where
+    there is none: to train on a login node has to be asked for."""
+    if consent:
+        consents(shell.places).give(all_words(made))
+    shell.note(f"Looking for the scheduler on {address(made)} …")
+    try:
+        line = open_line(name, made, shell.places, AskOnce(headless_prompter(os.environ)))
+        try:
+            return look_for_scheduler(line)
+        finally:
+            line.close()
+    except ProblemError as error:
+        first = error.problems[0]
+        hint = f"{first.hint} {_UNSEEN}".lstrip()
+        if first.code == ABSENT:
+            hint = "If you mean that, give --scheduler none. If a module brings its commands, give --module NAME."
+        elif first.code == "site.consent":
+            hint = f"Read them, then add --consent. {_UNSEEN}"
+        raise problem(first.code, first.text, hint, first.where) from None
+
+
 def modules(shell: Shell, name: str, found: Site, pattern: str, as_json: bool) -> int:
     """List what ``module avail`` has. Raises ``ProblemError`` when nothing fits or there is no such command."""
     if is_local(found):
@@ -117,6 +146,5 @@ def _named(module: str, found: Site) -> bool:
 def _how(name: str, found: Site, names: Sequence[str], asked: bool) -> str:
     """Which line the site needs for it: for the first one that was asked for, else for what it loads now."""
     new = [one for one in names if not _named(one, found)][:1] if asked else []
-    line = ", ".join(f'"{one}"' for one in dict.fromkeys([*found.modules, *new])) or '"NAME"'
-    about = "Jobs load what the site's file names, in this order:"
-    return f"\n{about}\n    modules = [{line}]\nThe file: clew site show {name}"
+    line = ",".join(dict.fromkeys([*found.modules, *new])) or "NAME"
+    return f"\nJobs load the site's modules, in this order. To change them:\n    clew site set {name} modules={line}"

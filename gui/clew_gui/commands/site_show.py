@@ -13,7 +13,7 @@ from clew_gui.remote.hops import way_to
 from clew_gui.remote.schedulers.registry import scheduler_of
 from clew_gui.remote.site_file import to_table, to_toml
 from clew_gui.remote.site_store import NamedSite, SiteStore
-from clew_gui.remote.sites import Site, address, is_local, job_of
+from clew_gui.remote.sites import Site, address, is_local, job_of, title_of
 from clew_gui.remote.ssh_config import resolve
 
 _EXAMPLE_JOB = "00000000-0000-4000-8000-000000000000"
@@ -23,7 +23,7 @@ _EXAMPLE_AGENT = ("clew-agent", "serve")
 
 def show(shell: Shell, store: SiteStore, options: argparse.Namespace) -> int:
     found = store.load(options.name)
-    words = _all_words(found)
+    words = all_words(found)
     missing = consents(shell.places).missing(words)
     if options.consent:
         return _consent(shell, options, words, missing)
@@ -45,7 +45,7 @@ def show(shell: Shell, store: SiteStore, options: argparse.Namespace) -> int:
     return OK
 
 
-def _all_words(found: Site) -> tuple[OwnWords, ...]:
+def all_words(found: Site) -> tuple[OwnWords, ...]:
     """What needs consent before the site is used: its prologue, and commands that the SSH configuration has for it."""
     if is_local(found):
         return ()
@@ -82,6 +82,14 @@ def _script(shell: Shell, found: Site, options: argparse.Namespace) -> int:
     return OK
 
 
+def agree(shell: Shell, found: Site, consent: bool) -> Sequence[OwnWords]:
+    """What the site runs in its own words and nobody has agreed to; with ``consent`` the person has read it now."""
+    words = words_of(found)
+    if consent:
+        consents(shell.places).give(words)
+    return consents(shell.places).missing(words)
+
+
 # --- In words ---------------------------------------------------------------------------------------------------------
 
 
@@ -91,6 +99,16 @@ def where(found: Site) -> str:
     if found.scheduler == "none":
         return f"{address(found)}{way}, no scheduler"
     return f"{address(found)}{way}, {scheduler_of(found.scheduler).label}: {summary(found.allocation)}"
+
+
+def tell_kept(shell: Shell, said: str, found: Site, missing: Sequence[OwnWords]) -> None:
+    """A site was kept: ``said``, what it is now, and what it runs that was not agreed to."""
+    shell.say(said)
+    shell.say(f"  {where(found)}")
+    for one in missing:
+        tell_words(shell, one)
+    if missing:
+        shell.say("\nClew asks you before it is first used; --consent says now that you have read it.")
 
 
 def tell_words(shell: Shell, words: OwnWords, agreed: bool = False) -> None:
@@ -107,4 +125,5 @@ def as_json(one: NamedSite, store: SiteStore) -> dict[str, object]:
     if one.site is None:
         return {"name": one.name, "path": str(store.path(one.name)), "problems": one.problems}
     path = None if is_local(one.site) and one.name == "local" else str(store.path(one.name))
-    return {"name": one.name, "path": path, "address": address(one.site), "site": to_table(one.site)}
+    title = title_of(one.name, one.site)
+    return {"name": one.name, "title": title, "path": path, "address": address(one.site), "site": to_table(one.site)}

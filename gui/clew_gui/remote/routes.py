@@ -210,7 +210,7 @@ class RouteFinder:
         def connect(port: int) -> Stream:
             there = msgspec.structs.replace(address, port=port)
             relay = relay_command(installed, line.site.modules, line.site.prologue, there, port == address.port)
-            return line.connection.open(line.scheduler.relay(job, relay) or (), _RELAY_S)
+            return line.connection.open(line.command(line.scheduler.relay(job, relay) or ()), _RELAY_S)
 
         yield Way(Kind.RELAY, f"through {self._login}, as a step of the job", connect, address.port)
 

@@ -55,7 +55,7 @@ def shell_on_job(
     step = ways.attach(job, wanted) if size is not None else ways.relay(job, wanted)
     where = nodes[0] if nodes else "the allocation"
     if step is not None:
-        return _on(line.connection, f"on {where}, as a step of the job", step, term, size)
+        return _on(line.connection, f"on {where}, as a step of the job", line.command(step), term, size)
     if not nodes or not line.hops:
         text = f"{line.title} does not say on which node the job runs."
         raise problem("shell.node", text, "Try again in a moment.", line.name)
@@ -83,7 +83,7 @@ def shell_of_its_own(
         words = (*words[: -len(LOGIN_SHELL)], *command)
     if size is None:
         words = tuple(word for word in words if word != "--pty")
-    return _on(line.connection, "with an allocation of its own", words, term, size)
+    return _on(line.connection, "with an allocation of its own", line.command(words), term, size)
 
 
 def _on(

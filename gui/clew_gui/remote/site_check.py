@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
+
+import msgspec
 
 from clew_gui.remote.allocation import check_allocation
 from clew_gui.remote.directives import check_directive
 from clew_gui.remote.schedulers.job import check_prologue, is_gres
-from clew_gui.remote.sites import LOCAL, SITE_FORMAT, Site
+from clew_gui.remote.sites import LOCAL, SITE_FORMAT, Site, title_of
 from clew_gui.remote.tokens import check_form
 from clew_shared.problem import Problem
 
@@ -77,6 +79,29 @@ def check_name(name: str) -> list[Problem]:
         return []
     hint = "Up to 40 small letters, digits, - and _, beginning with a letter or digit."
     return [Problem("site.name", f"A site cannot be called {name[:60]!r}.", hint, "name")]
+
+
+def check_title(name: str, site: Site, known: Mapping[str, Site | None]) -> list[Problem]:
+    """The problem with a title that another one of the ``known`` sites has: nobody could tell the two apart.
+
+    What the site is called already is no problem: its file may come from elsewhere.
+    """
+    wanted = title_of(name, site).casefold()
+    if name in known and title_of(name, known[name]).casefold() == wanted:
+        return []
+    for other, found in known.items():
+        if other != name and title_of(other, found).casefold() == wanted:
+            text = f"The site {other} is shown as {title_of(other, found)!r} already."
+            return [Problem("site.title", text, "Choose another title.", "title")]
+    return []
+
+
+def with_free_title(name: str, site: Site, known: Mapping[str, Site | None]) -> Site:
+    """The site with its name behind the title where another site has that title: a file from a teacher may be added
+    twice."""
+    if not site.title or not check_title(name, site, known):
+        return site
+    return msgspec.structs.replace(site, title=f"{site.title} ({name})")
 
 
 def check_site(site: Site) -> list[Problem]:

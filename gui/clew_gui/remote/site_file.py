@@ -1,9 +1,10 @@
-"""Sites as TOML that a person can read, mend and hand on."""
+"""Sites as TOML that a person can read, change and share."""
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -37,16 +38,20 @@ def to_table(site: Site) -> dict[str, Any]:
 
 def read_site(path: Path) -> Site:
     """The site in the file ``path``. Raises ``ProblemError`` when it cannot be read or anything in it is wrong."""
+    return from_toml(read_text(path), str(path))
+
+
+def read_text(path: Path) -> str:
+    """What is in the file, right or wrong. Raises ``ProblemError`` when it cannot be read."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
     except (OSError, ValueError) as error:  # ValueError: text that is no UTF-8, a path with a NUL
         reason = error.strerror if isinstance(error, OSError) else error
         raise problem("site.read", f"Cannot read {path}: {reason}.", "Check the path.", str(path)) from None
-    return from_toml(text, str(path))
 
 
 def from_toml(text: str, origin: str = "the site file") -> Site:
@@ -54,8 +59,24 @@ def from_toml(text: str, origin: str = "the site file") -> Site:
     try:
         table = tomllib.loads(text.replace("\r\n", "\n"))
     except (ValueError, RecursionError) as error:  # TOMLDecodeError, a number of 5000 digits, endless brackets
-        raise problem("site.toml", f"{origin} is not valid TOML: {error}.", "Mend that line.", origin) from None
+        raise problem("site.toml", f"{origin} is not valid TOML: {error}.", "Fix that line.", origin) from None
     return from_table(table)
+
+
+def line_of(text: str, field: str) -> int | None:
+    """The line of TOML text, counted from 1, that sets ``field`` (``host``, ``allocation.time``); None where none
+    does."""
+    table, _, name = field.rpartition(".")
+    inside = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        head = re.match(r"\s*\[\s*([A-Za-z0-9_.-]+)\s*\]", line)
+        key = re.match(r"""\s*["']?([A-Za-z0-9_.-]+)["']?\s*=""", line)
+        inside = head[1] if head is not None else inside
+        if head is not None and inside == field:
+            return number
+        if key is not None and (inside, key[1]) in ((table, name), ("", field)):
+            return number
+    return None
 
 
 def from_table(table: Mapping[str, object]) -> Site:
@@ -68,7 +89,7 @@ def from_table(table: Mapping[str, object]) -> Site:
             values[name], problems = _allocation(value)
             found += problems
         elif name not in kinds:
-            found.append(_unknown(name, kinds))
+            found.append(unknown_field(name, kinds))
         else:
             try:
                 values[name] = msgspec.convert(value, kinds[name], strict=True)
@@ -86,11 +107,12 @@ def _allocation(value: object) -> tuple[Allocation, list[Problem]]:
     given = {name: inner for name, inner in value.items() if name in known}
     typed, problems = check(FIELDS, given)
     found = [msgspec.structs.replace(one, code="site.form", where=f"allocation.{one.where}") for one in problems]
-    found += [_unknown(f"allocation.{name}", known) for name in value if name not in known]
+    found += [unknown_field(f"allocation.{name}", known) for name in value if name not in known]
     return Allocation(**typed), found  # type: ignore[arg-type]  # check returns each field's own type
 
 
-def _unknown(name: str, known: Mapping[str, object]) -> Problem:
+def unknown_field(name: str, known: Iterable[str]) -> Problem:
+    """The refusal of a field that no site has, with the one that was probably meant."""
     bare = name.rpartition(".")[2]
     if SECRET_FIELD.search(bare):
         return secret_field(name)

@@ -9,6 +9,7 @@ import shlex
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from importlib.resources import files
 from pathlib import Path
 
 from clew_gui.remote.connection import Connection, Hop, ssh_files
@@ -28,6 +29,16 @@ from clew_shared.places import Places
 from clew_shared.problem import ProblemError, problem
 
 _REMOVE = 'ls "$1" | grep -q "^record\\.\\|\\.log$" || rm -rf -- "$1"'
+NOT_FOUND = 127
+"""A shell's status where there is no such command."""
+# Modules are loaded as the keeper does it in a job. One that cannot be loaded is the doctor's to report.
+_PATH = """
+clew_finish() { :; }
+clew_record=$(mktemp -u)
+[ $# -eq 0 ] || clew_find_modules
+for clew_name in "$@"; do clew_load "$clew_name"; done
+printf '\nclew-path %s\n' "$PATH"
+"""
 _HOME = 'printf "%s\\n%s\\n" "$HOME" "${XDG_DATA_HOME:-}"'
 
 
@@ -44,6 +55,8 @@ class SiteLine:
         self.scheduler = scheduler_of(site.scheduler)
         self.connection = connection
         self._layout: Layout | None = None
+        self._login_path: str | None = None
+        self._path = ""
         self._asking = threading.Lock()
 
     @property
@@ -54,9 +67,32 @@ class SiteLine:
     def run(self, command: Command, *, stdin: bytes = b"", timeout: float = CALL_LIMIT_S) -> Output:
         """Run a command on the login node, in one language and one clock. A late one gives ``Output.late``.
 
-        Raises ``ProblemError`` when the site cannot be reached.
+        What is not found there as it is, is looked for as a person's own shell would: on the path of a login shell with
+        the site's modules. Raises ``ProblemError`` when the site cannot be reached.
         """
-        words = ("env", *(f"{name}={value}" for name, value in environment().items()), *command)
+        done = self._run(command, stdin, timeout, self._path)
+        if done.code != NOT_FOUND or self._path or not (path := self._path_of_login(timeout)):
+            return done
+        done = self._run(command, stdin, timeout, path)
+        if done.code != NOT_FOUND:
+            self._path = path
+        return done
+
+    def command(self, command: Command) -> Command:
+        """``command`` for a stream or a terminal, with the path on which ``run`` has found the site's programs."""
+        return ("env", f"PATH={self._path}", *command) if self._path else command
+
+    def _path_of_login(self, timeout: float) -> str:
+        """The search path of a login shell with the site's modules, asked for once; empty when it is not told."""
+        if self._login_path is None:
+            keeper = files("clew_gui.remote.schedulers").joinpath("keeper.sh").read_text(encoding="utf-8")
+            done = self._run(("bash", "-l", "-c", keeper + _PATH, "bash", *self.site.modules), b"", timeout)
+            self._login_path = done.out.rpartition("\nclew-path ")[2].strip() if "\nclew-path " in done.out else ""
+        return self._login_path
+
+    def _run(self, command: Command, stdin: bytes, timeout: float, path: str = "") -> Output:
+        found = {**environment(), **({"PATH": path} if path else {})}
+        words = ("env", *(f"{name}={value}" for name, value in found.items()), *command)
         try:
             done = self.connection.run(words, stdin=stdin, timeout=timeout)
         except ProblemError as error:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from clew_gui.remote.allocation import Allocation
+from clew_gui.remote.site_check import check_title
 from clew_gui.remote.sites import Site
 
 THIS_COMPUTER = Site(title="This computer", note="Runs train here, without a scheduler.")
@@ -53,6 +56,18 @@ PRESETS: Mapping[str, Site] = {
     "ssh": Site(title="A machine with SSH", scheduler="none"),
     "local": THIS_COMPUTER,
 }
+
+
+KINDS = frozenset({"slurm", "pbs", "ssh"})
+"""Presets of a kind of site, not of one machine: their titles are for a menu, and no site is called like that."""
+
+
+def site_from(preset: str, name: str, known: Mapping[str, Site | None]) -> Site:
+    """The site ``name`` as it begins with this preset, among the ``known`` ones. It has the preset's title where that
+    is a machine's and no other site has it. Raises ``KeyError`` where there is no such preset."""
+    found = PRESETS[preset]
+    own = preset not in KINDS and not check_title(name, found, known)
+    return found if own else msgspec.structs.replace(found, title="")
 
 
 def about_presets() -> str:

@@ -13,7 +13,7 @@ import msgspec
 import platformdirs
 
 from clew_gui.remote.site_check import check_name, check_site
-from clew_gui.remote.site_file import read_site, to_toml
+from clew_gui.remote.site_file import from_toml, read_site, to_toml
 from clew_gui.remote.site_presets import THIS_COMPUTER
 from clew_gui.remote.sites import LOCAL, Site
 from clew_shared.places import Places
@@ -78,16 +78,36 @@ class SiteStore:
             raise problem("site.absent", f"There is no site {name!r}.", f"There are: {known}. See: clew site add", name)
         return read_site(path)
 
+    def known(self) -> dict[str, Site | None]:
+        """All sites by name; None for one that cannot be read."""
+        return {one.name: one.site for one in self.all()}
+
+    def check_free(self, name: str) -> list[Problem]:
+        """The problem with a name that another site has."""
+        if check_name(name) or not self.path(name).exists():
+            return []
+        hint = "Choose another name, or say --replace."
+        return [Problem("site.taken", f"There is a site {name!r} already.", hint, name)]
+
     def save(self, name: str, site: Site, replace: bool = False) -> Path:
         """Keep the site. Raises ``ProblemError`` for anything wrong with it, and when the name is taken."""
         raise_all([*check_name(name), *check_site(site)])
+        raise_all([] if replace else self.check_free(name))
+        return self._write(name, to_toml(site))
+
+    def save_text(self, name: str, text: str) -> Site:
+        """Keep the site in ``text``, comments and all, in the place of the one that there is. Raises ``ProblemError``
+        for anything wrong with it."""
+        site = from_toml(text, name)
+        raise_all(check_name(name))
+        self._write(name, text)
+        return site
+
+    def _write(self, name: str, text: str) -> Path:
         path = self._own(name)
-        if self.path(name).exists() and not replace:
-            hint = "Choose another name, or say --replace."
-            raise problem("site.taken", f"There is a site {name!r} already.", hint, name)
         try:
             make_private(self.folder)
-            write_private(path, to_toml(site).encode())
+            write_private(path, text.encode())
         except OSError as error:
             text = f"The site cannot be kept in {path}: {error.strerror}."
             raise problem("site.write", text, "Make room on that disk.", str(path)) from None

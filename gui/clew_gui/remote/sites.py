@@ -32,6 +32,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
     ``gres`` is what the scheduler calls GPUs (Slurm ``gpu`` or ``gpu:tesla``; PBS ``gpus``), ``select`` the request
     form of OpenPBS, ``launch`` the program that reaches the compute node from a script, ``extra`` further directives.
+    With ``requeue`` the scheduler may put a job that it has started back into its queue and start it again.
     ``modules`` are loaded and ``prologue`` is run in each job before the agent. ``python`` is the interpreter on the
     nodes, ``venv`` a virtual environment there, ``data`` the course's data folder, ``scratch`` where runs are kept.
     ``ports`` bounds the ports that the agent may choose from, first and last. ``note`` is for whoever uses the site.
@@ -49,6 +50,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     gres: str = ""
     select: bool = False
     launch: Launch = ""
+    requeue: bool = False
     extra: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     prologue: str = ""
@@ -64,6 +66,11 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 def is_local(site: Site) -> bool:
     """Whether the site is this computer."""
     return not site.host
+
+
+def title_of(name: str, site: Site | None) -> str:
+    """What a person reads in lists and messages: the site's title, else its name."""
+    return (site.title.strip() if site is not None else "") or name
 
 
 def address(site: Site) -> str:
@@ -102,6 +109,7 @@ def job_of(
         launch=launcher(site, asked),
         gres=site.gres,
         select=site.select,
+        requeue=site.requeue,
         extra=site.extra,
         modules=site.modules,
         prologue=site.prologue,

@@ -4,7 +4,7 @@
 #PBS -l walltime=00:30:00
 #PBS -o scheduler.log
 #PBS -j oe
-#PBS -r n
+#PBS -r y
 # Clew 0f3d6c52-8f0e-4c1b-9a70-3b6a4b1f2c11: written by Clew, started by the scheduler.
 
 set -u
@@ -17,6 +17,7 @@ clew_agent='' clew_timer='' clew_pause='' clew_code='' clew_starts=0 clew_own=''
 
 clew_start_agent() {
     export CLEW_JOB="$clew_job" CLEW_JOB_FOLDER="$clew_folder" CLEW_JOB_UNTIL="$clew_until"
+    export CLEW_JOB_RESTART="$clew_restart"
     exec /home/student/.clew/venv/bin/python -m clew_agent serve </dev/null
 }
 

@@ -22,6 +22,7 @@ clew_agent='' clew_timer='' clew_pause='' clew_code='' clew_starts=0 clew_own=''
 
 clew_start_agent() {
     export CLEW_JOB="$clew_job" CLEW_JOB_FOLDER="$clew_folder" CLEW_JOB_UNTIL="$clew_until"
+    export CLEW_JOB_RESTART="$clew_restart"
     exec aprun -n 1 /home/student/.clew/venv/bin/python -m clew_agent serve </dev/null
 }
 

@@ -31,9 +31,9 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     ``agent`` is the command line that serves, such as ``(".../python", "-m", "clew_agent", "serve")``, and ``launch``
     what must stand before it to reach a compute node (``aprun -n 1``). ``gres`` is what the site's scheduler calls
-    GPUs: Slurm's ``gpu`` or ``gpu:tesla``, PBS' ``gpus``. ``select`` chooses the request form of OpenPBS. ``extra``
-    are further directives in the scheduler's own words. ``environment`` is for the agent, and holds no secret: others
-    may read a job's environment.
+    GPUs: Slurm's ``gpu`` or ``gpu:tesla``, PBS' ``gpus``. ``select`` chooses the request form of OpenPBS. ``requeue``
+    lets the scheduler start the job a second time. ``extra`` are further directives in the scheduler's own words.
+    ``environment`` is for the agent, and holds no secret: others may read a job's environment.
     """
 
     job: str
@@ -43,6 +43,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     launch: tuple[str, ...] = ()
     gres: str = ""
     select: bool = False
+    requeue: bool = False
     extra: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     prologue: str = ""

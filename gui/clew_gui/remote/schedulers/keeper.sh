@@ -179,7 +179,8 @@ clew_serve_until_end() {
 clew_begin() { # asked-for seconds
     # shellcheck disable=SC2154  # these names are the schedulers' own
     clew_id=${SLURM_JOB_ID:-${PBS_JOBID:-$$}}
-    clew_restart=$(clew_number "${SLURM_RESTART_COUNT:-}")
+    clew_restart=0 # PBS does not say how often it has started the job
+    while [ -e "$clew_folder/record.$clew_restart" ]; do clew_restart=$((clew_restart + 1)); done
     clew_record=$clew_folder/record.$clew_restart
     # shellcheck disable=SC2046  # one number, or nothing
     clew_said=$(clew_number $(wc -c "$clew_folder/scheduler.log" 2>/dev/null))

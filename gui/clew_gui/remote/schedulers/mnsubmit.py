@@ -15,7 +15,7 @@ from clew_gui.remote.schedulers.reasons import Reason, slurm_reason
 from clew_gui.remote.schedulers.refusals import SLURM, is_silent, submission
 from clew_gui.remote.schedulers.scheduler import Command, all_silent, by_number, in_folder
 from clew_gui.remote.schedulers.script import render
-from clew_gui.remote.schedulers.slurm import moment, phase_of
+from clew_gui.remote.schedulers.slurm import moment, phase_of, requeue_option
 from clew_gui.remote.schedulers.state import JobState, Output, PartitionLimits, Phase, Submitted
 from clew_gui.remote.times import read_time
 from clew_shared.problem import problem
@@ -142,7 +142,7 @@ def _slurm_options(job: JobSpec) -> list[str]:
     asked = job.allocation
     named = {"reservation": asked.reservation, "account": asked.account, "qos": asked.qos}
     options = [f"--{name}={value}" for name, value in named.items() if value]
-    return [*options, "--no-requeue", *(["--ntasks-per-node=1"] if asked.nodes > 1 else [])]
+    return [*options, requeue_option(job), *(["--ntasks-per-node=1"] if asked.nodes > 1 else [])]
 
 
 def parse_mnq(text: str) -> list[JobState]:

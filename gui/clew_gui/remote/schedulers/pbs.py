@@ -57,7 +57,7 @@ class Pbs:
     def script(self, job: JobSpec) -> str:
         """The job script. Raises ``ProblemError`` for a job that cannot be written safely."""
         check_job(job, self.name)
-        own = [f"-o {SCHEDULER_LOG}", "-j oe", "-r n"]
+        own = [f"-o {SCHEDULER_LOG}", "-j oe", f"-r {'y' if job.requeue else 'n'}"]
         return render(job, [f"#PBS {option}" for option in [*_options(job), *own, *job.extra]])
 
     def submit(self, job: JobSpec) -> Command:

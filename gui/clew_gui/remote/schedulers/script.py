@@ -42,7 +42,8 @@ def _start_agent(job: JobSpec) -> str:
     words = [f"    export {name}={shlex.quote(value)}" for name, value in sorted(job.environment.items())]
     command = shlex.join([*job.launch, *job.agent])
     marks = '    export CLEW_JOB="$clew_job" CLEW_JOB_FOLDER="$clew_folder" CLEW_JOB_UNTIL="$clew_until"'
-    return "\n".join(["clew_start_agent() {", *words, marks, f"    exec {command} </dev/null", "}"])
+    count = '    export CLEW_JOB_RESTART="$clew_restart"'
+    return "\n".join(["clew_start_agent() {", *words, marks, count, f"    exec {command} </dev/null", "}"])
 
 
 def _body(job: JobSpec) -> str:

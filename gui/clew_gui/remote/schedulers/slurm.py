@@ -77,7 +77,7 @@ class Slurm:
     def script(self, job: JobSpec) -> str:
         """The job script. Raises ``ProblemError`` for a job that cannot be written safely."""
         check_job(job, self.name)
-        own = [f"--output={SCHEDULER_LOG}", "--open-mode=append", "--no-requeue"]
+        own = [f"--output={SCHEDULER_LOG}", "--open-mode=append", requeue_option(job)]
         if not clock_asked(job.allocation):  # the keeper cannot know when its time is up
             own.append("--signal=B:USR1@60")
         return render(job, [f"#SBATCH {option}" for option in [*_options(job), *own, *job.extra]])
@@ -188,6 +188,11 @@ def _options(job: JobSpec) -> list[str]:
         "constraint": asked.features,
     }
     return options + [f"--{name}={value}" for name, value in named.items() if value]
+
+
+def requeue_option(job: JobSpec) -> str:
+    """Said in any case: what holds for a job that says nothing is the site's setting."""
+    return "--requeue" if job.requeue else "--no-requeue"
 
 
 def parse_squeue_line(line: str) -> JobState | None:

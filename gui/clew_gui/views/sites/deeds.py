@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication, QWidget
 
 from clew_gui.remote.consent import OwnWords, consents
-from clew_gui.remote.prompts import Prompter
+from clew_gui.remote.prompts import AskOnce, Prompter
 from clew_gui.remote.site_store import SiteStore
 from clew_gui.remote.sites import LOCAL, Site, is_local
 from clew_gui.remote.ssh_config import offered_hosts, user_config
@@ -21,7 +21,7 @@ from clew_gui.session.settings import local_settings
 from clew_gui.views.desk import SECOND_TICKS, Desk
 from clew_gui.views.sites.consent_dialog import ConsentDialog, missing_consents
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, State, Step
-from clew_gui.views.sites.elsewhere import call_elsewhere
+from clew_gui.views.sites.elsewhere import Failed, call_elsewhere
 from clew_gui.views.sites.held import HoldDialog
 from clew_gui.views.sites.job_words import held_title
 from clew_gui.views.sites.node_deeds import NodeDeeds
@@ -32,10 +32,11 @@ from clew_gui.views.sites.strip import SiteStrip
 from clew_gui.views.where_box import PlaceChoice
 from clew_gui.views.window import MainWindow
 from clew_shared.places import Places
-from clew_shared.problem import Problem, ProblemError
+from clew_shared.problem import Problem, ProblemError, problem
 from clew_shared.spec import RunSpec
 
 Examination = Callable[[str, Site, Places, Prompter, bool, threading.Event], Iterator[Step]]
+Search = Callable[[str, Site, Places, Prompter], tuple[str, Site]]
 _STATES: dict[str, State] = {"ok": "right", "warn": "note", "bad": "wrong", "skipped": "open"}
 
 
@@ -50,6 +51,25 @@ def the_doctor(
         yield Step(found.title, _STATES.get(found.verdict, "note"), found.text, found.hint, trouble, found.where)
 
 
+def the_search(name: str, site: Site, places: Places, prompter: Prompter) -> tuple[str, Site]:
+    """Which scheduler a site has, in words, and the site with it. Waits for the network. Raises ``ProblemError``."""
+    from clew_gui.remote.scheduler_search import ABSENT, look_for_scheduler, with_scheduler
+    from clew_gui.remote.site_line import open_line
+
+    line = open_line(name, site, places, AskOnce(prompter))
+    try:
+        found = look_for_scheduler(line)
+    except ProblemError as error:
+        first = error.problems[0]
+        if first.code == ABSENT:
+            hint = "If you mean that, choose “no scheduler”. If a module brings its commands, add it to Modules."
+            raise problem(first.code, first.text, hint, first.where) from None
+        raise
+    finally:
+        line.close()
+    return found.text, with_scheduler(site, found)
+
+
 class SiteDeeds(QObject):
     """Joins the window's parts that concern sites. ``desks`` None: this session talks to no sites."""
 
@@ -62,10 +82,12 @@ class SiteDeeds(QObject):
         store: SiteStore,
         desks: Desks | None = None,
         examine: Examination = the_doctor,
+        search: Search = the_search,
     ) -> None:
         super().__init__(window)
         self._window, self._desk, self._places = window, desk, places
-        self._prompter, self._store, self._desks, self._examine = prompter, store, desks, examine
+        self._prompter, self._store, self._desks = prompter, store, desks
+        self._examine, self._search = examine, search
         self._refused_keys: set[str] = set()
         self._ticks = 0
         self.strip = SiteStrip(window.look)
@@ -148,6 +170,7 @@ class SiteDeeds(QObject):
         dialog = SitesDialog(self._window, self._window.look, self._store, hosts)
         dialog.changed.connect(self.refresh)
         dialog.test_asked.connect(lambda name: self.test(name, dialog))
+        dialog.find_asked.connect(lambda name, site: self.find(name, site, dialog))
         if chosen in dialog.names():
             dialog.choose(chosen)
         dialog.open()
@@ -161,6 +184,17 @@ class SiteDeeds(QObject):
             self._told(error.problems)
             return
         self._with_consent(name, site, lambda: self._open_doctor(name, site, parent))
+
+    def find(self, name: str, site: Site, dialog: SitesDialog) -> None:
+        """Look which scheduler a site has that may not be kept yet."""
+
+        def look() -> tuple[str, Site]:
+            return self._search(name, site, self._places, self._prompter)
+
+        def ask() -> None:
+            call_elsewhere(dialog, f"scheduler {name}", look, lambda found: dialog.found(*found), dialog.not_found)
+
+        self._with_consent(name, site, ask, dialog.not_found)
 
     def _open_doctor(self, name: str, site: Site, parent: SitesDialog) -> None:
         def steps(stop: threading.Event, node: bool) -> Iterator[Step]:
@@ -203,8 +237,10 @@ class SiteDeeds(QObject):
 
         self._with_consent(chosen.name, chosen.site, show)
 
-    def _with_consent(self, name: str, site: Site, then: Callable[[], object]) -> None:
-        """Do ``then`` when nothing of the site lacks consent, or the person gives it."""
+    def _with_consent(
+        self, name: str, site: Site, then: Callable[[], object], otherwise: Failed = lambda _problems: None
+    ) -> None:
+        """Do ``then`` when nothing of the site lacks consent, or the person gives it; else call ``otherwise``."""
 
         def look() -> tuple[OwnWords, ...]:
             return missing_consents(site, self._places)
@@ -215,9 +251,14 @@ class SiteDeeds(QObject):
                 return
             dialog = ConsentDialog(self._front(), self._window.look, site.title or name, words)
             dialog.accepted.connect(lambda: self._agreed(words, then))
+            dialog.rejected.connect(lambda: otherwise(()))
             dialog.open()
 
-        call_elsewhere(self, f"consent {name}", look, found, self._told)
+        def failed(problems: tuple[Problem, ...]) -> None:
+            self._told(problems)
+            otherwise(problems)
+
+        call_elsewhere(self, f"consent {name}", look, found, failed)
 
     def _agreed(self, words: tuple[OwnWords, ...], then: Callable[[], object]) -> None:
         try:

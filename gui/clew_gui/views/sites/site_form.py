@@ -8,11 +8,11 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QLineEdit, QPlainTextEdit, QWidget
 
+from clew_gui.remote.site_fields import GROUPS, SiteField, site_of, texts_of
 from clew_gui.remote.sites import Site
 from clew_gui.views.fields import Combo, choose_quietly, combo
-from clew_gui.views.parts import Look, column, label, panel, set_role
+from clew_gui.views.parts import Button, Look, column, label, panel, row, set_role
 from clew_gui.views.sites.fold import Fold
-from clew_gui.views.sites.site_fields import GROUPS, SiteField, site_of, texts_of
 from clew_gui.views.theme import font
 from clew_shared.problem import Problem
 
@@ -28,7 +28,8 @@ class _Lines(QPlainTextEdit):
         self.setTabChangesFocus(True)
         self.setProperty("role", "lines")
         self.setPlaceholderText(field.shape)
-        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        wrap = QPlainTextEdit.LineWrapMode
+        self.setLineWrapMode(wrap.WidgetWidth if field.name == "note" else wrap.NoWrap)
         lines = 4 if field.kind == "text" else 2
         self.setFixedHeight(round(QFontMetricsF(self.font()).lineSpacing() * lines) + 18)
 
@@ -73,6 +74,11 @@ class SiteRow:
         elif isinstance(control, Combo):
             choose_quietly(control, text)
 
+    def show_shape(self, text: str) -> None:
+        """Another example while a field of one line is empty."""
+        if isinstance(self.control, QLineEdit):
+            self.control.setPlaceholderText(text)
+
     def show_problems(self, problems: Sequence[Problem]) -> None:
         """Their sentences; none when all is well."""
         self.error.setText("\n".join(str(one) for one in problems))
@@ -84,7 +90,7 @@ def _control(field: SiteField) -> QWidget:
     if field.kind == "choice":
         return combo(list(field.choices), field.label)
     if field.kind == "switch":
-        return QCheckBox()
+        return QCheckBox(field.shape)
     if field.kind in ("lines", "text"):
         return _Lines(field)
     edit = QLineEdit()
@@ -94,7 +100,8 @@ def _control(field: SiteField) -> QWidget:
 
 
 class SiteForm(QWidget):
-    """``changed`` is emitted after any change by a person; ``site`` and ``problems`` are up to date then."""
+    """``changed`` is emitted after any change by a person; ``site`` and ``problems`` are up to date then.
+    ``find_button`` is for looking for the scheduler."""
 
     changed = Signal()
 
@@ -102,6 +109,8 @@ class SiteForm(QWidget):
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.find_button = Button(look, "Find", "", "search", "Log in and look which scheduler the site has")
+        self.find_button.setAutoDefault(False)
         self._rows: dict[str, SiteRow] = {}
         self._folds: list[tuple[Fold, tuple[str, ...]]] = []
         self._quiet = False
@@ -133,7 +142,12 @@ class SiteForm(QWidget):
             self._rows[field.name] = line = SiteRow(field)
             top = Qt.AlignmentFlag.AlignTop if field.kind in ("lines", "text") else Qt.AlignmentFlag.AlignVCenter
             grid.addWidget(line.label, 2 * number, 0, top)
-            grid.addWidget(line.control, 2 * number, 1)
+            if field.name == "scheduler":
+                beside = row(line.control, self.find_button, gap=8)
+                beside.setStretch(0, 1)
+                grid.addLayout(beside, 2 * number, 1)
+            else:
+                grid.addWidget(line.control, 2 * number, 1)
             grid.addWidget(line.error, 2 * number + 1, 1)
             self._listen(line.control)
         return area
@@ -156,19 +170,15 @@ class SiteForm(QWidget):
         """All fields as they stand."""
         return {name: line.text() for name, line in self._rows.items()}
 
-    def show_site(self, site: Site) -> None:
-        """Put a site into the fields."""
-        self.show_texts(texts_of(site))
-        usual = texts_of(Site())
-        for fold, names in self._folds:
-            fold.unfold(any(self._rows[name].text() != usual[name] for name in names))
-
     def show_texts(self, texts: Mapping[str, str]) -> None:
-        """Put back what was typed."""
+        """Fill all fields; what says nothing of its own is folded."""
         self._quiet = True
         for name, line in self._rows.items():
             line.set_text(texts.get(name, ""))
         self._quiet = False
+        usual = texts_of(Site())
+        for fold, names in self._folds:
+            fold.unfold(any(self._rows[name].text() != usual[name] for name in names))
         self._read()
 
     def show_problems(self, problems: Sequence[Problem]) -> None:

@@ -1,10 +1,11 @@
-"""The sites: a list at the left, the chosen one's fields at the right; add, import, test, export, remove."""
+"""The sites: a list at the left, the chosen one's fields at the right; add, import, find, test, export, remove."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QFileDialog,
@@ -16,29 +17,33 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from clew_gui.remote.site_check import check_name
+from clew_gui.remote.site_check import check_name, check_title, with_free_title
+from clew_gui.remote.site_fields import ASKED, NAME, free_name, site_of, texts_of
 from clew_gui.remote.site_file import read_site, to_toml
-from clew_gui.remote.site_presets import PRESETS
+from clew_gui.remote.site_presets import PRESETS, site_from
 from clew_gui.remote.site_store import SiteStore
-from clew_gui.remote.sites import LOCAL, Site, address, is_local
+from clew_gui.remote.sites import LOCAL, Site, address, title_of
 from clew_gui.views.dialogs import Dialog
 from clew_gui.views.parts import Button, Elided, Look, column, frame, label, row, set_role
 from clew_gui.views.sites.prompt_dialogs import Snug
-from clew_gui.views.sites.site_fields import NAME, free_name
 from clew_gui.views.sites.site_form import LABELS, SiteForm
 from clew_gui.views.theme import font
 from clew_shared.problem import Problem, ProblemError
 
+_CONNECTION = frozenset({"host", "user", "port", "key", "jump", "fingerprints", "prologue", "modules"})
+"""Fields without which, or with which wrong, nobody can look at the site."""
 _NAME = Qt.ItemDataRole.UserRole
 _LIST = 232
 
 
 class Draft:
-    """A site that is being edited: what was typed, and how it is kept now (None: not yet)."""
+    """A site that is being edited: the fields' texts, whether a person has ``edited`` them, and how it is kept now
+    (None: not yet). Of a ``blank`` one nobody has said which scheduler it has."""
 
-    def __init__(self, name: str, site: Site, kept: Site | None, own: bool = True) -> None:
+    def __init__(self, name: str, site: Site, kept: Site | None, own: bool = True, blank: bool = False) -> None:
         self.name, self.site, self.kept, self.own = name, site, kept, own
-        self.texts: dict[str, str] = {}
+        self.texts = texts_of(site) | ({"scheduler": ""} if blank else {})
+        self.edited = False
         self.problems: tuple[Problem, ...] = ()
 
     @property
@@ -48,19 +53,22 @@ class Draft:
 
 
 class SitesDialog(Dialog):
-    """``changed`` tells that a site was kept or removed; ``test_asked`` wants the doctor for a site that was kept."""
+    """``changed`` tells that a site was kept or removed; ``test_asked`` wants the doctor for a site that was kept;
+    ``find_asked`` wants to know which scheduler a site has, which ``found`` or ``not_found`` answers."""
 
     changed = Signal()
     test_asked = Signal(str)
+    find_asked = Signal(str, object)
 
     def __init__(self, parent: QWidget, look: Look, store: SiteStore, hosts: Sequence[str]) -> None:
         super().__init__(
-            parent, "Sites", "Machines that runs can go to. A site holds no password: it can be handed on."
+            parent, "Sites", "Machines that runs can go to. Sites contain no passwords, so you can share them."
         )
         self._look, self._store, self._hosts = look, store, tuple(hosts)
         self._drafts: dict[str, Draft] = {}
         self._name = ""
         self._leaving = False
+        self._finding: Draft | None = None
         self._make_list()
         self._make_form()
         left = column(self.list, row(self.add_button, self._remove, None, gap=6), gap=8)
@@ -94,16 +102,17 @@ class SitesDialog(Dialog):
     def _add_menu(self) -> QMenu:
         menu = QMenu(self)
         menu.setFont(font())
-        if self._hosts:
-            known = menu.addMenu("From ~/.ssh/config")
-            for host in self._hosts:
-                known.addAction(host).triggered.connect(lambda _on=False, h=host: self.begin(h, Site(host=h)))
+        known = menu.addMenu("From ~/.ssh/config")
+        for host in self._hosts:
+            known.addAction(host).triggered.connect(lambda _on=False, h=host: self.begin_blank(h, Site(host=h)))
+        if not self._hosts:
+            known.addAction("It names no other host").setEnabled(False)
         presets = menu.addMenu("From a preset")
         for key, site in PRESETS.items():
-            if not is_local(site) or key != LOCAL:
-                presets.addAction(site.title).triggered.connect(lambda _on=False, k=key, s=site: self.begin(k, s))
+            if key != LOCAL:
+                presets.addAction(site.title).triggered.connect(lambda _on=False, k=key: self.begin_preset(k))
         menu.addAction("From a file…").triggered.connect(lambda _on=False: self._ask_file())
-        menu.addAction("From nothing").triggered.connect(lambda _on=False: self.begin("site", Site()))
+        menu.addAction("Blank site").triggered.connect(lambda _on=False: self.begin_blank("site", Site()))
         return menu
 
     def _make_form(self) -> None:
@@ -113,13 +122,13 @@ class SitesDialog(Dialog):
         self.name = QLineEdit()
         self.name.setFont(font())
         self.name.setAccessibleName("Name of the site")
-        self.name.setToolTip("Its name in commands and of its file: small letters, digits, - and _")
+        self.name.setToolTip("The name in commands and of the file: small letters, digits, - and _")
         self.name.textChanged.connect(lambda _text: self._edited())
         self._name_line = QWidget()
         words = label("Name")
         words.setFixedWidth(LABELS)
         words.setBuddy(self.name)
-        line = row(words, self.name, gap=10, margins=(2, 0, 14, 0), parent=self._name_line)
+        line = row(words, self.name, gap=10, margins=(2, 0, 24, 0), parent=self._name_line)
         line.setStretch(1, 1)
         self.name_error = label("", "caption", "bad", wrap=True)
         self.name_error.hide()
@@ -127,6 +136,7 @@ class SitesDialog(Dialog):
         self._note_box = frame("note", column(self.note, margins=(12, 8, 12, 8)))
         self.form = SiteForm(look)
         self.form.changed.connect(self._edited)
+        self.form.find_button.clicked.connect(self._ask_find)
         self._area = QScrollArea()
         self._area.setWidgetResizable(True)
         self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -173,11 +183,16 @@ class SitesDialog(Dialog):
 
     def _dress(self, item: QListWidgetItem, draft: Draft) -> None:
         mark = " •" if draft.changed and draft.name != LOCAL else ""
-        where = "cannot be read" if draft.kept is None and draft.problems and not draft.texts else address(draft.site)
+        where = "cannot be read" if self._is_torn(draft) else address(draft.site) if draft.site.host else "no host yet"
         second = "runs train here" if draft.name == LOCAL else where
-        title = draft.site.title or draft.name
+        title = title_of(draft.name, draft.site)
         item.setText(f"{title}{mark}\n{second}")
         item.setToolTip(f"{draft.name}: {where}" + (", not saved yet" if mark else ""))
+
+    @staticmethod
+    def _is_torn(draft: Draft) -> bool:
+        """Whether its file cannot be read, and nobody has typed anything in its place."""
+        return draft.kept is None and bool(draft.problems) and not draft.edited
 
     def names(self) -> list[str]:
         """The sites in the list."""
@@ -207,36 +222,60 @@ class SitesDialog(Dialog):
         for widget in (self._area, self._export, self.save):
             widget.setVisible(not here)
         self._empty.setVisible(here)
-        broken = "\n".join(map(str, draft.problems)) if draft.kept is None and not draft.texts else ""
+        broken = "\n".join(map(str, draft.problems)) if self._is_torn(draft) else ""
         set_role(self._note_box, "badNote" if broken else "note")
         self._note_box.setVisible(bool(broken or draft.site.note) and not here)
         self.note.setText(broken or draft.site.note)
-        if draft.texts:
-            self.form.show_texts(draft.texts)
-        else:
-            self.form.show_site(draft.site)
+        self.form.show_texts(draft.texts)
         self.said.set_text("" if draft.own or here else "For all users of this computer; saving makes your own.")
         self._remove.allow(draft.own and not here, "This site is not yours to remove")
-        self._tell(self.form.problems)
+        self._tell(self._all_wrong())
 
     # --- Editing ------------------------------------------------------------------------------------------------------
 
     def begin(self, wish: str, site: Site) -> None:
         """A new site that begins like this one."""
-        name = free_name(wish, frozenset(self._drafts))
-        self._drafts[name] = Draft(name, site, None)
-        self._fill(name)
-        self.form.focus("host" if not site.host else "user")
+        self._begin(Draft(free_name(wish, frozenset(self._drafts)), site, None))
+
+    def begin_preset(self, preset: str) -> None:
+        """A new site from a preset; it has the preset's title if that is a machine's and no other site has it."""
+        name = free_name(preset, frozenset(self._drafts))
+        self._begin(Draft(name, site_from(preset, name, self._known()), None))
+
+    def begin_blank(self, wish: str, site: Site) -> None:
+        """A new site of which nothing is known but where it is: its scheduler must be found, or chosen."""
+        self._begin(Draft(free_name(wish, frozenset(self._drafts)), site, None, blank=True))
+
+    def _begin(self, draft: Draft) -> None:
+        self._drafts[draft.name] = draft
+        self._fill(draft.name)
+        self.form.focus("host" if not draft.site.host else "user")
 
     def _edited(self) -> None:
         draft = self.draft()
         draft.site, draft.texts = self.form.site, dict(self.form.texts())
-        draft.problems = self.form.problems
+        draft.edited = True
+        draft.problems = self._all_wrong()
         self.said.set_text("")
         self._tell(draft.problems)
         item = self.list.currentItem()
         if item is not None:
             self._dress(item, draft)
+
+    def _known(self, draft: Draft | None = None) -> dict[str, Site | None]:
+        """All sites as they are or will be; ``draft`` as it is kept, if it is."""
+        known: dict[str, Site | None] = {name: one.site for name, one in self._drafts.items() if one is not draft}
+        return known if draft is None or draft.kept is None else {**known, draft.name: draft.kept}
+
+    def _all_wrong(self) -> tuple[Problem, ...]:
+        """What is wrong with the fields, each said below its own."""
+        draft = self.draft()
+        if draft.name == LOCAL:
+            return ()
+        name = draft.name if draft.kept is not None else self.name.text().strip()
+        wrong = (*self.form.problems, *check_title(name, self.form.site, self._known(draft)))
+        self.form.show_problems(wrong)
+        return wrong
 
     def _wrong_name(self) -> list[Problem]:
         draft = self.draft()
@@ -249,9 +288,10 @@ class SitesDialog(Dialog):
     def _tell(self, problems: Sequence[Problem]) -> None:
         """Title, address, and what the buttons may do."""
         draft = self.draft()
+        self.form.row("title").show_shape(self.name.text().strip() or draft.name)
         here = draft.name == LOCAL
         site = draft.site
-        self.title.setText(site.title or draft.name)
+        self.title.setText(title_of(draft.name, site))
         self.where.set_text(
             "" if here else f"{draft.name}: {address(site)}" if site.host else f"{draft.name}: no host yet"
         )
@@ -261,8 +301,13 @@ class SitesDialog(Dialog):
         set_role(self.name, "bad" if name_wrong else "", "state")
         wrong = [*name_wrong, *problems]
         reason = str(wrong[0]) if wrong else "" if site.host else "Name the host first"
-        self.save.allow(not here and not reason and draft.changed, reason or "It is kept as it stands")
+        self.save.allow(not here and not reason and draft.changed, reason or "Nothing has changed since it was saved")
         self.test.allow(here or not reason, reason)
+        self.test.set_words("Test" if here or not draft.changed else "Save and test")
+        connection = [one for one in problems if one.where in _CONNECTION]
+        busy = "Clew is looking for a scheduler" if self._finding is not None else ""
+        why = str(connection[0]) if connection else "" if site.host else "Name the host first"
+        self.form.find_button.allow(not here and not why and not busy, why or busy)
 
     # --- Keeping ------------------------------------------------------------------------------------------------------
 
@@ -286,6 +331,42 @@ class SitesDialog(Dialog):
         self.changed.emit()
         return True
 
+    # --- Finding the scheduler ----------------------------------------------------------------------------------------
+
+    def _ask_find(self) -> None:
+        self._finding = self.draft()
+        self.said.set_text(f"Looking for the scheduler on {address(self._finding.site)} …")
+        self._tell(self._all_wrong())
+        self.find_asked.emit(self._name, self._finding.site)
+
+    def found(self, text: str, site: Site) -> None:
+        """What was found, in words, and the site with it; what a person has typed meanwhile stays."""
+        draft, self._finding = self._finding, None
+        if draft is not None:
+            answer, time = texts_of(site), f"{ASKED}time"
+            draft.texts |= {name: answer[name] for name in ("scheduler", "select")}
+            draft.texts[time] = draft.texts[time] or answer[time]
+            draft.edited = True
+            draft.site, draft.problems = site_of(draft.texts)
+        if draft is self.draft():
+            self.form.show_texts(draft.texts)
+            self._edited()
+            self.said.set_text(text)
+        self._tell(self._all_wrong())
+
+    def not_found(self, problems: Sequence[Problem]) -> None:
+        """Why nobody can say which scheduler it has, or that there is none: below its field."""
+        draft, self._finding = self._finding, None
+        wrong = self._all_wrong()
+        self._tell(wrong)
+        if draft is self.draft():
+            found = [msgspec.structs.replace(one, where="scheduler") for one in problems]
+            others = [one for one in wrong if one.where != "scheduler"]
+            self.form.show_problems([*others, *found] if found else wrong)
+            self.said.set_text("")
+        elif draft is not None and problems:
+            self.said.set_text(f"{draft.name}: {problems[0]}")
+
     def _test(self) -> None:
         if self.keep():
             self.test_asked.emit(self._name)
@@ -297,7 +378,7 @@ class SitesDialog(Dialog):
             self._forget(draft)
             return
         words = "Its file is removed here. Nothing on the site itself changes; jobs there go on."
-        question = Snug(self, f"Forget {draft.site.title or draft.name}?", words)
+        question = Snug(self, f"Forget {title_of(draft.name, draft.site)}?", words)
         no = Button(self._look, "Keep it")
         no.clicked.connect(question.reject)
         yes = Button(self._look, "Forget it", "danger")
@@ -334,7 +415,8 @@ class SitesDialog(Dialog):
         except ProblemError as error:
             self.said.set_text(" ".join(str(one) for one in error.problems[:3]))
             return
-        self.begin(path.stem, site)
+        name = free_name(path.stem, frozenset(self._drafts))
+        self._begin(Draft(name, with_free_title(name, site, self._known()), None))
 
     def _ask_export(self) -> None:
         dialog = QFileDialog(self, "Export the site", "", "Sites (*.toml)")
@@ -358,14 +440,14 @@ class SitesDialog(Dialog):
 
     def unsaved(self) -> list[str]:
         """Sites with changes that are not kept."""
-        return [name for name, draft in self._drafts.items() if name != LOCAL and draft.texts and draft.changed]
+        return [name for name, draft in self._drafts.items() if name != LOCAL and draft.edited and draft.changed]
 
     def reject(self) -> None:
         """Close; changes that are not kept are asked about first."""
         if self._leaving or not self.unsaved():
             super().reject()
             return
-        names = ", ".join(self._drafts[name].site.title or name for name in self.unsaved())
+        names = ", ".join(title_of(name, self._drafts[name].site) for name in self.unsaved())
         question = Snug(self, "Leave without saving?", f"Not saved yet: {names}.")
         stay = Button(self._look, "Stay")
         stay.setDefault(True)
