@@ -51,8 +51,8 @@ def dial_paramiko(
 ) -> ParamikoConnection:
     """Connect to a server and log in; ``timeout`` is for what needs no person.
 
-    Raises ``ProblemError``, or ``Incompatible`` when the system's ``ssh`` is to be tried instead; with an ``Unattended``
-    asker ``PersonNeeded``.
+    Raises ``ProblemError``, or ``Incompatible`` when the system's ``ssh`` is to be tried instead; ``PersonNeeded`` with
+    an ``Unattended`` asker.
     """
     if hop.proxy_command:
         raise Incompatible("the way there is a ProxyCommand")
