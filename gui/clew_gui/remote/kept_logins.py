@@ -28,8 +28,9 @@ from clew_shared.problem import ProblemError, problem
 
 _ANSWERS_S = 5.0
 """So long a kept login gets to answer a command that would like to use it."""
-_ANSWERS_AT_LAST_S = 10.0
-"""So long once more before it is ended. By then a new login got as far as a person, so the network works."""
+_ANSWERS_AT_LAST_S = 15.0
+"""So long once more before it is ended. By then a new login got as far as a person, so the network works; but an old
+link still sleeps for up to 24 s after a cut of half a minute."""
 _TURN_S = 0.1
 _EXPLAIN_S = 1.0
 _OTHER_S = ANSWER_WITHIN_S + 60.0
@@ -75,7 +76,7 @@ class KeptLogins:
 
     # --- Using one ----------------------------------------------------------------------------------------------------
 
-    def find(self, hops: Sequence[Hop], asker: AskOnce, answers_s: float = _ANSWERS_S) -> SystemSsh | None:
+    def find(self, hops: Sequence[Hop], asker: AskOnce, answers_s: float = 0.0) -> SystemSsh | None:
         """A login at the last of ``hops`` that lives and answers, else None. Asks nobody; ``asker`` is for later hops.
 
         Raises ``ProblemError`` when somebody else could have a hand in it.
@@ -85,20 +86,28 @@ class KeptLogins:
             return None
         master = Master(hops[-1], self._files, self.folder / known.id, known.keep_s, known.pid)
         connection = SystemSsh(master, known.route, self._files, asker, known.asks_codes)
-        return connection if master.alive and connection.probe(answers_s) else None
+        return connection if master.alive and connection.probe(answers_s or _ANSWERS_S) else None
 
     def log_in(self, hops: Sequence[Hop], asker: AskOnce, timeout: float, because: str) -> SystemSsh:
         """Log in at each of ``hops`` where no login answers, and keep it. Raises ``ProblemError``.
 
         One command at a time does so; others wait, and use its login.
         """
+        try:
+            return self._log_in(hops, asker, timeout, because)
+        except OSError as error:
+            text = f"The login to {hops[-1].title} cannot be kept in {self.folder}: {error.strerror or error}."
+            hint = "Make room there, or let no login stay: keep_login = 0 in the settings."
+            raise problem("ssh.kept", text, hint, hops[-1].title) from error
+
+    def _log_in(self, hops: Sequence[Hop], asker: AskOnce, timeout: float, because: str) -> SystemSsh:
         for folder in (self.folder.parent, self.folder):
             make_private(folder)
         connection, found = None, None
         for number in range(1, len(hops) + 1):
             way = hops[:number]
             with self._alone(login_id(way), hops[-1].title, asker):
-                found = self.find(way, asker, _ANSWERS_AT_LAST_S)
+                found = self._awaited(way, asker)
                 connection = found or self._new(way, asker, timeout, connection, because)
         if connection is None:
             raise ValueError("there is no hop to dial")
@@ -108,6 +117,14 @@ class KeptLogins:
                 f"You stay logged in to {hops[-1].title} until {minutes} after the last use. `clew logout` ends it."
             )
         return connection
+
+    def _awaited(self, way: Sequence[Hop], asker: AskOnce) -> SystemSsh | None:
+        """As ``find``, with more patience for one that is silent."""
+        found, title = self.find(way, asker), way[-1].title
+        if found is None and self._known(login_id(way)) is not None:
+            asker.tell(f"The login to {title} does not answer. In {_ANSWERS_AT_LAST_S:g} s a new one is made.")
+            found = self.find(way, asker, _ANSWERS_AT_LAST_S)
+        return found
 
     def _new(
         self, way: Sequence[Hop], asker: AskOnce, timeout: float, through: SystemSsh | None, because: str

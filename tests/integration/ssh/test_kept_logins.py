@@ -19,8 +19,9 @@ import pytest
 from clew_gui.remote.connection import Connection, Hop, SshFiles
 from clew_gui.remote.dialler import dial
 from clew_gui.remote.gate import NEEDS_PERSON, Gate
-from clew_gui.remote.kept_logins import KeptLogin, KeptLogins
+from clew_gui.remote.kept_logins import KeptLogin, KeptLogins, login_id
 from clew_gui.remote.prompts import AskOnce, Kind, Prompter
+from clew_gui.remote.system_ssh import dial_system
 from clew_shared.problem import ProblemError
 from tests.integration.ssh.conftest import hop_to, trust
 from tests.integration.ssh.people import Network, Person, well_informed
@@ -232,7 +233,6 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kept logins must answer soon."""
     monkeypatch.setattr("clew_gui.remote.kept_logins._ANSWERS_S", 0.5)
     monkeypatch.setattr("clew_gui.remote.kept_logins._ANSWERS_AT_LAST_S", 0.5)
-    monkeypatch.setattr(KeptLogins.find, "__defaults__", (0.5,))
 
 
 @pytest.mark.parametrize("who", ["the server's session", "the master"])
@@ -246,9 +246,10 @@ def test_one_that_does_not_answer_is_ended_and_made_again(
     asleep = server.sessions() if who == "the server's session" else [psutil.Process(login.pid)]
     for process in asleep:
         process.suspend()
-    person = well_informed()
+    person = Hears()
     use(files, hop_to(server), person=person)
     assert person.kinds == [Kind.PASSWORD]
+    assert person.heard[0] == "The login to student@login does not answer. In 0.5 s a new one is made."
     (other,) = living(files)
     assert other.pid != login.pid
     assert not runs(login)
@@ -300,6 +301,25 @@ def test_a_login_that_failed_is_the_next_ones_to_try(known: SshServer, files: Ss
         use(files, hop_to(known), person=Person({Kind.PASSWORD: "wrong"}))
     assert not [path for path in KeptLogins(files).folder.iterdir() if path.is_dir()]
     use(files, hop_to(known), person=well_informed())
+
+
+def test_where_it_cannot_be_kept_the_sentence_says_where(known: SshServer, files: SshFiles) -> None:
+    KeptLogins(files).folder.write_text("in the way")
+    with refused("private.folder"):
+        use(files, hop_to(known))
+    KeptLogins(files).folder.unlink()
+    name = login_id([hop_to(known)])
+    (KeptLogins(files).folder / f"{name}.lock").mkdir(parents=True)
+    KeptLogins(files).folder.chmod(0o700)
+    with refused("ssh.kept") as words:
+        use(files, hop_to(known))
+    assert "keep_login = 0" in words[0]
+    (KeptLogins(files).folder / f"{name}.lock").rmdir()
+
+
+def test_one_that_is_not_kept_ends_by_itself_when_its_program_was_killed(known: SshServer, files: SshFiles) -> None:
+    with closing(dial_system(hop_to(known, "user"), files, AskOnce(NOBODY))) as connection:
+        assert "ControlPersist=600" in psutil.Process(connection.master.pid).cmdline()
 
 
 def test_a_shut_gate_lets_no_question_through_and_a_login_that_is_there_needs_none(
