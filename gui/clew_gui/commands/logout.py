@@ -68,8 +68,9 @@ def _list(shell: Shell, living: Sequence[KeptLogin], keep_login_s: int, in_json:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("Login", "Sites", "Since", "Until, unless it is used"):
         table.add_column(title, no_wrap=title != "Sites")
+    ways = {one.through for one in living}
     for one in living:
-        names = ", ".join(sites.get(one.id, [])) or "on the way to another"
+        names = ", ".join(sites.get(one.id, [])) or ("on the way to another" if one.id in ways else "none any more")
         table.add_row(one.title, names, _clock(one.since), _clock(one.until))
     shell.console().print(table)
     return OK
