@@ -115,6 +115,7 @@ class Program(QObject):
             from clew_gui.views.sites.asker import WindowPrompter
 
             self.asker = WindowPrompter(self.window.look, self.window)
+            self.asker.told.connect(self.window.messages.show_note)
             self._answers = AskOnce(self.asker)
             self.session, self._desks = self._make_session(self._answers)
             QTimer.singleShot(0, self, self._attach)

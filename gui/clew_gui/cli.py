@@ -39,6 +39,7 @@ COMMANDS = (
     Command("Sites", "attach", "come back to a run on a site", "jobs"),
     Command("Sites", "cancel", "end a job on a site, or take it out of its queue", "jobs"),
     Command("Sites", "fetch", "bring home a run that was made on a site without this computer", "fetch"),
+    Command("Sites", "logout", "end the logins to sites that stay for a while, or show them", "logout"),
     Command("Look back", "runs", "list the runs that are kept on this computer", "look"),
     Command("Look back", "show", "show one run: settings, curves, goals, files", "look"),
     Command("Keep and check", "verify", "check every byte of a run against its journal", "keep"),

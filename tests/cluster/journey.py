@@ -16,7 +16,9 @@ from minicluster.namespaces import processes_of
 from minicluster.state import State
 
 from clew_gui.remote.allocation import Allocation
+from clew_gui.remote.connection import ssh_files
 from clew_gui.remote.consent import consents, words_of
+from clew_gui.remote.kept_logins import KeptLogins
 from clew_gui.remote.prompts import AskOnce, Kind, Prompt, Prompter
 from clew_gui.remote.site_line import SiteLine, open_line
 from clew_gui.remote.site_store import site_store
@@ -141,6 +143,11 @@ def _open(session: Session) -> Iterator[Program]:
         yield Program(session)
     finally:
         session.close()
+
+
+def logins(places: Places) -> KeptLogins:
+    """Those that stay after the programs of somebody who has these folders."""
+    return KeptLogins(ssh_files(places))
 
 
 class Program:

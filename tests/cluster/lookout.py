@@ -16,9 +16,11 @@ from minicluster.namespaces import root_of
 from minicluster.state import State
 from PySide6.QtCore import QTimer
 
+from clew_gui.remote.connection import Connection
 from clew_gui.remote.job_watch import JobWatch
 from clew_gui.remote.paramiko_connection import ParamikoConnection
 from clew_gui.remote.steady import SteadyConnection
+from clew_gui.remote.system_ssh import ProcessStream, SystemSsh
 from tests.cluster.mini import MiniCluster
 
 _BEAT_MS = 20
@@ -28,6 +30,8 @@ _NETWORK = (
     (paramiko.Transport, ("open_channel", "global_request", "_send_user_message")),
     (paramiko.Channel, ("recv", "recv_stderr", "recv_exit_status", "send", "sendall", "exec_command")),
     (paramiko.SFTPClient, ("_request",)),
+    (SystemSsh, ("run", "open", "connect", "hop", "terminal")),
+    (ProcessStream, ("recv", "send")),
     (SteadyConnection, ("connected", "run", "open", "connect", "hop", "terminal", "read", "write", "stat", "probe")),
 )
 """What may wait for the network, from bytes to whole commands."""
@@ -66,7 +70,8 @@ class Lookout:
         for owner, names in _NETWORK:
             for name in names:
                 monkeypatch.setattr(owner, name, self._noting(f"{owner.__name__}.{name}", getattr(owner, name)))
-        monkeypatch.setattr(ParamikoConnection, "probe", self._timing(ParamikoConnection.probe))
+        for kind in (ParamikoConnection, SystemSsh):
+            monkeypatch.setattr(kind, "probe", self._timing(kind.probe))
         monkeypatch.setattr(JobWatch, "heard", self._counting(JobWatch.heard))
 
     @property
@@ -102,8 +107,8 @@ class Lookout:
 
         return call
 
-    def _timing(self, honest: Callable[[ParamikoConnection, float], bool]) -> Callable[..., bool]:
-        def probe(connection: ParamikoConnection, timeout: float = 5.0) -> bool:
+    def _timing(self, honest: Callable[[Any, float], bool]) -> Callable[..., bool]:
+        def probe(connection: Connection, timeout: float = 5.0) -> bool:
             before = self.beats
             answered = honest(connection, timeout)
             now = time.monotonic()

@@ -24,6 +24,7 @@ from clew_gui.remote.schedulers.state import Output
 from clew_gui.remote.site_file import read_site
 from clew_gui.remote.sites import Site
 from clew_shared.places import Places
+from tests.cluster.journey import logins
 from tests.cluster.mini import LIMIT_S, MiniCluster
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
@@ -71,6 +72,7 @@ def test_nothing_is_wrong_with_any_of_them(cluster: MiniCluster, tmp_path: Path)
 
     with ThreadPoolExecutor(len(SITES)) as pool:
         told = dict(zip(SITES, pool.map(look, SITES), strict=True))
+    assert clew(cluster, tmp_path / "minicluster-otp", "logout").startswith("Logged out of student@login.")
     for name, found in told.items():
         assert (found["site"], found["ok"], found["ended"], found["format"]) == (name, True, True, 1)
         verdicts = {one["check"]: one["verdict"] for one in found["findings"]}
@@ -110,6 +112,7 @@ def test_a_job_tells_what_the_node_has_and_leaves_nothing(cluster: MiniCluster, 
 def test_another_ssh_is_taken_and_named(cluster: MiniCluster, tmp_path: Path) -> None:
     with cluster.broken("chacha-only"):
         text = clew(cluster, tmp_path, "site", "doctor", "minicluster")
+        assert clew(cluster, tmp_path, "logout") == "Logged out of student@login.\nJobs go on.\n"
     assert "through this computer's own ssh, because the server speaks only methods that paramiko" in text
 
 
@@ -153,7 +156,7 @@ class Ill:
 
     def __init__(self, cluster: MiniCluster, folder: Path) -> None:
         self.cluster = cluster
-        self._folder = folder
+        self.places = Places(folder, folder / "run")
         self._said: dict[str, str] = {}
 
     def look(
@@ -162,12 +165,11 @@ class Ill:
         """What is found while all these faults are there."""
         fields = {"host": "10.77.0.1", "user": "student", "scheduler": "slurm", "key": self.key, **site}
         want_job = bool(fields.pop("want_job", False))
-        places = Places(self._folder, self._folder / "run")
         with ExitStack() as stack:
             for fault in faults:
                 stack.enter_context(self.cluster.broken(fault))
             stack.enter_context(self.cluster.network("laptop"))
-            found = list(examine("ill", Site(**fields), places, prompter or NobodyToAsk(), want_job, stop))
+            found = list(examine("ill", Site(**fields), self.places, prompter or NobodyToAsk(), want_job, stop))
         assert [one.check for one in found if one.verdict is Verdict.BAD and not one.hint] == [], "how to mend it?"
         return found
 
@@ -314,6 +316,9 @@ def test_password_and_code_are_asked_for_once(ill: Ill) -> None:
     findings = ill.look(prompter=person, port=2222, modules=("tensorflow",))
     assert person.asked == [Kind.PASSWORD, Kind.CODE]
     assert not [one for one in findings if one.verdict is Verdict.BAD]
+    again = ill.look(prompter=NobodyToAsk(), port=2222, modules=("tensorflow",))
+    assert not [one for one in again if one.verdict is Verdict.BAD], "the login is kept"
+    logins(ill.places).clear()
 
 
 def test_a_doctor_who_is_stopped_takes_the_job_back(ill: Ill) -> None:

@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
 LIMIT_S = 200.0
 """Bringing the agent there, a job's start, TensorFlow's import on a cold disk."""
 
+ASKPASS = Path(__file__).with_name("askpass")
 PROGRAM = (sys.executable, "-P", "-m", "clew_gui")
 RUN = ("run", "softmax", "--preset", "tiny", "--data", "digits", "--json")
 
@@ -74,6 +75,58 @@ def test_every_way_to_a_node_leads_to_the_same_result(site: str, clew: Clew, her
     found = last_line(done)
     assert (found["state"], found["steps"], found["site"]) == ("FINISHED", 100, site)
     assert (found["metrics"], found["best"]) == (here["metrics"], here["best"])
+
+
+@pytest.fixture
+def coded(cluster: MiniCluster, home: Path, tmp_path: Path) -> Iterator[Clew]:
+    """A command of somebody who logs in with password and code, each typed once at most. In the end nobody does."""
+    asked = tmp_path / "asked"
+    program = tmp_path / "askpass"
+    program.write_text(f'#!/bin/sh\necho "$1" >>{asked}\nexec {ASKPASS} "$1"\n')
+    program.chmod(0o755)
+    student = cluster.info()["users"]["student"]
+    answers = {"SSH_ASKPASS": program, "SSH_ASKPASS_REQUIRE": "force", "CLEW_HOME": home}
+    answers |= {"ASKPASS_PASSWORD": student["password"], "ASKPASS_CODE": cluster("code")}
+    words = ("env", *(f"{name}={value}" for name, value in answers.items()), *PROGRAM)
+
+    def call(*given: str) -> subprocess.CompletedProcess[str]:
+        return cluster.call("on", "laptop", *words, *given, limit_s=LIMIT_S)
+
+    yield call
+    assert call("logout").returncode == 0
+
+
+def test_a_sitting_on_a_site_with_codes_asks_for_one_code(coded: Clew, cluster: MiniCluster, tmp_path: Path) -> None:
+    def asked() -> list[str]:
+        return (tmp_path / "asked").read_text().splitlines()
+
+    def done(*words: str) -> subprocess.CompletedProcess[str]:
+        found = coded(*words)
+        assert found.returncode == 0, found.stdout + found.stderr
+        return found
+
+    site = ("--site", "minicluster-otp")
+    first = done("run", "linear-regression", "--preset", "tiny", *site, "--detach")
+    assert "You stay logged in to student@login until 30 min after the last use." in first.stderr
+    assert asked() == ["(student@login) Password:", "(student@login) One-time password (OATH) for `student':"]
+    assert last_line(done("attach", "1", "--json"))["steps"] == 100
+    done("fetch", *site)
+    seen = done("site", "doctor", "minicluster-otp").stdout
+    assert re.search(r"student@login let you in: password and one-time code at \d\d:\d\d, the system's ssh", seen), seen
+    assert len(asked()) == 2, "all of them together"
+
+    (login,) = json.loads(done("logout", "--list", "--json").stdout)["logins"]
+    assert (login["login"], login["sites"]) == ("student@login", ["minicluster-otp"])
+    assert 1700 < login["until"] - login["since"] <= 1800 + LIMIT_S
+    assert "student@login" in done("logout", "--list").stdout
+
+    assert done("logout", "minicluster").stdout == "You were not logged in to minicluster.\n"
+    assert done("logout", "minicluster-otp").stdout == "Logged out of student@login.\nJobs go on.\n"
+    assert json.loads(done("logout", "minicluster-otp", "--json").stdout) == {"ended": [], "stay": []}
+    assert "You are not logged in anywhere." in done("logout", "--list").stdout
+    assert coded("logout", "minicluster-opt").returncode == 2
+    assert coded("fetch", *site).returncode == 2, "it asks again, and the code was used"
+    assert len(asked()) > 2
 
 
 ASKED = {

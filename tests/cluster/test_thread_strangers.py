@@ -24,7 +24,7 @@ from clew_gui.remote.prompts import Kind, Prompt
 from clew_shared.channel import KEY_SUFFIX, Channel, Greeting, KeyPair
 from clew_shared.lifecycle import RunState
 from clew_shared.messages import AgentAddress, GetStatus, Status
-from tests.cluster.journey import BOUND_S, Student
+from tests.cluster.journey import BOUND_S, Student, logins
 from tests.cluster.mini import MiniCluster
 from tests.integration.agents import wait_for
 from tests.integration.strangers import Endpoint, assert_nothing_of_ours, listen
@@ -91,11 +91,13 @@ def test_nobody_else_reads_a_secret_or_hears_a_byte(
         with cluster.network(job.news.nodes):
             _assert_others_hear_nothing(Endpoint("agent", address, GetStatus()))
         _assert_others_read_nothing(cluster, student, job.news.nodes)
+        _assert_others_use_no_login(cluster, student)
         assert Keys.made
         _assert_not_written(cluster, student, [*types.told, *(keys.secret for keys in Keys.made)], address.public_key)
         program.trains(run)  # nobody was disturbed
         program.stop(run)
         assert run.state is RunState.STOPPED
+    logins(student.places).clear()
 
 
 def _address(student: Student, job: str) -> AgentAddress:
@@ -135,6 +137,16 @@ def _assert_others_read_nothing(cluster: MiniCluster, student: Student, node: st
     assert _open_to_all(student.places.home) == []
 
 
+def _assert_others_use_no_login(cluster: MiniCluster, student: Student) -> None:
+    """The login that stays is of no use to the laptop's neighbour."""
+    (login,) = logins(student.places).all()
+    socket = logins(student.places).folder / login.id / "m"
+    for words in (("-O", "check"), ("-O", "exit"), ("-o", "ProxyCommand=false")):
+        done = cluster.call("on", "neighbour@laptop", "ssh", "-F", "none", "-S", str(socket), *words, "login", "id")
+        assert (done.returncode, "Permission denied" in done.stderr) == (255, True), done
+    assert logins(student.places).all() == [login]
+
+
 def _open_to_all(path: Path) -> list[Path]:
     """Files in there that every user of the computer could open if they could come as far as ``path``."""
     mode = path.stat().st_mode
@@ -146,7 +158,7 @@ def _open_to_all(path: Path) -> list[Path]:
 def _assert_not_written(cluster: MiniCluster, student: Student, secrets: list[str], public_key: str) -> None:
     """No argument list, environment, log, job script or other file of the way has one of these, or the agent's own."""
     words = [re.compile(rf"(?<![0-9.]){re.escape(secret)}(?![0-9])".encode()) for secret in secrets]
-    places = [*_processes(cluster), *_files(cluster, student)]
+    places = [*_processes(cluster, student), *_files(cluster, student)]
     assert any("job.sh" in name for name, _ in places)
     assert any(b"CLEW_JOB=" in data for _, data in places)
     for name, data in places:
@@ -156,10 +168,11 @@ def _assert_not_written(cluster: MiniCluster, student: Student, secrets: list[st
                 assert zmq.curve_public(key).decode() != public_key, f"the agent's secret in {name}"
 
 
-def _processes(cluster: MiniCluster) -> Iterator[tuple[str, bytes]]:
+def _processes(cluster: MiniCluster, student: Student) -> Iterator[tuple[str, bytes]]:
     state = State(cluster.folder)
+    mine = [os.getpid(), *(login.pid for login in logins(student.places).all())]
     for host in ("laptop", "login", "ctl", "node1", "node2", "node3"):
-        for pid in [*processes_of(state.pid(host)), *([os.getpid()] if host == "laptop" else [])]:
+        for pid in [*processes_of(state.pid(host)), *(mine if host == "laptop" else [])]:
             for what in ("cmdline", "environ"):
                 with suppress(OSError):
                     yield f"{what} of {pid} on {host}", Path(f"/proc/{pid}/{what}").read_bytes().replace(b"\0", b"\n")
@@ -170,7 +183,7 @@ def _files(cluster: MiniCluster, student: Student) -> Iterator[tuple[str, bytes]
     hosts = [
         root_of(state.pid(host)) / folder for host in ("login", "ctl", "node1", "node2", "node3") for folder in _OWN
     ]
-    for top in [student.home(), student.places.home, *hosts]:
+    for top in [student.home(), student.places.home, logins(student.places).folder, *hosts]:
         for path in top.rglob("*"):
             if "software" not in path.parts and path.is_file() and not path.is_symlink():
                 with suppress(OSError):

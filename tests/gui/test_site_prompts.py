@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
@@ -183,6 +183,25 @@ def test_a_dialog_that_goes_with_what_it_stood_before_is_a_cancelled_question(
 def test_a_question_from_the_windows_own_thread_is_an_error_and_not_a_standstill(asker: WindowPrompter) -> None:
     with pytest.raises(RuntimeError, match="own thread"):
         asker.ask(PASSWORD)
+
+
+def test_what_needs_no_answer_is_told_from_any_thread_until_the_window_closes(
+    asker: WindowPrompter, qtbot: QtBot
+) -> None:
+    heard: list[str] = []
+    asker.told.connect(heard.append)
+
+    def tell() -> None:
+        thread = threading.Thread(target=AskOnce(asker).tell, args=("You stay logged in.",))
+        thread.start()
+        thread.join()
+
+    tell()
+    qtbot.waitUntil(lambda: heard == ["You stay logged in."], timeout=10_000)
+    asker.close()
+    tell()
+    QCoreApplication.processEvents()
+    assert len(heard) == 1
 
 
 def test_why_it_is_asked_again_is_said(asker: WindowPrompter, qtbot: QtBot) -> None:

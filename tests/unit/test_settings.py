@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew_gui.remote.connection import ssh_files
 from clew_gui.session.settings import LocalSettings, SettingsFile, local_settings
 from clew_shared.places import Places
 
@@ -105,7 +106,29 @@ def test_no_part_of_a_file_is_left_behind(tmp_path: Path) -> None:
     assert [path.name for path in file.path.parent.iterdir()] == ["toy.toml"]
 
 
-def test_the_local_agent_has_a_file_of_its_own(tmp_path: Path) -> None:
+def test_this_computer_has_a_file_of_its_own(tmp_path: Path) -> None:
     places = Places(home=tmp_path, private=tmp_path)
     local_settings(places).save(LocalSettings(interpreter="/usr/bin/python3"))
-    assert (tmp_path / "config" / "local.toml").read_text() == 'interpreter = "/usr/bin/python3"\nexercises = ""\n'
+    assert (tmp_path / "config" / "local.toml").read_text() == (
+        'interpreter = "/usr/bin/python3"\nexercises = ""\nkeep_login = 30\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "seconds"),
+    [
+        ("", 1800),
+        ("keep_login = 5", 300),
+        ("keep_login = 0", 0),
+        ("keep_login = -1", 0),
+        ("keep_login = 'long'", 0),
+    ],
+)
+def test_logins_stay_as_long_as_the_settings_say_and_not_where_these_cannot_be_read(
+    content: str, seconds: int, tmp_path: Path
+) -> None:
+    places = Places(tmp_path, tmp_path / "private")
+    file = local_settings(places).path
+    file.parent.mkdir()
+    file.write_text(content)
+    assert ssh_files(places).keep_login_s == seconds

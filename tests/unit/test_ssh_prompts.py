@@ -12,16 +12,21 @@ from pathlib import Path
 
 import pytest
 
+from clew_gui.commands.curtain import Curtain
 from clew_gui.remote import askpass
 from clew_gui.remote.askpass_bridge import AskpassBridge, prompt_of
 from clew_gui.remote.connection import Hop
+from clew_gui.remote.doctor.ward import Questions
+from clew_gui.remote.gate import Gate
 from clew_gui.remote.prompts import (
     AskOnce,
     Kind,
     NobodyToAsk,
+    PersonNeeded,
     ProgramPrompter,
     Prompt,
     TerminalPrompter,
+    Unattended,
     headless_prompter,
     kind_of,
     plain,
@@ -99,6 +104,31 @@ def test_passwords_are_kept_until_refused_and_codes_never() -> None:
     assert [asker.ask(CODE), asker.ask(CODE)] == ["1", "2"]
     assert asker.ask(CODE) is None
     assert person.asked == 6
+
+
+def test_what_is_only_told_reaches_the_terminal_through_all_who_hand_questions_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    curtain = Curtain(NobodyToAsk())
+    AskOnce(Gate(AskOnce(Questions(curtain)))).tell("You stay logged in.")
+    AskOnce(Counting()).tell("Who only asks is not disturbed.")
+    assert (capsys.readouterr().err, curtain.asked) == ("You stay logged in.\n", 1)
+
+
+def test_a_login_that_is_to_ask_nobody_knows_what_was_answered_before() -> None:
+    person = Counting("yes", "a")
+    asker = AskOnce(person)
+    quiet = Unattended(asker)
+    assert quiet.ask(Prompt(kind=Kind.CONFIRM, title="login", text="Is it the same?")) == "yes"
+    for prompt in (PASSWORD, CODE):
+        with pytest.raises(PersonNeeded):
+            quiet.ask(prompt)
+    asker.ask(PASSWORD)
+    assert quiet.ask(PASSWORD) == "a"
+    quiet.refused(PASSWORD)
+    with pytest.raises(PersonNeeded):
+        quiet.ask(PASSWORD)
+    assert person.asked == 2
 
 
 # --- A terminal ---

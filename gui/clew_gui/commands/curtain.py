@@ -6,11 +6,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from clew_gui.remote.prompts import Prompt, Prompter
+from clew_gui.remote.prompts import Prompt, Prompter, Tells
 
 
 class Curtain:
-    """A ``Prompter`` that hands questions on to ``prompter``. ``asked`` counts them."""
+    """A ``Prompter`` that hands questions on to ``prompter``. ``asked`` counts them, and what was only told."""
 
     def __init__(self, prompter: Prompter) -> None:
         self.asked = 0
@@ -22,6 +22,13 @@ class Curtain:
         with self._stage:
             self.asked += 1
             return self._prompter.ask(prompt)
+
+    def tell(self, text: str) -> None:
+        """See ``Tells``; waits as ``ask``."""
+        if isinstance(self._prompter, Tells):
+            with self._stage:
+                self.asked += 1
+                self._prompter.tell(text)
 
     @contextmanager
     def drawing(self) -> Iterator[bool]:

@@ -80,12 +80,13 @@ class AskpassBridge:
         self._folder = folder
         self._busy_since: float | None = None
         self._ended = threading.Event()
+        self._socket = folder / "ask"
         self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(folder / "ask"))
+        self._listener.bind(str(self._socket))
         self._listener.listen(4)
         self._listener.settimeout(_TURN_S)
         self._program = folder / "askpass"
-        parts = [sys.executable, "-I", "-S", askpass.__file__, str(folder / "ask")]
+        parts = [sys.executable, "-I", "-S", askpass.__file__, str(self._socket)]
         self._program.write_text(f'#!/bin/sh\nexec {shlex.join(parts)} "$@"\n')
         self._program.chmod(0o700)
         self._thread = threading.Thread(target=self._serve, name=f"ssh {hop.title} questions", daemon=True)
@@ -107,9 +108,11 @@ class AskpassBridge:
         return self.asking_s + (time.monotonic() - busy if busy is not None else 0.0)
 
     def close(self) -> None:
-        """Answer nothing any more."""
+        """Answer nothing any more, and leave nothing in the folder."""
         self._ended.set()
         self._thread.join(_JOIN_S)
+        for name in (self._program, self._socket):
+            name.unlink(missing_ok=True)
 
     def _serve(self) -> None:
         with self._listener:

@@ -62,6 +62,7 @@ class SshFiles(msgspec.Struct, frozen=True, kw_only=True):
 
     Keys of hosts that the person accepted go into ``known_hosts``, Clew's own file; ``also_known`` are only read.
     ``ssh_config`` is given to the system's ``ssh`` as ``-F``; empty: its own default. ``runtime`` is for sockets.
+    ``keep_login_s``: so many seconds after its last use a login stays that asked a person something; 0: none stays.
     """
 
     known_hosts: Path
@@ -70,16 +71,21 @@ class SshFiles(msgspec.Struct, frozen=True, kw_only=True):
     default_keys: tuple[Path, ...] = ()
     ssh: str = "ssh"
     ssh_config: str = ""
+    keep_login_s: int = 0
 
 
 def ssh_files(places: Places) -> SshFiles:
     """The usual ones: the user's own and the system's, as OpenSSH has them."""
-    folder = Path.home() / ".ssh"
+    from clew_gui.session.settings import local_settings  # its package needs this module
+
+    folder, settings = Path.home() / ".ssh", local_settings(places)
+    keep_login = settings.load().keep_login
     return SshFiles(
         known_hosts=places.config / "known_hosts",
         runtime=places.private,
         also_known=(folder / "known_hosts", folder / "known_hosts2", Path("/etc/ssh/ssh_known_hosts")),
         default_keys=tuple(folder / name for name in ("id_ed25519", "id_ecdsa", "id_rsa")),
+        keep_login_s=0 if settings.problem is not None else max(0, keep_login) * 60,
     )
 
 

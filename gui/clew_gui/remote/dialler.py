@@ -1,4 +1,4 @@
-"""Which way of speaking SSH is taken: paramiko, or the system's ``ssh`` where paramiko cannot."""
+"""Which way of speaking SSH is taken: a login that is there, paramiko, or the system's ``ssh``."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from clew_gui.remote.connection import Connection, Hop, SshFiles
+from clew_gui.remote.kept_logins import KeptLogins
 from clew_gui.remote.key_files import Incompatible
 from clew_gui.remote.paramiko_connection import ParamikoConnection, dial_paramiko
-from clew_gui.remote.prompts import AskOnce
+from clew_gui.remote.prompts import AskOnce, PersonNeeded, Unattended
 from clew_gui.remote.system_ssh import SystemSsh, dial_system, has_system_ssh
 from clew_shared.problem import problem
 
@@ -19,17 +20,26 @@ _log = logging.getLogger(__name__)
 def dial(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float = 30.0) -> Connection:
     """Connect to the last of ``hops`` through all the others; ``timeout`` is for each hop, without a person's thinking.
 
-    What paramiko cannot do goes through the system's ``ssh``, from the first hop on, and ``route`` says why. Raises
-    ``ProblemError``. Closing the connection closes all hops.
+    A kept login that answers is used. What paramiko cannot do goes through the system's ``ssh``, from the first hop on,
+    and ``route`` says why; so does a login that has to ask a person, where logins are kept. Raises ``ProblemError``.
+    Closing the connection closes all hops but kept ones.
     """
+    kept = KeptLogins(files) if files.keep_login_s and has_system_ssh(files) else None
+    if kept is not None and (found := kept.find(hops, asker)) is not None:
+        return found
     try:
-        return _through_paramiko(hops, asker, files, timeout)
+        return _through_paramiko(hops, asker if kept is None else Unattended(asker), files, timeout)
+    except PersonNeeded:
+        because = "it keeps the login for further commands"
     except Incompatible as why:
-        _log.info("%s goes through the system's ssh: %s", hops[-1].title, why)
-        if not has_system_ssh(files):
+        if kept is None and not has_system_ssh(files):
             text = f"{hops[-1].title} cannot be reached: {why}."
             raise problem("ssh.incompatible", text, "Install OpenSSH 8.4 or newer here.", hops[-1].title) from why
-        return _through_system(hops, asker, files, timeout, str(why))
+        because = str(why)
+    _log.info("%s goes through the system's ssh: %s", hops[-1].title, because)
+    if kept is not None:
+        return kept.log_in(hops, asker, timeout, because)
+    return _through_system(hops, asker, files, timeout, because)
 
 
 def _through_paramiko(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float) -> ParamikoConnection:

@@ -50,3 +50,7 @@ class Gate:
     def refused(self, prompt: Prompt) -> None:
         """See ``Remembers.refused``."""
         self._asker.refused(prompt)
+
+    def tell(self, text: str) -> None:
+        """See ``Tells``."""
+        self._asker.tell(text)

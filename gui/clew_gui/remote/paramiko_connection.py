@@ -33,7 +33,7 @@ from clew_gui.remote.host_keys import HostKey, HostKeys
 from clew_gui.remote.key_files import Incompatible
 from clew_gui.remote.paramiko_login import DoorClosed, Login
 from clew_gui.remote.paramiko_transport import Bound, Link
-from clew_gui.remote.prompts import AskOnce
+from clew_gui.remote.prompts import AskOnce, Unattended
 from clew_gui.remote.terminals import Size
 from clew_gui.remote.troubles import busy, cannot_connect, no_such_name, not_reached, refused_channel
 from clew_shared.problem import ProblemError, problem
@@ -51,7 +51,8 @@ def dial_paramiko(
 ) -> ParamikoConnection:
     """Connect to a server and log in; ``timeout`` is for what needs no person.
 
-    Raises ``ProblemError``, or ``Incompatible`` when the system's ``ssh`` is to be tried instead.
+    Raises ``ProblemError``, or ``Incompatible`` when the system's ``ssh`` is to be tried instead; ``PersonNeeded`` with
+    an ``Unattended`` asker.
     """
     if hop.proxy_command:
         raise Incompatible("the way there is a ProxyCommand")
@@ -98,7 +99,8 @@ def _log_in(
         except BaseException:
             link.end()
             raise
-        return ParamikoConnection(link, how, hop, files, asker, below, login.asked_codes)
+        later = asker.asker if isinstance(asker, Unattended) else asker  # for hops that are wanted afterwards
+        return ParamikoConnection(link, how, hop, files, later, below, login.asked_codes)
     raise login.given_up(door)
 
 

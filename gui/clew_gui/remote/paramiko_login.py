@@ -20,7 +20,18 @@ from clew_gui.remote.gate import NEEDS_PERSON
 from clew_gui.remote.key_files import Incompatible
 from clew_gui.remote.key_offers import Agent, Credential, credentials
 from clew_gui.remote.paramiko_transport import Link
-from clew_gui.remote.prompts import ANSWER_WITHIN_S, AskOnce, Kind, Prompt, cancelled, kind_of, plain
+from clew_gui.remote.prompts import (
+    ANSWER_WITHIN_S,
+    PROOF,
+    AskOnce,
+    Kind,
+    PersonNeeded,
+    Prompt,
+    Unattended,
+    cancelled,
+    kind_of,
+    plain,
+)
 from clew_gui.remote.refusals import refused_answers, refused_keys
 from clew_shared.problem import ProblemError
 
@@ -60,7 +71,10 @@ class Login:
         return any(prompt.kind is Kind.CODE for prompt in self._asked)
 
     def run(self, link: Link) -> str:
-        """Log in; returns how, in words. Raises ``ProblemError``, ``DoorClosed`` or ``Incompatible``."""
+        """Log in; returns how, in words. Raises ``ProblemError``, ``DoorClosed`` or ``Incompatible``.
+
+        With an ``Unattended`` asker it raises ``PersonNeeded`` before the server asks: some send a code as they ask.
+        """
         link.auth_timeout = _REPLY_S
         with closing(Agent()) as agent:
             keys, self._kept_back = credentials(self._hop, self._files, agent.get_keys(), self._asker)
@@ -94,6 +108,8 @@ class Login:
             return self._key(link, keys)
         if self._rounds >= _ROUNDS or (method == "password" and self._asked):
             return "", None
+        if isinstance(self._asker, Unattended):
+            raise PersonNeeded(self._hop.title)
         self._rounds += 1
         if method == "password":
             return "password", self._attempt(link, method, lambda: self._password(link))
@@ -101,7 +117,7 @@ class Login:
         more = self._attempt(link, method, lambda: self._interactive(link))
         kinds = dict.fromkeys(prompt.kind for prompt in self._asked[before:])
         silent = more is None and not kinds
-        return "" if silent else " and ".join(_WORDS[kind] for kind in kinds) or method, more
+        return "" if silent else " and ".join(PROOF[kind] for kind in kinds) or method, more
 
     def _key(self, link: Link, keys: Iterator[Credential]) -> tuple[str, list[str] | None]:
         for credential in keys:
@@ -254,9 +270,6 @@ class Login:
         if self._failed:
             return refused_keys(self._hop.title, self._failed, (), self._left_out())
         return lost(self._hop.title, str(door))
-
-
-_WORDS = {Kind.PASSWORD: "password", Kind.CODE: "one-time code", Kind.PASSPHRASE: "passphrase", Kind.CONFIRM: "answer"}
 
 
 def _code(error: Exception) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -35,6 +36,15 @@ ASKED_FOR = {
 }
 
 
+PROOF = {
+    Kind.PASSWORD: "password",
+    Kind.PASSPHRASE: "passphrase",
+    Kind.CODE: "one-time code",
+    Kind.CONFIRM: "answer",
+}
+"""By what a server let somebody in, for a route."""
+
+
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     """One question. ``title`` says which host or key file, ``text`` is the server's own wording where it has one.
 
@@ -63,6 +73,18 @@ class Remembers(Protocol):
 
     def refused(self, prompt: Prompt) -> None:
         """The answer was wrong: ask again the next time."""
+
+
+@runtime_checkable
+class Tells(Protocol):
+    """A ``Prompter`` that can also say something that needs no answer."""
+
+    def tell(self, text: str) -> None:
+        """Say it. From any thread; never waits for a person."""
+
+
+class PersonNeeded(Exception):
+    """A login that is to ask nobody came to the point where it must."""
 
 
 class AskOnce:
@@ -101,6 +123,29 @@ class AskOnce:
         if isinstance(self._prompter, Remembers):
             self._prompter.refused(prompt)
 
+    def tell(self, text: str) -> None:
+        """See ``Tells``."""
+        if isinstance(self._prompter, Tells):
+            self._prompter.tell(text)
+
+
+class Unattended(AskOnce):
+    """Answers what ``asker`` remembers, and asks it whether a server's key is right. Raises ``PersonNeeded`` for
+    everything else."""
+
+    def __init__(self, asker: AskOnce) -> None:
+        super().__init__(asker)
+        self.asker = asker
+
+    def ask(self, prompt: Prompt) -> str | None:
+        """See ``AskOnce.ask``."""
+        if prompt.kind is Kind.CONFIRM:
+            return self.asker.ask(prompt)
+        known = self.asker.remembered(prompt)
+        if known is None:
+            raise PersonNeeded(prompt.title)
+        return known
+
 
 def kind_of(text: str) -> Kind:
     """What a server or the system's ``ssh`` asks for, from its wording. What is not clearly a password is a code."""
@@ -132,7 +177,15 @@ def plain(text: str, limit: int = 2000) -> str:
 # --- Without a window -----------------------------------------------------------------------------------------------
 
 
-class TerminalPrompter:
+class _Headless:
+    """What those have in common who ask without a window."""
+
+    def tell(self, text: str) -> None:
+        """See ``Tells``."""
+        print(text, file=sys.stderr, flush=True)
+
+
+class TerminalPrompter(_Headless):
     """Asks on the terminal that the program belongs to, whatever its standard input and output are joined to."""
 
     def __init__(self, device: str = "/dev/tty") -> None:
@@ -194,7 +247,7 @@ def _typed_line(tty: IO[bytes]) -> str | None:
     return None if b"\x03" in typed else typed.decode(errors="replace").rstrip("\r\n")
 
 
-class ProgramPrompter:
+class ProgramPrompter(_Headless):
     """Asks through the program that ``SSH_ASKPASS`` names, as OpenSSH does: the question is its argument."""
 
     def __init__(self, program: str) -> None:
@@ -223,7 +276,7 @@ class ProgramPrompter:
         return "yes" if prompt.kind is Kind.CONFIRM and not answer else answer  # OpenSSH: for confirm the status counts
 
 
-class NobodyToAsk:
+class NobodyToAsk(_Headless):
     """No terminal, no window, no program: every question becomes a ``ProblemError`` that says what to do."""
 
     def ask(self, prompt: Prompt) -> str | None:

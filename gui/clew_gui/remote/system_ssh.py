@@ -36,8 +36,8 @@ from clew_gui.remote.connection import (
     unmarked,
 )
 from clew_gui.remote.last_words import LastWords
-from clew_gui.remote.prompts import AskOnce
-from clew_gui.remote.ssh_master import Master
+from clew_gui.remote.prompts import AskOnce, Kind
+from clew_gui.remote.ssh_master import Master, private_folder
 from clew_gui.remote.terminals import ProcessTerminal, Size
 from clew_gui.remote.troubles import PROHIBITED, cannot_connect, refused_channel
 from clew_shared.problem import ProblemError, problem
@@ -71,25 +71,37 @@ def dial_system(
     because: str = "",
 ) -> SystemSsh:
     """Connect and log in; ``timeout`` is for what needs no person. Raises ``ProblemError``."""
-    words = f"the system's ssh, because {because}" if because else "the system's ssh"
-    master = Master(hop, files, through.master if through is not None else None)
+    how = f"the system's ssh, because {because}" if because else "the system's ssh"
+    master = Master(hop, files, private_folder(files.runtime))
     try:
-        asked_codes = master.log_in(asker, timeout)
+        asked = master.log_in(asker, timeout, through.master if through is not None else None)
     except BaseException:
-        master.close()
+        master.end()
         raise
-    return SystemSsh(master, words, files, asker, through, asked_codes)
+    asks_codes = Kind.CODE in asked or (through is not None and through.asks_codes)
+    return SystemSsh(master, route_to(hop, how, through), files, asker, asks_codes, through)
+
+
+def route_to(hop: Hop, how: str, through: SystemSsh | None) -> str:
+    """The way to ``hop`` in words, as ``Connection.route`` has it."""
+    before = f"{through.route}, then " if through is not None else ""
+    return f"{before}{hop.title} ({how})"
 
 
 class SystemSsh:
-    """A ``Connection`` through the system's ``ssh``. Made by ``dial_system`` and ``hop``."""
+    """A ``Connection`` through the system's ``ssh``. Made by ``dial_system``, ``hop`` and ``KeptLogins``."""
 
     def __init__(
-        self, master: Master, how: str, files: SshFiles, asker: AskOnce, below: SystemSsh | None, asked_codes: bool
+        self,
+        master: Master,
+        route: str,
+        files: SshFiles,
+        asker: AskOnce,
+        asks_codes: bool,
+        below: SystemSsh | None = None,
     ) -> None:
-        before = f"{below.route}, then " if below is not None else ""
-        self.route: str = f"{before}{master.hop.title} ({how})"
-        self.asks_codes: bool = asked_codes or (below is not None and below.asks_codes)
+        self.route: str = route
+        self.asks_codes: bool = asks_codes
         self.owns_below = False
         """Whether closing this one closes the hops that it goes through."""
         self._below = below
@@ -140,7 +152,7 @@ class SystemSsh:
             raise lost(self._title, self._last_words())
 
     def _last_words(self) -> str:
-        return self.master.said[-1].rstrip(".") if self.master.said else ""
+        return self.master.words().rpartition("\n")[2].rstrip(".")
 
     def open(self, command: Command, timeout: float = 30.0) -> ProcessStream:
         """See ``Connection.open``."""

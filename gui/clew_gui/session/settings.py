@@ -20,11 +20,13 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What concerns this computer's agent. ``interpreter`` is the Python that runs it; empty: found by itself.
-    ``exercises`` is a folder with exercise files beside the built-in ones; empty: none."""
+    """What concerns this computer. ``interpreter`` is the Python that runs its agent; empty: found by itself.
+    ``exercises`` is a folder with exercise files beside the built-in ones; empty: none. ``keep_login``: so many minutes
+    after its last use a login to a site stays that asked a person something; 0: it ends with its command."""
 
     interpreter: str = ""
     exercises: str = ""
+    keep_login: int = 30
 
 
 class SettingsFile(Generic[T]):
@@ -70,5 +72,5 @@ class SettingsFile(Generic[T]):
 
 
 def local_settings(places: Places) -> SettingsFile[LocalSettings]:
-    """The file with the settings of this computer's agent."""
+    """The file with the settings of this computer."""
     return SettingsFile(places.config / "local.toml", LocalSettings)

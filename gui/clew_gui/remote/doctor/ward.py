@@ -12,7 +12,7 @@ from clew_gui.remote.bootstrap.probe import Probe
 from clew_gui.remote.connection import Connection, Hop, ssh_files
 from clew_gui.remote.doctor.finding import Finding
 from clew_gui.remote.doctor.node_answer import NodeAnswer
-from clew_gui.remote.prompts import AskOnce, Kind, Prompt, Prompter, Remembers, no_one_to_ask
+from clew_gui.remote.prompts import AskOnce, Kind, Prompt, Prompter, Remembers, Tells, no_one_to_ask
 from clew_gui.remote.schedulers.partitions import Partition
 from clew_gui.remote.schedulers.scheduler import Command
 from clew_gui.remote.schedulers.state import Output
@@ -59,6 +59,11 @@ class Questions:
         """As ``Remembers.refused``."""
         if isinstance(self._prompter, Remembers):
             self._prompter.refused(prompt)
+
+    def tell(self, text: str) -> None:
+        """See ``Tells``."""
+        if isinstance(self._prompter, Tells):
+            self._prompter.tell(text)
 
 
 class _BoundedLine(SiteLine):

@@ -29,6 +29,8 @@ class WindowPrompter(QObject):
     ``close`` lets every thread go that waits for an answer, and answers all later questions with None.
     """
 
+    told = Signal(str)
+    """Something that needs no answer."""
     _news = Signal()
 
     def __init__(self, look: Look, window: QWidget, patience_s: float = ANSWER_WITHIN_S) -> None:
@@ -58,6 +60,12 @@ class WindowPrompter(QObject):
             question.over.set()
             self._news.emit()
         return question.answer
+
+    def tell(self, text: str) -> None:
+        """See ``Tells``."""
+        with self._lock:
+            if not self._closed:
+                self.told.emit(text)
 
     # --- In the window's thread ---------------------------------------------------------------------------------------
 

@@ -1,0 +1,440 @@
+"""Logins that stay after their command: real servers, one question for many programs, and nothing that is not ours."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from clew_gui.remote.connection import Connection, Hop, SshFiles
+from clew_gui.remote.dialler import dial
+from clew_gui.remote.gate import NEEDS_PERSON, Gate
+from clew_gui.remote.kept_logins import KeptLogin, KeptLogins, login_id
+from clew_gui.remote.prompts import AskOnce, Kind, Prompter
+from clew_gui.remote.system_ssh import dial_system
+from clew_shared.problem import ProblemError
+from tests.integration.ssh.conftest import hop_to, trust
+from tests.integration.ssh.people import Network, Person, well_informed
+from tests.integration.ssh.servers import PASSWORD, SshServer, one_time_code
+from tests.integration.ssh.test_contract import refused
+from tests.integration.ssh.test_secrets import SECRETS
+
+pytestmark = pytest.mark.needs("sshd")
+
+NOBODY = Person({})
+"""Being asked fails the test."""
+KEEP_S = 1800
+
+
+@pytest.fixture
+def files(files: SshFiles) -> Iterator[SshFiles]:
+    """Logins are kept; those that are left are ended with the test."""
+    kept = msgspec.structs.replace(files, keep_login_s=KEEP_S)
+    yield kept
+    KeptLogins(kept).clear()
+
+
+@pytest.fixture
+def known(server: SshServer, files: SshFiles) -> SshServer:
+    """A server that takes passwords, whose key is known."""
+    trust(files, server)
+    return server
+
+
+class Hears(Person):
+    """Answers, and keeps what is said."""
+
+    def __init__(self) -> None:
+        super().__init__(well_informed().answers)
+        self.heard: list[str] = []
+
+    def tell(self, text: str) -> None:
+        self.heard.append(text)
+
+
+def program(files: SshFiles, *hops: Hop, person: Prompter | None = None) -> Connection:
+    """A program's connection: it knows nothing of what another one was told."""
+    return dial(hops, AskOnce(person or NOBODY), files, 10.0)
+
+
+def use(files: SshFiles, *hops: Hop, person: Prompter | None = None) -> None:
+    """A command from its beginning to its end."""
+    with closing(program(files, *hops, person=person)) as connection:
+        assert connection.run("echo in").stdout == b"in\n"
+
+
+def living(files: SshFiles) -> list[KeptLogin]:
+    return KeptLogins(files).all()
+
+
+def end_all(files: SshFiles) -> list[str]:
+    return [one.title for one in KeptLogins(files).end([one.id for one in living(files)])]
+
+
+def runs(login: KeptLogin) -> bool:
+    """Whether its process is there, and not merely one that nobody has waited for."""
+    return psutil.pid_exists(login.pid) and psutil.Process(login.pid).status() != psutil.STATUS_ZOMBIE
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30.0
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+# --- One question for many ------------------------------------------------------------------------------------------
+
+
+def test_two_commands_are_one_code(start: Callable[..., SshServer], files: SshFiles) -> None:
+    server = start("AuthenticationMethods keyboard-interactive:pam", otp=True)
+    trust(files, server)
+    person = Hears()
+    use(files, hop_to(server), person=person)
+    assert person.kinds == [Kind.PASSWORD, Kind.CODE]
+    assert person.heard == [
+        "You stay logged in to student@login until 30 min after the last use. `clew logout` ends it."
+    ]
+    with closing(program(files, hop_to(server))) as second:
+        assert second.run("echo in").stdout == b"in\n"
+        assert second.asks_codes
+        assert second.route.startswith("student@login (password and one-time code at ")
+        assert second.route.endswith(", the system's ssh, because it keeps the login for further commands)")
+    (login,) = living(files)
+    assert (login.title, login.until - login.used, login.asks_codes) == ("student@login", KEEP_S, True)
+
+
+def test_a_key_that_asks_nobody_leaves_no_login(known: SshServer, files: SshFiles) -> None:
+    with closing(program(files, hop_to(known, "user"))) as connection:
+        assert connection.route == f"student@login (key {known.school.key('user')})"
+    assert not KeptLogins(files).folder.exists()
+
+
+def test_a_locked_keys_passphrase_is_asked_once(known: SshServer, files: SshFiles) -> None:
+    person = well_informed()
+    use(files, hop_to(known, "locked"), person=person)
+    assert person.kinds == [Kind.PASSPHRASE]
+    use(files, hop_to(known, "locked"))
+
+
+def test_what_goes_through_the_systems_ssh_anyway_is_kept_as_well(
+    start: Callable[..., SshServer], files: SshFiles
+) -> None:
+    server = start("Ciphers chacha20-poly1305@openssh.com")
+    trust(files, server)
+    use(files, hop_to(server), person=well_informed())
+    with closing(program(files, hop_to(server))) as second:
+        assert "the system's ssh, because the server speaks only methods" in second.route
+
+
+def test_a_servers_key_is_shown_once_and_no_password_sent_before(server: SshServer, files: SshFiles) -> None:
+    answers = well_informed().answers
+    with refused("ssh.hostkey.refused"):
+        use(files, hop_to(server), person=Person({Kind.CONFIRM: "no"}))
+    person = Person(answers | {Kind.CONFIRM: "yes"})
+    use(files, hop_to(server), person=person)
+    assert person.kinds == [Kind.CONFIRM, Kind.PASSWORD]
+    use(files, hop_to(server))
+
+
+def test_every_hop_is_kept_and_used_for_another_way(
+    known: SshServer, start: Callable[..., SshServer], files: SshFiles
+) -> None:
+    inner = start()
+    trust(files, inner)
+    gate, login = hop_to(known, name="gate"), hop_to(inner)
+    person = well_informed()
+    use(files, gate, login, person=person)
+    assert [prompt.title for prompt in person.asked] == ["student@gate", "student@login"]
+    use(files, gate, login)
+    other = well_informed()
+    use(files, gate, hop_to(inner, name="other"), person=other)
+    assert [prompt.title for prompt in other.asked] == ["student@other"]
+    first, *behind = living(files)
+    assert [one.through for one in behind] == [first.id, first.id]
+
+    logins = KeptLogins(files)
+    assert [one.title for one in logins.end([first.id, behind[0].id])] == ["student@login"], "another goes through it"
+    use(files, gate, hop_to(inner, name="other"))
+    assert end_all(files) == ["student@other", "student@gate"]
+
+
+def test_a_site_that_was_changed_finds_none(known: SshServer, files: SshFiles, tmp_path: Path) -> None:
+    use(files, hop_to(known), person=well_informed())
+    for changed in (
+        msgspec.structs.replace(hop_to(known), user="other"),
+        msgspec.structs.replace(hop_to(known), host="localhost"),
+        hop_to(known, "user"),
+    ):
+        assert KeptLogins(files).find([changed], AskOnce(NOBODY)) is None
+    elsewhere = msgspec.structs.replace(files, known_hosts=tmp_path / "known_hosts")
+    assert KeptLogins(elsewhere).find([hop_to(known)], AskOnce(NOBODY)) is None
+    described = msgspec.structs.replace(hop_to(known), fingerprints=("SHA256:x",))
+    assert KeptLogins(files).find([described], AskOnce(NOBODY)) is not None
+
+
+def test_without_a_systems_ssh_or_without_keeping_each_command_asks(known: SshServer, files: SshFiles) -> None:
+    for one in (msgspec.structs.replace(files, ssh="no-such-ssh"), msgspec.structs.replace(files, keep_login_s=0)):
+        for _ in range(2):
+            person = well_informed()
+            use(one, hop_to(known), person=person)
+            assert person.kinds == [Kind.PASSWORD]
+    assert not living(files)
+
+
+# --- Its end --------------------------------------------------------------------------------------------------------
+
+
+def test_it_ends_some_time_after_its_last_use(known: SshServer, files: SshFiles) -> None:
+    with ExitStack() as stack:
+        for keep_s in (1, 10, 60):  # on a busy machine it may end before it is used
+            short = msgspec.structs.replace(files, keep_login_s=keep_s)
+            with suppress(ProblemError):
+                connection = stack.enter_context(closing(program(short, hop_to(known), person=well_informed())))
+                stream = connection.open("cat")
+                break
+        (login,) = living(short)
+        time.sleep(1.5 * keep_s)
+        assert living(short), "it is in use"
+        stream.send(b"used")
+        assert stream.recv(10) == b"used"
+    until(lambda: not living(short))
+    assert not runs(login)
+    person = well_informed()
+    use(files, hop_to(known), person=person)
+    assert person.kinds == [Kind.PASSWORD]
+
+
+def test_a_logout_ends_it_at_once_and_twice_does_no_harm(known: SshServer, files: SshFiles) -> None:
+    with closing(program(files, hop_to(known), person=well_informed())) as connection:
+        assert end_all(files) == ["student@login"]
+        with refused("ssh.lost"):
+            connection.run("true")
+    assert end_all(files) == []
+    person = well_informed()
+    use(files, hop_to(known), person=person)
+    assert person.kinds == [Kind.PASSWORD]
+    KeptLogins(files).clear()
+    assert [path.suffix for path in KeptLogins(files).folder.iterdir()] == [".lock"]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kept logins must answer soon."""
+    monkeypatch.setattr("clew_gui.remote.kept_logins._ANSWERS_S", 0.5)
+    monkeypatch.setattr("clew_gui.remote.kept_logins._ANSWERS_AT_LAST_S", 0.5)
+
+
+@pytest.mark.parametrize("who", ["the server's session", "the master"])
+def test_one_that_does_not_answer_is_ended_and_made_again(
+    start: Callable[..., SshServer], files: SshFiles, who: str, impatient: None
+) -> None:
+    server = start()
+    trust(files, server)
+    use(files, hop_to(server), person=well_informed())
+    (login,) = living(files)
+    asleep = server.sessions() if who == "the server's session" else [psutil.Process(login.pid)]
+    for process in asleep:
+        process.suspend()
+    person = Hears()
+    use(files, hop_to(server), person=person)
+    assert person.kinds == [Kind.PASSWORD]
+    assert person.heard[0] == "The login to student@login does not answer. In 0.5 s a new one is made."
+    (other,) = living(files)
+    assert other.pid != login.pid
+    assert not runs(login)
+
+
+def test_while_the_network_is_away_nothing_is_given_up(
+    server: SshServer, files: SshFiles, network: Callable[[int], Network], impatient: None
+) -> None:
+    cable = network(server.port)
+    files.known_hosts.write_text(server.known_line().replace(f":{server.port} ", f":{cable.port} "))
+    hop = hop_to(server, port=cable.port)
+    use(files, hop, person=well_informed())
+    cable.freeze()
+    with refused("ssh.timeout"):
+        dial([hop], AskOnce(NOBODY), files, 0.5)
+    cable.thaw()
+    use(files, hop)
+    KeptLogins(files).clear()  # before the network goes
+
+
+# --- Several at once, and one that is interrupted -------------------------------------------------------------------
+
+
+def test_of_two_commands_at_once_one_asks(known: SshServer, files: SshFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew_gui.remote.kept_logins._EXPLAIN_S", 0.1)
+    people = [Hears(), Hears()]
+
+    def when_the_other_waits() -> str:
+        until(lambda: any(person.heard for person in people))
+        return PASSWORD
+
+    for person in people:
+        person.answers[Kind.PASSWORD] = when_the_other_waits
+    threads = [threading.Thread(target=use, args=(files, hop_to(known)), kwargs={"person": one}) for one in people]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    asked, waited = sorted(people, key=lambda person: len(person.asked), reverse=True)
+    assert (asked.kinds, waited.kinds) == ([Kind.PASSWORD], [])
+    assert waited.heard == ["Another command of yours is logging in to student@login. This one waits for that."]
+    assert len(living(files)) == 1
+
+
+def test_a_login_that_failed_is_the_next_ones_to_try(known: SshServer, files: SshFiles) -> None:
+    with refused("ssh.cancelled"):
+        use(files, hop_to(known), person=Person({Kind.PASSWORD: None}))
+    with refused("ssh.password"):
+        use(files, hop_to(known), person=Person({Kind.PASSWORD: "wrong"}))
+    assert not [path for path in KeptLogins(files).folder.iterdir() if path.is_dir()]
+    use(files, hop_to(known), person=well_informed())
+
+
+def test_where_it_cannot_be_kept_the_sentence_says_where(known: SshServer, files: SshFiles) -> None:
+    KeptLogins(files).folder.write_text("in the way")
+    with refused("private.folder"):
+        use(files, hop_to(known))
+    KeptLogins(files).folder.unlink()
+    name = login_id([hop_to(known)])
+    (KeptLogins(files).folder / f"{name}.lock").mkdir(parents=True)
+    KeptLogins(files).folder.chmod(0o700)
+    with refused("ssh.kept") as words:
+        use(files, hop_to(known))
+    assert "keep_login = 0" in words[0]
+    (KeptLogins(files).folder / f"{name}.lock").rmdir()
+
+
+def test_one_that_is_not_kept_ends_by_itself_when_its_program_was_killed(known: SshServer, files: SshFiles) -> None:
+    with closing(dial_system(hop_to(known, "user"), files, AskOnce(NOBODY))) as connection:
+        assert "ControlPersist=600" in psutil.Process(connection.master.pid).cmdline()
+
+
+def test_a_shut_gate_lets_no_question_through_and_a_login_that_is_there_needs_none(
+    known: SshServer, files: SshFiles
+) -> None:
+    gate = Gate(AskOnce(NOBODY))
+
+    def quietly() -> None:
+        with gate.dialling():
+            use(files, hop_to(known), person=gate)
+
+    with refused(NEEDS_PERSON):
+        quietly()
+    use(files, hop_to(known), person=well_informed())
+    quietly()
+
+
+COMMAND = """
+import sys, msgspec
+from clew_gui.remote.connection import Hop, SshFiles
+from clew_gui.remote.dialler import dial
+from clew_gui.remote.prompts import AskOnce, Kind
+
+class Person:
+    def ask(self, prompt):
+        assert prompt.kind is Kind.PASSWORD
+        return sys.stdin.readline().strip()
+
+hop, files = msgspec.json.decode(sys.argv[1], type=Hop), msgspec.json.decode(
+    sys.argv[2], type=SshFiles, dec_hook=lambda kind, text: kind(text)
+)
+connection = dial([hop], AskOnce(Person()), files)
+print(connection.run("echo in").stdout.decode(), end="", flush=True)
+connection.run("sleep 1000", timeout=1000)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_the_login_outlives_its_command_however_that_ends(
+    known: SshServer, files: SshFiles, number: signal.Signals
+) -> None:
+    """As Ctrl+C and the terminal's end do it: to all processes of the command."""
+    arguments = [msgspec.json.encode(one, enc_hook=str).decode() for one in (hop_to(known), files)]
+    command = subprocess.Popen(
+        [sys.executable, "-c", COMMAND, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    )
+    with command:
+        assert command.stdin is not None
+        assert command.stdout is not None
+        command.stdin.write(f"{PASSWORD}\n")
+        command.stdin.flush()
+        assert command.stdout.readline() == "in\n"
+        os.killpg(command.pid, number)
+        said = command.communicate(timeout=30.0)  # nothing holds its output open
+    assert command.returncode, said
+    use(files, hop_to(known))
+    assert end_all(files) == ["student@login"]
+
+
+# --- What is not ours -----------------------------------------------------------------------------------------------
+
+
+STRANGE: dict[str, Callable[[Path], None]] = {
+    "a folder that others may enter": lambda folder: folder.chmod(0o755),
+    "a folder of all logins that others may enter": lambda folder: folder.parent.chmod(0o755),
+    "somebody else's folder": lambda folder: os.chown(folder, 65534, 65534),
+    "a socket that others may use": lambda folder: (folder / "m").chmod(0o666),
+    "somebody else's socket": lambda folder: os.chown(folder / "m", 65534, 65534),
+}
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+def test_what_is_not_the_users_alone_is_not_used(strange: str, known: SshServer, files: SshFiles) -> None:
+    use(files, hop_to(known), person=well_informed())
+    (login,) = living(files)
+    folder = KeptLogins(files).folder / login.id
+    STRANGE[strange](folder)
+    with refused("ssh.kept") as words:
+        use(files, hop_to(known))
+    assert "`clew logout`" in words[0]
+    assert living(files) == []
+    KeptLogins(files).clear()
+    use(files, hop_to(known), person=well_informed())
+
+
+def test_a_link_is_not_followed(known: SshServer, files: SshFiles, tmp_path: Path) -> None:
+    use(files, hop_to(known), person=well_informed())
+    folder = KeptLogins(files).folder / living(files)[0].id
+    end_all(files)
+    folder.symlink_to(tmp_path)
+    with refused("ssh.kept"):
+        use(files, hop_to(known))
+    KeptLogins(files).clear()
+    assert not folder.is_symlink()
+    assert tmp_path.is_dir()
+    use(files, hop_to(known), person=well_informed())
+
+
+def test_no_secret_lies_in_its_folder_or_process(start: Callable[..., SshServer], files: SshFiles) -> None:
+    server = start("AuthenticationMethods keyboard-interactive:pam", otp=True)
+    trust(files, server)
+    code = one_time_code(time.time())
+    use(files, hop_to(server), person=Person({Kind.PASSWORD: PASSWORD, Kind.CODE: code}))
+    (login,) = living(files)
+    folder = KeptLogins(files).folder / login.id
+    assert sorted(path.name for path in folder.iterdir()) == ["log", "login.json", "m"]
+    process = Path("/proc") / str(login.pid)
+    seen = [
+        path.read_bytes() for path in (process / "cmdline", process / "environ", folder / "log", folder / "login.json")
+    ]
+    assert not [secret for secret in (*SECRETS, code) if secret.encode() in b"".join(seen)]
+    for path in (*KeptLogins(files).folder.rglob("*"), KeptLogins(files).folder):
+        assert path.stat().st_mode & 0o077 == 0, path
