@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from minicluster import faults, life, memory, packages, services
+from minicluster import faults, files, life, memory, packages, services
 from minicluster.codes import fresh_code
 from minicluster.on import become
 from minicluster.plan import COURSES, PROFILES, run_folder
@@ -125,6 +125,7 @@ def _info(_: argparse.Namespace) -> None:
         "login": profile.login,
         "hosts": {host.name: host.addresses for host in profile.hosts.values() if host.addresses},
         "ports": profile.ports,
+        "fingerprints": {name: files.fingerprints(folder, name) for name in (profile.login, *profile.nodes)},
         "users": users,
         "memory": memory.who_keeps(folder),
     }

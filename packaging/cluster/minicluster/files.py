@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 import re
 import shutil
@@ -126,6 +128,13 @@ def make_host_keys(ssh: Path) -> None:
     """New keys for a host's sshd, in place of those that are there."""
     for kind in ("ed25519", "ecdsa"):
         make_key(ssh / f"ssh_host_{kind}_key", kind)
+
+
+def fingerprints(folder: Path, host: str) -> list[str]:
+    """Those of a host's keys, as a site publishes them; none when no cluster is there."""
+    public = sorted((folder / "hosts" / host / "ssh").glob("ssh_host_*.pub"))
+    digests = [hashlib.sha256(base64.b64decode(path.read_text().split()[1])).digest() for path in public]
+    return [f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}" for digest in digests]
 
 
 def make_key(path: Path, kind: str = "ed25519", comment: str = "mini cluster") -> None:
