@@ -1,5 +1,5 @@
-"""A cluster of which Clew knows nothing, with other habits than the courses': from `clew site add` to the last byte of a
-run, by the commands that a person types."""
+"""A cluster of which Clew knows nothing, with other habits than the courses': from `clew site add` to the last byte of
+a run, by the commands that a person types."""
 
 from __future__ import annotations
 
@@ -121,15 +121,16 @@ class Follower:
             time.sleep(0.05)
 
     def trains(self, beyond: int = 0) -> str:
-        """Wait for a step beyond this one in the laptop's copy; the run's id."""
-        mirrors = self._person.here("").path
+        """Wait for a step beyond this one in the laptop's only copy of a run; the run's id."""
+        found: list[str] = []
 
         def reached() -> bool:
-            return any(read_run(path.parent).fold.step > beyond for path in mirrors.glob("*/journal.0001"))
+            found[:] = [path.parent.name for path in self._person.here("").path.glob("*/journal.0001")]
+            return any(read_run(self._person.here(run).path).fold.step > beyond for run in found)
 
         self.until(reached, f"a step beyond {beyond}")
-        (folder,) = mirrors.iterdir()
-        return folder.name
+        (run,) = found
+        return run
 
     def interrupt(self) -> None:
         """Ctrl+C. ``nsenter``, which brought it there, is no process of the laptop's."""
@@ -155,7 +156,8 @@ def test_its_habits(uni: MiniCluster) -> None:
     assert "Welcome" in done.stdout
     assert "members of the university only" in done.stderr
     assert "has no active jobs on this node" in done.stderr
-    assert "Permission denied" in uni.ssh(*login, password="backprop-1986", options=("-i", "none")).stderr
+    no_key = ("-o", "PubkeyAuthentication=no")
+    assert "Permission denied (publickey)" in uni.ssh(*login, password="backprop-1986", options=no_key).stderr
     assert "refused" in uni.call("on", "laptop", "bash", "-c", "exec 3<>/dev/tcp/10.88.0.1/22").stderr
     find = "from importlib.util import find_spec; print(*[name for name in ('keras', 'sklearn') if find_spec(name)])"
     assert uni.on("hpc-cn02", f'module load foss TensorFlow && python3 -c "{find}"').splitlines()[-1] == "keras"
@@ -212,11 +214,22 @@ def _the_doctor_sees_its_habits(text: str) -> None:
     assert "Nothing keeps runs from working there." in text
 
 
+OLD = """
+format = 1
+host = "hpc.uni.example"
+user = "ben.okafor"
+port = 2200
+scheduler = "slurm"
+modules = ["Python/3.6.8"]
+python = "/mnt/sw/python-3.6.8/bin/python3"
+"""
+
+
 def test_the_other_door_takes_a_key_and_an_old_python_is_named(uni: MiniCluster, tmp_path: Path) -> None:
-    ben = Person(uni, "ben.okafor", tmp_path)
-    where = ("--host", HOST, "--user", ben.user, "--port", "2200")
-    ben.clew("site", "add", "uni", *where, "--scheduler", "slurm", "--module", "Python/3.6.8")
+    ben, file = Person(uni, "ben.okafor", tmp_path / "laptop"), tmp_path / "course.toml"
+    file.write_text(OLD)
+    ben.clew("site", "add", "uni", "--file", str(file))
     text = ben.clew("site", "doctor", "uni", status=1)
-    assert f"{ben.user}@{HOST} let you in: key ~/.ssh/id_ed25519." in text
+    assert re.search(r"ok  Login +ben\.okafor@hpc\.uni\.example let you in: key ", text), text
     assert "is Python 3.6.8; the agent needs 3.11 or newer." in text
     assert "One thing keeps runs from working there: Python." in text
