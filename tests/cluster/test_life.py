@@ -37,6 +37,13 @@ def test_a_second_up_says_that_it_is_up(cluster: MiniCluster) -> None:
     assert State(cluster.folder).running() == before
 
 
+@pytest.mark.parametrize(("profile", "said"), [("uni", "has the profile courses"), ("moon", "from courses, uni")])
+def test_another_profile_is_not_brought_up_in_its_place(cluster: MiniCluster, profile: str, said: str) -> None:
+    done = cluster.call("up", "--profile", profile)
+    assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+    assert cluster.info()["profile"] == "courses"
+
+
 def test_no_process_of_the_cluster_is_in_this_computers_network(cluster: MiniCluster) -> None:
     own = Path("/proc/self/ns/net").readlink()
     networks = {Path(f"/proc/{pid}/ns/net").readlink() for pid in cluster_processes(cluster)}

@@ -30,8 +30,8 @@ pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
 
 CLEW = str(Path(sys.executable).with_name("clew"))
 HOST = "hpc.uni.example"
-MORE = 50_000
-"""Bytes of a journal that the node writes while the laptop is cut off: hundreds of steps."""
+MORE = 150_000
+"""Bytes of a journal that the node writes while the laptop is cut off: thousands of steps."""
 
 
 @pytest.fixture(scope="module")
