@@ -37,10 +37,17 @@ def test_a_second_up_says_that_it_is_up(cluster: MiniCluster) -> None:
     assert State(cluster.folder).running() == before
 
 
+@pytest.mark.parametrize(("profile", "said"), [("uni", "has the profile courses"), ("moon", "from courses, uni")])
+def test_another_profile_is_not_brought_up_in_its_place(cluster: MiniCluster, profile: str, said: str) -> None:
+    done = cluster.call("up", "--profile", profile)
+    assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+    assert cluster.info()["profile"] == "courses"
+
+
 def test_no_process_of_the_cluster_is_in_this_computers_network(cluster: MiniCluster) -> None:
     own = Path("/proc/self/ns/net").readlink()
     networks = {Path(f"/proc/{pid}/ns/net").readlink() for pid in cluster_processes(cluster)}
-    assert len(networks) == len(plan.HOSTS)
+    assert len(networks) == len(plan.COURSES.hosts)
     assert own not in networks
 
 
@@ -57,13 +64,13 @@ def test_a_second_cluster_beside_it_ends_alone_and_leaves_nothing(cluster: MiniC
     try:
         assert other.info()["memory"] == "slurm"
         processes = {pid: start_of(pid) for pid in cluster_processes(other)}
-        assert len(processes) > len(plan.HOSTS)
+        assert len(processes) > len(plan.COURSES.hosts)
     finally:
         assert "is down" in other("down")
     assert not [pid for pid, start in processes.items() if start_of(pid) == start]
     assert not other.folder.exists()
     assert "was not up" in other("down")
-    assert set(State(cluster.folder).running()) == set(plan.HOSTS)
+    assert set(State(cluster.folder).running()) == set(plan.COURSES.hosts)
 
 
 def test_what_is_left_of_a_crashed_up_is_no_hindrance(tmp_path: Path) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import socket
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -390,3 +395,16 @@ def test_a_lost_connection_is_told_once(ward: Ward) -> None:
         "skipped",
         "Not tried, because the connection was lost.",
     )
+
+
+def test_the_doctors_job_answers_in_full_while_its_port_still_waits_for_a_call(tmp_path: Path) -> None:
+    """As where nobody can reach the port."""
+    program = str(files("clew_gui.remote.doctor").joinpath("node_there.py"))
+    python, answer = Path(sys.base_prefix) / "bin/python3", tmp_path / "answer.json"
+    with subprocess.Popen([python, "-I", program, "0", "0"], cwd=tmp_path) as job:
+        while not answer.exists() or "whole" not in (told := json.loads(answer.read_text())):
+            assert job.poll() is None
+            time.sleep(0.02)
+        with socket.create_connection(("127.0.0.1", told["port"])) as call:
+            assert call.recv(9) == b"clew\n"
+    assert job.returncode == 0

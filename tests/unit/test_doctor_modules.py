@@ -13,14 +13,16 @@ import pytest
 from clew_gui.remote.doctor.modules import Loaded, available, load
 from clew_gui.remote.schedulers.state import Output
 from clew_gui.remote.site_line import SiteLine
+from clew_gui.remote.sites import Site
 
 PROFILE = """
 echo Welcome
 module() {
     case $* in
         "load cuda/12") echo "cuda is there" ;;
+        "load stage") export MORE=keras/3 ;;
         "load "*) echo "ERROR: Unable to locate a modulefile for '$2'" >&2; return 1 ;;
-        *avail) printf '/apps/modules:\\ncuda/12\\npython/3.11\\n' >&2 ;;
+        *avail) printf '/apps/modules:\\ncuda/12\\npython/3.11\\n%s\\n' "${MORE-}" >&2 ;;
     esac
 }
 """
@@ -31,7 +33,8 @@ class Line:
 
     title = "Lab"
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *modules: str) -> None:
+        self.site = Site(host="lab", modules=modules)
         self._environment = os.environ | {"HOME": str(home)}
 
     def run(self, command: Sequence[str], *, timeout: float) -> Output:
@@ -49,6 +52,11 @@ def line(tmp_path: Path) -> SiteLine:
 
 def test_what_the_login_shell_prints_is_no_module(line: SiteLine) -> None:
     assert available(line).names == ("cuda/12", "python/3.11")
+
+
+def test_what_the_sites_own_modules_make_visible_is_listed(line: SiteLine, tmp_path: Path) -> None:
+    staged = cast("SiteLine", Line(tmp_path, "cuda/12", "no-such", "stage"))
+    assert available(staged).names == ("cuda/12", "python/3.11", "keras/3")
 
 
 def test_what_the_login_shell_prints_is_not_why_a_module_cannot_be_loaded(line: SiteLine) -> None:

@@ -127,7 +127,10 @@ def modules(shell: Shell, name: str, found: Site, pattern: str, as_json: bool) -
     names = matching(there, pattern)
     if not names and not as_json:
         text = f"None of the {len(there.names)} modules has {pattern!r} in its name."
-        raise problem("modules.none", text, f"All of them: clew site modules {name}", name)
+        hint = (
+            f"All of them: clew site modules {name}. Some are shown only once the site names their toolchain as well."
+        )
+        raise problem("modules.none", text, hint, name)
     if as_json:
         default = sorted(there.default & set(names))
         shell.say_json({"site": name, "modules": names, "default": default, "loaded": found.modules})

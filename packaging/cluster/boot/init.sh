@@ -2,9 +2,11 @@
 # First process of a host, already in namespaces of its own: mounts what the host is to see, says "ready" on descriptor 3,
 # and then only waits for orphans. When it is killed, the kernel ends everything on the host.
 #
-#   init.sh HOST ROLE RUN_FOLDER PROJECT PYTHON_PREFIX PACKAGES      ROLE: storage, machine or laptop; PACKAGES may be "-"
+#   init.sh HOST ROLE RUN_FOLDER PROJECT PYTHON_PREFIX PACKAGES SOFTWARE HOMES
+#
+# ROLE: storage, machine or laptop; PACKAGES may be "-"; SOFTWARE and HOMES: where the cluster's hosts are to see them.
 set -eu
-readonly host=$1 role=$2 run=$3 project=$4 python=$5 packages=$6
+readonly host=$1 role=$2 run=$3 project=$4 python=$5 packages=$6 software=$7 homes=$8
 
 bind() { mount --bind "$1" "$2"; }
 memory() { mount -t tmpfs -o "$2" clew-cluster "$1"; }
@@ -12,22 +14,24 @@ memory() { mount -t tmpfs -o "$2" clew-cluster "$1"; }
 # What all machines of the cluster see: shared homes and the site's software, both in memory, so they end with the cluster.
 storage() {
     local opt=$run/opt # filled before it covers /opt, where Python or this project may lie
+    local site=$opt/${software##*/}
     mkdir "$opt"
     memory "$opt" mode=755
-    cp -r "$run/site" "$opt/site"
-    mkdir "$opt/site/python" "$opt/site/packages"
-    bind "$python" "$opt/site/python"
-    if [ "$packages" != - ]; then bind "$packages" "$opt/site/packages"; fi
+    cp -r "$run/site" "$site"
+    mkdir -p "$site/python" "$site/packages" "$site/bin"
+    bind "$python" "$site/python"
+    if [ "$packages" != - ]; then bind "$packages" "$site/packages"; fi
     if [ -d "$run/data" ]; then mkdir "$opt/data"; bind "$(readlink "$run/data")" "$opt/data"; fi
-    mount --move "$opt" /opt
+    mount --move "$opt" "${software%/*}"
     memory /home mode=755,size=1m
-    while IFS=: read -r user uid size; do
-        mkdir "/home/$user"
-        memory "/home/$user" "mode=700,uid=$uid,gid=$uid,size=$size"
-        cp -r "$run/homes/$user/." "/home/$user"
-        chown -R "$uid:$uid" "/home/$user"
+    if [ "$homes" != /home ]; then memory "${homes%/*}" mode=755,size=1m; mkdir "$homes"; fi
+    while IFS=: read -r user uid gid options; do
+        mkdir "$homes/$user"
+        memory "$homes/$user" "uid=$uid,gid=$gid,$options"
+        cp -r "$run/homes/$user/." "$homes/$user"
+        chown -R "$uid:$gid" "$homes/$user"
     done <"$run/users"
-    if [ -d /usr/local/bin ]; then bind /opt/site/bin /usr/local/bin; fi
+    if [ -d /usr/local/bin ]; then bind "$software/bin" /usr/local/bin; fi
 }
 
 # One machine of the cluster, on top of the storage's mounts.
@@ -51,7 +55,7 @@ machine() {
         if [ -d "$folder" ]; then memory "$folder" mode=711,size=1m; fi
     done
     # A Python can ask for its library by the full path of where it was installed, so it stands there as well.
-    if [ ! -d "$python/bin" ]; then mkdir -p "$python"; bind /opt/site/python "$python"; fi
+    if [ ! -d "$python/bin" ]; then mkdir -p "$python"; bind "$software/python" "$python"; fi
     bind "$own/tmp" /tmp
 }
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Callable
 from typing import Any
 
-from minicluster import faults, life, memory, packages, services
+from minicluster import faults, files, life, memory, packages, services
 from minicluster.codes import fresh_code
 from minicluster.on import become
-from minicluster.plan import HOSTS, OTP_PORT, SSH_PORT, STUDENT, USERS, run_folder
+from minicluster.plan import COURSES, PROFILES, run_folder
 from minicluster.problem import ClusterError
 from minicluster.state import State, locked
 
@@ -37,18 +38,19 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=command)
         return sub
 
-    add("up", _up, "bring it up; installs what is missing (apt)")
+    about = "; ".join(f"{profile.name}: {profile.text}" for profile in PROFILES.values()) + f" ({COURSES.name} if none)"
+    add("up", _up, "bring it up; installs what is missing (apt)").add_argument(
+        "--profile", default=os.environ.get("CLEW_CLUSTER_PROFILE") or None, metavar="NAME", help=about
+    )
     add("down", _down, "end it and remove all it left")
     add("status", _status, "which hosts are on, which faults are active")
     add("check", _check, "whether it can run on this computer")
     add("info", _info, "addresses, users and passwords as JSON")
     on_text = "run a command on a host: on [USER@]HOST COMMAND…; without a command, a shell"
     on = add("on", lambda options: become(options.host, options.words), on_text)
-    on.add_argument("host", help="laptop, login, node1 to node3, ctl; users are student, classmate and root")
+    on.add_argument("host", help="`cluster status` lists the hosts, `cluster info` the users; root is one as well")
     on.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="one word is a line for the shell")
-    add("code", _code, "print a fresh one-time code").add_argument(
-        "user", nargs="?", default=STUDENT.name, choices=USERS
-    )
+    add("code", _code, "print a fresh one-time code").add_argument("user", nargs="?")
     fault = add("fault", _fault, "break something; without a name, list what can be broken")
     fault.add_argument("name", nargs="?")
     fault.add_argument("arguments", nargs="*")
@@ -56,14 +58,16 @@ def _parser() -> argparse.ArgumentParser:
     heal = add("heal", _heal, "mend it again; without a name, everything")
     heal.add_argument("name", nargs="?")
     heal.add_argument("arguments", nargs="*")
-    add("log", _log, "print the logs of a host's daemons").add_argument("host", choices=HOSTS)
+    add("log", _log, "print the logs of a host's daemons").add_argument("host")
     return parser
 
 
-def _up(_: argparse.Namespace) -> None:
+def _up(options: argparse.Namespace) -> None:
+    if options.profile is not None and options.profile not in PROFILES:
+        raise ClusterError(f"there is no profile '{options.profile}'", f"Choose from {', '.join(PROFILES)}.")
     started = time.monotonic()
     with locked(run_folder()) as state:
-        fresh = life.up(state)
+        fresh = life.up(state, PROFILES.get(options.profile))
     took = time.monotonic() - started
     print(f"the mini cluster is up ({took:.1f} s)" if fresh else "the mini cluster is up already")
 
@@ -84,8 +88,9 @@ def _status(_: argparse.Namespace) -> int:
     if not running:
         print("the mini cluster is not up")
         return 1
-    for name, host in HOSTS.items():
-        print(f"{name:8}{'on' if name in running else 'OFF':5}{' '.join(host.addresses.values())}")
+    print(f"profile {state.profile.name}")
+    for name, host in state.profile.hosts.items():
+        print(f"{name:10}{'on' if name in running else 'OFF':5}{' '.join(host.addresses.values())}")
     for fault in state.faults:
         print(f"fault: {fault}")
     return 0
@@ -102,12 +107,25 @@ def _check(_: argparse.Namespace) -> int:
 
 def _info(_: argparse.Namespace) -> None:
     folder = run_folder()
-    users = {u.name: {"uid": u.uid, "password": u.password, "otp_secret": u.otp_secret} for u in USERS.values()}
+    profile = State(folder).profile
+    users = {
+        user.name: {
+            "uid": user.uid,
+            "password": user.password,
+            "otp_secret": user.otp_secret,
+            "home": f"{profile.homes}/{user.name}",
+            "shell": user.shell,
+        }
+        for user in profile.users.values()
+    }
     facts: dict[str, Any] = {
+        "profile": profile.name,
         "folder": str(folder),
         "laptop_home": str(folder / "laptop/home"),
-        "hosts": {host.name: host.addresses for host in HOSTS.values() if host.addresses},
-        "ports": {"ssh": SSH_PORT, "otp": OTP_PORT},
+        "login": profile.login,
+        "hosts": {host.name: host.addresses for host in profile.hosts.values() if host.addresses},
+        "ports": profile.ports,
+        "fingerprints": {name: files.fingerprints(folder, name) for name in (profile.login, *profile.nodes)},
         "users": users,
         "memory": memory.who_keeps(folder),
     }
@@ -116,7 +134,10 @@ def _info(_: argparse.Namespace) -> None:
 
 def _code(options: argparse.Namespace) -> None:
     with _the_cluster() as state:
-        print(fresh_code(state, USERS[options.user]))
+        users = state.profile.users
+        if (name := options.user or state.profile.user.name) not in users:
+            raise ClusterError(f"there is no user '{name}'", f"The users are {', '.join(users)}.")
+        print(fresh_code(state, users[name]))
 
 
 def _log(options: argparse.Namespace) -> None:
@@ -137,7 +158,7 @@ def _the_cluster() -> Any:
 
 def _fault(options: argparse.Namespace) -> None:
     if options.name is None:
-        print(faults.listing())
+        print(faults.listing(State(run_folder()).profile))
         return
     with _the_cluster() as state:
         faults.inject(state, options.name, options.arguments)

@@ -16,26 +16,30 @@ from typing import NamedTuple
 from minicluster import files, life, network, services
 from minicluster.namespaces import freeze, root_of, run, signal_all, thaw
 from minicluster.on import entering
-from minicluster.plan import CONTROLLER, HOME_SIZE, HOSTS, LAPTOP, LOGIN, NODES, STUDENT, SWITCH, USERS, Host
+from minicluster.plan import HOME_SIZE, LAPTOP, SWITCH, Host, Profile
 from minicluster.problem import ClusterError
 from minicluster.state import State
 
 Action = Callable[[State, str], None]
 """Takes the state and the fault's target: a host or a user."""
+Targets = Callable[[Profile], tuple[str, ...]]
+"""What of a cluster of a profile can be broken so."""
 
 
 class Fault(NamedTuple):
-    """What happens, to what (the default target comes first), and how it is made and mended."""
+    """What happens, to what (the default target comes first; none where it makes no sense), and how it is made and
+    mended."""
 
     text: str
-    targets: tuple[str, ...]
+    targets: Targets
     inject: Action
     mend: Action
 
 
-def listing() -> str:
-    """One line for each fault."""
-    lines = [f"  {name:20} {fault.text}{_choice(fault.targets)}" for name, fault in FAULTS.items()]
+def listing(profile: Profile) -> str:
+    """One line for each fault that there is with a profile."""
+    known = {name: targets for name, fault in FAULTS.items() if (targets := fault.targets(profile))}
+    lines = [f"  {name:20} {FAULTS[name].text}{_choice(targets)}" for name, targets in known.items()]
     return "\n".join(["cluster fault NAME [TARGET] [--for SECONDS], cluster heal [NAME [TARGET]]", *lines])
 
 
@@ -49,7 +53,7 @@ def inject(state: State, name: str, arguments: list[str]) -> None:
     Raises:
         ClusterError: there is no such fault or target.
     """
-    fault, target = _find(name, arguments)
+    fault, target = _find(state.profile, name, arguments)
     key = f"{name} {target}"
     if key in state.faults:
         return
@@ -61,7 +65,7 @@ def inject(state: State, name: str, arguments: list[str]) -> None:
 
 def mend(state: State, name: str, arguments: list[str]) -> None:
     """Mend it; nothing happens when it is not broken."""
-    fault, target = _find(name, arguments)
+    fault, target = _find(state.profile, name, arguments)
     key = f"{name} {target}"
     if key not in state.faults:
         return
@@ -77,15 +81,14 @@ def mend_all(state: State) -> None:
         mend(state, name, [target])
 
 
-def _find(name: str, arguments: list[str]) -> tuple[Fault, str]:
-    if name not in FAULTS:
-        raise ClusterError(f"there is no fault '{name}'", listing())
-    fault = FAULTS[name]
-    target = arguments[0] if arguments else fault.targets[0]
-    if target not in fault.targets or len(arguments) > 1:
-        raise ClusterError(
-            f"'{' '.join(arguments)}' is no target of {name}", f"Choose from {', '.join(fault.targets)}."
-        )
+def _find(profile: Profile, name: str, arguments: list[str]) -> tuple[Fault, str]:
+    fault = FAULTS.get(name)
+    targets = fault.targets(profile) if fault is not None else ()
+    if fault is None or not targets:
+        raise ClusterError(f"there is no fault '{name}'", listing(profile))
+    target = arguments[0] if arguments else targets[0]
+    if target not in targets or len(arguments) > 1:
+        raise ClusterError(f"'{' '.join(arguments)}' is no target of {name}", f"Choose from {', '.join(targets)}.")
     return fault, target
 
 
@@ -93,12 +96,12 @@ def _find(name: str, arguments: list[str]) -> tuple[Fault, str]:
 
 
 def _cable(change: Callable[[int, int, Host], None]) -> Action:
-    return lambda state, host: change(state.pid(SWITCH.name), state.pid(host), HOSTS[host])
+    return lambda state, host: change(state.pid(SWITCH.name), state.pid(host), state.profile.hosts[host])
 
 
 def _mend_cable(state: State, host: str) -> None:
     if host in state.running():  # a host that was switched off meanwhile gets new cables
-        network.mend(state.pid(SWITCH.name), state.pid(host), HOSTS[host])
+        network.mend(state.pid(SWITCH.name), state.pid(host), state.profile.hosts[host])
 
 
 # --- Hosts and daemons ------------------------------------------------------------------------------------------------
@@ -157,7 +160,7 @@ def _nothing(state: State, target: str) -> None:
 
 def _reload_ssh(state: State) -> None:
     for name in _LOGIN_SSH:
-        services.reload(state.pid(LOGIN.name), name)
+        services.reload(state.pid(state.profile.login), name)
 
 
 def _ssh_folder(state: State, host: str) -> Path:
@@ -219,14 +222,19 @@ def _node_account(line: str) -> Action:
 
 
 def _open_nodes(state: State, _: str) -> None:
-    shutil.copy(files.TEMPLATES / "etc/pam.d/sshd-node", state.folder / "etc/pam.d/sshd-node")
+    shutil.copy(files.templates(state.profile, "etc")["pam.d/sshd-node"], state.folder / "etc/pam.d/sshd-node")
 
 
 # --- What a user finds ------------------------------------------------------------------------------------------------
 
 
+def _home(state: State, user: str) -> Path:
+    """A home folder, seen from here."""
+    return root_of(state.pid(SWITCH.name)) / state.profile.homes.lstrip("/") / user
+
+
 def _resize_home(state: State, user: str, size: str) -> None:
-    run(entering(state.pid(SWITCH.name)), "mount", "-o", f"remount,size={size}", f"/home/{user}")
+    run(entering(state.pid(SWITCH.name)), "mount", "-o", f"remount,size={size}", f"{state.profile.homes}/{user}")
 
 
 _TRIES = 20
@@ -236,7 +244,7 @@ def _fill_home(state: State, user: str) -> None:
     """The file system shrinks to what is in it: full for everybody, and nothing need be written. Somebody who writes
     between the look and the deed makes that impossible; the next try finds it larger."""
     for tries_left in reversed(range(_TRIES)):
-        used = os.statvfs(root_of(state.pid(SWITCH.name)) / "home" / user)
+        used = os.statvfs(_home(state, user))
         try:
             _resize_home(state, user, str((used.f_blocks - used.f_bfree) * used.f_frsize))
         except ClusterError:
@@ -253,7 +261,7 @@ def _empty_home(state: State, user: str) -> None:
 def _use_up_quota(state: State, user: str) -> None:
     """Nothing more is taken, and the site's ``quota`` says why."""
     _fill_home(state, user)
-    home = os.statvfs(root_of(state.pid(SWITCH.name)) / "home" / user)
+    home = os.statvfs(_home(state, user))
     limit = _limit(state, user)
     limit.parent.mkdir(exist_ok=True)
     limit.write_text(f"{home.f_blocks * home.f_frsize // 1024}\n")
@@ -264,16 +272,21 @@ def _raise_quota(state: State, user: str) -> None:
     _empty_home(state, user)
 
 
+def _software(state: State) -> Path:
+    """The site's software, seen from here."""
+    return root_of(state.pid(SWITCH.name)) / state.profile.software.lstrip("/")
+
+
 def _limit(state: State, user: str) -> Path:
     """KiB; without it the site's usual limit holds."""
-    return root_of(state.pid(SWITCH.name)) / "opt/site/quotas" / user
+    return _software(state) / "quotas" / user
 
 
 _NOISE = "echo 'Welcome! You have 3 new messages.'; echo 'conda: command not found' >&2\n"
 
 
 def _bashrc(state: State, user: str) -> Path:
-    return root_of(state.pid(SWITCH.name)) / "home" / user / ".bashrc"
+    return _home(state, user) / ".bashrc"
 
 
 def _add_noise(state: State, user: str) -> None:
@@ -286,13 +299,13 @@ def _remove_noise(state: State, user: str) -> None:
     file.write_text(file.read_text().replace(_NOISE, ""))
 
 
-def _rename_modules(names: tuple[str, ...], hide: bool) -> Action:
-    """All hosts see the same folder of modules, so it is enough to do this on one."""
+def _rename_modules(libraries: tuple[str, ...], hide: bool) -> Action:
+    """Hide or show the modules with one of these libraries. All hosts see the same folder, so once is enough."""
 
     def act(state: State, _: str) -> None:
-        folder = root_of(state.pid(SWITCH.name)) / "opt/site/modulefiles"
-        for name in names:
-            seen, hidden = folder / name, folder / f".{name}"
+        modules = [module for module in state.profile.modules if module.library in libraries]
+        for seen in {(_software(state) / file).parent for module in modules for file in module.files}:
+            hidden = seen.with_name(f".{seen.name}")
             source, target = (seen, hidden) if hide else (hidden, seen)
             if source.exists():
                 source.rename(target)
@@ -300,7 +313,8 @@ def _rename_modules(names: tuple[str, ...], hide: bool) -> Action:
     return act
 
 
-_PYTHONS = ("python", "python_ML", "tensorflow")
+_TENSORFLOW = ("tensorflow",)
+_PYTHONS = ("", *_TENSORFLOW)
 # A folder of links to all programs but Python covers /usr/bin: "command not found", as where none is installed.
 _HIDE_PYTHON = """
 mkdir /run/programs /run/without-python
@@ -320,70 +334,97 @@ rmdir /run/programs
 
 def _hide_python(state: State, target: str) -> None:
     _rename_modules(_PYTHONS, True)(state, target)
-    for host in (LOGIN.name, *NODES):
+    for host in (state.profile.login, *state.profile.nodes):
         run(entering(state.pid(host)), "sh", "-ec", _HIDE_PYTHON)
 
 
 def _show_python(state: State, target: str) -> None:
     _rename_modules(_PYTHONS, False)(state, target)
-    for host in {LOGIN.name, *NODES} & set(state.running()):
+    for host in {state.profile.login, *state.profile.nodes} & set(state.running()):
         run(entering(state.pid(host)), "sh", "-ec", _SHOW_PYTHON)
 
 
-_ANY_HOST = (LAPTOP.name, LOGIN.name, CONTROLLER.name, *NODES)
-_ON_LOGIN = (LOGIN.name,)
-_ON_CONTROLLER = (CONTROLLER.name,)
-_ANY_USER = (STUDENT.name, *(name for name in USERS if name != STUDENT.name))
-_SITE = ("site",)
+def _any_host(profile: Profile) -> tuple[str, ...]:
+    return (LAPTOP, profile.login, profile.controller, *profile.nodes)
+
+
+def _on_login(profile: Profile) -> tuple[str, ...]:
+    return (profile.login,)
+
+
+def _on_controller(profile: Profile) -> tuple[str, ...]:
+    return (profile.controller,)
+
+
+def _nodes(profile: Profile) -> tuple[str, ...]:
+    return profile.nodes
+
+
+def _any_user(profile: Profile) -> tuple[str, ...]:
+    return tuple(profile.users)
+
+
+def _with_bash(profile: Profile) -> tuple[str, ...]:
+    return tuple(user.name for user in profile.users.values() if user.shell.endswith("bash"))
+
+
+def _with_quota(profile: Profile) -> tuple[str, ...]:
+    return tuple(profile.users) if (profile.folder / "site/bin/quota").exists() else ()
+
+
+def _site(_: Profile) -> tuple[str, ...]:
+    return ("site",)
+
+
 _CHACHA = "Ciphers chacha20-poly1305@openssh.com"
 
 FAULTS: Mapping[str, Fault] = {
-    "cut": Fault("a host's network goes silent", _ANY_HOST, _cable(network.cut), _mend_cable),
-    "unplug": Fault("a host's cables lose their carrier", _ANY_HOST, _cable(network.unplug), _mend_cable),
-    "freeze": Fault("all processes of a host are stopped, as in sleep", _ANY_HOST, _freeze, _thaw),
-    "node-kill": Fault("power off", NODES, life.kill_host, _switch_on),
-    "sshd-restart": Fault("all sessions of the login node end, sshd starts again", _ON_LOGIN, _restart_ssh, _nothing),
-    "sshd-down": Fault("no sshd on the login node, all sessions end", _ON_LOGIN, _stop_ssh, _start_ssh),
+    "cut": Fault("a host's network goes silent", _any_host, _cable(network.cut), _mend_cable),
+    "unplug": Fault("a host's cables lose their carrier", _any_host, _cable(network.unplug), _mend_cable),
+    "freeze": Fault("all processes of a host are stopped, as in sleep", _any_host, _freeze, _thaw),
+    "node-kill": Fault("power off", _nodes, life.kill_host, _switch_on),
+    "sshd-restart": Fault("all sessions of the login node end, sshd starts again", _on_login, _restart_ssh, _nothing),
+    "sshd-down": Fault("no sshd on the login node, all sessions end", _on_login, _stop_ssh, _start_ssh),
     "controller-down": Fault(
-        "slurmctld is stopped, as for maintenance", _ON_CONTROLLER, _stop_controller(signal.SIGTERM), _start_controller
+        "slurmctld is stopped, as for maintenance", _on_controller, _stop_controller(signal.SIGTERM), _start_controller
     ),
     "controller-crash": Fault(
         "slurmctld is killed; it forgets its last seconds, new jobs with them",
-        _ON_CONTROLLER,
+        _on_controller,
         _stop_controller(signal.SIGKILL),
         _start_controller,
     ),
     "controller-hangs": Fault(
         "slurmctld accepts connections and does not answer",
-        _ON_CONTROLLER,
+        _on_controller,
         _freeze_controller(signal.SIGSTOP),
         _freeze_controller(signal.SIGCONT),
     ),
-    "host-key": Fault("the login node has other host keys", _ON_LOGIN, _change_host_key, _restore_host_key),
-    "banner": Fault("sshd sends a banner before the login", _ON_LOGIN, _add_banner, _ssh_option("banner", "")[1]),
+    "host-key": Fault("the login node has other host keys", _on_login, _change_host_key, _restore_host_key),
+    "banner": Fault("sshd sends a banner before the login", _on_login, _add_banner, _ssh_option("banner", "")[1]),
     "no-forwarding": Fault(
-        "sshd on the login node forwards nothing", _ON_LOGIN, *_ssh_option("no-forwarding", "AllowTcpForwarding no")
+        "sshd on the login node forwards nothing", _on_login, *_ssh_option("no-forwarding", "AllowTcpForwarding no")
     ),
     "forward-ssh-only": Fault(
-        "sshd on the login node forwards to port 22 only", _ON_LOGIN, *_ssh_option("ssh-only", "PermitOpen *:22")
+        "sshd on the login node forwards to port 22 only", _on_login, *_ssh_option("ssh-only", "PermitOpen *:22")
     ),
-    "chacha-only": Fault("sshd speaks a cipher that few know", _ON_LOGIN, *_ssh_option("chacha-only", _CHACHA)),
-    "nodes-closed": Fault("no login to nodes", _SITE, _node_account("account  required pam_deny.so"), _open_nodes),
+    "chacha-only": Fault("sshd speaks a cipher that few know", _on_login, *_ssh_option("chacha-only", _CHACHA)),
+    "nodes-closed": Fault("no login to nodes", _site, _node_account("account  required pam_deny.so"), _open_nodes),
     "nodes-need-job": Fault(
         "login to a node only with a job there (pam_slurm)",
-        _SITE,
+        _site,
         _node_account("account  required /usr/lib/security/pam_slurm.so"),
         _open_nodes,
     ),
-    "home-full": Fault("not a byte is left in the home folder", _ANY_USER, _fill_home, _empty_home),
-    "quota-full": Fault("the quota is used up: no room, and quota says so", _ANY_USER, _use_up_quota, _raise_quota),
-    "noise": Fault("the user's .bashrc prints, also when no person is there", _ANY_USER, _add_noise, _remove_noise),
+    "home-full": Fault("not a byte is left in the home folder", _any_user, _fill_home, _empty_home),
+    "quota-full": Fault("the quota is used up: no room, and quota says so", _with_quota, _use_up_quota, _raise_quota),
+    "noise": Fault("the user's .bashrc prints, also when no person is there", _with_bash, _add_noise, _remove_noise),
     "no-tensorflow": Fault(
         "the modules with TensorFlow are gone",
-        _SITE,
-        _rename_modules(("python_ML", "tensorflow"), True),
-        _rename_modules(("python_ML", "tensorflow"), False),
+        _site,
+        _rename_modules(_TENSORFLOW, True),
+        _rename_modules(_TENSORFLOW, False),
     ),
-    "no-python": Fault("no Python on login node and nodes, no module with one", _SITE, _hide_python, _show_python),
+    "no-python": Fault("no Python on login node and nodes, no module with one", _site, _hide_python, _show_python),
 }
 """The first target is the default."""

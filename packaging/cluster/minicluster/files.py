@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 import re
 import shutil
@@ -11,26 +13,25 @@ from pathlib import Path
 from minicluster import memory, software
 from minicluster.codes import oath_line
 from minicluster.namespaces import run
-from minicluster.plan import HOME_SIZE, HOSTS, LAPTOP, LOGIN, NEIGHBOUR_UID, NODES, SOURCES, USERS, Host, Role
+from minicluster.plan import HOME_SIZE, LAPTOP, NEIGHBOUR_UID, SOURCES, Host, Profile, Role
 
-TEMPLATES = SOURCES / "templates"
 KNOWN_SITES = "xdg/clew/sites"
 """Where the laptop has Clew's sites for all its users, below its own folder; ``on laptop`` names ``xdg``."""
 
 
-def write_all(folder: Path) -> None:
+def write_all(folder: Path, profile: Profile) -> None:
     """Fill the run folder, before any host starts."""
     shutil.copytree("/etc", folder / "etc", symlinks=True, ignore=_left_out)
-    _write_cluster_etc(folder / "etc")
+    _write_cluster_etc(folder / "etc", profile)
     _replace(folder / "etc/slurm/memory.conf", memory.limits(folder))
-    for host in HOSTS.values():
-        _write_host(folder / "hosts" / host.name, host)
-    _write_host_keys(folder)
-    _write_homes(folder)
-    _write_laptop(folder / "laptop")
-    _write_sites(folder / "laptop" / KNOWN_SITES)
-    _share_known_hosts(folder)
-    software.write(folder)
+    for host in profile.hosts.values():
+        _write_host(folder / "hosts" / host.name, host, profile)
+    _write_host_keys(folder, profile)
+    _write_homes(folder, profile)
+    _write_laptop(folder / "laptop", profile)
+    _write_sites(folder / "laptop" / KNOWN_SITES, profile)
+    _share_known_hosts(folder, profile)
+    software.write(folder, profile)
     shutil.copy(SOURCES / "boot/init.sh", folder / "init.sh")
 
 
@@ -47,32 +48,35 @@ def _is_special(path: Path) -> bool:
     return not (path.is_symlink() or path.is_file() or path.is_dir())
 
 
+def templates(profile: Profile, part: str) -> dict[str, Path]:
+    """The templates of a part, ``etc`` for example, by their names in it: the profile's own and those of all."""
+    folders = (SOURCES / "templates" / part, profile.folder / "templates" / part)
+    return {str(file.relative_to(top)): file for top in folders for file in top.rglob("*") if file.is_file()}
+
+
 # --- /etc -------------------------------------------------------------------------------------------------------------
 
 
-def _hosts_file(networks: Iterable[str]) -> str:
+def _hosts_file(profile: Profile, networks: Iterable[str]) -> str:
     lines = ["127.0.0.1 localhost"]
-    for host in HOSTS.values():
+    for host in profile.hosts.values():
         known = [host.addresses[network] for network in networks if network in host.addresses]
-        lines += [f"{known[-1]} {host.name} {_cray_name(host.name)}".rstrip()] if known else []
+        lines += [" ".join([known[-1], host.name, *host.aliases])] if known else []
     return "\n".join(lines) + "\n"
 
 
-def _cray_name(host: str) -> str:
-    """Blue Waters' name of a node."""
-    return f"nid{NODES.index(host) + 1:05}" if host in NODES else ""
-
-
-def _write_cluster_etc(etc: Path) -> None:
-    for source in (TEMPLATES / "etc").rglob("*"):
-        if source.is_file():
-            _replace(etc / source.relative_to(TEMPLATES / "etc"), source.read_text(), source.stat().st_mode)
-    _replace(etc / "hosts", _hosts_file(["wan", "lan"]))
+def _write_cluster_etc(etc: Path, profile: Profile) -> None:
+    for name, source in templates(profile, "etc").items():
+        _replace(etc / name, source.read_text(), source.stat().st_mode)
+    _replace(etc / "hosts", _hosts_file(profile, ["wan", "lan"]))
     _replace(etc / "motd", "")
-    for user in USERS.values():
-        _append(etc / "passwd", f"{user.name}:x:{user.uid}:{user.uid}::/home/{user.name}:/bin/bash")
-        _append(etc / "group", f"{user.name}:x:{user.uid}:")
+    _replace(etc / "slurm/cluster.conf", profile.slurm)
+    for user in profile.users.values():
+        home = f"{profile.homes}/{user.name}"
+        _append(etc / "passwd", f"{user.name}:x:{user.uid}:{user.group.gid}::{home}:{user.shell}")
         _append(etc / "shadow", f"{user.name}:{user.password_hash}:19000:0:99999:7:::")
+    for group in dict.fromkeys(user.group for user in profile.users.values()):
+        _append(etc / "group", f"{group.name}:x:{group.gid}:")
     key = etc / "munge/munge.key"
     key.parent.mkdir(exist_ok=True)
     _replace(key, "", 0o600)
@@ -98,7 +102,7 @@ def _append(path: Path, line: str) -> None:
 # --- Hosts ------------------------------------------------------------------------------------------------------------
 
 
-def _write_host(folder: Path, host: Host) -> None:
+def _write_host(folder: Path, host: Host, profile: Profile) -> None:
     for name in ("ssh/sshd_config.d", "log", "spool", "tmp"):
         (folder / name).mkdir(parents=True)
     (folder / "tmp").chmod(0o1777)
@@ -109,15 +113,15 @@ def _write_host(folder: Path, host: Host) -> None:
     slurm = next(line.split(":") for line in Path("/etc/passwd").read_text().splitlines() if line.startswith("slurm:"))
     for name in ("log", "spool/slurmctld"):
         os.chown(folder / name, int(slurm[2]), int(slurm[3]))
-    for source in (TEMPLATES / "ssh").iterdir():
+    for source in templates(profile, "ssh").values():
         shutil.copy(source, folder / "ssh")
-    if host == LOGIN:
-        _replace(folder / "ssh/users.oath", "".join(map(oath_line, USERS.values())), 0o600)
+    if host.name == profile.login:
+        _replace(folder / "ssh/users.oath", "".join(map(oath_line, profile.users.values())), 0o600)
 
 
-def _write_host_keys(folder: Path) -> None:
-    for host in (LOGIN, *(HOSTS[name] for name in NODES)):
-        make_host_keys(folder / "hosts" / host.name / "ssh")
+def _write_host_keys(folder: Path, profile: Profile) -> None:
+    for name in (profile.login, *profile.nodes):
+        make_host_keys(folder / "hosts" / name / "ssh")
 
 
 def make_host_keys(ssh: Path) -> None:
@@ -126,49 +130,61 @@ def make_host_keys(ssh: Path) -> None:
         make_key(ssh / f"ssh_host_{kind}_key", kind)
 
 
+def fingerprints(folder: Path, host: str) -> list[str]:
+    """Those of a host's keys, as a site publishes them; none when no cluster is there."""
+    public = sorted((folder / "hosts" / host / "ssh").glob("ssh_host_*.pub"))
+    digests = [hashlib.sha256(base64.b64decode(path.read_text().split()[1])).digest() for path in public]
+    return [f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}" for digest in digests]
+
+
 def make_key(path: Path, kind: str = "ed25519", comment: str = "mini cluster") -> None:
     """A key pair without passphrase."""
     path.unlink(missing_ok=True)
     run([], "ssh-keygen", "-q", "-t", kind, "-N", "", "-C", comment, "-f", str(path))
 
 
-def _share_known_hosts(folder: Path) -> None:
-    """The laptop knows the login node, the cluster's hosts know each other."""
+def _share_known_hosts(folder: Path, profile: Profile) -> None:
+    """The cluster's hosts know each other; the laptop knows them as well, or nobody."""
     keys = {
         name: [path.read_text().rsplit(" ", 2)[0] for path in (folder / "hosts" / name / "ssh").glob("ssh_host_*.pub")]
-        for name in (LOGIN.name, *NODES)
+        for name in (profile.login, *profile.nodes)
     }
     lines = {
-        name: "".join(f"{','.join([name, *HOSTS[name].addresses.values()])} {key}\n" for key in keys[name])
+        name: "".join(f"{','.join([name, *profile.hosts[name].addresses.values()])} {key}\n" for key in keys[name])
         for name in keys
     }
-    for host in HOSTS.values():
+    for host in profile.hosts.values():
         if host.role is Role.MACHINE:
             _replace(folder / "hosts" / host.name / "ssh/ssh_known_hosts", "".join(lines.values()))
-    otp = re.sub(r"^\S+", "[10.77.0.1]:2222", lines[LOGIN.name], flags=re.MULTILINE)
-    _replace(folder / "laptop/home/.ssh/known_hosts", "".join(lines.values()) + otp)
+    if profile.known_hosts:
+        door = f"[{profile.hosts[profile.login].addresses['wan']}]:{profile.ports['otp']}"
+        otp = re.sub(r"^\S+", door, lines[profile.login], flags=re.MULTILINE)
+        _replace(folder / "laptop/home/.ssh/known_hosts", "".join(lines.values()) + otp)
 
 
 # --- Homes ------------------------------------------------------------------------------------------------------------
 
 
-def _write_homes(folder: Path) -> None:
+def _write_homes(folder: Path, profile: Profile) -> None:
     """What homes begin with; the storage's first process copies it into the shared file system."""
     (folder / "laptop/home/.ssh").mkdir(parents=True, mode=0o700)
     laptop_key = folder / "laptop/home/.ssh/id_ed25519"
     make_key(laptop_key, comment="laptop")
-    for user in USERS.values():
+    for user in profile.users.values():
         home = folder / "homes" / user.name
         shutil.copytree("/etc/skel", home)
+        for name, source in templates(profile, "skel").items():
+            _replace(home / name, source.read_text())
         (home / ".ssh").mkdir(mode=0o700)
         make_key(home / ".ssh/id_ed25519", comment=f"{user.name} in the cluster")
         known = [home / ".ssh/id_ed25519.pub", laptop_key.with_suffix(".pub")]
         _replace(home / ".ssh/authorized_keys", "".join(key.read_text() for key in known), 0o600)
-    users = (f"{user.name}:{user.uid}:{HOME_SIZE}\n" for user in USERS.values())
+    size = f"mode={profile.home_mode},size={HOME_SIZE}"
+    users = (f"{user.name}:{user.uid}:{user.group.gid}:{size}\n" for user in profile.users.values())
     (folder / "users").write_text("".join(users))
 
 
-def _write_laptop(laptop: Path) -> None:
+def _write_laptop(laptop: Path, profile: Profile) -> None:
     """Files that cover this computer's. Its root is the laptop's user, with another home: what is root's own stays
     untouched."""
     etc, home = laptop / "etc", laptop / "home"
@@ -177,17 +193,17 @@ def _write_laptop(laptop: Path) -> None:
     _replace(etc / "group", Path("/etc/group").read_text())
     _append(etc / "passwd", f"neighbour:x:{NEIGHBOUR_UID}:{NEIGHBOUR_UID}::/:/bin/bash")
     _append(etc / "group", f"neighbour:x:{NEIGHBOUR_UID}:")
-    _replace(etc / "hosts", _hosts_file(["wan"]))
+    _replace(etc / "hosts", _hosts_file(profile, ["wan"]))
     for name in ("nsswitch.conf", "resolv.conf"):
-        _replace(etc / name, (TEMPLATES / "etc" / name).read_text())
-    _replace(home / ".ssh/config", (TEMPLATES / "laptop/ssh_config").read_text(), 0o600)
-    _replace(etc / "hostname", f"{LAPTOP.name}\n")
+        _replace(etc / name, templates(profile, "etc")[name].read_text())
+    _replace(home / ".ssh/config", templates(profile, "laptop")["ssh_config"].read_text(), 0o600)
+    _replace(etc / "hostname", f"{LAPTOP}\n")
 
 
-def _write_sites(target: Path) -> None:
+def _write_sites(target: Path, profile: Profile) -> None:
     """The cluster as Clew's sites. Without ``CLEW_DATA`` the cluster's hosts have no folder of data to name."""
     target.mkdir(parents=True)
-    for source in sorted((SOURCES / "sites").glob("*.toml")):
+    for source in sorted((profile.folder / "sites").glob("*.toml")):
         lines = source.read_text().splitlines(keepends=True)
         kept = [line for line in lines if os.environ.get("CLEW_DATA") or not line.startswith("data =")]
         (target / source.name).write_text("".join(kept))

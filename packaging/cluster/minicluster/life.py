@@ -12,15 +12,16 @@ from pathlib import Path
 from minicluster import files, memory, network, packages, services, software
 from minicluster.namespaces import boot, end, missing_features, run
 from minicluster.on import entering
-from minicluster.plan import CONTROLLER, HOSTS, NODES, PROJECT, SWITCH, Host, Role
+from minicluster.plan import COURSES, PROJECT, SWITCH, Host, Profile, Role
 from minicluster.problem import ClusterError
 from minicluster.state import State
 
 _READY_LIMIT_S = 60.0
 """From the daemons' start to idle nodes; 1 s on a quiet computer."""
 _READY_POLL_S = 0.1
-_COVERED = ("/home", "/opt", "/run", "/usr", "/etc", "/proc", "/dev")
-"""Folders that hosts see otherwise than this computer does: the run folder would not be found there."""
+_COVERED = ("/home", "/run", "/usr", "/etc", "/proc", "/dev")
+"""Folders that hosts see otherwise than this computer does, beside those with homes and software: the run folder would
+not be found there."""
 
 
 def lacking() -> list[str]:
@@ -33,17 +34,27 @@ def lacking() -> list[str]:
     return lacks
 
 
-def up(state: State) -> bool:
-    """Bring the cluster up; False when it already is. Installs missing packages.
+def up(state: State, profile: Profile | None = None) -> bool:
+    """Bring the cluster up; False when it already is. Installs missing packages. Where no profile is named, the one of
+    the cluster that is up is right, else it is the courses'.
 
     Raises:
-        ClusterError: this computer cannot, or something did not start. Nothing is left running then.
+        ClusterError: this computer cannot, a cluster of another profile is up, or something did not start. Nothing is
+            left running then.
     """
     if _is_up(state):
+        if profile not in (None, state.profile):
+            raise ClusterError(
+                f"the cluster that is up has the profile {state.profile.name}",
+                "cluster down ends it; CLEW_CLUSTER_DIR names another folder for a second one.",
+            )
         return False
-    if any(state.folder.is_relative_to(covered) for covered in _COVERED):
+    profile = profile or COURSES
+    own = [str(Path(path).parent) for path in (profile.homes, profile.software)]
+    covered = [*_COVERED, *(folder for folder in own if folder != "/")]
+    if any(state.folder.is_relative_to(folder) for folder in covered):
         raise ClusterError(
-            f"CLEW_CLUSTER_DIR={state.folder} cannot lie in {' or '.join(_COVERED)}: hosts have their own"
+            f"CLEW_CLUSTER_DIR={state.folder} cannot lie in {' or '.join(covered)}: hosts have their own"
         )
     if lacks := lacking():
         raise ClusterError(
@@ -54,8 +65,9 @@ def up(state: State) -> bool:
         packages.install(missing)
     down(state)
     state.folder.mkdir(mode=0o700, exist_ok=True)
+    state.profile = profile
     try:
-        files.write_all(state.folder)
+        files.write_all(state.folder, profile)
         _start_all(state)
     except BaseException:
         _end_hosts(state)
@@ -67,7 +79,7 @@ def up(state: State) -> bool:
 def _is_up(state: State) -> bool:
     """Whether every host is on that nobody switched off on purpose."""
     off = {fault.split()[1] for fault in state.faults if fault.startswith("node-kill ")}
-    return state.ready and set(state.running()) >= set(HOSTS) - off
+    return state.ready and set(state.running()) >= set(state.profile.hosts) - off
 
 
 def down(state: State) -> bool:
@@ -90,13 +102,13 @@ def _end_hosts(state: State) -> bool:
 def _start_all(state: State) -> None:
     _boot(state, SWITCH)
     network.make_switch(state.pid(SWITCH.name))
-    others = [host for host in HOSTS.values() if host != SWITCH]
+    others = [host for host in state.profile.hosts.values() if host != SWITCH]
     for host in others:
         _boot(state, host)
-        network.plug_in(state.pid(SWITCH.name), state.pid(host.name), host)
+        _plug_in(state, host)
     with ThreadPoolExecutor(len(others)) as pool:  # waits only; each host's daemons start side by side with the others'
         list(pool.map(lambda host: _start_services(state, host), others))
-    await_nodes(state, NODES)
+    await_nodes(state, state.profile.nodes)
 
 
 def _boot(state: State, host: Host) -> None:
@@ -110,10 +122,16 @@ def _boot(state: State, host: Host) -> None:
         str(PROJECT),
         str(software.python_folder()),
         str(software_packages or "-"),
+        state.profile.software,
+        state.profile.homes,
     ]
     log = state.folder / "hosts" / host.name / "log/init.log"
     mounts_of = state.pid(SWITCH.name) if host.role is Role.MACHINE else None
     state.remember(host.name, boot(arguments, log, mounts_of))
+
+
+def _plug_in(state: State, host: Host) -> None:
+    network.plug_in(state.pid(SWITCH.name), state.pid(host.name), host, state.profile.hosts.values())
 
 
 def _start_services(state: State, host: Host) -> None:
@@ -123,9 +141,9 @@ def _start_services(state: State, host: Host) -> None:
 
 def start_host(state: State, name: str) -> None:
     """Switch a host on again."""
-    host = HOSTS[name]
+    host = state.profile.hosts[name]
     _boot(state, host)
-    network.plug_in(state.pid(SWITCH.name), state.pid(name), host)
+    _plug_in(state, host)
     _start_services(state, host)
 
 
@@ -141,7 +159,7 @@ def await_nodes(state: State, names: tuple[str, ...]) -> None:
     Raises:
         ClusterError: it does not within a minute; with each node's state.
     """
-    asking = entering(state.pid(CONTROLLER.name))
+    asking = entering(state.pid(state.profile.controller))
     deadline = time.monotonic() + _READY_LIMIT_S
     states: dict[str, str] = {}
     while time.monotonic() < deadline:

@@ -6,8 +6,10 @@ forwards, none has a default route: what is not in one's own network is out of r
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from minicluster.namespaces import run
-from minicluster.plan import HOSTS, NETWORKS, PREFIX_BITS, Host
+from minicluster.plan import NETWORKS, PREFIX_BITS, Host
 
 
 def in_network(pid: int) -> list[str]:
@@ -36,8 +38,8 @@ def _mac(address: str) -> str:
     return ":".join(["02", "00", *(f"{int(part):02x}" for part in address.split("."))])
 
 
-def plug_in(switch: int, pid: int, host: Host) -> None:
-    """Lay the host's cables and give it its addresses.
+def plug_in(switch: int, pid: int, host: Host, hosts: Iterable[Host]) -> None:
+    """Lay the host's cables and give it its addresses; ``hosts`` are all of the cluster.
 
     Neighbours are permanent: a cut cable is then silence, as behind a router, and not "no route to host".
     """
@@ -47,10 +49,10 @@ def plug_in(switch: int, pid: int, host: Host) -> None:
             switch,
             [f"link add {port} type veth peer name {network} netns {pid}", f"link set {port} master {network} up"],
         )
-    _batch(pid, _own_lines(host))
+    _batch(pid, _own_lines(host, hosts))
 
 
-def _own_lines(host: Host) -> list[str]:
+def _own_lines(host: Host, hosts: Iterable[Host]) -> list[str]:
     lines = ["link set lo up"]
     for network, address in host.addresses.items():
         lines += [
@@ -58,7 +60,7 @@ def _own_lines(host: Host) -> list[str]:
             f"addr add {address}/{PREFIX_BITS} dev {network}",
             f"link set {network} up",
         ]
-        others = (other.addresses.get(network) for other in HOSTS.values() if other.name != host.name)
+        others = (other.addresses.get(network) for other in hosts if other.name != host.name)
         lines += [f"neigh add {other} lladdr {_mac(other)} dev {network} nud permanent" for other in others if other]
     return lines
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import NoReturn
 
-from minicluster.plan import CONTROLLER, HOSTS, STUDENT, Role, run_folder
+from minicluster.plan import Profile, Role, run_folder
 from minicluster.state import State
 
 
@@ -23,34 +23,35 @@ def become(place: str, words: list[str]) -> NoReturn:
     """
     user, _, host = place.rpartition("@")
     state = State(run_folder())
-    pid = state.pid(host)
-    if HOSTS[host].role is Role.LAPTOP:
+    pid, profile = state.pid(host), state.profile
+    if profile.hosts[host].role is Role.LAPTOP:
         os.environ["HOME"] = str(state.folder / "laptop/home")
         others = os.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
         os.environ["XDG_CONFIG_DIRS"] = f"{state.folder / 'laptop/xdg'}:{others}"
-        folder, command = str(Path.cwd()), laptop_command(user, words)
+        folder, command = str(Path.cwd()), laptop_command(profile, user, words)
     else:
-        folder, command = "/", machine_command(host, user, words)
+        folder, command = "/", machine_command(profile, host, user, words)
     line = [*entering(pid), f"--wdns={folder}", "--", "setpriv", "--pdeathsig=TERM", *command]
     os.execvp(line[0], line)  # noqa: S606  # the command takes the place of this program
 
 
-def laptop_command(user: str, words: list[str]) -> list[str]:
+def laptop_command(profile: Profile, user: str, words: list[str]) -> list[str]:
     """As called, with the caller's environment and folder; ``neighbour@laptop`` is somebody else."""
-    identity = _identity(user) if user else []
+    identity = _identity(profile, user) if user else []
     if len(words) == 1:
         words = ["sh", "-c", words[0]]
     return [*identity, *(words or ["bash"])]
 
 
-def machine_command(host: str, user: str, words: list[str]) -> list[str]:
-    """In the user's home and login shell, as the student where nobody else is named. Root has a plain shell and is
-    who commands on the controller."""
-    user = user or ("root" if host == CONTROLLER.name else STUDENT.name)
+def machine_command(profile: Profile, host: str, user: str, words: list[str]) -> list[str]:
+    """In the user's home and a login shell, bash's for a command; as the profile's first user where nobody is named.
+    Root has a plain shell and is who commands on the controller."""
+    user = user or ("root" if host == profile.controller else profile.user.name)
     shell = "-c" if user == "root" else "-lc"
-    line = words[0] if len(words) == 1 else '"$@"' if words else "exec bash -l"
-    return [*_identity(user), "bash", shell, f"cd\n{line}", "bash", *words]
+    line = words[0] if len(words) == 1 else '"$@"' if words else 'exec "$SHELL" -l'
+    return [*_identity(profile, user), "bash", shell, f"cd\n{line}", "bash", *words]
 
 
-def _identity(user: str) -> list[str]:
-    return [f"--reuid={user}", f"--regid={user}", "--init-groups", "--reset-env"]
+def _identity(profile: Profile, user: str) -> list[str]:
+    group = profile.users[user].group.name if user in profile.users else user
+    return [f"--reuid={user}", f"--regid={group}", "--init-groups", "--reset-env"]

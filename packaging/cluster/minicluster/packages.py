@@ -25,6 +25,7 @@ _NEEDED: Mapping[str, str] = {
     "/usr/sbin/ip": "iproute2",
     "/usr/bin/nsenter": "util-linux",
     "/usr/bin/ps": "procps",
+    "/usr/bin/tcsh": "tcsh",
 }
 """A file of each package; a file counts whoever installed it."""
 

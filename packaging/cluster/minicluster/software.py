@@ -1,7 +1,7 @@
 """The site's software: stand-ins, environment modules, a Python that students may run, and TensorFlow as a module.
 
 TensorFlow is this project's own from ``.venv``, shown under another path: nothing is copied or installed. Only what
-TensorFlow, Keras and scikit-learn need is visible, so an agent must bring its own other packages, as on a real site.
+a module offers and what that needs is visible, so an agent must bring its own other packages, as on a real site.
 """
 
 from __future__ import annotations
@@ -13,30 +13,31 @@ import sys
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-from minicluster.plan import PROJECT, SOURCES
-
-_OFFERED = ("tensorflow-cpu", "tensorflow", "keras", "scikit-learn")
-_FURTHER = {"jupyter": "jupyter-server", "tensorboard": "tensorboard"}
-"""More modules, with the distribution that each shows."""
-_ON_THE_SITE = "/opt/site/packages"
+from minicluster.plan import PROJECT, Profile
 
 
-def write(folder: Path) -> None:
-    """Put the site's files into the run folder; the storage's first process shows them as ``/opt/site``."""
+def write(folder: Path, profile: Profile) -> None:
+    """Put the site's files into the run folder; the storage's first process shows them where the profile has them."""
     site = folder / "site"
-    shutil.copytree(SOURCES / "site", site)
+    shutil.copytree(profile.folder / "site", site)
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    _write_module(site / f"modulefiles/python/{version}", "Python", [("PATH", "/opt/site/python/bin")])
     packages = packages_folder()
-    if packages is not None:
-        _offer_tensorflow(site, packages, version)
+    for module in profile.modules:
+        paths = [("PATH", f"{profile.software}/python/bin")]
+        if module.offered:
+            if packages is None:
+                continue
+            _show(site / module.library, visible_names(packages, module.offered), profile)
+            paths.append(("PYTHONPATH", f"{profile.software}/{module.library}"))
+        for file in module.files:
+            _write_module(site / file.format(python=version), module.text, paths)
     if data := os.environ.get("CLEW_DATA"):
         target = Path(data).resolve()
         (folder / "data").symlink_to(target if target.is_dir() else target.parent)
 
 
 def python_folder() -> Path:
-    """The prefix of the Python that runs this program, whoever may read it; it is shown as ``/opt/site/python``."""
+    """The prefix of the Python that runs this program, whoever may read it; it is shown among the site's software."""
     return Path(sys.base_prefix).resolve()
 
 
@@ -46,23 +47,11 @@ def packages_folder() -> Path | None:
     return folder if (folder / "tensorflow").is_dir() else None
 
 
-def _offer_tensorflow(site: Path, packages: Path, version: str) -> None:
-    paths = _show(site, packages, "tensorflow", _OFFERED)
-    for module in (f"tensorflow/{version}", f"python_ML/{version}"):
-        _write_module(site / "modulefiles" / module, "Python with TensorFlow, Keras and scikit-learn", paths)
-    for name, distribution in _FURTHER.items():
-        _write_module(
-            site / f"modulefiles/{name}/{version}", distribution, _show(site, packages, name, (distribution,))
-        )
-
-
-def _show(site: Path, packages: Path, name: str, offered: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Make a folder of links to what is ``offered``; what a module that shows it prepends."""
-    library = site / name
+def _show(library: Path, names: set[str], profile: Profile) -> None:
+    """Make a folder of links to this project's packages, as the hosts see them."""
     library.mkdir()
-    for entry in sorted(visible_names(packages, offered)):
-        (library / entry).symlink_to(f"{_ON_THE_SITE}/{entry}")
-    return [("PATH", "/opt/site/python/bin"), ("PYTHONPATH", f"/opt/site/{name}")]
+    for name in names:
+        (library / name).symlink_to(f"{profile.software}/packages/{name}")
 
 
 def _write_module(path: Path, what: str, prepended: list[tuple[str, str]]) -> None:
@@ -72,7 +61,7 @@ def _write_module(path: Path, what: str, prepended: list[tuple[str, str]]) -> No
     path.write_text("\n".join(lines) + "\n")
 
 
-def visible_names(packages: Path, offered: tuple[str, ...] = _OFFERED) -> set[str]:
+def visible_names(packages: Path, offered: tuple[str, ...]) -> set[str]:
     """The files and folders of ``packages`` that belong to the offered distributions and all that they require."""
     known = {_normal(found.name): found for found in distributions(path=[str(packages)])}
     wanted: set[str] = set()

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from minicluster.plan import HOSTS
+from minicluster.plan import COURSES, PROFILES, Profile
 from minicluster.problem import ClusterError
 
 
@@ -31,7 +31,7 @@ def _boot() -> str:
 
 
 class State:
-    """The run folder's ``state.json``: the first process of each host, active faults, used one-time codes."""
+    """The run folder's ``state.json``: profile, the first process of each host, active faults, used one-time codes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -45,13 +45,23 @@ class State:
             content = {}
         if content.get("boot") != _boot():  # left over from before this computer started
             content = {"boot": _boot()}
-        return {"hosts": {}, "faults": [], "codes": {}, "ready": False} | content
+        return {"profile": COURSES.name, "hosts": {}, "faults": [], "codes": {}, "ready": False} | content
 
     def save(self) -> None:
         """Write, whole or not at all."""
         fresh = self._file.with_suffix(".new")
         fresh.write_text(json.dumps(self._content, indent=1))
         fresh.replace(self._file)
+
+    @property
+    def profile(self) -> Profile:
+        """Of the cluster that is up, or was set to come up."""
+        return PROFILES[self._content["profile"]]
+
+    @profile.setter
+    def profile(self, profile: Profile) -> None:
+        self._content["profile"] = profile.name
+        self.save()
 
     @property
     def ready(self) -> bool:
@@ -96,8 +106,8 @@ class State:
         Raises:
             ClusterError: there is no such host, it is off, or nothing is up.
         """
-        if host not in HOSTS:
-            raise ClusterError(f"there is no host '{host}'", f"The hosts are {', '.join(HOSTS)}.")
+        if host not in self.profile.hosts:
+            raise ClusterError(f"there is no host '{host}'", f"The hosts are {', '.join(self.profile.hosts)}.")
         running = self.running()
         if host not in running:
             raise ClusterError(

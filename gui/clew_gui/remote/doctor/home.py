@@ -38,7 +38,8 @@ def shell(ward: Ward) -> Told:
     if lines:
         shown = f"“{lines[0][:80]}”" + (f" and {len(lines) - 1} more" if len(lines) > 1 else "")
         text = f"The login shell prints when no person is there: {shown}. Clew passes over it."
-        return note(text, "Other programs trip over it: in ~/.bashrc there, print only if $- contains i.")
+        hint = "Other programs trip over it: print only if $- contains i in ~/.bashrc there, if $?prompt in ~/.tcshrc."
+        return note(text, hint)
     if took > SLOW_S:
         text = f"The login shell takes {took:.0f} s before it runs a command."
         return note(text, "Look for what is slow in ~/.bashrc there, such as conda init or many modules.")

@@ -24,8 +24,10 @@ clew_finish() { printf '\\nclew-refuses %s\\n' "$3"; }
 clew_record=$(mktemp -u)
 printf '\\nclew-begins\\n'
 """
+# Loaded first: on many sites the modules of a toolchain are seen only where that is loaded.
 _LIST = """
 clew_find_modules
+for clew_name in "$@"; do clew_load "$clew_name"; done >/dev/null 2>&1
 MODULES_PAGER= LMOD_PAGER= module -t avail 2>&1 </dev/null
 printf '\\nclew-default\\n'
 printf '%s\\n' "${LMOD_VERSION:-}"
@@ -64,8 +66,9 @@ def load(line: SiteLine, modules: Sequence[str], timeout: float = AVAIL_S) -> Lo
 
 
 def available(line: SiteLine, timeout: float = AVAIL_S) -> Available:
-    """All modules that ``module avail`` has. Raises ``ProblemError`` when there are none, or no answer."""
-    done = line.run(("bash", "-l", "-c", _keeper() + _LIST, "bash"), timeout=timeout)
+    """All that ``module avail`` has once the site's own modules are loaded. Raises ``ProblemError`` when there are
+    none, or no answer."""
+    done = line.run(("bash", "-l", "-c", _keeper() + _LIST, "bash", *line.site.modules), timeout=timeout)
     if done.late:
         raise _late(line, timeout)
     if f"clew-refuses {_NO_COMMAND}" in done.out:

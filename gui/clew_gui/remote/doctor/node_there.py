@@ -1,7 +1,7 @@
 """Runs on a node, in the doctor's job, with the Python of the site: tells what the node has.
 
 The answer is a file of JSON in the job's folder, written twice: at once, with a port that waits for one connection, and
-again when TensorFlow was imported. Written for Python 3.7 and later, with the standard library alone.
+again when TensorFlow was imported meanwhile. Written for Python 3.7 and later, with the standard library alone.
 """
 # ruff: noqa: I002, PTH104, PTH123
 
@@ -11,6 +11,7 @@ import platform
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 WAIT_S = 20.0
@@ -64,8 +65,20 @@ def tensorflow() -> "dict[str, object]":
     return {"trouble": said[-1][:300] if said else "it ended without a word"}
 
 
+def await_call(sock: "socket.socket") -> None:
+    """Greet the first who calls; where no way leads here nobody does."""
+    sock.settimeout(WAIT_S)
+    try:
+        caller, _ = sock.accept()
+        caller.sendall(b"clew\n")
+        caller.close()
+    except OSError:
+        pass
+    sock.close()
+
+
 def main() -> None:
-    """Answer, wait to be called, answer again."""
+    """Answer, wait to be called and try TensorFlow meanwhile, answer again."""
     sock = listen(int(sys.argv[1]), int(sys.argv[2]))
     answer = {
         "host": socket.gethostname(),
@@ -77,14 +90,7 @@ def main() -> None:
     }
     write(answer)
     if sock is not None:
-        sock.settimeout(WAIT_S)
-        try:
-            caller, _ = sock.accept()
-            caller.sendall(b"clew\n")
-            caller.close()
-        except OSError:
-            pass
-        sock.close()
+        threading.Thread(target=await_call, args=(sock,)).start()
     answer.update(tensorflow())
     answer["whole"] = True
     write(answer)
