@@ -408,6 +408,28 @@ def test_what_is_whole_is_not_passed_over(name: str, found: object) -> None:
     assert READERS[name].parse(READERS[name].samples[0]) == found
 
 
+_HUGE = b")q\0" + b"0h\0h\0\x86q\0" * 24
+"""A tuple of 2^24 entries in 200 bytes of pickle: each instruction pairs the tuple before with itself."""
+
+
+@pytest.mark.parametrize(
+    "pickled",
+    [
+        pytest.param(b"cnumpy\ndtype\n(" + _HUGE + b"tR.", id="dtype"),
+        pytest.param(_HUGE + b"h\0\x93.", id="name"),
+        pytest.param(b"cnumpy\nndarray\n(" + _HUGE + b"tR.", id="arguments"),
+        pytest.param(
+            b"cnumpy.core.numeric\n_frombuffer\n(C\1acnumpy\ndtype\n(\x8c\x02f4K\0K\1tR" + _HUGE + b"h\0\x86\x8c\1CtR.",
+            id="shape",
+        ),
+    ],
+)
+def test_a_pickle_of_shared_references_is_refused_at_once(pickled: bytes) -> None:
+    with pytest.raises(ValueError, match="its pickle"):
+        parse_pickle(pickled)
+    read_safely(READERS["pickle"], pickled)
+
+
 @pytest.mark.parametrize(
     "text",
     [
