@@ -8,7 +8,7 @@ from importlib import import_module
 
 from clew_agent.exits import BAD_INPUT, FAILED, STOPPED
 from clew_shared import __version__
-from clew_shared.problem import Problem, ProblemError
+from clew_shared.problem import Problem, ProblemError, long_names_refused
 
 _COMMANDS = {
     "run": ("clew_agent.headless", "run", "train a run spec here, without a window"),
@@ -39,7 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             "clew-agent", [Problem("cli.command", f"There is no command {name!r}.", "See: clew-agent help")]
         )
     try:
-        return _function(name)(words[1:])
+        with long_names_refused():
+            return _function(name)(words[1:])
     except ProblemError as error:
         return complain(f"clew-agent {name}", error.problems)
     except KeyboardInterrupt:

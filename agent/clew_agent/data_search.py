@@ -41,7 +41,14 @@ def find_search(places: Places, environ: Mapping[str, str] = os.environ) -> Sear
 
 def is_name(text: str) -> bool:
     """Whether ``text`` is meant as the name of a data set, not as a path."""
-    return text in NAMES or not (os.sep in text or "/" in text or "." in text or Path(text).exists())
+    return text in NAMES or not (os.sep in text or "/" in text or "." in text or _exists(text))
+
+
+def _exists(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except OSError:  # too long for a name, or in a folder of somebody else
+        return False
 
 
 def available(search: Search) -> tuple[str, ...]:
@@ -55,7 +62,11 @@ def locate(name_or_path: str, search: Search) -> Path:
     Raises ``ProblemError`` when the name is unknown or nothing is found.
     """
     if not is_name(name_or_path):
-        return _locate_path(Path(name_or_path))
+        try:
+            return _locate_path(Path(name_or_path))
+        except OSError as error:
+            text = f"The data path {name_or_path[:200]} cannot be used: {error.strerror}."
+            raise problem("data.read", text, "Check the path.", "data") from None
     if name_or_path == "digits":
         return find_digits()
     if name_or_path != "mnist":

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from clew_gui.commands.shell import BAD_INPUT, FAILED, INTERRUPTED, OK, Shell, complain, standard_shell
 from clew_shared import __version__
 from clew_shared.places import find_places
-from clew_shared.problem import ProblemError, did_you_mean, problem
+from clew_shared.problem import ProblemError, did_you_mean, long_names_refused, problem
 
 
 class Command(NamedTuple):
@@ -69,7 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _guarded(shell: Shell, name: str, words: Sequence[str]) -> int:
     """Run one command; a refusal becomes a message, ``--help`` a normal end, a closed pipe and Ctrl+C no traceback."""
     try:
-        return _function(name)(shell, words)
+        with long_names_refused():
+            return _function(name)(shell, words)
     except ProblemError as error:
         complain(shell, f"clew {name}", error.problems, as_json="--json" in words)
         return BAD_INPUT
