@@ -9,6 +9,7 @@ from importlib import import_module
 from clew_agent.exits import BAD_INPUT, FAILED, STOPPED
 from clew_shared import __version__
 from clew_shared.problem import Problem, ProblemError, long_names_refused
+from clew_shared.terminal import replace_missing_characters
 
 _COMMANDS = {
     "run": ("clew_agent.headless", "run", "train a run spec here, without a window"),
@@ -27,6 +28,7 @@ _COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in ``argv`` (default: the process's own) and return the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    replace_missing_characters()
     name = words[0] if words else "--help"
     if name in ("--help", "-h", "help"):
         print(_help())

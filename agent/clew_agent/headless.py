@@ -29,6 +29,7 @@ from clew_shared.problem import Problem, ProblemError, long_names_refused, probl
 from clew_shared.reading import read_run, summary
 from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec, from_toml, read_spec, read_text, to_toml
+from clew_shared.terminal import ascii_json
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -93,7 +94,7 @@ def _choose(options: argparse.Namespace) -> Prepared:
 
 
 def _print_json(value: object) -> None:
-    print(msgspec.json.encode(value).decode(), flush=True)
+    print(ascii_json(msgspec.json.encode(value)), flush=True)
 
 
 # --- Before anything is made ------------------------------------------------------------------------------------------

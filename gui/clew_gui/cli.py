@@ -12,6 +12,7 @@ from clew_gui.commands.shell import BAD_INPUT, FAILED, INTERRUPTED, OK, Shell, c
 from clew_shared import __version__
 from clew_shared.places import find_places
 from clew_shared.problem import ProblemError, did_you_mean, long_names_refused, problem
+from clew_shared.terminal import replace_missing_characters
 
 
 class Command(NamedTuple):
@@ -56,6 +57,7 @@ _EXAMPLES = """Examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in ``argv`` (default: the process's own) and return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
+    replace_missing_characters()
     shell = standard_shell(find_places())
     name = words[0] if words else "--help"
     if name in ("--help", "-h", "help"):
