@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -68,21 +70,25 @@ def _run_child(files: Sequence[ExerciseFile], limit: float) -> tuple[dict[str, t
     """The cards by path that one child could give for ``files``, and what to say of the others."""
     words = [f"{file.module}={file.path}" for file in files]
     command = [sys.executable, "-P", "-m", "clew_agent", "examine", *words]
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        **posix.own_session(),
-    ) as child:
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:  # a pipe ends with its last writer
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, **posix.own_session())
         try:
-            output, errors = child.communicate(timeout=limit)
-            text = _died(files[0].path.name, child.returncode, errors)
+            exit_code = child.wait(timeout=limit)
         except subprocess.TimeoutExpired:
-            child.kill()
-            output, _ = child.communicate()
+            exit_code = None
+        finally:
+            posix.kill_session(child)  # also what outlives the child
+            child.wait()
+        if exit_code is None:
             text = f"{files[0].path.name} was not imported within {limit:g} s."
-    return read_examined(output), Problem("exercise.broken", text, "Mend the file.", str(files[0].path))
+        else:
+            text = _died(files[0].path.name, exit_code, _read(errors))
+        return read_examined(_read(output)), Problem("exercise.broken", text, "Mend the file.", str(files[0].path))
+
+
+def _read(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
 
 
 def read_examined(output: bytes) -> dict[str, tuple[ExerciseCard, ...]]:

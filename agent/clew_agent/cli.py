@@ -8,7 +8,8 @@ from importlib import import_module
 
 from clew_agent.exits import BAD_INPUT, FAILED, STOPPED
 from clew_shared import __version__
-from clew_shared.problem import Problem, ProblemError
+from clew_shared.problem import Problem, ProblemError, long_names_refused
+from clew_shared.terminal import replace_missing_characters
 
 _COMMANDS = {
     "run": ("clew_agent.headless", "run", "train a run spec here, without a window"),
@@ -27,6 +28,7 @@ _COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in ``argv`` (default: the process's own) and return the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    replace_missing_characters()
     name = words[0] if words else "--help"
     if name in ("--help", "-h", "help"):
         print(_help())
@@ -39,7 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             "clew-agent", [Problem("cli.command", f"There is no command {name!r}.", "See: clew-agent help")]
         )
     try:
-        return _function(name)(words[1:])
+        with long_names_refused():
+            return _function(name)(words[1:])
     except ProblemError as error:
         return complain(f"clew-agent {name}", error.problems)
     except KeyboardInterrupt:

@@ -11,6 +11,7 @@ from clew_agent.catalogue import make_catalogue
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import BUILTIN, encode, load_builtin
 from clew_shared.problem import ProblemError
+from clew_shared.terminal import ascii_json
 
 
 def catalogue(argv: Sequence[str]) -> int:
@@ -27,7 +28,7 @@ def catalogue(argv: Sequence[str]) -> int:
     elif options.check:
         return _check(made)
     elif options.json:
-        sys.stdout.write(encode(made).decode())
+        sys.stdout.write(ascii_json(encode(made)))
     else:
         print("\n".join(line for card in made.exercises for line in _lines(card)))
     return 0

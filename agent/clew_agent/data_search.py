@@ -38,7 +38,14 @@ def find_search(places: Places, environ: Mapping[str, str] = os.environ) -> Sear
 
 def is_name(text: str) -> bool:
     """Whether ``text`` is meant as the name of a data set, not as a path."""
-    return text in NAMES or not (os.sep in text or "/" in text or "." in text or Path(text).exists())
+    return text in NAMES or not (os.sep in text or "/" in text or "." in text or _exists(text))
+
+
+def _exists(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except OSError:  # too long for a name, or in a folder of somebody else
+        return False
 
 
 def available(search: Search) -> tuple[str, ...]:
@@ -54,8 +61,8 @@ def locate(name_or_path: str, search: Search) -> Path:
     try:
         return _locate(name_or_path, search)
     except OSError as error:  # a folder of others, a file system that is away
-        text = f"Data cannot be looked for in {error.filename}: {error.strerror or error}."
-        raise problem("data.read", text, "Check its rights, or name other data.", "data") from None
+        text = f"The data path {str(error.filename)[:200]} cannot be used: {error.strerror or error}."
+        raise problem("data.read", text, "Check the path and its rights, or name other data.", "data") from None
 
 
 def find_digits(brought: Path = _AGENT.parent / DIGITS_BROUGHT) -> Path:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from clew_agent import posix
 from clew_agent.exercise_files import Examined, ExerciseFile, broken_card, likely_files, read_source, source_hash
 from clew_shared.cards import ExerciseCard
 from clew_shared.problem import Problem, ProblemError, problem
@@ -30,6 +31,7 @@ def main(argv: Sequence[str]) -> int:
 
     What the files print goes to standard error, so that it cannot be taken for a card.
     """
+    posix.die_with_parent()  # which has a time limit of its own, and may be killed at it
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)
         for word in argv:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from clew_shared.cards import ExerciseCard
+from clew_shared.foreign import read_file
 from clew_shared.problem import Problem, ProblemError, problem
 
 BUILTIN_FOLDER = Path(__file__).parent / "exercises"
@@ -72,11 +73,8 @@ def likely_files(exercise: str, folder: Path | None) -> Iterator[ExerciseFile]:
 def read_source(file: ExerciseFile) -> str:
     """The text of the file, line ends as they are. Raises ``ProblemError``."""
     try:
-        data = file.path.read_bytes()
-        if len(data) > MAX_SOURCE:
-            raise ValueError(f"it has {len(data):,} bytes, more than {MAX_SOURCE:,}")
-        return data.decode("utf-8")
-    except (OSError, ValueError) as error:
+        return read_file(file.path, MAX_SOURCE).decode()
+    except ValueError as error:
         raise problem("exercise.source", f"Cannot read {file.path}: {error}.", where=str(file.path)) from None
 
 
@@ -104,11 +102,11 @@ def broken_card(file: ExerciseFile, found: Problem) -> ExerciseCard:
 
 def _mentions(file: ExerciseFile, exercise: str) -> bool:
     try:
-        text = file.path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        text = read_file(file.path, MAX_SOURCE).decode(errors="replace")
+    except ValueError:
         return False
     return f'"{exercise}"' in text or f"'{exercise}'" in text
 
 
 def _sources(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.py") if not path.name.startswith(("_", ".")))
+    return sorted(path for path in folder.glob("*.py") if not path.name.startswith(("_", ".")) and not path.is_dir())

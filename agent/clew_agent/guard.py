@@ -23,7 +23,7 @@ from clew_agent.allocation import read_allocation
 from clew_agent.deadline import Deadline
 from clew_agent.exits import BAD_INPUT, FAILED, KILLED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
 from clew_agent.guard_mark import GuardMark
-from clew_agent.memory_kills import out_of_memory_kills
+from clew_agent.memory_kills import memory_shortages, out_of_memory_kills
 from clew_agent.resuming import find_start
 from clew_agent.trainer_address import remove_address
 from clew_shared.events import Attempt, Event, State
@@ -44,6 +44,7 @@ _HINTS = {
     "SIGABRT": "A native library gave up. The last lines of log.txt show why.",
     "SIGBUS": "A file that was mapped into memory changed or its disk is full.",
     "SIGILL": "This TensorFlow was built for another processor. Install the one for this machine.",
+    "SIGKILL": "Somebody, or another program, killed it. Continue the run from its last checkpoint.",
     "SIGTERM": "Somebody, or the batch system at its time limit, ended it.",
     "SIGXCPU": "The processor time allowed to one process was used up.",
 }
@@ -59,12 +60,13 @@ StartTrainer = Callable[[RunFolder, int, Path | None], posix.Child]
 
 
 class Ended(NamedTuple):
-    """How the trainer ended: its exit code (negative: a signal's number), whether the kernel ran out of memory, and
-    whether that was because the job's time was up."""
+    """How the trainer ended: its exit code (negative: a signal's number), whether the kernel ran out of memory, whether
+    that was because the job's time was up, and whether memory was short, so that it may have been the kernel."""
 
     exit_code: int
     out_of_memory: bool
     timed_out: bool = False
+    memory_was_short: bool = False
 
 
 def main(argv: Sequence[str]) -> int:
@@ -123,12 +125,12 @@ def watch(
 
 
 def _watch(folder: RunFolder, attempt: int, start: Callable[[], posix.Child], on_wait: Callable[[], None]) -> RunFold:
-    before, deadline = out_of_memory_kills(), Deadline.of(read_allocation())
+    kills, shortages, deadline = out_of_memory_kills(), memory_shortages(), Deadline.of(read_allocation())
     exit_code, asked = _train(start, on_wait, deadline)
     if exit_code == TAKEN:
         raise _taken(folder, attempt)
     timed_out = exit_code in (STOPPED, KILLED) and (deadline.overdue() or (asked and deadline.asks()))
-    ended = Ended(exit_code, out_of_memory_kills() > before, timed_out)
+    ended = Ended(exit_code, out_of_memory_kills() > kills, timed_out, memory_shortages() > shortages)
     try:
         return seal(folder, attempt, ended)
     except OSError as error:
@@ -308,7 +310,8 @@ def death(ended: Ended, last_lines: str) -> Problem:
         text, hint = "The machine ran out of memory and killed the trainer (SIGKILL).", _OUT_OF_MEMORY
     elif name == "SIGKILL":
         text = "The trainer was killed (SIGKILL)."
-        hint = f"Most likely the machine ran out of memory, unless somebody killed it. {_OUT_OF_MEMORY}"
+        likely = f"Most likely the machine ran out of memory, unless somebody killed it. {_OUT_OF_MEMORY}"
+        hint = likely if ended.memory_was_short else _HINTS[name]
     elif name:
         text, hint = f"The trainer died of {name}.", _HINTS.get(name, "The last lines of log.txt may show why.")
     else:

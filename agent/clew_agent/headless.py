@@ -25,10 +25,11 @@ from clew_agent.spec_check import misfits
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.places import find_places
-from clew_shared.problem import Problem, ProblemError, problem, raise_all
+from clew_shared.problem import Problem, ProblemError, long_names_refused, problem, raise_all
 from clew_shared.reading import read_run, summary
 from clew_shared.runfolder import RunFolder
-from clew_shared.spec import RunSpec, read_spec, to_toml
+from clew_shared.spec import RunSpec, from_toml, read_spec, read_text, to_toml
+from clew_shared.terminal import ascii_json
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -53,7 +54,8 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    prepared = _choose(options)
+    with long_names_refused():
+        prepared = _choose(options)
     folder = prepared.folder
     made = _make_folder(prepared)
     show = ProgressLine(folder, prepared.attempt, sys.stderr, quiet=options.quiet)
@@ -92,7 +94,7 @@ def _choose(options: argparse.Namespace) -> Prepared:
 
 
 def _print_json(value: object) -> None:
-    print(msgspec.json.encode(value).decode(), flush=True)
+    print(ascii_json(msgspec.json.encode(value)), flush=True)
 
 
 # --- Before anything is made ------------------------------------------------------------------------------------------
@@ -100,7 +102,8 @@ def _print_json(value: object) -> None:
 
 def _prepare(path: Path, out: Path | None, exercises: Path | None) -> Prepared:
     """Everything that can be checked without TensorFlow. Raises ``ProblemError`` with all problems."""
-    spec = read_spec(path)
+    text = read_text(path)
+    spec = from_toml(text, str(path))
     spec = msgspec.structs.replace(spec, run=spec.run or str(uuid.uuid4()), data=_absolute(spec.data))
     folder = RunFolder((out or find_places().runs / spec.run).absolute())
     problems = [*_check_id(spec.run), *_check_folder(folder.path)]
@@ -109,7 +112,7 @@ def _prepare(path: Path, out: Path | None, exercises: Path | None) -> Prepared:
     except ProblemError as error:
         raise_all([*problems, *error.problems])
         raise
-    spec = with_preset(spec, card, seeded="seed" in tomllib.loads(path.read_text(encoding="utf-8")))
+    spec = with_preset(spec, card, seeded="seed" in tomllib.loads(text))
     raise_all([*problems, *misfits(spec, card, find_search(find_places()))])
     return Prepared(folder, 1, to_toml(spec))
 

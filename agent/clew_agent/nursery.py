@@ -40,6 +40,7 @@ from clew_agent.spare import UNUSED, Spare, wait_as_guard
 from clew_shared.places import find_places
 from clew_shared.problem import ProblemError
 from clew_shared.runfolder import RunFolder
+from clew_shared.terminal import replace_missing_characters
 
 try:
     from setproctitle import setproctitle
@@ -63,6 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--channel", type=int, required=True)
     parser.add_argument("--room", help="is not read: it makes room for the titles of processes")
     options = parser.parse_args(argv)
+    replace_missing_characters()  # what an exercise prints in a copy is none of its mistakes
     channel = socket.socket(fileno=options.channel)
     posix.die_with_parent()  # while it imports it does not look whether the supervisor is still there
     if _is_over(channel):  # it went before that was asked for

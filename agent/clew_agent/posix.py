@@ -31,6 +31,18 @@ def own_session() -> dict[str, Any]:
     return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
 
 
+def kill_session(child: subprocess.Popen[bytes]) -> None:
+    """End a child that was started in its ``own_session``, and what it has started there; on Windows the child alone.
+
+    Works also when the child has ended and its own children go on.
+    """
+    with suppress(OSError):
+        if POSIX:
+            os.killpg(child.pid, signal.SIGKILL)
+        else:
+            child.kill()
+
+
 def stop_signals() -> tuple[signal.Signals, ...]:
     """The signals by which a program is asked to end: Ctrl+C, a polite kill, the terminal closed (where it exists)."""
     hang_up = getattr(signal, "SIGHUP", None)
@@ -163,6 +175,8 @@ def thread_count() -> int:
 
 def die_with_parent() -> None:
     """Be asked to end (SIGTERM) when the process that started this one dies. Nothing a child of this one inherits."""
+    if not POSIX:
+        return
     import ctypes  # late: few processes need it
 
     with suppress(OSError, AttributeError):

@@ -14,6 +14,7 @@ from clew_shared.events import Event, Points, Schema
 from clew_shared.journal import Damage, attempts, journal_path, read_journal
 from clew_shared.places import find_places
 from clew_shared.problem import problem
+from clew_shared.terminal import ascii_json
 
 
 def replay(argv: Sequence[str]) -> int:
@@ -56,4 +57,4 @@ def _folder(word: str) -> Path:
 
 
 def _print(line: object) -> None:
-    sys.stdout.write(msgspec.json.encode(line).decode() + "\n")
+    sys.stdout.write(ascii_json(msgspec.json.encode(line)) + "\n")

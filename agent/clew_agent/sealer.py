@@ -59,9 +59,8 @@ def lost(boot: str) -> Problem:
     hint = "Continue it from its last checkpoint."
     if boot and boot != posix.boot_id():
         return Problem("run.restart", "The computer was restarted while the run trained.", hint)
-    return Problem(
-        "run.lost", "The trainer and its guard ended without a word.", f"log.txt may say why. {hint}", "log.txt"
-    )
+    text = "The training process and its watchdog both stopped without a message; log.txt may say why."
+    return Problem("run.lost", text, hint, "log.txt")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from clew_shared.messages import Refused, Service
 from clew_shared.places import Places, find_places
 from clew_shared.private import make_private
 from clew_shared.problem import Problem, ProblemError
+from clew_shared.terminal import ascii_json
 
 START_LIMIT_S = 120.0
 """Jupyter on a busy shared file system may read its files for a minute."""
@@ -72,7 +73,7 @@ def _own_folder(places: Places) -> Path:
 
 
 def _tell(reply: Service | Refused) -> None:
-    sys.stdout.write(msgspec.json.encode(reply).decode() + "\n")
+    sys.stdout.write(ascii_json(msgspec.json.encode(reply)) + "\n")
     sys.stdout.flush()
 
 

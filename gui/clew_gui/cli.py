@@ -11,7 +11,8 @@ from typing import NamedTuple
 from clew_gui.commands.shell import BAD_INPUT, FAILED, INTERRUPTED, OK, Shell, complain, standard_shell
 from clew_shared import __version__
 from clew_shared.places import find_places
-from clew_shared.problem import ProblemError, did_you_mean, problem
+from clew_shared.problem import ProblemError, did_you_mean, long_names_refused, problem
+from clew_shared.terminal import replace_missing_characters
 
 
 class Command(NamedTuple):
@@ -57,6 +58,7 @@ _EXAMPLES = """Examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in ``argv`` (default: the process's own) and return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
+    replace_missing_characters()
     shell = standard_shell(find_places())
     name = words[0] if words else "--help"
     if name in ("--help", "-h", "help"):
@@ -70,7 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _guarded(shell: Shell, name: str, words: Sequence[str]) -> int:
     """Run one command; a refusal becomes a message, ``--help`` a normal end, a closed pipe and Ctrl+C no traceback."""
     try:
-        return _function(name)(shell, words)
+        with long_names_refused():
+            return _function(name)(shell, words)
     except ProblemError as error:
         complain(shell, f"clew {name}", error.problems, as_json="--json" in words)
         return BAD_INPUT

@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+import stat
+from pathlib import Path
 from typing import Any
 
 import msgspec
+
+
+def read_file(path: Path, limit: int) -> bytes:
+    """The content of a regular file of at most ``limit`` bytes. Raises ``ValueError`` that says what is wrong.
+
+    A device may have no end, and a FIFO no writer.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ValueError("it is not a regular file")
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise ValueError(error.strerror or str(error)) from None
+    if len(data) > limit:
+        raise ValueError(f"it has more than {limit:,} bytes")
+    return data
 
 
 def from_json(data: bytes | str, kind: Any) -> Any:

@@ -177,6 +177,8 @@ def _read_float(spec: ParamSpec, raw: object) -> Value:
     if isinstance(raw, bool) or not isinstance(raw, str | int | float):
         raise ValueError(f"expected a number, got {raw!r}")
     try:
+        if isinstance(raw, str) and not _PLAIN.fullmatch(raw):
+            raise ValueError
         value = float(raw)
     except (ValueError, OverflowError):
         raise ValueError(f"expected a number such as {format_value(spec.default) or '0.1'}, got {raw!r}") from None
@@ -200,7 +202,9 @@ def _read_int(spec: ParamSpec, raw: object) -> Value:
 
 
 # Commas group thousands (50,000) and nothing else: "1,5" is meant as one and a half and must not become 15.
-_INTEGER = re.compile(r"[+-]?(\d[\d_]*|\d{1,3}(,\d{3})+)")
+_INTEGER = re.compile(r"[+-]?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)")
+# Python's float() also reads 1_000 and the digits of every script, which other programs and people read otherwise.
+_PLAIN = re.compile(r"[+\-.0-9A-Za-z]*")
 
 
 def _exact_int(raw: object) -> int | None:

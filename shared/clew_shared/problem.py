@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import errno
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import msgspec
 
@@ -43,6 +45,19 @@ def raise_all(problems: Iterable[Problem]) -> None:
     found = tuple(problems)
     if found:
         raise ProblemError(*found)
+
+
+@contextmanager
+def long_names_refused() -> Iterator[None]:
+    """Refuse a path that is too long for the file system, wherever it is first looked at within."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        path = str(error.filename)
+        text = f"A path or name of {len(path):,} characters is too long for a file: {path[:40]}…"
+        raise problem("path.long", text, "Give a shorter one.", path) from None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -8,11 +8,14 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from clew_shared.foreign import read_file
 from clew_shared.params import Value
 from clew_shared.problem import Problem, did_you_mean, problem, raise_all
 
 SPEC_FORMAT = 1
 MAX_NAME = 60
+MAX_BYTES = 1 << 20
+"""A file of a spec or a study has a few thousand."""
 SITE_PATH = "site:"
 """What begins a path of the site itself, where one of this computer could stand."""
 
@@ -110,11 +113,15 @@ def _wrong(origin: str, name: str, words: str) -> Problem:
 
 def read_spec(path: Path) -> RunSpec:
     """The spec in the file ``path``. Raises ``ProblemError`` when it cannot be read or is no spec."""
+    return from_toml(read_text(path), str(path))
+
+
+def read_text(path: Path, code: str = "spec.read") -> str:
+    """The text of a spec's or a study's file. Raises ``ProblemError``, with ``code``, when it cannot be one."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise problem("spec.read", f"Cannot read {path}: {error}.", "Check the path.", str(path)) from None
-    return from_toml(text, str(path))
+        return read_file(path, MAX_BYTES).decode()
+    except ValueError as error:
+        raise problem(code, f"Cannot read {path}: {error}.", "Check the path.", str(path)) from None
 
 
 def check_spec(spec: RunSpec, origin: str = "the run spec") -> list[Problem]:

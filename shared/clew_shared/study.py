@@ -14,7 +14,7 @@ import msgspec
 from clew_shared.cards import ExerciseCard, Lane, RaceSpec
 from clew_shared.params import check, format_value
 from clew_shared.problem import Problem, problem, raise_all
-from clew_shared.spec import MAX_NAME, RunSpec, check_spec, to_table, without_null
+from clew_shared.spec import MAX_NAME, RunSpec, check_spec, read_text, to_table, without_null
 
 STUDY_FORMAT = 1
 MAX_LANES = 32
@@ -172,8 +172,4 @@ def from_toml(text: str, origin: str = "the study") -> StudySpec:
 
 def read_study(path: Path) -> StudySpec:
     """The study in the file ``path``. Raises ``ProblemError`` when it cannot be read or is none."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise problem("study.read", f"Cannot read {path}: {error}.", "Check the path.", str(path)) from None
-    return from_toml(text, str(path))
+    return from_toml(read_text(path, "study.read"), str(path))

@@ -253,7 +253,7 @@ def test_a_trainer_that_dies_without_a_guard_is_sealed_by_the_supervisor(agent: 
     run = viewer.start(stand_in_spec(fault="dies"))
     status = viewer.wait_state(run, *TERMINAL)
     assert status.state is RunState.FAILED
-    assert "ended without a word" in status.reason
+    assert "both stopped without a message; log.txt may say why." in status.reason
     viewer.journal(run)  # up to its seal, which comes after the state
     assert verify_run(agent.places.runs / run).ok
 

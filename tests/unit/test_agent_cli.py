@@ -36,6 +36,9 @@ REFUSALS = {
     "unknown data": ('exercise = "softmax"\ndata = "mnsit"', ["'mnsit'", "Did you mean mnist?"]),
     "missing data": ('exercise = "softmax"\ndata = "/no/such/file.npz"', ["/no/such/file.npz", "digits"]),
     "missing mnist": ('exercise = "softmax"', ["mnist", "Three ways out", "digits"]),
+    "data path too long": (f'exercise = "softmax"\ndata = "/{"x" * 5000}.npz"', ["The data path", "too long"]),
+    "data name too long": (f'exercise = "softmax"\ndata = "{"x" * 5000}"', ["There is no data set"]),
+    "name too long": (SOFTMAX + f'name = "{"x" * 5000}"', ["60 characters, this one has 5000"]),
     "data where none is needed": ('exercise = "linear-regression"\ndata = "digits"', ["takes no data set"]),
     "another file": (SOFTMAX + 'source_hash = "0123"', ["another version of softmax"]),
     "too many devices": (SOFTMAX + "devices = 4", ["1 devices, not on 4"]),
@@ -77,6 +80,10 @@ def test_bad_input_is_one_message_and_leaves_nothing(
         (["run", "nowhere.toml"], "nowhere.toml"),
         (["run", "--resume", "nowhere"], "no run folder"),
         (["replay", "nowhere"], "'nowhere'"),
+        (["run", "x" * 5000], "too long"),
+        (["run", "--resume", "x" * 5000], "too long"),
+        (["replay", "x" * 5000], "too long"),
+        (["catalogue", "--exercises", "x" * 5000], "too long"),
         (["dance"], "no command 'dance'"),
         (["catalogue", "--exercises", "nowhere"], "nowhere"),
     ],
@@ -104,6 +111,11 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, capsys: pytest.Cap
     before = listing(tmp_path)
     assert cli.main(["run", str(tmp_path / "spec.toml"), "--out", str(tmp_path / "file" / "run")]) == 2
     assert "cannot be made" in capsys.readouterr().err
+    assert listing(tmp_path) == before
+    assert cli.main(["run", str(tmp_path / "spec.toml"), "--out", str(tmp_path / ("x" * 5000)), "--json"]) == 2
+    said = capsys.readouterr()
+    assert "is too long for a file" in said.err
+    assert json.loads(said.out)["problems"][0]["code"] == "path.long"
     assert listing(tmp_path) == before
 
 

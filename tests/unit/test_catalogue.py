@@ -149,6 +149,18 @@ def test_a_file_that_never_ends_is_given_up_and_leaves_no_process(folder: Path) 
     assert "not imported within 1 s" in complaint(card)
 
 
+def test_what_a_file_forks_does_not_outlive_its_description(folder: Path) -> None:
+    """The guard of the tests looks for what is left; the copies hold the child's output open."""
+    fork = "import os, time\nif not os.fork():\n    time.sleep(1000)\n"
+    (folder / "raises.py").write_text(fork + "raise RuntimeError\n")
+    (folder / "waits.py").write_text(fork + "os.wait()\n")
+    from clew_agent.catalogue import _examine
+
+    raises, waits = folder_files(folder)
+    assert "RuntimeError" in complaint(_examine((raises,), limit=100.0)[0])
+    assert "not imported within 1 s" in complaint(_examine((waits,), limit=1.0)[0])
+
+
 def test_one_bad_file_does_not_take_its_neighbours_with_it(folder: Path) -> None:
     (folder / "a_dies.py").write_text("import os\nos.abort()\n")
     (folder / "b_good.py").write_text(GOOD)
@@ -171,6 +183,17 @@ def test_folders_without_exercises_are_refused(tmp_path: Path, folder: Path) -> 
         folder_files(folder)
     with pytest.raises(ProblemError, match="no folder"):
         folder_files(tmp_path / "nowhere")
+    for name in ("loop.py", "loop"):
+        (folder / name).symlink_to(folder)
+    with pytest.raises(ProblemError, match="holds no"):
+        folder_files(folder)
+
+
+def test_links_to_a_folder_around_it_hide_no_exercise(folder: Path) -> None:
+    (folder / "good.py").write_text(GOOD)
+    for name, target in (("a.py", "."), ("b", ".."), ("c.py", ".."), ("d", ".")):
+        (folder / name).symlink_to(target)
+    assert [file.path for file in folder_files(folder)] == [folder / "good.py"]
 
 
 def test_sources_that_are_no_text_are_refused(folder: Path) -> None:

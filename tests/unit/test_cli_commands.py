@@ -96,6 +96,34 @@ def test_a_command_that_is_not_understood_is_refused_in_one_sentence(
     assert refused(capsys, *words) == message
 
 
+LONG = "x" * 5000
+
+
+@pytest.mark.parametrize("path", [LONG, f"/tmp/{LONG}"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show", LONG],
+        ["verify", LONG],
+        ["export", LONG, "--csv", "out"],
+        ["export", "last", "--csv", LONG],
+        ["resume", LONG],
+        ["run", "linear-regression", "--out", LONG],
+        ["run", "softmax", "--data", LONG],
+        ["run", "linear-regression", "--exercises", LONG],
+        ["race", f"{LONG}.toml"],
+        ["site", "add", "lab", "--file", LONG],
+    ],
+    ids=lambda words: " ".join(words).replace(LONG, "LONG"),
+)
+def test_a_path_that_is_too_long_is_refused_in_one_sentence(
+    words: list[str], path: str, kept: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    message = refused(capsys, *(word.replace(LONG, path) for word in words))
+    assert message.startswith(f"clew {words[0]}: ")
+    assert "too long" in message
+
+
 def test_several_problems_are_one_message_and_one_json_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "softmax", "--learning-rate", "0", "--seed", "x", "--json"]) == 2
     out, err = capsys.readouterr()

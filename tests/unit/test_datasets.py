@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import gzip
 import io
+import math
 import os
 import pickle
 import struct
@@ -21,10 +23,11 @@ from hypothesis.extra import numpy as hnp
 
 from clew_agent.data_search import Search, available, find_digits, find_search, is_name, locate
 from clew_agent.datasets import DataSet, digits, load
+from clew_agent.datasets.files import gunzip, read_bytes
 from clew_agent.datasets.idx import format_idx, parse_idx
 from clew_agent.datasets.kept import KeptData
 from clew_agent.datasets.lab_pickle import parse_pickle
-from clew_agent.datasets.npz import parse_npz
+from clew_agent.datasets.npz import parse_npy, parse_npz
 from clew_gui.remote.bootstrap import probe_there
 from clew_gui.remote.bootstrap.bundle import own_files
 from clew_shared.data_files import DIGITS_BROUGHT, DIGITS_FILE, IDX_STEMS, mnist_names, sklearn_digits
@@ -317,6 +320,7 @@ def change(name: str, make: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> C
         (change("x_train", lambda x: x[:, :27]), "(12, 27, 28)"),
         (change("x_test", lambda x: x.astype(np.float64)), "float64"),
         (change("x_test", lambda x: x.astype(object)), "object"),
+        (change("y_test", lambda y: y > 4), "type bool, expected numbers"),
         (lambda a: {k: v[:3] for k, v in a.items()}, "too few"),
     ],
 )
@@ -353,10 +357,16 @@ def test_truncated_files_are_refused(tmp_path: Path, images: Arrays, part: float
 def test_a_gzip_bomb_is_stopped_at_the_limit(tmp_path: Path) -> None:
     bomb = tmp_path / f"{IDX_STEMS[0]}.gz"
     bomb.write_bytes(gzip.compress(bytes(8 << 20)))
-    from clew_agent.datasets.files import read_bytes
-
     with pytest.raises(ProblemError, match="unpacks to more than"):
         read_bytes(bomb, limit=1 << 20)
+
+
+def test_a_gzip_file_of_many_parts_is_read_and_of_very_many_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.gz"
+    part, padded = gzip.compress(b"ab"), gzip.compress(b"c") + bytes(200_000)
+    assert gunzip(part * 2000 + padded + part, path) == b"ab" * 2000 + b"cab"
+    with pytest.raises(ProblemError, match="more than 20,000 gzip files in a row"):
+        gunzip(gzip.compress(b"") * 20_001, path)
 
 
 def test_a_zip_bomb_is_refused_by_its_declared_size() -> None:
@@ -375,6 +385,14 @@ def test_a_huge_declared_shape_takes_no_memory() -> None:
         archive.writestr("x.npy", npy.getvalue())
     with pytest.raises(ValueError, match="declares"):
         parse_npz(packed.getvalue(), ["x"], limit=1 << 20)
+
+
+@pytest.mark.parametrize("shape", ["(True, 28, 28)", "(12, True)", "(True,)"])
+def test_a_shape_of_truth_values_is_refused(shape: str) -> None:
+    head = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    content = bytes(math.prod(ast.literal_eval(shape)))
+    with pytest.raises(ValueError, match="expected whole numbers"):
+        parse_npy(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + content, "x_train")
 
 
 # IDX.

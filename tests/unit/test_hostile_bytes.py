@@ -12,6 +12,7 @@ import io
 import json
 import logging
 import math
+import os
 import pickle
 import re
 import socket
@@ -39,7 +40,7 @@ from clew_agent.datasets.files import gunzip, read_bytes
 from clew_agent.datasets.idx import format_idx, parse_idx
 from clew_agent.datasets.lab_pickle import parse_pickle
 from clew_agent.datasets.npz import parse_npy, parse_npz
-from clew_agent.exercise_files import Examined
+from clew_agent.exercise_files import Examined, ExerciseFile, read_source
 from clew_agent.nursery_messages import Ready, Refused, Start, pair, receive_start, receive_told
 from clew_agent.run_desk import _read_record
 from clew_agent.run_queue import QueueRecord
@@ -53,6 +54,7 @@ from clew_gui.remote.connection import Hop
 from clew_gui.remote.consent import Consents, OwnWords
 from clew_gui.remote.doctor.node_job import _answer as read_node
 from clew_gui.remote.doctor.ward import Ward
+from clew_gui.remote.site_file import read_site
 from clew_gui.session.interpreter import judge
 from clew_gui.session.job_record import JobLine, JobRecord
 from clew_gui.session.settings import LocalSettings, SettingsFile
@@ -406,6 +408,46 @@ def test_what_is_whole_is_read(name: str) -> None:
 def test_what_is_whole_is_not_passed_over(name: str, found: object) -> None:
     """These readers never refuse: they go on without what they cannot read."""
     assert READERS[name].parse(READERS[name].samples[0]) == found
+
+
+TEXT_FILES: dict[str, Callable[[Path], object]] = {
+    "spec": spec.read_spec,
+    "study": study.read_study,
+    "site": read_site,
+    "exercise": lambda path: read_source(ExerciseFile(path)),
+}
+
+
+@pytest.mark.parametrize("name", TEXT_FILES)
+def test_a_text_without_an_end_or_a_writer_is_refused(name: str, tmp_path: Path) -> None:
+    fifo, huge = tmp_path / "fifo", tmp_path / "huge"
+    os.mkfifo(fifo)
+    huge.write_bytes(b"#" * (MEBI + 1))
+    for path, words in ((huge, "it has more than"), (fifo, "not a regular file"), (Path("/dev/zero"), "not a regular")):
+        with pytest.raises(ProblemError, match=words):
+            TEXT_FILES[name](path)
+
+
+_HUGE = b")q\0" + b"0h\0h\0\x86q\0" * 24
+"""A tuple of 2^24 entries in 200 bytes of pickle: each instruction pairs the tuple before with itself."""
+
+
+@pytest.mark.parametrize(
+    "pickled",
+    [
+        pytest.param(b"cnumpy\ndtype\n(" + _HUGE + b"tR.", id="dtype"),
+        pytest.param(_HUGE + b"h\0\x93.", id="name"),
+        pytest.param(b"cnumpy\nndarray\n(" + _HUGE + b"tR.", id="arguments"),
+        pytest.param(
+            b"cnumpy.core.numeric\n_frombuffer\n(C\1acnumpy\ndtype\n(\x8c\x02f4K\0K\1tR" + _HUGE + b"h\0\x86\x8c\1CtR.",
+            id="shape",
+        ),
+    ],
+)
+def test_a_pickle_of_shared_references_is_refused_at_once(pickled: bytes) -> None:
+    with pytest.raises(ValueError, match="its pickle"):
+        parse_pickle(pickled)
+    read_safely(READERS["pickle"], pickled)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clew_agent.memory_kills import out_of_memory_kills
+from clew_agent.memory_kills import memory_shortages, out_of_memory_kills
 
 FIRST = ("29 23 0:25 {root} {folder} rw,relatime - cgroup memory rw,memory\n", "memory.oom_control")
 SECOND = ("29 23 0:25 {root} {folder} rw,relatime shared:9 - cgroup2 none rw,nsdelegate\n", "memory.events")
@@ -38,5 +38,26 @@ def test_where_nothing_is_told_there_are_none(tmp_path: Path, text: str) -> None
     assert out_of_memory_kills(tmp_path) == 0
 
 
+def test_kills_on_the_machine_say_that_memory_was_short(tmp_path: Path) -> None:
+    vmstat = tmp_path / "vmstat"
+    assert memory_shortages(tmp_path, vmstat) == 0
+    vmstat.write_text("nr_free_pages 7\noom_kill 3\nnr_oom_kill_later 9\n")
+    assert memory_shortages(tmp_path, vmstat) == 3
+
+
+@pytest.mark.parametrize(("control", "short"), [("oom_kill_disable 0\n", 5), ("oom_kill_disable 0\noom_kill 1\n", 0)])
+def test_a_group_at_its_limit_counts_only_where_its_kills_are_not_counted(
+    tmp_path: Path, control: str, short: int
+) -> None:
+    group = tmp_path / "groups" / "job_3"
+    group.mkdir(parents=True)
+    (tmp_path / "mountinfo").write_text(FIRST[0].format(root="/", folder=tmp_path / "groups"))
+    (tmp_path / "cgroup").write_text("4:memory:/job_3\n")
+    (group / "memory.oom_control").write_text(control)
+    (group / "memory.failcnt").write_text("5\n")
+    assert memory_shortages(tmp_path, tmp_path / "absent") == short
+
+
 def test_this_systems_own_form_is_understood() -> None:
     assert out_of_memory_kills() >= 0
+    assert memory_shortages() >= 0

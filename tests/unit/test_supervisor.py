@@ -244,7 +244,7 @@ def test_a_journal_that_is_sealed_while_it_is_read_is_given_out_whole(
 
 def test_a_lost_run_is_sealed_so_that_it_verifies(tmp_path: Path) -> None:
     here, before = make_run(tmp_path), make_run(tmp_path, boot="an earlier boot")
-    for folder, words in ((here, "without a word"), (before, "restarted")):
+    for folder, words in ((here, "both stopped without a message; log.txt may say why."), (before, "restarted")):
         seal_lost(folder, 1)
         size = folder.journal(1).stat().st_size
         seal_lost(folder, 1)

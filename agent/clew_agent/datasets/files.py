@@ -15,6 +15,10 @@ MAX_BYTES = 1 << 30
 
 _GZIP = b"\x1f\x8b"
 _CHUNK = 1 << 20
+_PIECE = 1 << 16
+"""Given to zlib at once. It copies what it does not use, which would be the whole rest of the file each time."""
+_MOST_MEMBERS = 20_000
+"""A gzip file may be several in a row: bgzip writes one for each 64 KiB, 16,400 for ``MAX_BYTES``."""
 
 
 def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
@@ -32,23 +36,34 @@ def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
 def gunzip(data: bytes, path: Path, limit: int = MAX_BYTES) -> bytes:
     """The unpacked bytes of the gzip file ``data``; stops as soon as they would exceed ``limit``."""
     parts: list[bytes] = []
-    total, rest = 0, data
-    while rest:
+    total, at = 0, 0
+    for _ in range(_MOST_MEMBERS):
         unpacker = zlib.decompressobj(wbits=31)
         while not unpacker.eof:
+            piece = data[at : at + _PIECE]
             try:
-                part = unpacker.decompress(rest, _CHUNK)
+                part = unpacker.decompress(piece, _CHUNK)
             except zlib.error:
                 raise junk(path, "its gzip data is damaged") from None
-            rest = unpacker.unconsumed_tail
+            at += len(piece) - len(unpacker.unconsumed_tail) - len(unpacker.unused_data)
             total += len(part)
             parts.append(part)
             if total > limit:
                 raise junk(path, f"it unpacks to more than the {limit:,} bytes that such a file can have")
-            if not part and not rest and not unpacker.eof:
+            if not part and not piece and not unpacker.eof:
                 raise junk(path, "its gzip data ends in the middle")
-        rest = unpacker.unused_data.lstrip(b"\0")  # a gzip file may be padded, or be several in a row
-    return b"".join(parts)
+        at = _after_padding(data, at)
+        if at == len(data):
+            return b"".join(parts)
+    raise junk(path, f"it is more than {_MOST_MEMBERS:,} gzip files in a row")
+
+
+def _after_padding(data: bytes, start: int) -> int:
+    """Where the zeros that begin at ``start`` end: a gzip file may be padded."""
+    while data.startswith(b"\0", start):
+        piece = data[start : start + _PIECE]
+        start += len(piece) - len(piece.lstrip(b"\0"))
+    return start
 
 
 def digest(paths: Sequence[Path]) -> str:

@@ -19,9 +19,10 @@ import numpy as np
 from clew_agent.datasets.dataset import Array
 
 _MAX_STEPS = 100_000
-_MOST_ENTRIES = 16
 """Instructions in one pickle; six arrays need about 200."""
+_MOST_ENTRIES = 16
 _MAX_DIGITS = 40
+_MOST_SHOWN = 5
 
 
 class _Name(Enum):
@@ -229,9 +230,11 @@ class _Machine:
         self.push(self.take(self.number(form)).decode("utf-8", "surrogatepass"))
 
     def name(self, module: object, name: object) -> None:
-        found = _NAMES.get((module, name)) if isinstance(module, str) and isinstance(name, str) else None
+        if not isinstance(module, str) or not isinstance(name, str):
+            raise _Refusal("asks for a name that is no text")
+        found = _NAMES.get((module, name))
         if found is None:
-            raise _Refusal(f"asks for {str(module)[:60]}.{str(name)[:60]}, which could run code; it was not run")
+            raise _Refusal(f"asks for {module[:60]}.{name[:60]}, which could run code; it was not run")
         self.push(found)
 
     def call(self) -> None:
@@ -275,7 +278,7 @@ def _array(content: object, dtype: object, shape: object, order: object) -> Arra
         raise _Refusal("has an array that is made of something else than numbers")
     sizes = [size for size in shape if type(size) is int and size >= 0]
     if len(sizes) != len(shape) or len(sizes) > 4 or order not in ("C", "F"):
-        raise _Refusal(f"has an array of the shape {str(shape)[:60]}")
+        raise _Refusal(f"has an array of the shape {_shown(shape)}")
     kind = dtype.numpy()
     if math.prod(sizes) * kind.itemsize != len(content):
         raise _Refusal(f"declares an array {tuple(sizes)} of {kind} and gives {len(content):,} bytes for it")
@@ -285,6 +288,18 @@ def _array(content: object, dtype: object, shape: object, order: object) -> Arra
 def _as_text(value: object) -> str:
     """Python 2 writes names as bytes, Python 3 as text."""
     return value.decode("latin-1") if isinstance(value, bytes) else value if isinstance(value, str) else ""
+
+
+def _shown(values: tuple[object, ...]) -> str:
+    """The first of ``values`` for a message. Tuples inside are left out: a few hundred bytes of pickle can build one
+    with a billion entries, from tuples that hold the same tuple twice."""
+    return f"({', '.join(_plain(value) for value in values[:_MOST_SHOWN])})"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, str | bytes):
+        return repr(value[:40])
+    return str(value) if value is None or isinstance(value, int | float) else "…"
 
 
 def _call_reconstruct(arguments: tuple[object, ...]) -> _ArrayNote:
@@ -304,7 +319,7 @@ def _call_frombuffer(arguments: tuple[object, ...]) -> _ArrayNote:
 def _call_dtype(arguments: tuple[object, ...]) -> _DType:
     name = _as_text(arguments[0]) if arguments else ""
     if name not in _DTYPES:
-        raise _Refusal(f"has an array of the type {str(arguments)[:40]}, expected numbers")
+        raise _Refusal(f"has an array of the type {_shown(arguments)}, expected numbers")
     return _DType(name)
 
 
@@ -316,7 +331,7 @@ def _call_encode(arguments: tuple[object, ...]) -> bytes:
 
 
 def _no_call(arguments: tuple[object, ...]) -> object:
-    raise _Refusal(f"makes an array directly from {str(arguments)[:40]}")
+    raise _Refusal(f"makes an array directly from {_shown(arguments)}")
 
 
 _CALLS: dict[_Name, Callable[[tuple[object, ...]], object]] = {

@@ -60,7 +60,9 @@ def parse_npy(data: bytes, name: str) -> Array:
     except _HEADER_ERRORS as error:
         raise ValueError(f"its array {name} has no readable header ({str(error)[:80]})") from None
     start = stream.tell()
-    if dtype.kind not in "iufb":
+    if not all(type(size) is int for size in shape):  # NumPy's reader lets True pass for 1
+        raise ValueError(f"its array {name} declares the shape {shape}, expected whole numbers")
+    if dtype.kind not in "iuf":
         raise ValueError(f"its array {name} has the type {dtype}, expected numbers")
     declared, present = math.prod(shape) * dtype.itemsize, len(data) - start
     if declared != present or min(shape, default=0) < 0:

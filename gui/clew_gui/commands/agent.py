@@ -26,10 +26,8 @@ def cards(places: Places, exercises: str | None = None) -> Catalogue:
         raise problem("cli.exercises", f"There is no folder {exercises}.", "Check --exercises.", "exercises")
     command = agent_command(places, "catalogue", "--json", "--exercises", str(folder))
     try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_CATALOGUE_S, check=False
-        )
-        return decode(done.stdout.encode())
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_CATALOGUE_S, check=False)
+        return decode(done.stdout)
     except (subprocess.TimeoutExpired, msgspec.DecodeError) as error:
         text = f"The exercises in {folder} could not be listed: {error}."
         raise problem("cli.exercises", text, "Try: clew-agent catalogue --exercises", str(folder)) from None

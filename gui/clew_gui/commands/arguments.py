@@ -19,6 +19,8 @@ MAX_SEED = 2**31 - 1
 
 _DESCRIPTION = """Run an exercise on this computer or on a site, without a window, and follow it here.
 
+Numbers have the digits 0 to 9: 500, 25,000 or 1e4 for a whole number, 0.05 or 5e-2 for another.
+
 The exit status is 0 for a finished run, 1 for a failed one, 2 when something asked for is wrong (then nothing was
 started and nothing is left behind) and 130 when it was stopped with Ctrl+C."""
 

@@ -99,7 +99,7 @@ def find_run(places: Places, word: str) -> Path:
         raise problem("cli.run", text, "Give more of the id.", word)
     if word and path.is_dir():
         raise problem("cli.run", f"The folder {word} holds no run: it has no journal.0001.", where=word)
-    if word.isdecimal() and int(word) in job_record(places).numbers.values():
+    if word in map(str, job_record(places).numbers.values()):
         text = f"Nothing is kept of run {word}: it was refused, or left the queue before it began."
         raise problem("cli.run", text, "`clew runs` lists those that are kept.", word)
     hint = "`clew runs` lists them." if runs else f"No runs are kept in {places.runs} yet; begin with: clew run softmax"

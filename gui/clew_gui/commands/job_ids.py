@@ -29,7 +29,7 @@ def find_job(places: Places, book: JobBook, word: str, site: str = "") -> str:
     ``site``: what a scheduler calls so is looked for there only.
     """
     jobs, record = book.jobs(), job_record(places)
-    if word[:1] in "jJ" and word[1:].isdecimal() and 0 < int(word[1:9]) <= len(jobs):
+    if word[:1] in "jJ" and word[1:].isascii() and word[1:].isdecimal() and 0 < int(word[1:9]) <= len(jobs):
         return jobs[int(word[1:]) - 1]
     called = called_there(book, word, site)
     numbered = [run for run, number in record.numbers.items() if word == str(number)]

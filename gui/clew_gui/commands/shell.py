@@ -11,6 +11,7 @@ import msgspec
 
 from clew_shared.places import Places
 from clew_shared.problem import Problem, problem
+from clew_shared.terminal import ascii_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,7 +56,7 @@ class Shell(msgspec.Struct, frozen=True):
 
     def say_json(self, value: object) -> None:
         """One line of JSON on standard output; numbers that JSON cannot hold become null."""
-        self.say(msgspec.json.encode(value).decode())
+        self.say(ascii_json(msgspec.json.encode(value)))
 
 
 class Parser(argparse.ArgumentParser):

@@ -107,7 +107,8 @@ def _paint(shell: Shell, card: ExerciseCard, folder: Path, picture: Path) -> int
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=_PICTURE_S,
             check=False,
         )

@@ -14,6 +14,7 @@ import tomli_w
 from clew_gui.remote.allocation import FIELDS, Allocation
 from clew_gui.remote.site_check import SECRET_FIELD, check_secrets, check_site, secret_field
 from clew_gui.remote.sites import Site
+from clew_shared.foreign import read_file
 from clew_shared.params import check
 from clew_shared.problem import Problem, did_you_mean, problem, raise_all
 
@@ -44,14 +45,9 @@ def read_site(path: Path) -> Site:
 def read_text(path: Path) -> str:
     """What is in the file, right or wrong. Raises ``ProblemError`` when it cannot be read."""
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
-        return data.decode("utf-8-sig").replace("\r\n", "\n")
-    except (OSError, ValueError) as error:  # ValueError: text that is no UTF-8, a path with a NUL
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise problem("site.read", f"Cannot read {path}: {reason}.", "Check the path.", str(path)) from None
+        return read_file(path, MAX_BYTES).decode("utf-8-sig").replace("\r\n", "\n")
+    except ValueError as error:  # text that is no UTF-8
+        raise problem("site.read", f"Cannot read {path}: {error}.", "Check the path.", str(path)) from None
 
 
 def from_toml(text: str, origin: str = "the site file") -> Site:

@@ -43,7 +43,7 @@ def test_a_torn_tail_is_passed_over_and_everything_around_it_counts(judged_lab: 
         with lab.folder(run).journal(1).open("ab") as file:
             file.write(frame[: lab.dice.randrange(1, len(frame))])
         lab.ended(run)
-        history = judge(lab, run, RunState.FAILED, "ended without a word", damaged="no intact frame")
+        history = judge(lab, run, RunState.FAILED, "both stopped without a message", damaged="no intact frame")
         assert history.column("loss").steps.tolist() == list(range(history.fold.step))
 
 

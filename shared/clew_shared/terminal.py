@@ -1,0 +1,66 @@
+"""What is printed on a terminal, or into a file, that lacks some of its characters."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import re
+import sys
+
+_PLAIN = {
+    "–": "-",
+    "—": "-",
+    "−": "-",
+    "…": ".",
+    "×": "x",
+    "≥": ">=",
+    "≤": "<=",
+    "±": "+-",
+    "∞": "inf",
+    "│": "|",
+    "└": "+",
+    "“": "'",
+    "”": "'",
+    "’": "'",
+    "⁻": "-",
+}
+"""Where it can, one character stands for one: tables and the live picture keep their width."""
+_UPPER_DOTS, _LOWER_DOTS = 0x01 | 0x02 | 0x08 | 0x10, 0x04 | 0x20 | 0x40 | 0x80
+"""Bits of the upper and the lower half of a braille character, of which curves are made (Unicode block U+2800)."""
+_SUPERSCRIPTS = re.compile("[⁻⁰¹²³⁴-⁹]+")
+_HANDLER = "clew.plain"
+
+
+def replace_missing_characters() -> None:
+    """From now on standard output and error replace characters that they lack, rather than to raise an error."""
+    codecs.register_error(_HANDLER, _replace)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_HANDLER)
+
+
+def ascii_json(data: bytes) -> str:
+    """The JSON ``data`` in ASCII, to be printed: programs read the same from it whatever the terminal lacks."""
+    return re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found[0])[1:-1], data.decode())
+
+
+def _replace(error: UnicodeError) -> tuple[bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    raised = _SUPERSCRIPTS.sub(r"^\g<0>", error.object[error.start : error.end])  # 10⁻¹² is not 10-12
+    return b"".join(map(_plain, raised)), error.end
+
+
+def _plain(character: str) -> bytes:
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte of a file name that is no text: as the system gave it
+        return bytes([code - 0xDC00])
+    if 0x2800 <= code <= 0x28FF:
+        upper, lower = code & _UPPER_DOTS, code & _LOWER_DOTS
+        return b":" if upper and lower else b"'" if upper else b"." if lower else b" "
+    if character in _PLAIN:
+        return _PLAIN[character].encode()
+    import unicodedata  # seldom needed
+
+    return unicodedata.normalize("NFKD", character).encode("ascii", "ignore") or b"?"
