@@ -243,7 +243,7 @@ def test_a_folder_that_may_not_be_read_is_a_refusal(tmp_path: Path, monkeypatch:
         raise PermissionError(13, "Permission denied", str(tmp_path))
 
     monkeypatch.setattr(Path, "is_file", refuse)
-    assert f"looked for in {tmp_path}: Permission denied" in refusal("mnist", Search(folders=(tmp_path,)))
+    assert f"{tmp_path} cannot be used: Permission denied" in refusal("mnist", Search(folders=(tmp_path,)))
     assert probe_there.first_file([tmp_path], ["mnist.npz"]) == ""
 
 
