@@ -173,7 +173,7 @@ class Program(QObject):
         return True
 
     def _tell_runs_go_on(self, number: int) -> None:
-        from clew_gui.views.dialogs import Dialog
+        from clew_gui.views.dialog import Dialog
 
         what = "A run is at work. It goes" if number == 1 else f"{number} runs are at work. They go"
         sentence = f"{what} on without this window, and will be here when you open Clew again. This is said only once."

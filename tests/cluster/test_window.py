@@ -27,7 +27,7 @@ from clew_gui.remote.sites import Site
 from clew_gui.remote.steady import PATIENCE_S
 from clew_gui.session import RunModel
 from clew_gui.session.local_agent import agent_program
-from clew_gui.views.dialogs import Dialog
+from clew_gui.views.dialog import Dialog
 from clew_gui.views.parts import Look
 from clew_gui.views.sites import asker
 from clew_gui.views.sites.deeds import the_doctor

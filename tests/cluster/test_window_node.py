@@ -21,7 +21,7 @@ from clew_gui.remote.jobs import Stage
 from clew_gui.remote.site_file import read_site
 from clew_gui.remote.site_store import site_store
 from clew_gui.session.job_model import Place
-from clew_gui.views.dialogs import Dialog
+from clew_gui.views.dialog import Dialog
 from clew_gui.views.sites.deeds import SiteDeeds
 from clew_gui.views.sites.strip import NodeRow
 from clew_gui.views.window_state import NoMemory, WindowState

@@ -8,10 +8,11 @@ import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.exercises.cnn import EXERCISE
+from clew_agent.strategies.base import Rows
 from clew_agent.training.exercise import Batch
 from clew_agent.training.images import augment
 from clew_agent.training.layers import BatchNorm, dropout
-from clew_agent.training.random import Rows, StepContext
+from clew_agent.training.random import StepContext
 from tests.exercises.training import assert_same_bits, make_engine, race_records, train
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from clew_agent.training.random import Rows, StepContext, truncated_normal
+from clew_agent.strategies.base import Rows
+from clew_agent.training.random import StepContext, truncated_normal
 
 
 def context(*, seed: int = 1, step: int = 0, part: str = "", repetition: int = 0) -> StepContext:

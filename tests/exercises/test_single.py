@@ -12,7 +12,6 @@ from clew_agent.datasets.dataset import DataSet
 from clew_agent.exercises import cnn
 from clew_agent.strategies.single import Single
 from clew_agent.training.engine import Engine
-from clew_agent.training.optimizers import Optimizer, Rate
 from clew_shared.params import build
 from tests.exercises.training import AtOnce, train
 
@@ -25,7 +24,7 @@ def test_an_update_waits_for_the_gradient_before_it() -> None:
     @tf.function  # type: ignore[untyped-decorator]
     def step(x: tf.Tensor) -> None:
         rows = tf.IndexedSlices(tf.exp(x), tf.range(2), tf.constant([2]))
-        Single().apply(Optimizer(rule, Rate()), [tf.sin(x), None, rows, tf.cos(x)], [])
+        Single().apply(rule, [tf.sin(x), None, rows, tf.cos(x)], [])
 
     step.get_concrete_function(tf.TensorSpec([2]))
     first, nothing, rows, last = taken

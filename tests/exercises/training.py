@@ -10,10 +10,10 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
+from clew_agent.strategies.base import Rule
 from clew_agent.strategies.single import Single
 from clew_agent.training.engine import Engine
 from clew_agent.training.exercise import Exercise
-from clew_agent.training.optimizers import Optimizer
 from clew_shared.params import Value, build
 
 Record = dict[str, npt.NDArray[np.floating[Any]]]
@@ -22,9 +22,9 @@ Record = dict[str, npt.NDArray[np.floating[Any]]]
 class AtOnce(Single):
     """Updates each variable as soon as its own gradient is known, for comparison with ``Single``."""
 
-    def apply(self, optimizer: Optimizer, gradients: Sequence[tf.Tensor], variables: Sequence[tf.Variable]) -> None:
+    def apply(self, rule: Rule, gradients: Sequence[tf.Tensor], variables: Sequence[tf.Variable]) -> None:
         """One update."""
-        optimizer.rule.apply(gradients, variables)
+        rule.apply(gradients, variables)
 
 
 def make_engine(

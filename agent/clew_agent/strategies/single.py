@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import tensorflow as tf
 
-from clew_agent.training.optimizers import Optimizer
-from clew_agent.training.random import Rows
-
-
-class Strategy(Protocol):
-    """How a step's gradients are reduced over replicas and applied. The engine takes the gradients."""
-
-    def rows(self, batch: int) -> Rows:
-        """Which rows of a global batch of ``batch`` samples this replica computes."""
-
-    def apply(self, optimizer: Optimizer, gradients: Sequence[tf.Tensor], variables: Sequence[tf.Variable]) -> None:
-        """Change ``variables`` by their ``gradients``, as ``optimizer`` says."""
+from clew_agent.strategies.base import Rows, Rule
 
 
 class Single:
@@ -28,9 +16,9 @@ class Single:
         """All rows."""
         return Rows(total=batch, count=batch)
 
-    def apply(self, optimizer: Optimizer, gradients: Sequence[tf.Tensor], variables: Sequence[tf.Variable]) -> None:
+    def apply(self, rule: Rule, gradients: Sequence[tf.Tensor], variables: Sequence[tf.Variable]) -> None:
         """One update."""
-        optimizer.rule.apply(_in_turn(gradients), variables)
+        rule.apply(_in_turn(gradients), variables)
 
 
 def _in_turn(gradients: Sequence[tf.Tensor | None]) -> list[tf.Tensor | None]:

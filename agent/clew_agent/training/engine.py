@@ -13,7 +13,8 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
-from clew_agent.strategies.single import Single, Strategy
+from clew_agent.strategies.base import Strategy
+from clew_agent.strategies.single import Single
 from clew_agent.training import checks, state
 from clew_agent.training.block import BlockProgram, capacity
 from clew_agent.training.blocksize import BlockSizer

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
+from clew_agent.strategies.base import Rows
+
 
 def key(seed: int, tag: str) -> int:
     """``seed`` (below 2**31) and a name as one 63-bit number: every tag has a stream of its own."""
@@ -37,15 +39,6 @@ def truncated_normal(shape: Sequence[int], seed: int, tag: str) -> tf.Tensor:
 
 def _seed(seed: int, tag: str, step: tf.Tensor | int) -> tf.Tensor:
     return tf.stack([tf.constant(key(seed, tag), tf.int64), tf.cast(step, tf.int64)])
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Which rows of the global batch this replica computes: ``count`` rows from row ``first``, of ``total``."""
-
-    total: int
-    count: int
-    first: tf.Tensor | int = 0
 
 
 @dataclass(frozen=True)

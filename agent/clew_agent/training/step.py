@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
-from clew_agent.strategies.single import Strategy
+from clew_agent.strategies.base import Strategy
 from clew_agent.training.exercise import Batch, Loss, Model, Part, Samples
 from clew_agent.training.order import FileOrder, Order
 from clew_agent.training.random import StepContext
@@ -82,7 +82,7 @@ class TrainingStep:
             context = StepContext(self.seed, step, now, rows, part.name, repetition)
             with tf.GradientTape() as tape:
                 loss = part.loss(batch, context)
-            self.strategy.apply(part.optimizer, tape.gradient(loss.value, variables), variables)
+            self.strategy.apply(part.optimizer.rule, tape.gradient(loss.value, variables), variables)
             first = first or loss
         if first is None:
             raise problem("exercise.repeats", f"The part {part.name} has {part.repeats} repeats; at least 1 is needed.")

@@ -7,17 +7,11 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from clew_gui.remote.gate import NEEDS_PERSON
 from clew_gui.remote.job_book import Wish
 from clew_gui.remote.jobs import JobNews, Stage
 from clew_gui.remote.schedulers.reasons import Reason
 from clew_gui.remote.schedulers.state import ENDED, ON_NODE, WAITING, JobState, Output, Phase
 from clew_shared.problem import Problem
-
-TRANSIENT = frozenset(
-    {"ssh.name", "ssh.reach", "ssh.busy", "ssh.lost", "ssh.timeout", "scheduler.silent", NEEDS_PERSON}
-)
-"""Troubles that pass: nothing is over because of them, and it is tried again."""
 
 _CODES: Mapping[Phase, tuple[str, str]] = {
     Phase.FAILED: ("job.failed", ""),

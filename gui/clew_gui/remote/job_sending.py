@@ -19,6 +19,7 @@ from clew_gui.remote.jobs import JobNews, Order, Stage
 from clew_gui.remote.news_board import NewsBoard
 from clew_gui.remote.schedulers.job import JobSpec
 from clew_gui.remote.site_line import SiteLine
+from clew_gui.remote.troubles import TRANSIENT
 from clew_shared.problem import Problem, ProblemError, problem
 
 _log = logging.getLogger(__name__)
@@ -85,7 +86,7 @@ class Sending:
             self._at(job, Stage.SUBMITTING, f"Goes to {line.scheduler.label} on {self._title()}.")
             return self._submitter(job, self._say(job, Stage.SUBMITTING)).submit(spec)
         except ProblemError as error:
-            if error.problems[0].code not in _MAYBE_SENT | job_news.TRANSIENT and line is not None:
+            if error.problems[0].code not in _MAYBE_SENT | TRANSIENT and line is not None:
                 line.remove_unbegun(job)
             raise
         finally:
@@ -127,7 +128,7 @@ class Sending:
             try:
                 return work()
             except ProblemError as error:
-                if error.problems[0].code not in job_news.TRANSIENT:
+                if error.problems[0].code not in TRANSIENT:
                     raise
                 self._unreached(job, error.problems[0])
             self._errands.pause(pause())

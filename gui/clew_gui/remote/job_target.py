@@ -11,7 +11,6 @@ from typing import Protocol
 import msgspec
 
 from clew_gui.remote.connection import Stream
-from clew_gui.remote.job_news import TRANSIENT
 from clew_gui.remote.job_way import ROUTE_PAUSES_S, KeptWay, put_key, read_address
 from clew_gui.remote.jobs import JobNews, Stage
 from clew_gui.remote.journal_files import SiteJournals
@@ -20,6 +19,7 @@ from clew_gui.remote.routes import RouteFinder
 from clew_gui.remote.schedulers.job import JobRef
 from clew_gui.remote.site_line import SiteLine
 from clew_gui.remote.target import JournalFiles
+from clew_gui.remote.troubles import TRANSIENT
 from clew_gui.remote.tunnel import Tunnel
 from clew_shared.messages import AgentAddress
 from clew_shared.problem import Problem, ProblemError, problem

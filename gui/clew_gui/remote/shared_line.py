@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 
 from clew_gui.remote.gate import NEEDS_PERSON, Gate
-from clew_gui.remote.job_news import TRANSIENT
 from clew_gui.remote.site_line import SiteLine
+from clew_gui.remote.troubles import TRANSIENT
 from clew_shared.problem import Problem, ProblemError, problem
 
 

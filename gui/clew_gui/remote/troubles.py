@@ -5,10 +5,15 @@ from __future__ import annotations
 import errno
 
 from clew_gui.remote.connection import Hop
+from clew_gui.remote.gate import NEEDS_PERSON
 from clew_shared.problem import ProblemError, problem
 
 BUSY_PAUSES_S = (0.5, 1.0, 2.0)
 """Between two dials of a server that has too many logins under way: it drops new ones at random (MaxStartups)."""
+TRANSIENT = frozenset(
+    {"ssh.name", "ssh.reach", "ssh.busy", "ssh.lost", "ssh.timeout", "scheduler.silent", NEEDS_PERSON}
+)
+"""Troubles that pass: nothing is over because of them, and it is tried again."""
 PROHIBITED = 1
 """SSH's reason code for a channel that the administrator does not allow (RFC 4254, section 5.1)."""
 

@@ -6,55 +6,18 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QRegularExpression, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QGuiApplication, QSyntaxHighlighter, QTextCharFormat, QTextDocument
-from PySide6.QtWidgets import QDialog, QGridLayout, QLabel, QLayout, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QGridLayout, QPlainTextEdit, QWidget
 
 from clew_gui.views.agent_settings import AgentSettings
+from clew_gui.views.dialog import Dialog
 from clew_gui.views.fields import NumberEdit, combo
 from clew_gui.views.form import short
-from clew_gui.views.parts import Button, Elided, Look, column, frame, label, row
+from clew_gui.views.parts import Button, Elided, Look, frame, label, row
 from clew_gui.views.theme import font
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import ParamSpec, Value, convert, format_value
 
-WIDTH = 400
 _ONE_COLUMN = 16
-
-
-class Dialog(QDialog):
-    """A heading, a sentence, content, and buttons at the bottom right, the main one last."""
-
-    def __init__(self, parent: QWidget | None, title: str, sentence: str = "") -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(title)
-        self.setMinimumWidth(WIDTH)
-        self._box = column(label(title, "title"), gap=9, margins=(24, 22, 24, 18), parent=self)
-        if sentence:
-            self._box.addWidget(label(sentence, "body", "2", wrap=True))
-
-    def add(self, item: QWidget | QLayout, stretch: int = 0) -> None:
-        """Content."""
-        if isinstance(item, QWidget):
-            self._box.addWidget(item, stretch)
-        else:
-            self._box.addLayout(item, stretch)
-
-    def say_wrong(self, where: QLabel, sentences: Sequence[str]) -> None:
-        """Say what is wrong. The dialog is as high as that needs at its width, and as high as before without it: a
-        layout alone would cut texts, and keep what it once took."""
-        text = "\n".join(sentences)
-        if text == where.text():
-            return
-        before = self._box.totalHeightForWidth(self.width())
-        where.setText(text)
-        where.setVisible(bool(text))
-        self._box.activate()
-        self.resize(self.width(), self.height() + self._box.totalHeightForWidth(self.width()) - before)
-
-    def finish(self, *buttons: QWidget | None) -> None:
-        """The row at the bottom; None for the stretch."""
-        self._box.addSpacing(6)
-        self._box.addLayout(row(*buttons, gap=8))
 
 
 class PythonColours(QSyntaxHighlighter):

@@ -9,7 +9,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QWidget
 
 from clew_gui.views import words
-from clew_gui.views.dialogs import Dialog
+from clew_gui.views.dialog import Dialog
 from clew_gui.views.fields import NumberEdit
 from clew_gui.views.parts import Button, Look, frame, label, row
 from clew_gui.views.theme import font

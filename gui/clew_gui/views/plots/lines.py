@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QPointF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen, QPixmap, QPolygonF
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from clew_gui.plotting.clip import drawable
@@ -181,3 +181,11 @@ class Level(pg.InfiniteLine):  # type: ignore[misc]  # pyqtgraph has no types
         """Draw the line; pyqtgraph leaves the hint as the item before had it."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, self._smooth)
         super().paint(painter, *args)
+
+
+def swatch(painter: QPainter, box: QRectF, theme: Theme, index: int) -> None:
+    """A short piece of a run's line."""
+    look = theme.curve(index)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    painter.setPen(dashed(QColor(look.colour), 2.4, look.dash))
+    painter.drawPolyline(QPolygonF([QPointF(box.left(), box.center().y()), QPointF(box.right(), box.center().y())]))

@@ -6,14 +6,14 @@ from typing import Final
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
 from clew_gui.plotting.layout import Box, emptiest
 from clew_gui.plotting.readout import Readout
 from clew_gui.views.plots import marks
 from clew_gui.views.plots.artist import Artist
-from clew_gui.views.plots.lines import dashed
-from clew_gui.views.theme import Theme, font
+from clew_gui.views.plots.lines import swatch
+from clew_gui.views.theme import font
 
 _ROW: Final = 17.0
 _AWAY: Final = 12.0
@@ -122,14 +122,6 @@ class ReadBox:
             return candidates[chosen]
         x = min(max(column + _AWAY, room.x), max(artist.stack.width - width - 2, 0.0))
         return Box(x, area.top() + 4, width, height)
-
-
-def swatch(painter: QPainter, box: QRectF, theme: Theme, index: int) -> None:
-    """A short piece of a run's line."""
-    look = theme.curve(index)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-    painter.setPen(dashed(QColor(look.colour), 2.4, look.dash))
-    painter.drawPolyline(QPolygonF([QPointF(box.left(), box.center().y()), QPointF(box.right(), box.center().y())]))
 
 
 def point_in(artist: Artist, at: QPointF) -> bool:

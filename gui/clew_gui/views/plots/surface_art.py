@@ -22,8 +22,7 @@ from clew_gui.plotting.ticks import Span, linear_ticks
 from clew_gui.plotting.trail import Chart
 from clew_gui.views.plots import marks
 from clew_gui.views.plots.geometry import gutter_width, polygon
-from clew_gui.views.plots.lines import LIFTED_WIDTH, RUN_WIDTH, dashed
-from clew_gui.views.plots.readbox import swatch
+from clew_gui.views.plots.lines import LIFTED_WIDTH, RUN_WIDTH, dashed, swatch
 from clew_gui.views.theme import Theme, alpha, font
 
 LEFT: Final = 46.0

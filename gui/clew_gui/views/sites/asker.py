@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Qt, QThread, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
 from clew_gui.remote.prompts import ANSWER_WITHIN_S, Prompt
-from clew_gui.views.dialogs import Dialog
+from clew_gui.views.dialog import Dialog
 from clew_gui.views.parts import Look
 from clew_gui.views.sites.prompt_dialogs import prompt_dialog
 

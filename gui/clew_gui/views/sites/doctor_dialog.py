@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QScrollArea, QWidget
 
-from clew_gui.views.dialogs import Dialog
+from clew_gui.views.dialog import Dialog
 from clew_gui.views.parts import Button, Elided, Glyph, Look, column, frame, label, panel, row, set_role
 from clew_gui.views.sites.elsewhere import Work
 from clew_shared.problem import Problem

@@ -9,7 +9,7 @@ from PySide6.QtGui import QFontMetricsF, QGuiApplication, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QLabel, QLineEdit, QPlainTextEdit, QSizePolicy, QWidget
 
 from clew_gui.remote.prompts import Kind, Prompt, plain
-from clew_gui.views.dialogs import Dialog
+from clew_gui.views.dialog import Dialog
 from clew_gui.views.parts import Button, Glyph, IconButton, Look, column, frame, label, row, set_role
 from clew_gui.views.theme import font
 from clew_shared.problem import Problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
-from clew_gui.views.dialogs import Dialog
+from clew_gui.views.dialog import Dialog
 from clew_gui.views.parts import Button, Look, label, set_role
 from clew_gui.views.theme import font
 from clew_shared.problem import Problem

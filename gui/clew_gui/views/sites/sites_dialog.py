@@ -23,7 +23,7 @@ from clew_gui.remote.site_file import read_site, to_toml
 from clew_gui.remote.site_presets import PRESETS, site_from
 from clew_gui.remote.site_store import SiteStore
 from clew_gui.remote.sites import LOCAL, Site, address, title_of
-from clew_gui.views.dialogs import Dialog
+from clew_gui.views.dialog import Dialog
 from clew_gui.views.parts import Button, Elided, Look, column, frame, label, row, set_role
 from clew_gui.views.sites.prompt_dialogs import Snug
 from clew_gui.views.sites.site_form import LABELS, SiteForm
