@@ -9,8 +9,7 @@ from contextlib import contextmanager
 import msgspec
 import psutil
 
-from clew_gui.remote import bootstrap
-from clew_gui.remote.bootstrap import Installed
+from clew_gui.remote.bootstrap import Installed, ensure_agent
 from clew_gui.remote.job_book import JobBook, job_book
 from clew_gui.remote.job_submitter import Bringer, Say
 from clew_gui.remote.jobs import JobNews, Stage
@@ -81,7 +80,7 @@ class Desk(SiteDesk):
             tell(news)
 
         def bring(line: SiteLine, say: Say) -> Installed:
-            installed = bootstrap.ensure_agent(line, say)
+            installed = ensure_agent(line, say)
             self.note(BROUGHT)
             return installed
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from clew_gui.remote import bootstrap, preflight
-from clew_gui.remote.bootstrap import Installed
+from clew_gui.remote import preflight
+from clew_gui.remote.bootstrap import Installed, install, staging
 from clew_gui.remote.errands import pauses
 from clew_gui.remote.jobs import Order, as_there
 from clew_gui.remote.schedulers.job import SCHEDULER_LOG, SCRIPT, JobSpec
@@ -35,9 +35,9 @@ _PRINTED_BYTES = 16384
 class Bringer(msgspec.Struct, frozen=True):
     """What brings things to a site, and asks there whether they are enough; replaced in tests."""
 
-    ensure_agent: Callable[[SiteLine, Say], Installed] = bootstrap.ensure_agent
-    stage: Callable[[SiteLine, str, Say], str] = bootstrap.stage
-    stage_exercises: Callable[[SiteLine, Path, Say], str] = bootstrap.stage_exercises
+    ensure_agent: Callable[[SiteLine, Say], Installed] = install.ensure_agent
+    stage: Callable[[SiteLine, str, Say], str] = staging.stage
+    stage_exercises: Callable[[SiteLine, Path, Say], str] = staging.stage_exercises
     check_runs: Callable[[SiteLine, Mapping[str, str], Sequence[RunSpec], bool], None] = preflight.check_runs
 
 

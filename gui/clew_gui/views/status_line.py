@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from clew_gui.views.parts import Elided, Glyph, Look, label, row
 
-HEIGHT = 28
+STATUS_HEIGHT = 28
 
 
 class StatusLine(QWidget):
@@ -19,7 +19,7 @@ class StatusLine(QWidget):
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setFixedHeight(max(HEIGHT, self.fontMetrics().height() + 10))
+        self.setFixedHeight(max(STATUS_HEIGHT, self.fontMetrics().height() + 10))
         glyphs = {"link": "link", "queue": "clock", "agent": "chip", "data": "data"}
         self._glyphs = {place: Glyph(look, glyphs[place], "text3", 14) for place in self.PLACES}
         self._texts = {place: Elided("", "caption", "2") for place in self.PLACES}

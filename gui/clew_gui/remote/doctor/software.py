@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from clew_gui.remote.bootstrap import try_packages
+from clew_gui.remote.bootstrap.install import try_packages
 from clew_gui.remote.bootstrap.needed import FRAMEWORK, TENSORFLOW
 from clew_gui.remote.bootstrap.probe import Probe, probe, unfit
 from clew_gui.remote.consent import consents, words_of
