@@ -361,9 +361,8 @@ def test_a_long_poll_is_due_when_its_time_is_up_and_none_waits_for_ever() -> Non
 
 
 def test_the_supervisor_reaches_no_numerical_library() -> None:
-    code = (
-        "import sys, clew_agent.supervisor; print(sorted({*map(lambda m: m.split('.')[0], sys.modules)} & {*sys.argv}))"
-    )
+    found = "sorted({*map(lambda m: m.split('.')[0], sys.modules)} & {*sys.argv})"
+    code = f"import sys, clew_agent.supervisor; print({found})"
     words = ["tensorflow", "keras", "numpy", "sklearn", "PySide6"]
     run = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=60, check=True)
     assert run.stdout.strip() == "[]"
