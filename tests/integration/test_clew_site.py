@@ -376,6 +376,7 @@ def test_what_the_site_refuses_is_said_and_nothing_is_left(laptop: Laptop) -> No
     with pytest.raises(ProblemError) as caught:
         laptop.run(stand_in_spec(steps=10))
     assert caught.value.problems == (found,)
+    assert found.text not in laptop.out.getvalue() + laptop.err.getvalue(), "the program says it once, at its end"
     laptop.book.refresh()
     assert laptop.book.jobs() == ()
     wait_for(lambda: not list(laptop.places.mirrors.glob("*-*")) or None, "the copy to be gone")

@@ -22,7 +22,7 @@ from clew_gui.commands.progress import Display, choose_display, values_line
 from clew_gui.commands.result import exit_status, result_lines, resume_line
 from clew_gui.commands.result import title as run_title
 from clew_gui.commands.shell import INTERRUPTED, OK, Shell
-from clew_gui.commands.standstill import Watched
+from clew_gui.commands.standstill import Watched, no_agent
 from clew_gui.remote.allocation import build_allocation
 from clew_gui.remote.jobs import Stage
 from clew_gui.remote.prompts import headless_prompter
@@ -344,11 +344,11 @@ class Following:
         """What the job waits for; while it runs and nobody serves there yet, what the link says."""
         job = self.job
         text = job.news.text
-        if job.news.stage is Stage.RUNNING and job.link.state is not LinkState.LIVE and job.link.text != "connecting":
-            text = job.link.text or text
+        if job.news.stage is Stage.RUNNING and (missing := no_agent(job)):
+            text = missing
         elif job.news.stage is Stage.RUNNING and self.model.queue:
             text = f"Waiting: {queue_place(self.model.queue)} of {job.news.nodes or job.title}."
-        if not text or text == self._told:
+        if not text or text == self._told or job.news.refused:  # a refusal is the last word of the command
             return
         with self._terminal.curtain.drawing() as free:
             if free:
