@@ -26,7 +26,7 @@ from clew_gui.commands.standstill import Watched, no_agent
 from clew_gui.remote.allocation import build_allocation
 from clew_gui.remote.jobs import Stage
 from clew_gui.remote.prompts import headless_prompter
-from clew_gui.session import JobModel, LinkState, Place, RunModel, Session
+from clew_gui.session import JobModel, Place, RunModel, Session
 from clew_gui.session.desks import Desks, open_desks
 from clew_gui.session.job_record import job_record
 from clew_gui.session.job_state import not_begun

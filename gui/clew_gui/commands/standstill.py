@@ -15,8 +15,8 @@ from clew_shared.problem import Problem
 from clew_shared.words import queue_place
 
 QUIET_S = 20.0
-"""So long a training run may be without a new step before that is said. An agent that is silent is noticed earlier: then
-that is the cause, and the only thing to say."""
+"""So long a training run may be without a new step before that is said. A silent agent is noticed earlier: it is the
+cause then, and the only thing to say."""
 
 
 class Standstill(NamedTuple):
