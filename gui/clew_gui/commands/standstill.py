@@ -124,6 +124,13 @@ def _with_cause(text: str, job: StillJob) -> str:
     return f"{text} {cause.text}" if cause is not None else text
 
 
+def why_unasked(job: StillJob) -> Problem | None:
+    """Why neither the agent nor the site can be asked about a job that is not over; None when one of them can."""
+    if job.link.state is LinkState.LIVE or job.news.over:
+        return None
+    return job.locked or job.news.problem
+
+
 def no_agent(job: StillJob) -> str:
     """Why the agent of a job that runs is not heard, where nothing of its run is shown yet; empty while it is being
     connected to, which needs no words."""
