@@ -289,7 +289,7 @@ def test_fetch_repairs_a_copy_in_which_an_earlier_version_trained(laptop: Laptop
     aside.rename(mirror.folder)
     assert stray_attempts(mirror.folder) == (2,)
     laptop.clear()
-    assert fetch_runs(laptop.shell, line, "1", as_json=False) == 0
+    assert fetch_runs(laptop.shell, line, "last", as_json=False) == 0
     assert (mirror.folder / "stray.0002" / "log.txt").read_text() == "It trained here."
     assert "Attempt 2 of run 5f2b8c1e was not made on here; what it left is now in" in laptop.err.getvalue()
     assert (stray_attempts(mirror.folder), attempts(mirror.folder)) == ((), (1,))
