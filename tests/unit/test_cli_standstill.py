@@ -95,7 +95,9 @@ def test_nothing_is_said_to_train_on_where_the_agent_has_ended() -> None:
     assert scene.why(5.0) == said, "nothing else is known"
     scene.job.news = JobNews(job="j", stage=Stage.QUEUED, text="The job was put back into the queue.", id="7")
     assert scene.why(6.0) == "The job is back in the queue. The job was put back into the queue."
-    scene.job.news, scene.job.link = RUNNING, LinkStatus(LinkState.LIVE, NOW + 7, "live")
+    scene.job.news = RUNNING
+    assert scene.why(6.5) == "The job runs; its agent is coming up.", "nothing trains there yet"
+    scene.job.link = LinkStatus(LinkState.LIVE, NOW + 7, "live")
     assert scene.why(7.0) == ""
     scene.job.link = LinkStatus(LinkState.STALE, NOW + 8, "silent")
     assert scene.why(23.0) == f"No word from node1 since {clock(NOW + 8)}. Training goes on there."

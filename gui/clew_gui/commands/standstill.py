@@ -58,7 +58,7 @@ class Watched:
         self._moved = now
         self._place: tuple[int, int, RunState] | None = None
         self._silent_since = 0.0
-        self._ended = False
+        self._ended = self._again = False
         self._told: Standstill | None = None
 
     def look(self, run: StillRun, job: StillJob, now: float) -> Standstill | None:
@@ -69,7 +69,7 @@ class Watched:
         if place != self._place or fold.state is not RunState.RUNNING or not live:
             self._place, self._moved = place, now
         self._look_at_link(job)
-        text = _why(run, job, self._silent_since, self._ended, self._moved, now)
+        text = _why(run, job, self._silence(job), self._moved, now)
         if not text:
             self._told = None
         elif self._told is None or self._told.text != text:
@@ -77,16 +77,28 @@ class Watched:
         return self._told
 
     def _look_at_link(self, job: StillJob) -> None:
-        """Since when the agent is not heard; it begins with the first state that is not live."""
-        if job.link.state is LinkState.LIVE:
+        """Since when the agent is not heard; it begins with the first state that is not live. A job that waits again
+        will have another agent."""
+        if job.link.state is LinkState.LIVE or not_begun(job.news):
             self._silent_since, self._ended = 0.0, False
+            self._again = not_begun(job.news)
             return
         if not self._silent_since and job.link.since:
             self._silent_since = job.link.since
         self._ended = self._ended or job.link.text == AGENT_ENDED
 
+    def _silence(self, job: StillJob) -> str:
+        """The agent is not heard: since when, whether a person can help, and that nothing is lost."""
+        if job.link.state is LinkState.LIVE:
+            return ""
+        if self._again:
+            return _with_cause(no_agent(job) or "The job runs; its agent is coming up.", job)
+        if self._ended:
+            return _with_cause(_ended(job), job)
+        return _with_cause(f"{_unheard(job, self._silent_since)} Training goes on there.", job)
 
-def _why(run: StillRun, job: StillJob, silent_since: float, ended: bool, moved: float, now: float) -> str:
+
+def _why(run: StillRun, job: StillJob, silence: str, moved: float, now: float) -> str:
     news = job.news
     if run.settled or (run.state in TERMINAL and run.history.fold.done):
         return ""
@@ -94,8 +106,8 @@ def _why(run: StillRun, job: StillJob, silent_since: float, ended: bool, moved: 
         return "The job is over; what it left is being fetched."
     if not_begun(news):
         return f"The job is back in the queue. {news.text}".rstrip()
-    if job.link.state is not LinkState.LIVE:
-        return _with_cause(_ended(job), job) if ended else _silence(job, silent_since)
+    if silence:
+        return silence
     if run.status is not None and run.status.queue:
         return f"Waiting: {queue_place(run.status.queue)} of {_where(job)}."
     if run.catching_up is not None:
@@ -103,11 +115,6 @@ def _why(run: StillRun, job: StillJob, silent_since: float, ended: bool, moved: 
     if run.state is RunState.RUNNING and now - moved >= QUIET_S:
         return f"No new step since {clock(moved)}; {_where(job)} answers."
     return ""
-
-
-def _silence(job: StillJob, since: float) -> str:
-    """The agent is not heard: since when, whether a person can help, and that nothing is lost."""
-    return _with_cause(f"{_unheard(job, since)} Training goes on there.", job)
 
 
 def _unheard(job: StillJob, since: float) -> str:
