@@ -10,6 +10,7 @@ from clew_gui.remote.schedulers.state import JobState, PartitionLimits, Phase
 from clew_gui.remote.schedulers.verdict import NEVER_BEGAN
 from clew_gui.remote.times import in_words
 
+_NO_SCHEDULER = "none"
 NOT_ON_NODES = "Name a python or venv in the site that nodes have as well."
 _AT_START = {"absent": NOT_ON_NODES, "module": "Name a module in the site that nodes have as well."}
 
@@ -34,10 +35,11 @@ def describe(state: JobState, scheduler: Scheduler, limits: PartitionLimits | No
             limit = f" of {in_words(state.limit)}" if state.limit else ""
             return Reason(f"The job reached its time limit{limit}.")
         case Phase.GONE:
-            return Reason(_gone(state))
+            return Reason(_gone(state, scheduler))
         case Phase.SILENT:
             said = f" It said: {state.reason}." if state.reason else ""
-            return Reason(f"The scheduler does not answer. That alone changes nothing for the job.{said}")
+            who = "host" if scheduler.name == _NO_SCHEDULER else "scheduler"
+            return Reason(f"The {who} does not answer. That alone changes nothing for the job.{said}")
         case _:
             return Reason(_plain(state))
 
@@ -75,7 +77,10 @@ def _failed(state: JobState) -> str:
     return f"The job failed with exit code {state.exit_code}." if state.exit_code is not None else "The job failed."
 
 
-def _gone(state: JobState) -> str:
+def _gone(state: JobState, scheduler: Scheduler) -> str:
+    if scheduler.name == _NO_SCHEDULER:
+        began = "nothing shows that it ever ran" if state.reason == NEVER_BEGAN else "nobody saw it end"
+        return f"No process of the job is on the host, and {began}."
     if state.reason == NEVER_BEGAN:
         return "The scheduler does not know the job, and nothing shows that it ever ran."
     return "The job is gone without a trace: the scheduler does not know it any more, and nobody saw it end."
