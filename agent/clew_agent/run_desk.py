@@ -87,8 +87,10 @@ class RunDesk:
         return tuple(self._status(tracked) for tracked in self.registry.runs.values())
 
     def busy(self) -> bool:
-        """Whether a run lives, waits or is being ended."""
-        return len(self._queue) > 0 or len(self._launcher) > 0 or any(True for _ in self.registry.live())
+        """Whether a run lives, waits or is being ended. One has its devices until its guard has gone, also a guard that
+        an earlier agent started."""
+        at_work = self._queue.running() or len(self._launcher) > 0 or any(True for _ in self.registry.live())
+        return bool(at_work) or len(self._queue) > 0
 
     def hurried(self) -> bool:
         """Whether the next turn should come at once."""
@@ -345,14 +347,8 @@ class RunDesk:
         """Leave nothing of the queue behind a job that has ended in good order, unless a run trains or waits, or was
         taken out of it: its job may be queued again. ``asked``: the agent was asked to end, as it is then."""
         record = self._queue.record
-        has_work = any(map(self._has_work, record.running))
-        if not (self._cancelled or record.waiting or has_work or (asked and self._stopped)):
+        if not (self._cancelled or record.waiting or record.running or (asked and self._stopped)):
             self._record_file.unlink(missing_ok=True)
-
-    def _has_work(self, run: str) -> bool:
-        """Whether a run that has devices is not over: its guard may still be there for a moment when it is."""
-        tracked = self.registry.find(run)
-        return tracked is not None and (tracked.live or self._starting(tracked))
 
     def _keep_record(self) -> None:
         cancelled = tuple(self._cancelled.values())
