@@ -198,22 +198,6 @@ clew_begin() { # asked-for seconds
     [ "$clew_until" -eq 0 ] || clew_set_timer $((clew_until - clew_began))
 }
 
-# Somebody has killed the keeper, and the job is to end: what it would have done then.
-clew_end_in_its_place() {
-    clew_restart=0
-    clew_record=$clew_folder/record.$clew_restart
-    clew_id=$(clew_recorded id)
-    clew_host=$(uname -n)
-    clew_starts=$(clew_number "$(clew_recorded starts)")
-    clew_began=$(clew_number "$(clew_recorded began)")
-    clew_until=$(clew_number "$(clew_recorded until)")
-    clew_said=0
-    clew_look $$ && clew_own=$clew_group
-    clew_finish terminated 143
-}
-
-clew_recorded() { sed -n "s/^$1=//p" "$clew_record"; }
-
 # The scheduler's own signal may come a minute early, or never.
 clew_set_timer() { # seconds until the scheduler ends the job
     clew_spare=$(($1 / 8))
@@ -222,15 +206,9 @@ clew_set_timer() { # seconds until the scheduler ends the job
     (
         trap - EXIT INT HUP USR1 XCPU
         trap '[ -z "$clew_sleep" ] || kill -s TERM "$clew_sleep" 2>/dev/null; exit' TERM
-        clew_end=$(($(date +%s) + $1 - clew_spare))
-        while kill -0 $$ 2>/dev/null; do # a keeper that was killed needs no timer
-            clew_rest=$((clew_end - $(date +%s)))
-            [ "$clew_rest" -gt 0 ] || { kill -s USR1 $$ && exit; }
-            [ "$clew_rest" -le 30 ] || clew_rest=30
-            sleep "$clew_rest" &
-            clew_sleep=$!
-            wait "$clew_sleep"
-        done
+        sleep $(($1 - clew_spare)) &
+        clew_sleep=$!
+        wait "$clew_sleep" && kill -s USR1 $$
     ) &
     clew_timer=$!
 }

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from clew_gui.remote.schedulers.job import LOG, SCHEDULER_LOG, SCRIPT, JobRef, JobSpec, check_job
+from clew_gui.remote.schedulers.job import SCHEDULER_LOG, SCRIPT, JobRef, JobSpec, check_job
 from clew_gui.remote.schedulers.reasons import Reason
 from clew_gui.remote.schedulers.refusals import submission
 from clew_gui.remote.schedulers.scheduler import Command, all_silent
-from clew_gui.remote.schedulers.script import render
+from clew_gui.remote.schedulers.script import GRACE_S, keeper, render
 from clew_gui.remote.schedulers.state import JobState, Output, PartitionLimits, Phase, Submitted
 from clew_shared.problem import problem
 
@@ -21,15 +21,14 @@ for clew_job; do
     if grep -qszxF "CLEW_JOB=$clew_job" /proc/[0-9]*/environ; then echo "at work $clew_job"; fi
 done
 exit $clew_code"""
-"""The processes, and which of the jobs have one that the keeper started: they outlive a keeper that was killed."""
-_END = rf"""case $(ps -ww -o args= -p "$1") in *"$2/"*) kill -s TERM "$1" && exit ;; esac
-for clew_one in $(grep -lszxF "CLEW_JOB=$2" /proc/[0-9]*/environ); do
-    clew_folder=$(tr '\0' '\n' <"$clew_one" | sed -n 's/^CLEW_JOB_FOLDER=//p')
-    [ -n "$clew_folder" ] && cd -- "$clew_folder" || continue
-    {{ sed '/^clew_start_agent() /,$d' {SCRIPT} && echo clew_end_in_its_place; }} | setsid bash >>{LOG} 2>&1 &
-    exit
-done"""
-"""TERM to the keeper, if the process is still it. If it was killed, its functions do in a shell what it would do."""
+"""The processes, and which of the jobs have one that descends from their agent: those outlive a keeper that was
+killed."""
+_END = f"""
+case $(ps -ww -o args= -p "$1") in *"$2/"*) kill -s TERM "$1" && exit ;; esac
+clew_job=$2 clew_grace={GRACE_S} clew_agent='' clew_own='' clew_left=0
+[ -z "$(clew_marked)" ] || clew_end_processes </dev/null >/dev/null 2>&1 &
+"""
+"""TERM to the keeper, if the process is still it. If it was killed, its functions end what it left, after the call."""
 
 
 class NoScheduler:
@@ -38,6 +37,7 @@ class NoScheduler:
 
     name = "none"
     label = "no scheduler"
+    has_queue = False
 
     def script(self, job: JobSpec) -> str:
         """The job script. Raises ``ProblemError`` for a job that cannot be written safely."""
@@ -90,8 +90,8 @@ class NoScheduler:
         return {}
 
     def cancel(self, job: JobRef) -> Command:
-        """TERM to the keeper, which ends the rest; where there is none any more, its work is done without it."""
-        return ("sh", "-c", _END, "sh", job.id, job.job)
+        """TERM to the keeper, which ends the rest; where there is none any more, the rest is ended in the same way."""
+        return ("bash", "-c", keeper() + _END, "bash", job.id, job.job)
 
     def hold(self, job: JobSpec) -> Command:
         """A login shell."""

@@ -59,7 +59,7 @@ def conclude(
     if told.phase in ENDED:
         return told
     if not looked:
-        return msgspec.structs.replace(queue, phase=Phase.SILENT, reason="only the scheduler was asked")
+        return msgspec.structs.replace(queue, phase=Phase.SILENT, reason="only one source was asked")
     if done and record is not None:
         return msgspec.structs.replace(told, phase=Phase.COMPLETED, nodes=record.host, start=float(record.began))
     return msgspec.structs.replace(told, phase=Phase.GONE, reason=NEVER_BEGAN if record is None else NO_TRACE)
