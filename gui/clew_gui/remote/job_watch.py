@@ -202,13 +202,15 @@ class JobWatch:
                 del self._refs[job_id]
             if verdict.phase is Phase.CANCELLED and record is None:
                 line.remove_unbegun(ref.job)
+            if not line.scheduler.has_queue:
+                line.remove_agent_files(ref.job)
             self._hearer.ended(ref.job, verdict)
             self._answered_for(job_id)
 
     def _runs_ended(self, line: SiteLine, job: str, record: ExitRecord) -> bool:
         """Whether all of the job's runs have ended in it. Raises ``ProblemError``."""
-        runs = self._hearer.runs_of(job)
-        return bool(runs) and all(ended_at(line, run) >= record.began for run in runs)
+        ends = [ended_at(line, run) for run in self._hearer.runs_of(job)]
+        return bool(ends) and all(end is not None and end >= record.began for end in ends)
 
     def _surely_gone(self, job_id: str) -> bool:
         """Whether the scheduler has said so before; the watcher asks again by itself."""

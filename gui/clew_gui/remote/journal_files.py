@@ -66,8 +66,8 @@ class SiteJournals:
         return count
 
 
-def ended_at(line: SiteLine, run: str) -> float:
-    """When a run's latest attempt ended, by the clock of its node; 0 while its journal there has no seal.
+def ended_at(line: SiteLine, run: str) -> float | None:
+    """When a run's latest attempt ended, by the clock of its node; None while its journal there has no seal.
 
     Raises ``ProblemError`` when the site cannot be reached.
     """
@@ -77,12 +77,13 @@ def ended_at(line: SiteLine, run: str) -> float:
     path = line.layout().journal(run, attempt)
     state = line.connection.stat(path, timeout=_READ_S) if attempt else None
     if state is None:
-        return 0.0
+        return None
     reader = FrameReader(max(0, state.size - _END_BYTES))
     data = line.connection.read(path, reader.offset, _END_BYTES, timeout=_READ_S)
     events = [found.event for found in (*reader.feed(data), *reader.finish()) if isinstance(found, Record)]
-    last = next((event.time for event in reversed(events) if isinstance(event, State)), 0.0)
-    return last if events and isinstance(events[-1], Seal) else 0.0
+    if not events or not isinstance(events[-1], Seal):
+        return None
+    return next((event.time for event in reversed(events) if isinstance(event, State)), None)
 
 
 def read_spec_text(line: SiteLine, folder: str) -> str | None:
