@@ -418,8 +418,8 @@ def test_an_agent_is_busy_until_a_guard_that_another_one_started_has_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An agent that ends before that leaves a queue that nobody reads any more."""
-    monkeypatch.setattr(run_desk, "is_guarded", lambda _tracked: guarded)
-    spec, guarded = RunSpec(exercise="toy", run=str(uuid.uuid4())), True
+    monkeypatch.setattr(run_desk, "is_guarded", lambda _tracked: bool(guards))
+    spec, guards = RunSpec(exercise="toy", run=str(uuid.uuid4())), ["the earlier agent's"]
     folder = RunFolder(tmp_path / "runs" / spec.run)
     write_refused(folder, to_toml(spec).encode(), Problem("test", "It has ended."))
     record = tmp_path / "agent.queue"
@@ -427,7 +427,7 @@ def test_an_agent_is_busy_until_a_guard_that_another_one_started_has_gone(
     with a_desk(tmp_path, record, Devices()) as desk:
         desk.turn()
         assert desk.busy()
-        guarded = False
+        guards.clear()
         desk.turn()
         assert not desk.busy()
         desk.forget_record(asked=False)
