@@ -418,8 +418,8 @@ def test_an_agent_is_busy_until_a_guard_that_another_one_started_has_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An agent that ends before that leaves a queue that nobody reads any more."""
-    monkeypatch.setattr(run_desk, "is_guarded", lambda _tracked: bool(guards))
     spec, guards = RunSpec(exercise="toy", run=str(uuid.uuid4())), ["the earlier agent's"]
+    monkeypatch.setattr(run_desk, "is_guarded", lambda _tracked: bool(guards))
     folder = RunFolder(tmp_path / "runs" / spec.run)
     write_refused(folder, to_toml(spec).encode(), Problem("test", "It has ended."))
     record = tmp_path / "agent.queue"
