@@ -87,8 +87,10 @@ class RunDesk:
         return tuple(self._status(tracked) for tracked in self.registry.runs.values())
 
     def busy(self) -> bool:
-        """Whether a run lives, waits or is being ended."""
-        return len(self._queue) > 0 or len(self._launcher) > 0 or any(True for _ in self.registry.live())
+        """Whether a run lives, waits or is being ended. One has its devices until its guard has gone, also a guard that
+        an earlier agent started."""
+        at_work = self._queue.running() or len(self._launcher) > 0 or any(True for _ in self.registry.live())
+        return bool(at_work) or len(self._queue) > 0
 
     def hurried(self) -> bool:
         """Whether the next turn should come at once."""

@@ -112,6 +112,10 @@ class History:
         """The sentences, and what is said here of damage and of metrics that stopped to be finite numbers."""
         return self._sayings.logs
 
+    def logs_since(self, attempt: int) -> list[Log]:
+        """Those of ``logs`` that are about ``attempt`` or a later one."""
+        return self._sayings.since(attempt) if attempt > 1 else self.logs
+
     def feed(self, attempt: int, event: Event | None, offset: int = -1) -> Changed:
         """Take the next event of ``attempt`` (from 1). Attempts may arrive interleaved; each in its own order.
 

@@ -43,6 +43,10 @@ class Sayings:
         self._all.append(_Saying(attempt, offset, about, log))
         self.logs.append(log)
 
+    def since(self, attempt: int) -> list[Log]:
+        """Those of ``attempt`` and later ones."""
+        return [saying.log for saying in self._all if saying.attempt >= attempt]
+
     def cut_journal(self, attempt: int, size: int) -> None:
         """Take back what ``attempt`` wrote behind the ``size`` bytes that count."""
         self._keep([saying for saying in self._all if saying.attempt != attempt or saying.offset < size])

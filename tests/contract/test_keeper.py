@@ -9,8 +9,10 @@ import json
 import shutil
 import signal
 import string
+import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -20,7 +22,8 @@ from hypothesis import strategies as st
 
 from clew_agent.allocation import Allocation as JobsWord
 from clew_gui.remote.allocation import Allocation
-from clew_gui.remote.schedulers.job import SCHEDULER_LOG
+from clew_gui.remote.schedulers.job import SCHEDULER_LOG, JobRef
+from clew_gui.remote.schedulers.none import NoScheduler
 from clew_gui.remote.schedulers.record import state_of_record
 from clew_gui.remote.schedulers.state import Phase
 from tests.contract.joblab import BOUND_S, JobLab, send
@@ -38,6 +41,13 @@ def is_gone(pid: str) -> bool:
         return bool(psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return True
+
+
+def ends(true: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + BOUND_S
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return true()
 
 
 # --- It starts the agent, and starts it again -------------------------------------------------------------------------
@@ -140,6 +150,18 @@ def test_a_cancelled_job_lets_guard_and_trainer_end_by_themselves(lab: JobLab) -
     assert all(is_gone(pid) for pid in pids(said))
     record = lab.record()
     assert (record.state, record.why) == ("ended", "terminated")
+
+
+def test_a_job_whose_keeper_was_killed_is_cancelled_as_the_keeper_would_end_it(lab: JobLab) -> None:
+    lab.program("clew-agent", tree())
+    job = lab.start(lab.script())
+    lab.wait_for("started", 3)
+    job.kill()
+    job.wait(BOUND_S)
+    subprocess.run(NoScheduler().cancel(JobRef(str(job.pid), lab.job.job)), check=True, timeout=BOUND_S)
+    said = lab.wait_for("started", 5)
+    assert said[-2:] == ["trainer asked 1 times", "guard sealed"]
+    assert ends(lambda: all(is_gone(pid) for pid in pids(said)))
 
 
 def test_no_orphan_outlives_an_agent_that_ended_by_itself(lab: JobLab) -> None:

@@ -240,9 +240,6 @@ class BusySite(FakeSite):
 
     def take(self, order: Order, title: str = "") -> None:
         super().take(order, title)
-        if self.no_room is not None:
-            self.news(order.job, Stage.ENDED, problem=self.no_room)
-            return
         self._threads.append(threading.Thread(target=self._work, args=(order.job,)))
         self._threads[-1].start()
 
@@ -253,6 +250,10 @@ class BusySite(FakeSite):
             self._threads[-1].start()
 
     def _work(self, job: str) -> None:
+        if self.no_room is not None:
+            self._closing.wait(0.2)  # so long the order is on its way
+            self.news(job, Stage.ENDED, self.no_room.text, problem=self.no_room)
+            return
         if self.book.news(job).stage is not Stage.RUNNING:
             self.queue(job)
             while not self.nodes.wait(0.01):

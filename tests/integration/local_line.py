@@ -73,6 +73,16 @@ class LocalConnection:
             return None
         return RemoteFile(Path(path).stat().st_size, 0.0, 0o600)
 
+    @property
+    def alive(self) -> bool:
+        return True
+
+    def connected(self) -> LocalConnection:
+        return self
+
+    def wake(self) -> None:
+        """Nothing sleeps."""
+
     def close(self) -> None:
         """Nothing is open."""
 

@@ -118,6 +118,7 @@ def test_a_waiting_run_is_taken_out(line: list[str], clew: Clew) -> None:
     assert clew("queue", "cancel", "2") == "Run 2 is stopped. Taken out of the queue.\n"
     assert json.loads(clew("queue", "cancel", "3", "--json"))["state"] == "STOPPED"
     assert queued(clew) == [(1, 0), (4, 1)]
+    assert clew("queue", "cancel", "last") == "Run 4 is stopped. Taken out of the queue.\n"
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from clew_gui.session.desks import Desks
 from clew_gui.session.job_record import job_record
 from clew_gui.session.mirror import Mirror, stray_attempts
 from clew_gui.session.other_version import other_version
-from clew_shared.events import State
+from clew_shared.events import Log, State
 from clew_shared.journal import JournalWriter, attempts, journal_path
 from clew_shared.lifecycle import RunState
 from clew_shared.params import Value
@@ -221,6 +221,7 @@ def test_a_run_that_was_stopped_goes_on_on_its_site_as_one_curve(
     assert resume(laptop.shell, ["1", "--time", "45"]) == 0, laptop.out.getvalue() + laptop.err.getvalue()
     assert laptop.out.getvalue().startswith("Run 1 goes to Test site as job j2.\n")
     assert any(line.startswith("Finished: 400 steps") for line in laptop.said())
+    assert laptop.out.getvalue().count("CUDA_VISIBLE_DEVICES=") == 1, "what the first attempt said is known"
     laptop.book.refresh()
     assert [laptop.book.order(job).allocation.time for job in laptop.book.jobs()] == ["", "45"]
     there = laptop.places.home / "test" / "runs" / spec.run
@@ -288,7 +289,7 @@ def test_fetch_repairs_a_copy_in_which_an_earlier_version_trained(laptop: Laptop
     aside.rename(mirror.folder)
     assert stray_attempts(mirror.folder) == (2,)
     laptop.clear()
-    assert fetch_runs(laptop.shell, line, "1", as_json=False) == 0
+    assert fetch_runs(laptop.shell, line, "last", as_json=False) == 0
     assert (mirror.folder / "stray.0002" / "log.txt").read_text() == "It trained here."
     assert "Attempt 2 of run 5f2b8c1e was not made on here; what it left is now in" in laptop.err.getvalue()
     assert (stray_attempts(mirror.folder), attempts(mirror.folder)) == ((), (1,))
@@ -320,6 +321,27 @@ def test_the_run_that_was_sent_last_is_come_back_to(laptop: Laptop) -> None:
     assert json.loads(laptop.said()[-1])["run"] == list(job_record(laptop.places).numbers)[-1]
 
 
+def test_of_a_run_that_its_job_began_twice_the_latest_attempt_is_shown(laptop: Laptop) -> None:
+    laptop.prepare = lambda _site: None
+    spec = stand_in_spec(steps=20)
+    assert laptop.run(spec, detach=True) == 0
+    laptop.book.refresh()
+    job, mirror = laptop.book.jobs()[-1], laptop.places.mirrors / spec.run
+    there = begin_run(laptop.places.home / "test" / "runs" / spec.run)
+    for attempt, state in ((1, RunState.FAILED), (2, RunState.FINISHED)):
+        with JournalWriter.create(there.journal(attempt)) as writer:
+            writer.append(describe(there, attempt, job=job, run=spec.run, resumes=attempt - 1))
+            writer.append(State(state=RunState.RUNNING))
+            writer.append(Log(text=f"A word of attempt {attempt}."))
+            writer.append(State(state=state))
+            writer.seal("trainer")
+        journal_path(mirror, attempt).write_bytes(there.journal(attempt).read_bytes())
+    laptop.sites[-1].end(job, Phase.COMPLETED, "The job has ended.")
+    laptop.clear()
+    assert attach_run(laptop.terminal(), "1") == 0
+    assert [line for line in laptop.said() if "A word" in line] == ["  A word of attempt 2."]
+
+
 def test_the_end_of_a_run_is_said_when_it_is_here_and_not_when_its_job_is_over(laptop: Laptop) -> None:
     def keep(site: BusySite) -> None:
         site.nodes.set()
@@ -328,6 +350,26 @@ def test_the_end_of_a_run_is_said_when_it_is_here_and_not_when_its_job_is_over(l
     laptop.prepare = keep
     assert laptop.run(stand_in_spec(steps=50)) == 0, "its job ended only after the end had been said"
     assert laptop.stage() is Stage.ENDED
+
+
+def test_a_site_that_cannot_be_asked_how_the_job_ended_is_not_waited_for(laptop: Laptop) -> None:
+    lost = Problem("ssh.network", "The login node cannot be reached.")
+
+    def cut(site: BusySite) -> bool:
+        laptop.book.refresh()
+        site.news(laptop.book.jobs()[-1], Stage.RUNNING, "Test site cannot be asked now.", id="7", problem=lost)
+        return False
+
+    def close_all_ways(site: BusySite) -> None:
+        site.nodes.set()
+        site.slow_end = lambda: cut(site)
+
+    laptop.prepare = close_all_ways
+    assert laptop.run(stand_in_spec(steps=50)) == 0
+    assert any(line.startswith("Finished:") for line in laptop.said())
+    said = "The job's end could not be asked for: The login node cannot be reached. `clew jobs` asks again."
+    assert laptop.said()[-1] == said
+    assert laptop.stage() is Stage.RUNNING, "as it was last heard of"
 
 
 def test_a_held_node_whose_time_has_passed_eats_no_run(laptop: Laptop) -> None:
@@ -376,6 +418,7 @@ def test_what_the_site_refuses_is_said_and_nothing_is_left(laptop: Laptop) -> No
     with pytest.raises(ProblemError) as caught:
         laptop.run(stand_in_spec(steps=10))
     assert caught.value.problems == (found,)
+    assert found.text not in laptop.out.getvalue() + laptop.err.getvalue(), "the program says it once, at its end"
     laptop.book.refresh()
     assert laptop.book.jobs() == ()
     wait_for(lambda: not list(laptop.places.mirrors.glob("*-*")) or None, "the copy to be gone")

@@ -232,6 +232,19 @@ def test_without_any_run_the_refusal_says_how_to_begin(home: Path, tmp_path: Pat
         find_run(find_places(), str(tmp_path))
 
 
+def test_the_last_run_is_not_an_earlier_one_while_it_waits_on_a_site(kept: list[Path]) -> None:
+    places = find_places()
+    kept_runs(places)
+    job_book(places).note_order(Order(job=JOB, site="lab", runs=(RunSpec(exercise="softmax", run=RUN),)), "The lab")
+    job_record(places).number(RUN, time=1.0)
+    with pytest.raises(ProblemError) as caught:
+        find_run(places, "last")
+    text = "Nothing of the last run, run 4, is here yet: it is on The lab. Come to it with: clew attach 4"
+    assert str(caught.value) == text
+    job_book(places).note_news(JobNews(job=JOB, stage=Stage.ENDED))
+    assert find_run(places, "last") == kept[2], "nothing will ever come of the one that was cancelled"
+
+
 def test_a_damaged_first_frame_does_not_hide_a_run(kept: list[Path]) -> None:
     journal = kept[1] / "journal.0001"
     journal.write_bytes(b"\0" * 40 + journal.read_bytes()[40:])

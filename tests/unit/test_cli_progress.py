@@ -276,6 +276,17 @@ def test_a_run_that_may_be_refused_to_go_on_shows_nothing_yet(tmp_path: Path) ->
     assert "an old word" not in "\n".join(lines)
 
 
+def test_what_an_earlier_attempt_said_is_not_repeated_when_both_are_here_at_once(tmp_path: Path) -> None:
+    lines: list[str] = []
+    with resumed(tmp_path) as follower:
+        second = describe(begin_run(tmp_path / "run"), 2, resumes=1, start_step=1)
+        for event in (second, Schema(id=1, metrics=METRICS), Log(text="a new word"), points(1, [2])):
+            follower.history.feed(2, event)
+        PlainDisplay(lines.append, CARD, "a title", behind=1).show(follower.history, last=True)
+    assert lines[:2] == ["a title", "  a new word"]
+    assert "an old word" not in "\n".join(lines)
+
+
 def test_an_exercise_that_is_not_at_hand_is_shown_with_the_words_of_its_journal(tmp_path: Path) -> None:
     history = half_way(tmp_path)
     history.metrics["W"] = MetricSpec(name="W", label="Slope W", dtype="float64")

@@ -120,11 +120,23 @@ def test_a_job_is_named_in_many_ways(places: Places) -> None:
         book.note_order(Order(job=job, site="lab", runs=(RunSpec(exercise="softmax", run=RUN),)))
     job_record(places).number(RUN, 0.0)
     job_record(places).number("other", 0.0)
-    words = {"j1": JOBS[0], "J2": JOBS[1], "11111111": JOBS[0], "1": JOBS[1], "5f2b": JOBS[1]}
+    words = {"j1": JOBS[0], "J2": JOBS[1], "11111111": JOBS[0], "1": JOBS[1], "5f2b": JOBS[1], "last": JOBS[1]}
     assert {word: find_job(places, book, word) for word in words} == words
     for word, text in (("1111", "2 jobs"), ("j3", "no job"), ("", "no job"), ("2", "one of this computer's")):
         with pytest.raises(ProblemError, match=text):
             find_job(places, book, word)
+
+
+def test_the_last_run_of_a_site_is_not_another_sites(places: Places) -> None:
+    book, record = job_book(places), job_record(places)
+    with pytest.raises(ProblemError, match="No run was sent to a site yet"):
+        find_job(places, book, "last")
+    for job, site, run in ((JOBS[0], "lab", RUN), (JOBS[1], "other", "later")):
+        book.note_order(Order(job=job, site=site, runs=(RunSpec(exercise="softmax", run=run),)))
+        record.number(run, 0.0)
+    assert [find_job(places, book, "last", site) for site in ("", "lab", "other")] == [JOBS[1], JOBS[0], JOBS[1]]
+    with pytest.raises(ProblemError, match="No run was sent to third yet"):
+        find_job(places, book, "last", "third")
 
 
 THERE = (("lab", "4711.server.example.org"), ("lab", "52"), ("other", "52"), ("lab", "2"), ("lab", "1111"))

@@ -11,9 +11,10 @@ import pytest
 from rich.console import Console
 
 from clew_gui.commands.progress import PlainDisplay, picture
-from clew_gui.commands.standstill import QUIET_S, Standstill, Watched, clock
+from clew_gui.commands.standstill import QUIET_S, Standstill, Watched, clock, no_agent
 from clew_gui.remote.jobs import JobNews, Stage
-from clew_gui.session.states import LinkState, LinkStatus
+from clew_gui.session.link import STALE_AFTER_S
+from clew_gui.session.states import AGENT_ENDED, LinkState, LinkStatus
 from clew_shared.events import Attempt, Points, Schema, State
 from clew_shared.history import History
 from clew_shared.journal import JOURNAL_FORMAT
@@ -76,6 +77,51 @@ def test_a_cut_is_said_with_the_time_of_the_last_word_until_it_is_over() -> None
     scene.job.link = LinkStatus(LinkState.LIVE, NOW + 50, "live")
     assert scene.why(51.0) == "", "steps are on their way"
     assert scene.why(51.0 + QUIET_S) == f"No new step since {clock(NOW + 43)}; node1 answers."
+
+
+def test_an_agent_that_falls_silent_is_one_sentence_and_not_two() -> None:
+    scene = Scene()
+    assert [scene.why(0.0), scene.why(STALE_AFTER_S + 1)] == ["", ""], "the link is about to say it"
+    scene.job.link = LinkStatus(LinkState.STALE, NOW, "silent")
+    assert scene.why(STALE_AFTER_S + 2) == f"No word from node1 since {clock(NOW)}. Training goes on there."
+
+
+def test_nothing_is_said_to_train_on_where_the_agent_has_ended() -> None:
+    scene = Scene()
+    scene.job.link = LinkStatus(LinkState.CONNECTING, NOW + 3, AGENT_ENDED)
+    said = "The agent on node1 has ended; the scheduler is asked what became of the job."
+    assert scene.why(4.0) == said
+    scene.job.link = LinkStatus(LinkState.CONNECTING, NOW + 4, "connecting")
+    assert scene.why(5.0) == said, "nothing else is known"
+    scene.job.news = JobNews(job="j", stage=Stage.QUEUED, text="The job was put back into the queue.", id="7")
+    assert scene.why(6.0) == "The job is back in the queue. The job was put back into the queue."
+    scene.job.news = RUNNING
+    assert scene.why(6.5) == "The job runs; its agent is coming up.", "nothing trains there yet"
+    scene.job.link = LinkStatus(LinkState.LIVE, NOW + 7, "live")
+    assert scene.why(7.0) == ""
+    scene.job.link = LinkStatus(LinkState.STALE, NOW + 8, "silent")
+    assert scene.why(23.0) == f"No word from node1 since {clock(NOW + 8)}. Training goes on there."
+
+
+@pytest.mark.parametrize(
+    ("state", "words", "said"),
+    [
+        (LinkState.STALE, "silent", f"No word from node1 since {clock(NOW)}."),
+        (
+            LinkState.CONNECTING,
+            AGENT_ENDED,
+            "The agent on node1 has ended; the scheduler is asked what became of the job.",
+        ),
+        (LinkState.CONNECTING, "nobody answers at the agent's address", "Nobody answers at the agent's address."),
+        (LinkState.CONNECTING, "The job runs; its agent is coming up.", "The job runs; its agent is coming up."),
+        (LinkState.CONNECTING, "connecting", ""),
+        (LinkState.LIVE, "live", ""),
+    ],
+)
+def test_why_an_agent_is_not_heard_is_a_sentence(state: LinkState, words: str, said: str) -> None:
+    scene = Scene()
+    scene.job.link = LinkStatus(state, NOW, words)
+    assert no_agent(scene.job) == said
 
 
 @pytest.mark.parametrize(

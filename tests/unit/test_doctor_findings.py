@@ -29,7 +29,7 @@ from clew_gui.remote.doctor import node_job
 from clew_gui.remote.doctor.checks import CHECKS
 from clew_gui.remote.doctor.finding import Finding, Verdict
 from clew_gui.remote.doctor.runner import follow
-from clew_gui.remote.doctor.ward import TOTAL_S, Ward
+from clew_gui.remote.doctor.ward import TOTAL_S, Questions, Ward
 from clew_gui.remote.host_keys import question
 from clew_gui.remote.prompts import Kind, NobodyToAsk, Prompt
 from clew_gui.remote.site_presets import PRESETS
@@ -499,6 +499,30 @@ def test_a_job_that_only_waits_makes_no_site_bad(clinic: Clinic, monkeypatch: py
             Verdict.SKIPPED,
             "Not tried, because the doctor's job did not begin.",
         )
+
+
+def test_a_node_that_does_not_share_the_home_is_waited_for_with_a_word_and_not_for_long(
+    clinic: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Listener(NobodyToAsk):
+        def tell(self, text: str) -> None:
+            said.append(text)
+
+    said: list[str] = []
+    monkeypatch.setattr(node_job, "SAID_S", 0.0)
+    monkeypatch.setattr(node_job, "LATE_S", 0.5)
+    monkeypatch.setattr(node_job, "_LONGEST_POLL_S", 0.1)
+    ended = {**RUNS, "sbatch": "echo 4711", "squeue": f"echo '{JOB.format('COMPLETED', 'None')}'"}
+    with clinic.ward(Case("node", PLAIN, "", (), ended), 0) as ward:
+        ward.questions = Questions(Listener())
+        giving_up = threading.Timer(30.0, ward.stop.set)
+        giving_up.start()
+        told = node_job.node(ward)
+        giving_up.cancel()
+        assert not ward.stop.is_set(), "the scheduler says that it is over, and nothing was written"
+    assert (told.verdict, told.code) == (Verdict.BAD, "doctor.node")
+    (word,) = said
+    assert word.startswith("The doctor's job has begun and has not answered yet. It writes its answer into ")
 
 
 def test_no_two_of_them_read_alike(clinic: Clinic) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from clew_gui.remote.job_book import Wish
@@ -47,6 +48,18 @@ def test_an_end_that_the_next_jobs_agent_wrote_is_not_that_jobs(model: RunModel)
 def test_an_end_in_its_own_job_is_the_end(model: RunModel) -> None:
     model.job, model.follows_on = JobNews(job=FIRST, stage=Stage.RUNNING, starts=50.0), True
     assert (model.state, model.complete) == (RunState.FAILED, True)
+
+
+@pytest.mark.parametrize("heard", [RunState.STARTING, RunState.RUNNING])
+def test_an_end_that_came_as_a_file_counts_while_the_agent_is_not_heard(model: RunModel, heard: RunState) -> None:
+    model.job = JobNews(job=FIRST, stage=Stage.RUNNING, starts=50.0)
+    model.status = msgspec.structs.replace(STATUS, state=heard, size=60)
+    model.took(1, 100, 100)
+    assert not model.complete, "what it is about to say may be that the run goes on"
+    model.link_stale = True
+    assert (model.state, model.complete) == (RunState.FAILED, True)
+    model.status = msgspec.structs.replace(STATUS, state=RunState.QUEUED)
+    assert not model.complete, "it was to go on when the agent was heard last"
 
 
 @pytest.mark.parametrize(

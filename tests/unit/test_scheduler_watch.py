@@ -223,6 +223,14 @@ def test_where_the_scheduler_calls_it_failed_its_words_in_the_output_count(print
     assert conclude(a_state(Phase.CANCELLED), printed=printed).phase is Phase.CANCELLED
 
 
+@pytest.mark.parametrize("began", [True, False])
+def test_a_job_whose_runs_have_all_ended_in_it_has_done_its_work_although_nobody_saw_it_end(began: bool) -> None:
+    found = conclude(a_state(Phase.GONE), None, a_record("running", "", host="node1") if began else None, done=True)
+    assert (found.phase, found.nodes) == ((Phase.COMPLETED, "node1") if began else (Phase.GONE, ""))
+    cancelled = conclude(a_state(Phase.GONE), None, a_record("ended", "terminated"), done=True)
+    assert cancelled.phase is Phase.CANCELLED, "its keeper saw it end"
+
+
 def test_one_source_alone_ends_no_job() -> None:
     assert conclude(a_state(Phase.GONE), looked=False).phase is Phase.SILENT
     assert conclude(a_state(Phase.CANCELLED), looked=False).phase is Phase.CANCELLED
@@ -282,6 +290,7 @@ def test_a_state_as_a_sentence(state: JobState, text: str) -> None:
 def test_every_state_has_a_sentence(phase: Phase, name: str) -> None:
     text = describe(a_state(phase), scheduler_of(name)).text  # type: ignore[arg-type]
     assert text.endswith(".")
+    assert name != "none" or "scheduler" not in text
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import msgspec
 import psutil
 import pytest
 
+from clew_agent.refused_run import write_refused
 from clew_gui.remote import job_submitter
 from clew_gui.remote.allocation import Allocation
 from clew_gui.remote.connection import Command, Finished
@@ -25,7 +26,8 @@ from clew_gui.remote.prompts import AskOnce, Kind, Prompt
 from clew_gui.remote.schedulers.state import Phase
 from clew_gui.remote.site_desk import SiteDesk
 from clew_gui.remote.site_line import SiteLine
-from clew_shared.problem import ProblemError, problem
+from clew_shared.problem import Problem, ProblemError, problem
+from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec, from_toml
 from tests.unit.fake_site import AGENT, AWAY, CLEW, Job, Login, a_bringer, a_line, a_site
 
@@ -555,8 +557,8 @@ def test_each_end_has_its_own_word(office: Office, desk: SiteDesk, word: str, ph
     assert JobBook(office.path).news(order.job).phase is phase
 
 
-def a_record(job: str, state: str, why: str = "", detail: str = "") -> bytes:
-    lines = {"format": 1, "job": job, "id": 1, "host": "node1", "restart": 0, "starts": 1, "began": 1, "until": 0}
+def a_record(job: str, state: str, why: str = "", detail: str = "", began: int = 1) -> bytes:
+    lines = {"format": 1, "job": job, "id": 1, "host": "node1", "restart": 0, "starts": 1, "began": began, "until": 0}
     rest = {"written": 2, "state": state, "why": why, "detail": detail, "code": 3}
     return "".join(f"{name}={value}\n" for name, value in (lines | rest).items()).encode()
 
@@ -592,6 +594,20 @@ def test_a_job_that_nobody_knows_any_more_is_lost_only_after_a_second_look(offic
         del office.login.jobs["1"]
         news = reach(desk, order.job, Stage.LOST)
     assert (news.phase, news.problem.code if news.problem is not None else "") == (Phase.GONE, "job.lost")
+
+
+@pytest.mark.parametrize(("began", "stage"), [(1, Stage.ENDED), (9**11, Stage.LOST)], ids=["in it", "before it"])
+def test_a_job_whose_keeper_was_killed_has_ended_if_its_runs_ended_in_it(
+    office: Office, desk: SiteDesk, tmp_path: Path, began: int, stage: Stage
+) -> None:
+    order = sent(office, desk)
+    run = RunFolder(tmp_path / order.runs[0].run)
+    write_refused(run, b"", Problem("test", "It has ended."))
+    office.login.files[f"{CLEW}/runs/{order.runs[0].run}/journal.0001"] = run.journal(1).read_bytes()
+    office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "running", began=began)
+    del office.login.jobs["1"]
+    until(desk, lambda: desk.news(order.job).over)
+    assert desk.news(order.job).stage is stage
 
 
 def test_who_cancelled_is_told(office: Office, desk: SiteDesk) -> None:

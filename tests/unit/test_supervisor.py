@@ -6,19 +6,21 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
 import zmq
 
-from clew_agent import posix, run_registry
+from clew_agent import posix, run_desk, run_registry
 from clew_agent.control_client import ControlClient
 from clew_agent.data_search import Search
 from clew_agent.devices import Devices, Gpu
 from clew_agent.guard import Ended, seal
 from clew_agent.launcher import Launcher
+from clew_agent.refused_run import write_refused
 from clew_agent.run_desk import RunDesk
 from clew_agent.run_queue import Entry, QueueRecord
 from clew_agent.run_registry import RunRegistry, is_run_id
@@ -381,6 +383,18 @@ def test_an_attempt_whose_first_frame_has_not_come_is_neither_sealed_nor_done(tm
     assert not tracked.fetch(2, 0).sealed
 
 
+@contextmanager
+def a_desk(home: Path, record: Path, devices: Devices) -> Iterator[RunDesk]:
+    """An agent's runs in ``home``, after an agent that left ``record``."""
+    places = Places(home=home, private=home)
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    control = ControlClient(context, places, "test", lambda _socket: None, lambda _socket: None)
+    try:
+        yield RunDesk(home / "runs", record, Launcher(home), control, devices, Search())
+    finally:
+        context.destroy(linger=0)
+
+
 def test_a_run_that_can_never_begin_is_told_also_when_many_runs_are_still_to_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -392,15 +406,28 @@ def test_a_run_that_can_never_begin_is_told_also_when_many_runs_are_still_to_be_
     folder.spec.write_text(to_toml(spec))
     record = tmp_path / "agent.queue"
     record.write_bytes(msgspec.json.encode(QueueRecord(waiting=(Entry(spec.run, 1, 4),))))
-    places = Places(home=tmp_path, private=tmp_path)
-    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    control = ControlClient(context, places, "test", lambda _socket: None, lambda _socket: None)
-    two = Devices((Gpu("0", "GPU (0)"), Gpu("1", "GPU (1)")))
-    desk = RunDesk(tmp_path / "runs", record, Launcher(tmp_path), control, two, Search())
-    try:
+    with a_desk(tmp_path, record, Devices((Gpu("0", "GPU (0)"), Gpu("1", "GPU (1)")))) as desk:
         desk.turn()
         (status,) = desk.statuses()
-    finally:
-        context.destroy(linger=0)
     assert (status.run, status.state, status.queue) == (spec.run, RunState.FAILED, 0)
     assert "asks for 4 devices" in status.reason
+
+
+def test_an_agent_is_busy_until_a_guard_that_another_one_started_has_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent that ends before that leaves a queue that nobody reads any more."""
+    spec, guards = RunSpec(exercise="toy", run=str(uuid.uuid4())), ["the earlier agent's"]
+    monkeypatch.setattr(run_desk, "is_guarded", lambda _tracked: bool(guards))
+    folder = RunFolder(tmp_path / "runs" / spec.run)
+    write_refused(folder, to_toml(spec).encode(), Problem("test", "It has ended."))
+    record = tmp_path / "agent.queue"
+    record.write_bytes(msgspec.json.encode(QueueRecord(running=(spec.run,), attempts={spec.run: 1})))
+    with a_desk(tmp_path, record, Devices()) as desk:
+        desk.turn()
+        assert desk.busy()
+        guards.clear()
+        desk.turn()
+        assert not desk.busy()
+        desk.forget_record(asked=False)
+    assert not record.exists()

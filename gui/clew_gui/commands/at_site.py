@@ -22,11 +22,11 @@ from clew_gui.commands.progress import Display, choose_display, values_line
 from clew_gui.commands.result import exit_status, result_lines, resume_line
 from clew_gui.commands.result import title as run_title
 from clew_gui.commands.shell import INTERRUPTED, OK, Shell
-from clew_gui.commands.standstill import Watched
+from clew_gui.commands.standstill import Watched, no_agent, why_unasked
 from clew_gui.remote.allocation import build_allocation
 from clew_gui.remote.jobs import Stage
 from clew_gui.remote.prompts import headless_prompter
-from clew_gui.session import JobModel, LinkState, Place, RunModel, Session
+from clew_gui.session import JobModel, Place, RunModel, Session
 from clew_gui.session.desks import Desks, open_desks
 from clew_gui.session.job_record import job_record
 from clew_gui.session.job_state import not_begun
@@ -46,6 +46,8 @@ _KNOWN_S = 20.0
 """A job that waited when it was last heard of may be over by now: its scheduler is asked within this time."""
 _END_S = 15.0
 """So long the end of a job whose run has ended is waited for; its agent is asked to let go of the node."""
+_END_SAID_S = 3.0
+"""A wait for it that takes longer than this is said."""
 _STOP_NOTES = (
     "",
     "Stopping after this block, with a checkpoint. Ctrl+C again cancels the job.",
@@ -263,7 +265,8 @@ class Following:
     def to_the_end(self, card: ExerciseCard | None, heading: str) -> None:
         """Until the run has ended and all of its journal is here."""
         display: Display | None = None
-        behind, asked = max(self._behind, self._earlier()), 0
+        kept = max(attempts(self.model.folder), default=0)
+        behind, asked = max(self._behind, self._earlier(), kept - 1), 0  # of those that are here the latest is shown
         try:
             while not self._complete():
                 self._turn()
@@ -321,19 +324,25 @@ class Following:
         return model.complete and model.history.fold.attempt > self._behind
 
     def _wait_for_the_job(self) -> None:
-        """See the job end, so that nobody has to log in once more only to learn that."""
-        deadline = time.monotonic() + _END_S
-        asked = self._asked
-        while not self.job.order.hold and time.monotonic() < deadline:
-            news = self.job.news
-            if news.over and (self.model.settled or not news.id):
+        """See the job end, so that nobody has to log in once more only to learn that; say what keeps that long."""
+        begun, asked, told = time.monotonic(), self._asked, False
+        while not self.job.order.hold and self._asked == asked:
+            news, waited = self.job.news, time.monotonic() - begun
+            if news.over and (self.model.settled or not news.id or waited >= _END_S):
                 break
             if self.job.kept:
                 self._say(f"The job stays: {self.job.kept}")
                 break
-            self._turn()
-            if self._asked > asked:
+            if (cause := why_unasked(self.job)) is not None:
+                self._say(f"The job's end could not be asked for: {cause.text} `clew jobs` asks again.")
                 break
+            if waited >= _END_S:
+                self._say("The job has not ended yet; `clew jobs` asks again.")
+                break
+            if waited >= _END_SAID_S and not told:
+                self._say(f"Waiting until the job has ended, for at most {_END_S:.0f} s.")
+                told = True
+            self._turn()
 
     # --- Telling ------------------------------------------------------------------------------------------------------
 
@@ -344,11 +353,11 @@ class Following:
         """What the job waits for; while it runs and nobody serves there yet, what the link says."""
         job = self.job
         text = job.news.text
-        if job.news.stage is Stage.RUNNING and job.link.state is not LinkState.LIVE and job.link.text != "connecting":
-            text = job.link.text or text
+        if job.news.stage is Stage.RUNNING and (missing := no_agent(job)):
+            text = missing
         elif job.news.stage is Stage.RUNNING and self.model.queue:
             text = f"Waiting: {queue_place(self.model.queue)} of {job.news.nodes or job.title}."
-        if not text or text == self._told:
+        if not text or text == self._told or job.news.refused:  # a refusal is the last word of the command
             return
         with self._terminal.curtain.drawing() as free:
             if free:

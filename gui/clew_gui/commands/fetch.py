@@ -47,7 +47,7 @@ def fetch(shell: Shell, argv: Sequence[str]) -> int:
         "Of a run that still goes on comes what is there; fetch it again for the rest.",
     )
     parser.add_argument("--site", metavar="NAME", required=True, help="where it was made")
-    about = "its number here, its id or its folder there, or the scheduler's id of its job (default: all runs)"
+    about = "its number here, `last`, its id or its folder there, or the scheduler's id of its job (default: all runs)"
     parser.add_argument("run", metavar="RUN|PATH|JOB", nargs="?", help=about)
     parser.add_argument("--json", action="store_true", help="one line of JSON: a list of runs")
     options = parser.parse_args(list(argv))
@@ -98,14 +98,15 @@ def fetch_runs(shell: Shell, line: SiteLine, word: str, as_json: bool) -> int:
 
 
 def _numbered(places: Places, record: JobRecord, line: SiteLine, word: str) -> str:
-    """The id of the run that has this number here, if it is one of the site's; else ``word`` as it is."""
+    """The id of the run that has this number here, or of the ``last`` one, if it is one of the site's; else ``word`` as
+    it is."""
     book = job_book(places)
-    for run, number in record.numbers.items():
+    there: dict[str, str] = {}
+    for run, number in sorted(record.numbers.items(), key=lambda known: known[1]):
         job = book.job_of(run)
-        there = book.order(job).site == line.name if job else record.where.get(run) == line.title
-        if word == str(number) and there:
-            return run
-    return word
+        if book.order(job).site == line.name if job else record.where.get(run) == line.title:
+            there[str(number)] = there["last"] = run
+    return there.get(word, word)
 
 
 def _runs_of_job(places: Places, site: str, word: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from clew_shared.events import Attempt
 from clew_shared.journal import FrameReader, Record, attempts, journal_path
 from clew_shared.lifecycle import RunFold, RunState
 from clew_shared.places import Places
-from clew_shared.problem import problem
+from clew_shared.problem import Problem, problem, raise_all
 
 RUN_HELP = "its number, id, the beginning of its id, `last`, or its folder"
 
@@ -80,12 +81,26 @@ def began(folder: Path) -> float:
     return first.event.time if isinstance(first, Record) and isinstance(first.event, Attempt) else 0.0
 
 
+def _not_begun(places: Places, runs: Sequence[Kept]) -> list[Problem]:
+    """Why the run that was sent last has no folder yet, where its job is not over."""
+    record, book = job_record(places), job_book(places)
+    last = max(record.numbers.keys() - record.forgotten, key=lambda run: record.numbers[run], default="")
+    job = book.job_of(last) if last not in {run.folder.name for run in runs} else ""
+    if not job or book.news(job).over:
+        return []
+    number = record.numbers[last]
+    text = f"Nothing of the last run, run {number}, is here yet: it is on {book.title(job)}."
+    return [Problem("cli.run", text, f"Come to it with: clew attach {number}", "last")]
+
+
 def find_run(places: Places, word: str) -> Path:
     """The folder of the run that ``word`` names. Raises ``ProblemError`` when there is none, or more than one."""
     path = Path(word).expanduser()
     if word and path.is_dir() and attempts(path):
         return path.absolute()
     runs = kept_runs(places)
+    if word == "last":
+        raise_all(_not_begun(places, runs))
     if word == "last" and runs:
         return max(runs, key=lambda run: run.started).folder
     numbered = [run.folder for run in runs if word == str(run.number)]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
+
 from clew_gui.commands.shell import Shell
 from clew_gui.remote.job_book import JobBook
-from clew_gui.session.job_record import job_record
+from clew_gui.session.job_record import JobRecord, job_record
 from clew_shared.places import Places
 from clew_shared.problem import problem
 
-JOB_HELP = "its number (j3), id, the beginning of its id, the number of one of its runs, or the scheduler's own id"
+JOB_HELP = (
+    "its number (j3), id, the beginning of its id, the number of one of its runs, `last`, or the scheduler's own id"
+)
 _LISTED = 5
 
 
@@ -29,6 +33,7 @@ def find_job(places: Places, book: JobBook, word: str, site: str = "") -> str:
     ``site``: what a scheduler calls so is looked for there only.
     """
     jobs, record = book.jobs(), job_record(places)
+    word = last_run(book, record, site) if word == "last" else word
     if word[:1] in "jJ" and word[1:].isascii() and word[1:].isdecimal() and 0 < int(word[1:9]) <= len(jobs):
         return jobs[int(word[1:]) - 1]
     called = called_there(book, word, site)
@@ -48,6 +53,16 @@ def find_job(places: Places, book: JobBook, word: str, site: str = "") -> str:
         hint = f"See: clew show {word}" + (f" The scheduler's {word} is {_listed(book, called)}." if called else "")
         raise problem("cli.job", f"Run {word} is one of this computer's.", hint, word)
     raise problem("cli.job", f"There is no job or run {word!r} on a site.", "`clew jobs` lists them.", word)
+
+
+def last_run(book: JobBook, record: JobRecord, site: str = "") -> str:
+    """The run that was sent to a site last, or to this one. Raises ``ProblemError`` when there is none."""
+    sent = [run for run in record.numbers if run not in record.forgotten and book.job_of(run)]
+    sent = [run for run in sent if site in ("", book.order(book.job_of(run)).site)]
+    if not sent:
+        hint = f"Begin with: clew run softmax --site {shlex.quote(site) if site else 'NAME'}"
+        raise problem("cli.job", f"No run was sent to {site or 'a site'} yet.", hint, "last")
+    return max(sent, key=lambda run: record.numbers[run])
 
 
 def called_there(book: JobBook, word: str, site: str = "") -> list[str]:

@@ -14,7 +14,7 @@ from clew_gui.commands.agent import cards
 from clew_gui.commands.at_site import Following, Terminal, open_session, open_terminal
 from clew_gui.commands.find import KeptJobs
 from clew_gui.commands.hold import ASK_S
-from clew_gui.commands.job_ids import JOB_HELP, named_job
+from clew_gui.commands.job_ids import JOB_HELP, last_run, named_job
 from clew_gui.commands.program import stop_requests
 from clew_gui.commands.result import exit_status, result_lines, title, word_for
 from clew_gui.commands.shell import FAILED, OK, Parser, Shell
@@ -23,7 +23,7 @@ from clew_gui.remote.job_book import JobBook, job_book
 from clew_gui.remote.jobs import STAGE_WORDS, JobNews, Order, Stage
 from clew_gui.remote.schedulers.state import Phase
 from clew_gui.session.desks import Desks
-from clew_gui.session.job_record import JobRecord, job_record
+from clew_gui.session.job_record import job_record
 from clew_gui.session.job_state import verdict
 from clew_gui.session.mirror import attempts_before
 from clew_shared.cards import Catalogue
@@ -184,7 +184,7 @@ def attach(shell: Shell, argv: Sequence[str]) -> int:
         "Come back to a run on a site: follow it, or fetch what is missing when it has ended.\n"
         "The exit status is that of `clew run`.",
     )
-    parser.add_argument("run", metavar="RUN|JOB", help=f"the run's number or id, or `last`; or of a job, {JOB_HELP}")
+    parser.add_argument("run", metavar="RUN|JOB", help=f"the run's number or id; or of a job, {JOB_HELP}")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
     options = parser.parse_args(list(argv))
     return attach_run(open_terminal(shell), options.run, options.json)
@@ -194,7 +194,7 @@ def attach_run(terminal: Terminal, word: str, as_json: bool = False) -> int:
     """Follow the run that ``word`` names, or the last one of that job."""
     shell, book = terminal.shell, terminal.desks.book
     record = job_record(shell.places)
-    word = _latest_run(book, record) if word == "last" else word
+    word = last_run(book, record) if word == "last" else word
     job = named_job(shell, book, word)
     runs = [run for run in book.runs(job) if book.job_of(run) == job and run not in record.forgotten]
     chosen = [run for run in runs if str(record.numbers.get(run)) == word or run.startswith(word)] or runs[-1:]
@@ -211,14 +211,6 @@ def attach_run(terminal: Terminal, word: str, as_json: bool = False) -> int:
         card = next((card for card in known.exercises if card.id == spec.exercise), None)
         following.to_the_end(card, f"{title(spec, card)}, on {following.job.title}")
         return following.conclude(card)
-
-
-def _latest_run(book: JobBook, record: JobRecord) -> str:
-    """The run that was sent to a site last. Raises ``ProblemError`` when there is none."""
-    sent = [run for run in record.numbers if run not in record.forgotten and book.job_of(run)]
-    if not sent:
-        raise problem("cli.job", "No run was sent to a site yet.", "Begin with: clew run softmax --site NAME", "last")
-    return max(sent, key=lambda run: record.numbers[run])
 
 
 def _tell_kept(shell: Shell, folder: Path, known: Catalogue, news: JobNews, as_json: bool) -> int:

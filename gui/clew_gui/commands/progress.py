@@ -103,15 +103,13 @@ class PlainDisplay:
 
     def show(self, history: History, note: str = "", last: bool = False, still: Standstill | None = None) -> None:
         """Print what is new."""
-        if history.fold.attempt <= self._behind:  # a run that goes on: what it said before is known
-            self._told = {id(log): log for log in history.logs}
+        if history.fold.attempt <= self._behind or not (last or self._ready()):
             return
-        if not (last or self._ready()):
-            return
-        if self._title is not None and (history.logs or history.fold.step):  # nothing of a run that may be refused
+        logs = history.logs_since(self._behind + 1)  # a run that goes on: what it said before is known
+        if self._title is not None and (logs or history.fold.step):  # nothing of a run that may be refused
             self._say(self._title)
             self._title = None
-        for log in history.logs:
+        for log in logs:
             if id(log) not in self._told and log.level != "debug":
                 if not (last or self._ready()):
                     return

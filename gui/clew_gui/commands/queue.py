@@ -19,7 +19,7 @@ from clew_shared.places import Places
 from clew_shared.problem import Problem, ProblemError, problem
 from clew_shared.words import queue_place
 
-_RUN_HELP = "its number, id, or the beginning of its id"
+_RUN_HELP = "its number, id, the beginning of its id, or `last`: the one that was added last"
 _STEPS = {"next": 1, "last": 2**31}
 
 
@@ -115,7 +115,9 @@ def _as_json(line: Line) -> dict[str, object]:
 
 def find_waiting(word: str, lines: Sequence[Line]) -> Line:
     """The waiting run that ``word`` names. Raises ``ProblemError`` when there is none, or more than one."""
-    found = [line for line in lines if word == str(line.number)]
+    newest = max((line.number for line in lines if line.status.state is RunState.QUEUED), default=0)
+    found = [line for line in lines if line.number == newest] if word == "last" else []
+    found = found or [line for line in lines if word == str(line.number)]
     found = found or [line for line in lines if word and line.status.run.startswith(word)]
     hint = "`clew queue` lists those that wait."
     if not found:

@@ -7,15 +7,16 @@ from typing import NamedTuple, Protocol
 
 from clew_gui.remote.jobs import JobNews
 from clew_gui.session.job_state import not_begun
-from clew_gui.session.states import LinkState, LinkStatus
+from clew_gui.session.states import AGENT_ENDED, SILENT, LinkState, LinkStatus
 from clew_shared.history import History
 from clew_shared.lifecycle import TERMINAL, RunState
 from clew_shared.messages import RunStatus
 from clew_shared.problem import Problem
 from clew_shared.words import queue_place
 
-QUIET_S = 15.0
-"""So long a training run may be without a new step before that is said. A link is stale after the same time."""
+QUIET_S = 20.0
+"""So long a training run may be without a new step before that is said. A silent agent is noticed earlier: it is the
+cause then, and the only thing to say."""
 
 
 class Standstill(NamedTuple):
@@ -57,6 +58,7 @@ class Watched:
         self._moved = now
         self._place: tuple[int, int, RunState] | None = None
         self._silent_since = 0.0
+        self._ended = self._again = False
         self._told: Standstill | None = None
 
     def look(self, run: StillRun, job: StillJob, now: float) -> Standstill | None:
@@ -67,7 +69,7 @@ class Watched:
         if place != self._place or fold.state is not RunState.RUNNING or not live:
             self._place, self._moved = place, now
         self._look_at_link(job)
-        text = _why(run, job, self._silent_since, self._moved, now)
+        text = _why(run, job, self._silence(job), self._moved, now)
         if not text:
             self._told = None
         elif self._told is None or self._told.text != text:
@@ -75,14 +77,28 @@ class Watched:
         return self._told
 
     def _look_at_link(self, job: StillJob) -> None:
-        """Since when the agent is not heard; it begins with the first state that is not live."""
-        if job.link.state is LinkState.LIVE:
-            self._silent_since = 0.0
-        elif not self._silent_since and job.link.since:
+        """Since when the agent is not heard; it begins with the first state that is not live. A job that waits again
+        will have another agent."""
+        if job.link.state is LinkState.LIVE or not_begun(job.news):
+            self._silent_since, self._ended = 0.0, False
+            self._again = not_begun(job.news)
+            return
+        if not self._silent_since and job.link.since:
             self._silent_since = job.link.since
+        self._ended = self._ended or job.link.text == AGENT_ENDED
+
+    def _silence(self, job: StillJob) -> str:
+        """The agent is not heard: since when, whether a person can help, and that nothing is lost."""
+        if job.link.state is LinkState.LIVE:
+            return ""
+        if self._again:
+            return _with_cause(no_agent(job) or "The job runs; its agent is coming up.", job)
+        if self._ended:
+            return _with_cause(_ended(job), job)
+        return _with_cause(f"{_unheard(job, self._silent_since)} Training goes on there.", job)
 
 
-def _why(run: StillRun, job: StillJob, silent_since: float, moved: float, now: float) -> str:
+def _why(run: StillRun, job: StillJob, silence: str, moved: float, now: float) -> str:
     news = job.news
     if run.settled or (run.state in TERMINAL and run.history.fold.done):
         return ""
@@ -90,8 +106,8 @@ def _why(run: StillRun, job: StillJob, silent_since: float, moved: float, now: f
         return "The job is over; what it left is being fetched."
     if not_begun(news):
         return f"The job is back in the queue. {news.text}".rstrip()
-    if job.link.state is not LinkState.LIVE:
-        return _silence(job, silent_since)
+    if silence:
+        return silence
     if run.status is not None and run.status.queue:
         return f"Waiting: {queue_place(run.status.queue)} of {_where(job)}."
     if run.catching_up is not None:
@@ -101,12 +117,39 @@ def _why(run: StillRun, job: StillJob, silent_since: float, moved: float, now: f
     return ""
 
 
-def _silence(job: StillJob, since: float) -> str:
-    """The agent is not heard: since when, whether a person can help, and that nothing is lost."""
-    begun = f"No word from {_where(job)}{f' since {clock(since)}' if since else ''}. Training goes on there."
-    if job.locked is not None:
-        return f"{begun} {job.locked.text}"
-    return f"{begun} {job.news.problem.text}" if job.news.problem is not None else begun
+def _unheard(job: StillJob, since: float) -> str:
+    return f"No word from {_where(job)}{f' since {clock(since)}' if since else ''}."
+
+
+def _ended(job: StillJob) -> str:
+    return f"The agent on {_where(job)} has ended; the scheduler is asked what became of the job."
+
+
+def _with_cause(text: str, job: StillJob) -> str:
+    """With why nobody is logged in, or why the site cannot be asked."""
+    cause = job.locked or job.news.problem
+    return f"{text} {cause.text}" if cause is not None else text
+
+
+def why_unasked(job: StillJob) -> Problem | None:
+    """Why neither the agent nor the site can be asked about a job that is not over; None when one of them can."""
+    if job.link.state is LinkState.LIVE or job.news.over:
+        return None
+    return job.locked or job.news.problem
+
+
+def no_agent(job: StillJob) -> str:
+    """Why the agent of a job that runs is not heard, where nothing of its run is shown yet; empty while it is being
+    connected to, which needs no words."""
+    link = job.link
+    if link.state is LinkState.LIVE or link.text == "connecting":
+        return ""
+    if link.text == SILENT:
+        return _unheard(job, link.since)
+    if link.text == AGENT_ENDED:
+        return _ended(job)
+    text = f"{link.text[:1].upper()}{link.text[1:]}"
+    return text if text.endswith((".", "…")) or not text else f"{text}."
 
 
 def _where(job: StillJob) -> str:

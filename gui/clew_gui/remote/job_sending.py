@@ -83,7 +83,9 @@ class Sending:
         try:
             line = self._connect(job)
             spec = self._patiently(job, lambda: self._prepare(order))
-            self._at(job, Stage.SUBMITTING, f"Goes to {line.scheduler.label} on {self._title()}.")
+            scheduler, title = line.scheduler, self._title()
+            text = f"Goes to {scheduler.label} on {title}." if scheduler.has_queue else f"Starts on {title}."
+            self._at(job, Stage.SUBMITTING, text)
             return self._submitter(job, self._say(job, Stage.SUBMITTING)).submit(spec)
         except ProblemError as error:
             if error.problems[0].code not in _MAYBE_SENT | TRANSIENT and line is not None:

@@ -15,6 +15,7 @@ from clew_gui.remote.errands import pauses
 from clew_gui.remote.jobs import Order, as_there
 from clew_gui.remote.schedulers.job import SCHEDULER_LOG, SCRIPT, JobSpec
 from clew_gui.remote.schedulers.record import ExitRecord, parse_record
+from clew_gui.remote.schedulers.words import asked
 from clew_gui.remote.site_line import SiteLine
 from clew_gui.remote.sites import job_of
 from clew_shared.problem import ProblemError, problem
@@ -130,11 +131,13 @@ class Submitter:
                     return answer.id
                 if answer.problem is not None and not answer.lost:
                     raise ProblemError(answer.problem)
-                self._say("The scheduler did not answer in time; the job is looked for before it is sent again.")
+                who = asked(line.scheduler)
+                self._say(f"The {who} did not answer in time; the job is looked for before it is sent again.")
             found = self.find(job)
             if found:
                 return found
-        raise problem("scheduler.silent", "The scheduler took the job several times and lost it.", "Try again later.")
+        text = f"The {asked(line.scheduler)} took the job several times and lost it."
+        raise problem("scheduler.silent", text, "Try again later.")
 
     def find(self, job: JobSpec) -> str:
         """The id of a job that may have been taken; empty when it was not, which is looked at twice.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from clew_gui.remote.job_submitter import read_printed, read_record
+from clew_gui.remote.journal_files import ended_at
 from clew_gui.remote.schedulers.job import JobRef
 from clew_gui.remote.schedulers.record import ExitRecord
 from clew_gui.remote.schedulers.state import ENDED, JobState, PartitionLimits, Phase
@@ -37,6 +38,9 @@ class Hearer(Protocol):
 
     def unanswered(self, jobs: tuple[str, ...], problem: Problem) -> None:
         """Nobody could be asked."""
+
+    def runs_of(self, job: str) -> tuple[str, ...]:
+        """The runs that were given to the job."""
 
 
 class JobWatch:
@@ -184,6 +188,7 @@ class JobWatch:
                 line = self._line()
                 record = read_record(line, ref.job)
                 printed = "" if state.phase is not Phase.FAILED or _has_ended(record) else read_printed(line, ref.job)
+                done = state.phase is Phase.GONE and record is not None and self._runs_ended(line, ref.job, record)
             except ProblemError as error:
                 self._hearer.unanswered((ref.job,), error.problems[0])
                 self._answered_for(job_id)
@@ -191,14 +196,21 @@ class JobWatch:
             del self._over[job_id]
             if state.phase is Phase.GONE and not _has_ended(record) and not self._surely_gone(job_id):
                 continue
-            verdict = conclude(state, self._accounts(line, ref), record, printed=printed)
+            verdict = conclude(state, self._accounts(line, ref), record, printed=printed, done=done)
             with self._bell:
                 self._watcher.remove(job_id)
                 del self._refs[job_id]
             if verdict.phase is Phase.CANCELLED and record is None:
                 line.remove_unbegun(ref.job)
+            if not line.scheduler.has_queue:
+                line.remove_agent_files(ref.job)
             self._hearer.ended(ref.job, verdict)
             self._answered_for(job_id)
+
+    def _runs_ended(self, line: SiteLine, job: str, record: ExitRecord) -> bool:
+        """Whether all of the job's runs have ended in it. Raises ``ProblemError``."""
+        ends = [ended_at(line, run) for run in self._hearer.runs_of(job)]
+        return bool(ends) and all(end is not None and end >= record.began for end in ends)
 
     def _surely_gone(self, job_id: str) -> bool:
         """Whether the scheduler has said so before; the watcher asks again by itself."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from clew_gui.remote.site_line import SiteLine
+from clew_shared.events import Seal, State
+from clew_shared.frame_reader import FrameReader, Record
 from clew_shared.messages import MAX_FETCH_BYTES, Fetched
 from clew_shared.problem import ProblemError
 from clew_shared.spec import RunSpec, from_toml
 
 _READ_S = 30.0
 _SPEC_BYTES = 1 << 20
+_END_BYTES = 64 * 1024
+"""The last state and the seal, which are the last of all, are a few hundred."""
 MOST_ATTEMPTS = 9999
 
 
@@ -60,6 +64,26 @@ class SiteJournals:
             count += 1
         self._attempts[run] = count
         return count
+
+
+def ended_at(line: SiteLine, run: str) -> float | None:
+    """When a run's latest attempt ended, by the clock of its node; None while its journal there has no seal.
+
+    Raises ``ProblemError`` when the site cannot be reached.
+    """
+    attempt = 0
+    while attempt < MOST_ATTEMPTS and line.connection.stat(line.layout().journal(run, attempt + 1), timeout=_READ_S):
+        attempt += 1
+    path = line.layout().journal(run, attempt)
+    state = line.connection.stat(path, timeout=_READ_S) if attempt else None
+    if state is None:
+        return None
+    reader = FrameReader(max(0, state.size - _END_BYTES))
+    data = line.connection.read(path, reader.offset, _END_BYTES, timeout=_READ_S)
+    events = [found.event for found in (*reader.feed(data), *reader.finish()) if isinstance(found, Record)]
+    if not events or not isinstance(events[-1], Seal):
+        return None
+    return next((event.time for event in reversed(events) if isinstance(event, State)), None)
 
 
 def read_spec_text(line: SiteLine, folder: str) -> str | None:

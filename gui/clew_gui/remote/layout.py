@@ -42,6 +42,10 @@ class Layout(msgspec.Struct, frozen=True):
         """What a viewer needs to reach the job's agent, whose id is the job's (``AgentAddress``)."""
         return f"{self.home}/agents/{job}.json"
 
+    def agent_files(self, job: str) -> tuple[str, ...]:
+        """What the job's agent has beside its log while it serves: its address, queue, and who is let in."""
+        return self.address(job), f"{self.home}/agents/{job}.queue", f"{self.home}/agents/{job}.allow"
+
     def run(self, run: str) -> str:
         """A run's folder."""
         return f"{self.home}/runs/{run}"

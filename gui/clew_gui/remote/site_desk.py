@@ -257,6 +257,10 @@ class SiteDesk:
         for job in jobs:
             self._unreached(job, problem)
 
+    def runs_of(self, job: str) -> tuple[str, ...]:
+        """The runs that were given to the job."""
+        return self._book.runs(job)
+
     # --- On its way ---------------------------------------------------------------------------------------------------
 
     def _send(self, order: Order) -> None:

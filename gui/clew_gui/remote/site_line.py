@@ -122,6 +122,12 @@ class SiteLine:
         with suppress(ProblemError):
             self.run(("sh", "-c", _REMOVE, "sh", self.layout().job(job)))
 
+    def remove_agent_files(self, job: str) -> None:
+        """Remove what an agent that was killed has left, of a job that nobody will start again. A site that cannot be
+        reached is left as it is."""
+        with suppress(ProblemError):
+            self.run(("rm", "-rf", "--", *self.layout().agent_files(job)))
+
     def close(self) -> None:
         """Hang up; jobs go on."""
         self.connection.close()

@@ -22,7 +22,7 @@ from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.files_reader import FilesReader
 from clew_gui.session.inbox import Inbox, Released, Told
 from clew_gui.session.other_version import CODES
-from clew_gui.session.states import LinkState, LinkStatus
+from clew_gui.session.states import AGENT_ENDED, SILENT, LinkState, LinkStatus
 from clew_shared.cards import Catalogue
 from clew_shared.channel import Channel, Greeting, KeyPair
 from clew_shared.messages import AgentAddress
@@ -346,10 +346,10 @@ class Link:
             self._looked = now
             if not self._target.is_alive(address):
                 self._disconnect()
-                self._fail(LinkState.CONNECTING, "the agent has ended")
+                self._fail(LinkState.CONNECTING, AGENT_ENDED)
                 return False
         if talk.welcome and now - talk.heard > STALE_AFTER_S:
-            self._enter(LinkState.STALE, "silent", talk.heard_wall)
+            self._enter(LinkState.STALE, SILENT, talk.heard_wall)
         return True
 
     def _is_mine(self, run: str) -> bool:

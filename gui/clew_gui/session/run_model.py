@@ -84,7 +84,7 @@ class RunModel:
         before = self.job is not None and ended_before(fold, self.job, self.follows_on)
         if fold.done and status.state in TERMINAL and before:
             return RunState.STARTING  # the agent of the next job has not taken it up yet
-        waits = fold.done and status.state in (RunState.QUEUED, RunState.STARTING)
+        waits = fold.done and status.state in (RunState.QUEUED, RunState.STARTING) and not self._is_ahead
         ended = not fold.done and status.state in TERMINAL and self.catching_up is not None
         return status.state if waits or ended else fold.state
 
@@ -104,8 +104,17 @@ class RunModel:
     def complete(self) -> bool:
         """Whether it has ended, and all of its journal has been taken in."""
         fold, listed = self.history.fold, self.status
-        waits = listed is not None and listed.state not in TERMINAL
+        waits = listed is not None and listed.state not in TERMINAL and not self._is_ahead
         return fold.done and fold.sealed and self.state is fold.state and not waits and self.catching_up is None
+
+    @property
+    def _is_ahead(self) -> bool:
+        """Whether more of the journal is here than there was when the agent spoke last: the rest came as files."""
+        told = self.status
+        if told is None or not self.link_stale:
+            return False
+        have, _ = self._have.get(told.attempt, (0, 0))
+        return told.attempt < self.history.fold.attempt or told.size < have
 
     @property
     def queue(self) -> int:

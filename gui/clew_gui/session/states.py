@@ -17,6 +17,11 @@ class LinkState(StrEnum):
     REFUSED = "REFUSED"
 
 
+SILENT = "silent"
+AGENT_ENDED = "the agent has ended"
+"""The words of a link that has not heard its agent for a while, and of one whose agent is there no more."""
+
+
 class LinkStatus(msgspec.Struct, frozen=True):
     """The state, since when (wall-clock seconds since 1970; for STALE, when it last spoke), and the state in words.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from clew_gui.remote.doctor.ward import Ward, listed
 from clew_gui.remote.routes import SPEAKS_S, first_bytes
 from clew_gui.remote.schedulers.job import LOG, SCRIPT, JobRef, JobSpec
 from clew_gui.remote.schedulers.registry import scheduler_of
-from clew_gui.remote.schedulers.state import WAITING, JobState, Phase
+from clew_gui.remote.schedulers.state import ENDED, WAITING, JobState, Phase
 from clew_gui.remote.schedulers.words import NOT_ON_NODES
 from clew_gui.remote.sites import job_of
 from clew_shared.foreign import from_json
@@ -32,6 +33,10 @@ WAIT_S = 180.0
 """So long the doctor waits for the job to start; a queue that is longer is no illness."""
 ANSWER_S = 170.0
 """A started job has answered by then, also where TensorFlow's import takes two minutes."""
+SAID_S = 20.0
+"""A started job that has not answered for so long is said to be waited for."""
+LATE_S = 20.0
+"""So late a file that a node has written may be seen on the login node."""
 _PROGRAM = """cd -- "$CLEW_JOB_FOLDER" || exit 0
 "$1" node_there.py "$2" "$3" && exit 0
 [ -e answer.json ] && exit 0
@@ -55,7 +60,7 @@ def node(ward: Ward) -> Told:
             state = _started(ward, spec, ref)
             if state is None or state.phase in WAITING:
                 return _waits(ward, state)
-            return _heard(ward, spec)
+            return _heard(ward, spec, ref)
     finally:
         ward.more_time(time.monotonic() - begun)
 
@@ -129,9 +134,31 @@ def _waits(ward: Ward, state: JobState | None) -> Told:
     return note(f"The doctor's job still waits: {why.text} It was taken out of the queue again.")
 
 
-def _heard(ward: Ward, spec: JobSpec) -> Told:
+class _Ended:
+    """Asks the scheduler now and then whether a job that has begun is over."""
+
+    def __init__(self, ward: Ward, ref: JobRef) -> None:
+        self._ward = ward
+        self._ref = ref
+        self._next = 0.0
+        self._since = math.inf
+
+    def for_long(self) -> bool:
+        """Whether it has been over for so long that what it has written would be seen."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _LONGEST_POLL_S
+            dialect = scheduler_of(self._ward.site.scheduler)
+            state = dialect.states([self._ref], self._ward.line.run(dialect.status([self._ref]))).get(self._ref.id)
+            over = state is not None and (state.phase in ENDED or state.phase is Phase.GONE)
+            self._since = min(self._since, now) if over else math.inf
+        return now - self._since >= LATE_S
+
+
+def _heard(ward: Ward, spec: JobSpec, ref: JobRef) -> Told:
     """Wait for the job's answer; call it when it says its port."""
-    deadline = time.monotonic() + ANSWER_S
+    begun, ended, said = time.monotonic(), _Ended(ward, ref), False
+    deadline = begun + ANSWER_S
     found: _Answer | None = None
     called = False
     while time.monotonic() < deadline and not ward.stop.is_set():
@@ -144,14 +171,22 @@ def _heard(ward: Ward, spec: JobSpec) -> Told:
                 ward.node, tensorflow=found.tensorflow, devices=found.devices, trouble=found.trouble
             )
             return fine(f"The doctor's job ran on {found.host}, which sees the folder {ward.line.layout().home}.")
-        if found is None and _over(ward, spec):
+        if found is None and (_over(ward, spec) or ended.for_long()):
             break
+        if found is None and not said and time.monotonic() - begun >= SAID_S:
+            said = True
+            ward.questions.tell(_waited_for(spec, deadline - time.monotonic()))
         ward.stop.wait(_POLL_S)
     if found is not None:
         return note(f"The doctor's job ran on {found.host}; it did not come to an end in time.")
     return wrong(
         _silent(ward, spec), "Name a folder as scratch in the site that login node and nodes share.", "doctor.node"
     )
+
+
+def _waited_for(spec: JobSpec, seconds: float) -> str:
+    where = f"It writes its answer into {spec.folder}, which the nodes must see as well."
+    return f"The doctor's job has begun and has not answered yet. {where} Waiting for it, for at most {seconds:.0f} s."
 
 
 def _over(ward: Ward, spec: JobSpec) -> bool:

@@ -43,6 +43,7 @@ class MnSubmit:
 
     name = "mnsubmit"
     label = "mnsubmit (MinoTauro)"
+    has_queue = True
 
     def script(self, job: JobSpec) -> str:
         """The job script. Raises ``ProblemError`` for a job that cannot be written safely."""

@@ -9,12 +9,26 @@ from clew_gui.remote.schedulers.job import SCHEDULER_LOG, SCRIPT, JobRef, JobSpe
 from clew_gui.remote.schedulers.reasons import Reason
 from clew_gui.remote.schedulers.refusals import submission
 from clew_gui.remote.schedulers.scheduler import Command, all_silent
-from clew_gui.remote.schedulers.script import render
+from clew_gui.remote.schedulers.script import GRACE_S, keeper, render
 from clew_gui.remote.schedulers.state import JobState, Output, PartitionLimits, Phase, Submitted
 from clew_shared.problem import problem
 
 _START = f'cd -- "$1" && {{ setsid bash -l "$1/{SCRIPT}" </dev/null >>{SCHEDULER_LOG} 2>&1 & echo "$!"; }}'
 _LIST = ("ps", "-ww", "-x", "-o", "pid=,pgid=,args=")
+_LOOK = rf"""{" ".join(_LIST)}
+clew_code=$?
+for clew_job; do
+    if grep -qszxF "CLEW_JOB=$clew_job" /proc/[0-9]*/environ; then echo "at work $clew_job"; fi
+done
+exit $clew_code"""
+"""The processes, and which of the jobs have one that descends from their agent: those outlive a keeper that was
+killed."""
+_END = f"""
+case $(ps -ww -o args= -p "$1") in *"$2/"*) kill -s TERM "$1" && exit ;; esac
+clew_job=$2 clew_grace={GRACE_S} clew_agent='' clew_own='' clew_left=0
+[ -z "$(clew_marked)" ] || clew_end_processes </dev/null >/dev/null 2>&1 &
+"""
+"""TERM to the keeper, if the process is still it. If it was killed, its functions end what it left, after the call."""
 
 
 class NoScheduler:
@@ -23,6 +37,7 @@ class NoScheduler:
 
     name = "none"
     label = "no scheduler"
+    has_queue = False
 
     def script(self, job: JobSpec) -> str:
         """The job script. Raises ``ProblemError`` for a job that cannot be written safely."""
@@ -49,18 +64,19 @@ class NoScheduler:
 
     def status(self, jobs: Sequence[JobRef]) -> Command:
         """One's own processes; one call for all jobs."""
-        return _LIST
+        return ("sh", "-c", _LOOK, "sh", *(job.job for job in jobs))
 
     def states(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
-        """A process that is there is running; nothing is known of one that is not."""
+        """A job of which a process is there is running; nothing is known of one that has none."""
         if output.late or output.code not in (0, 1):
             return all_silent(jobs, output)
-        alive = set(_keepers(output.out))
+        alive = {(str(pid), name) for pid, name in _keepers(output.out)}
+        at_work = set(re.findall(r"(?m)^at work ([0-9a-f-]{36})$", output.out))
         return {
             job.id: JobState(
                 id=job.id,
                 name=job.job,
-                phase=Phase.RUNNING if (int(job.id) if job.id.isdecimal() else -1, job.job) in alive else Phase.GONE,
+                phase=Phase.RUNNING if (job.id, job.job) in alive or job.job in at_work else Phase.GONE,
             )
             for job in jobs
         }
@@ -74,9 +90,8 @@ class NoScheduler:
         return {}
 
     def cancel(self, job: JobRef) -> Command:
-        """TERM to the keeper, if the process is still it; the keeper ends the rest."""
-        line = 'case $(ps -ww -o args= -p "$1") in *"$2/"*) kill -s TERM "$1" ;; esac'
-        return ("sh", "-c", line, "sh", job.id, job.job)
+        """TERM to the keeper, which ends the rest; where there is none any more, the rest is ended in the same way."""
+        return ("bash", "-c", keeper() + _END, "bash", job.id, job.job)
 
     def hold(self, job: JobSpec) -> Command:
         """A login shell."""

@@ -53,6 +53,7 @@ class Pbs:
 
     name = "pbs"
     label = "PBS"
+    has_queue = True
 
     def script(self, job: JobSpec) -> str:
         """The job script. Raises ``ProblemError`` for a job that cannot be written safely."""

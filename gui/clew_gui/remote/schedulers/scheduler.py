@@ -22,6 +22,8 @@ class Scheduler(Protocol):
     """slurm, pbs, mnsubmit or none."""
     label: str
     """As people call it."""
+    has_queue: bool
+    """Whether it keeps a queue, and may start a job again; if not, a job is no more than its processes on the host."""
 
     def script(self, job: JobSpec) -> str:
         """The job script, exactly as it is sent. Raises ``ProblemError`` for a job that cannot be written safely."""

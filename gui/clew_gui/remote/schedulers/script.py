@@ -20,10 +20,14 @@ HEALTHY_S = 60
 
 def render(job: JobSpec, header: Sequence[str]) -> str:
     """The whole script, with the scheduler's lines ``header`` at its top. ``job`` must have been checked."""
-    keeper = files("clew_gui.remote.schedulers").joinpath("keeper.sh").read_text(encoding="utf-8")
     top = ["#!/bin/bash -l", *header, f"# Clew {job.job}: written by Clew, started by the scheduler."]
-    parts = ["\n".join(top), _constants(job), keeper.rstrip(), _start_agent(job), _body(job)]
+    parts = ["\n".join(top), _constants(job), keeper().rstrip(), _start_agent(job), _body(job)]
     return "\n\n".join(parts) + "\n"
+
+
+def keeper() -> str:
+    """The keeper's functions, as text."""
+    return files("clew_gui.remote.schedulers").joinpath("keeper.sh").read_text(encoding="utf-8")
 
 
 def _constants(job: JobSpec) -> str:

@@ -73,6 +73,7 @@ class Slurm:
 
     name = "slurm"
     label = "Slurm"
+    has_queue = True
 
     def script(self, job: JobSpec) -> str:
         """The job script. Raises ``ProblemError`` for a job that cannot be written safely."""

@@ -39,12 +39,14 @@ def conclude(
     record: ExitRecord | None = None,
     looked: bool = True,
     printed: str = "",
+    done: bool = False,
 ) -> JobState:
     """How the job ended; a state that is not over is returned as it is.
 
     ``looked`` says that the record was looked for and that ``record`` is what there was. Without that a job of which
     the scheduler knows nothing is SILENT, not GONE: one source alone does not end a job. ``printed`` is what the
-    scheduler wrote into the job's output.
+    scheduler wrote into the job's output. ``done`` says that all its runs have ended in it: then it has done its work,
+    although nobody saw it end.
     """
     if queue.phase is Phase.SILENT or queue.phase in WAITING or queue.phase in ON_NODE:
         return queue
@@ -57,7 +59,9 @@ def conclude(
     if told.phase in ENDED:
         return told
     if not looked:
-        return msgspec.structs.replace(queue, phase=Phase.SILENT, reason="only the scheduler was asked")
+        return msgspec.structs.replace(queue, phase=Phase.SILENT, reason="only one source was asked")
+    if done and record is not None:
+        return msgspec.structs.replace(told, phase=Phase.COMPLETED, nodes=record.host, start=float(record.began))
     return msgspec.structs.replace(told, phase=Phase.GONE, reason=NEVER_BEGAN if record is None else NO_TRACE)
 
 

@@ -14,6 +14,11 @@ NOT_ON_NODES = "Name a python or venv in the site that nodes have as well."
 _AT_START = {"absent": NOT_ON_NODES, "module": "Name a module in the site that nodes have as well."}
 
 
+def asked(scheduler: Scheduler) -> str:
+    """Who is asked about jobs, in a sentence: the scheduler, or the host where there is none."""
+    return "scheduler" if scheduler.has_queue else "host"
+
+
 def remedy(state: JobState, site: str) -> str:
     """What to do where the job's keeper could not start the agent: in the doctor's words, who can look at a node."""
     word = state.reason.removeprefix("keeper: ").partition(" ")[0] if state.reason.startswith("keeper: ") else ""
@@ -34,19 +39,19 @@ def describe(state: JobState, scheduler: Scheduler, limits: PartitionLimits | No
             limit = f" of {in_words(state.limit)}" if state.limit else ""
             return Reason(f"The job reached its time limit{limit}.")
         case Phase.GONE:
-            return Reason(_gone(state))
+            return Reason(_gone(state, asked(scheduler)))
         case Phase.SILENT:
             said = f" It said: {state.reason}." if state.reason else ""
-            return Reason(f"The scheduler does not answer. That alone changes nothing for the job.{said}")
+            return Reason(f"The {asked(scheduler)} does not answer. That alone changes nothing for the job.{said}")
         case _:
-            return Reason(_plain(state))
+            return Reason(_plain(state, asked(scheduler)))
 
 
-def _plain(state: JobState) -> str:
+def _plain(state: JobState, who: str) -> str:
     where = f" on {state.nodes}" if state.nodes else ""
     return {
         Phase.RUNNING: f"The job runs{where}.",
-        Phase.SUSPENDED: f"The scheduler has suspended the job{where}; it goes on later.",
+        Phase.SUSPENDED: f"The {who} has suspended the job{where}; it goes on later.",
         Phase.COMPLETING: f"The job is ending{where}.",
         Phase.REQUEUED: "The job was put back into the queue, and will begin anew.",
         Phase.COMPLETED: "The job has ended.",
@@ -75,7 +80,7 @@ def _failed(state: JobState) -> str:
     return f"The job failed with exit code {state.exit_code}." if state.exit_code is not None else "The job failed."
 
 
-def _gone(state: JobState) -> str:
+def _gone(state: JobState, who: str) -> str:
     if state.reason == NEVER_BEGAN:
-        return "The scheduler does not know the job, and nothing shows that it ever ran."
-    return "The job is gone without a trace: the scheduler does not know it any more, and nobody saw it end."
+        return f"The {who} does not know the job, and nothing shows that it ever ran."
+    return f"The job is gone without a trace: the {who} does not know it any more, and nobody saw it end."
