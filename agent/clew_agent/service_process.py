@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
     words = parser.parse_args(argv)
     os.umask(0o077)
     places = find_places()
-    folder = _own_folder(places)
+    folder = own_folder(places)
     try:
         token = new_token()
         try:
@@ -68,7 +68,8 @@ def main(argv: Sequence[str]) -> int:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _own_folder(places: Places) -> Path:
+def own_folder(places: Places) -> Path:
+    """A new folder for one service's files, owner-only, on the node's own disk."""
     parents = (make_private(places.private), Path(tempfile.gettempdir()))
     short = (parent for parent in parents if len(os.fsencode(parent)) <= _LONGEST_PARENT)
     return Path(tempfile.mkdtemp(prefix="v-", dir=next(short, "/tmp")))  # noqa: S108  # mode 0700, and a new name

@@ -1,9 +1,9 @@
 """``python -m ipykernel_launcher`` of the kernels that Clew's Jupyter starts: as ipykernel's own, but on no port.
 
 This folder comes first in the ``PYTHONPATH`` of Jupyter, so Python kernels of any environment find this file before
-ipykernel's. It imports nothing of Clew's and runs on each Python that ipykernel has. Whatever transport Jupyter asks for,
-ipykernel listens on a port of the loopback for what child processes of a kernel print, and on another one while somebody
-debugs; any user of the node could connect to both.
+ipykernel's. It imports nothing of Clew's and runs on each Python that ipykernel has. With every transport, ipykernel
+listens on a port of the loopback for what child processes of a kernel print, and on another one while somebody debugs;
+any user of the node could connect to both.
 """
 
 from __future__ import annotations
@@ -13,23 +13,28 @@ import sys
 from typing import Any
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120  # compared with the entries of sys.path
-_IPC = "ipc://"
 
 
 def main() -> None:
     """Start the kernel. Ends with a sentence in Jupyter's log where it would listen on a port."""
     from ipykernel.iostream import IOPubThread
-
-    if not (hasattr(IOPubThread, "_setup_pipe_in") and hasattr(IOPubThread, "_setup_pipe_out")):
-        sys.exit("Clew cannot keep this version of ipykernel from listening on a port. Install ipykernel 7.4.")
-    IOPubThread._setup_pipe_in = setup_pipe_in  # type: ignore[method-assign]
-    IOPubThread._setup_pipe_out = setup_pipe_out  # type: ignore[method-assign]
-    from ipykernel import kernelapp
     from ipykernel.ipkernel import IPythonKernel
+    from ipykernel.kernelapp import IPKernelApp
 
-    if hasattr(IPythonKernel, "do_debug_request"):  # from 6.0
-        IPythonKernel.do_debug_request = without_debugger(IPythonKernel.do_debug_request)  # type: ignore[method-assign]
-    kernelapp.launch_new_instance()
+    class App(IPKernelApp):
+        def init_sockets(self) -> None:
+            if self.transport != "ipc":
+                sys.exit("Clew allows kernels on sockets only. Remove `transport` from the settings of your Jupyter.")
+            super().init_sockets()  # type: ignore[no-untyped-call]
+
+    thread: Any = IOPubThread
+    if not (hasattr(thread, "_setup_pipe_in") and hasattr(thread, "_setup_pipe_out")):
+        sys.exit("Clew cannot keep this version of ipykernel from listening on a port. Install ipykernel 7.4.")
+    thread._setup_pipe_in, thread._setup_pipe_out = setup_pipe_in, setup_pipe_out
+    kernel: Any = IPythonKernel
+    if hasattr(kernel, "do_debug_request"):  # from 6.0
+        kernel.do_debug_request = without_debugger(kernel.do_debug_request)
+    App.launch_instance()
 
 
 def setup_pipe_in(thread: Any) -> None:
@@ -38,8 +43,6 @@ def setup_pipe_in(thread: Any) -> None:
     from zmq.eventloop.zmqstream import ZMQStream
 
     published = thread.socket.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()
-    if not published.startswith(_IPC):
-        sys.exit("Jupyter asked for a kernel on a port; Clew allows sockets only. Remove `transport` from its settings.")
     thread._pipe_uuid = os.urandom(16)
     thread._pipe_port = published.rpartition("-")[0] + "-c"
     pipe = thread.socket.context.socket(zmq.PULL)
