@@ -191,7 +191,8 @@ def test_somebody_else_on_the_cluster_hears_not_a_byte(laptop: Laptop, held: str
 
 def test_somebody_else_on_the_node_cannot_reach_a_kernel(laptop: Laptop, held: str) -> None:
     with laptop.opened("jupyter") as (_, url, token):
-        assert laptop.get(f"{url}api/kernels?token={token}", "POST")[0] == 201
+        status, said = laptop.get(f"{url}api/kernels?token={token}", "POST")
+        assert status == 201
         node = node_of(laptop)
         find = "find /tmp /run -type s -name 'kernel-*-ipc-[1-5]' 2>/dev/null; true"
         wait_for(lambda: len(laptop.cluster.on(f"root@{node}", find).split()) == 5, "the kernel's sockets")
@@ -203,6 +204,8 @@ def test_somebody_else_on_the_node_cannot_reach_a_kernel(laptop: Laptop, held: s
             assert laptop.cluster.on(f"student@{node}", CONNECT.format(path=path)) == "connected"
             done = laptop.cluster.call("on", f"classmate@{node}", CONNECT.format(path=path))
             assert "PermissionError" in done.stderr, done
+        assert laptop.get(f"{url}api/kernels/{json.loads(said)['id']}?token={token}", "DELETE")[0] == 204
+        wait_for(lambda: not laptop.cluster.on(f"root@{node}", find), "the end of the sockets")
 
 
 CONNECT = """python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect("{path}"); print("connected")'"""
