@@ -26,7 +26,7 @@ from clew_agent import posix
 from clew_agent.exits import BAD_INPUT, FAILED
 from clew_agent.listening import read_ports
 from clew_agent.service_front import Front, TokenCheck
-from clew_agent.service_programs import SOCKET, Program, new_token, prepare
+from clew_agent.service_programs import SOCKET, Program, new_token, prepare, took_port
 from clew_agent.service_streams import StreamDoor
 from clew_shared.messages import Refused, Service
 from clew_shared.places import Places, find_places
@@ -39,8 +39,9 @@ START_LIMIT_S = 120.0
 _DOOR = "d"
 _POLL_S = 0.05
 _END_S = 5.0
-_LONGEST_FOLDER = 60
-"""Jupyter's kernels make sockets with names of fifty letters in it."""
+_LONGEST_PARENT = 46
+"""A socket's path has at most 107 bytes. The folder's name takes 11 of them, with the stroke before it, and those of
+Jupyter's kernels (``kernel-UUID-ipc-1``) 50."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -53,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
     words = parser.parse_args(argv)
     os.umask(0o077)
     places = find_places()
-    folder = _own_folder(places)
+    folder = own_folder(places)
     try:
         token = new_token()
         try:
@@ -67,9 +68,11 @@ def main(argv: Sequence[str]) -> int:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _own_folder(places: Places) -> Path:
-    short = len(str(places.private)) < _LONGEST_FOLDER
-    return Path(tempfile.mkdtemp(prefix="v-", dir=make_private(places.private) if short else None))  # mode 0700
+def own_folder(places: Places) -> Path:
+    """A new folder for one service's files, owner-only, on the node's own disk."""
+    parents = (make_private(places.private), Path(tempfile.gettempdir()))
+    short = (parent for parent in parents if len(os.fsencode(parent)) <= _LONGEST_PARENT)
+    return Path(tempfile.mkdtemp(prefix="v-", dir=next(short, "/tmp")))  # noqa: S108  # mode 0700, and a new name
 
 
 def _tell(reply: Service | Refused) -> None:
@@ -96,7 +99,7 @@ async def _serve(kind: str, way: Callable[[], StreamDoor], program: Program, tok
     try:
         if not await _is_up(child, folder / SOCKET, ended):
             if not ended.is_set():
-                _tell(Refused(problem=_no_start(program, child.poll())))
+                _tell(Refused(problem=_no_start(program, child.poll(), folder)))
             return FAILED
         await front.listen(folder / _DOOR)
         streams = way()
@@ -132,6 +135,8 @@ async def _is_up(child: subprocess.Popen[bytes], sock: Path, ended: asyncio.Even
     """Whether somebody takes connections on ``sock`` before the time is up, the child ends, or nobody waits."""
     deadline = asyncio.get_running_loop().time() + START_LIMIT_S
     while asyncio.get_running_loop().time() < deadline and child.poll() is None and not ended.is_set():
+        if took_port(sock.parent):
+            return False
         try:
             _, writer = await asyncio.open_unix_connection(str(sock))
         except OSError:
@@ -142,7 +147,11 @@ async def _is_up(child: subprocess.Popen[bytes], sock: Path, ended: asyncio.Even
     return False
 
 
-def _no_start(program: Program, code: int | None) -> Problem:
+def _no_start(program: Program, code: int | None, folder: Path) -> Problem:
+    if took_port(folder):
+        text = f"This {program.name} is too old: it can listen on a port only, which every user of the node can reach."
+        hint = "Load a newer module, or there: python3 -m pip install --user --upgrade jupyterlab"
+        return Problem("service.old", f"{text} It was ended.", hint)
     how = f"ended with exit code {code}" if code is not None else f"did not listen within {START_LIMIT_S:g} s"
     return Problem("service.start", f"{program.name} {how}.", "Its last words are in the log of the agent's services.")
 

@@ -8,6 +8,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -25,6 +26,9 @@ _JUPYTER = (
     ("jupyter_server", "jupyter-server", "Jupyter Server", "/"),
 )
 """Module, program, name for people, first page; the best first."""
+
+_KERNELS = Path(__file__).resolve().with_name("kernels")
+"""Has the module that starts Jupyter's Python kernels, which listen on ports of their own otherwise."""
 
 HasModule = Callable[[str], bool]
 Which = Callable[[str], str | None]
@@ -84,7 +88,10 @@ def _jupyter(folder: Path, token: str, has_module: HasModule, which: Which) -> P
             continue
         config = folder / "jupyter.json"
         write_private(config, msgspec.json.encode(jupyter_config(folder / SOCKET, token, Path.home())), lasting=False)
-        own = {"JUPYTER_RUNTIME_DIR": str(folder)}  # it writes the token there, and its kernels' sockets lie there
+        own = {
+            "JUPYTER_RUNTIME_DIR": str(folder),  # it writes the token there, and its kernels' sockets lie there
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(_KERNELS), os.environ.get("PYTHONPATH")))),
+        }
         return Program(name=name, command=(*begin, f"--config={config}"), environment=own, page=page)
     text = f"Jupyter is not installed for the Python of this agent ({sys.executable})."
     hint = "Add the site's module that has it to the site's modules, or there: python3 -m pip install --user jupyterlab"
@@ -106,6 +113,21 @@ def jupyter_config(sock: Path, token: str, root: Path) -> dict[str, dict[str, ob
         "NotebookApp": {**common, "token": token, "notebook_dir": str(root)},
         "ConnectionFileMixin": {"transport": "ipc"},
     }
+
+
+def took_port(folder: Path) -> bool:
+    """Whether a Jupyter that was started in ``folder`` says that it listens on a port: one that knows no ``sock``."""
+    for path in (*folder.glob("jpserver-*.json"), *folder.glob("nbserver-*.json")):
+        with suppress(OSError, msgspec.DecodeError):  # it is being written, or removed
+            if not msgspec.json.decode(path.read_bytes(), type=_Listening).sock:
+                return True
+    return False
+
+
+class _Listening(msgspec.Struct):
+    """What Jupyter writes into its runtime folder about itself."""
+
+    sock: str = ""
 
 
 def _tensorboard(folder: Path, places: Places, has_module: HasModule) -> Program:

@@ -106,13 +106,13 @@ class Laptop:
             assert token, process.communicate(timeout=LIMIT_S)
             yield process, url, token
 
-    def get(self, url: str, **headers: str) -> tuple[int, bytes]:
+    def get(self, url: str, method: str = "GET", **headers: str) -> tuple[int, bytes]:
         """What the laptop's browser would get."""
         parts = urlsplit(url)
         with self.cluster.network("laptop"):
             connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
             try:
-                connection.request("GET", url.removeprefix(f"http://{parts.netloc}"), headers=headers)
+                connection.request(method, url.removeprefix(f"http://{parts.netloc}"), headers=headers)
                 answer = connection.getresponse()
                 return answer.status, answer.read()
             finally:
@@ -189,6 +189,26 @@ def test_somebody_else_on_the_cluster_hears_not_a_byte(laptop: Laptop, held: str
         assert laptop.get(f"{url}api/status?token={token}")[0] == 200
 
 
+def test_somebody_else_on_the_node_cannot_reach_a_kernel(laptop: Laptop, held: str) -> None:
+    with laptop.opened("jupyter") as (_, url, token):
+        status, said = laptop.get(f"{url}api/kernels?token={token}", "POST")
+        assert status == 201
+        node = node_of(laptop)
+        find = "find /tmp /run -type s -name 'kernel-*-ipc-[1-5]' 2>/dev/null; true"
+        wait_for(lambda: len(laptop.cluster.on(f"root@{node}", find).split()) == 5, "the kernel's sockets")
+        sockets = laptop.cluster.on(f"root@{node}", find).split()
+        table = laptop.cluster.on(f"classmate@{node}", "cat /proc/net/tcp /proc/net/tcp6")
+        assert ports_in(table, STUDENT.uid, loopback=True) == set()
+        assert laptop.cluster.call("on", f"classmate@{node}", find).stdout == ""
+        for path in sockets:
+            assert laptop.cluster.on(f"student@{node}", CONNECT.format(path=path)) == "connected"
+            done = laptop.cluster.call("on", f"classmate@{node}", CONNECT.format(path=path))
+            assert "PermissionError" in done.stderr, done
+        assert laptop.get(f"{url}api/kernels/{json.loads(said)['id']}?token={token}", "DELETE")[0] == 204
+        wait_for(lambda: not laptop.cluster.on(f"root@{node}", find), "the end of the sockets")
+
+
+CONNECT = """python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect("{path}"); print("connected")'"""
 ASK = "exec 3<>/dev/tcp/{node}/{port} && timeout 5 cat <&3 | od -An -tx1"
 SIGNATURE = [f"{byte:02x}" for byte in GREETING[:10]]
 """What ZeroMQ says to everybody before it has heard anything."""
@@ -204,9 +224,14 @@ def knock(host: str, port: int, words: bytes) -> bytes:
 
 def ports_of(laptop: Laptop, node: str, uid: int) -> set[int]:
     """The ports on which a user's programs listen on a host, but those on its loopback, as the kernel tells them."""
-    table = laptop.cluster.on(f"root@{node}", "cat /proc/net/tcp")
-    line = r"^ *\d+: (?!0100007F)[0-9A-F]{8}:([0-9A-F]{4}) 0{8}:0{4} 0A \S+ \S+ \S+ +(\d+) "
-    return {int(port, 16) for port, owner in re.findall(line, table, re.MULTILINE) if int(owner) == uid}
+    return ports_in(laptop.cluster.on(f"root@{node}", "cat /proc/net/tcp"), uid, loopback=False)
+
+
+def ports_in(table: str, uid: int, loopback: bool) -> set[int]:
+    line = r"^ *\d+: ([0-9A-F]+):([0-9A-F]{4}) 0+:0{4} 0A \S+ \S+ \S+ +(\d+) "
+    found = re.findall(line, table, re.MULTILINE)
+    here = ("0100007F", "00000000000000000000000001000000")
+    return {int(port, 16) for host, port, owner in found if int(owner) == uid and (host in here) is loopback}
 
 
 @contextmanager

@@ -8,7 +8,8 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,12 @@ def family(agent: Agent) -> list[psutil.Process]:
     return psutil.Process(agent.process.pid).children(recursive=True)
 
 
+def secret_of(agent: Agent) -> Path:
+    """Jupyter's configuration, which lies in the service's own folder."""
+    words = [word for one in family(agent) for word in one.cmdline()]
+    return next(Path(word.partition("=")[2]) for word in words if word.startswith("--config="))
+
+
 def is_refused(service: Service) -> bool:
     try:
         with socket.create_connection(("127.0.0.1", service.port), timeout=30):
@@ -96,7 +103,7 @@ def test_jupyter_opens_once_with_its_token_and_ends_with_the_agent(agent: Agent,
         assert status(port, "/api/status", Authorization=f"token {service.token}") == 200
     children = family(agent)
     words = [word for one in children for word in one.cmdline()]
-    secret = next(Path(word.partition("=")[2]) for word in words if word.startswith("--config="))
+    secret = secret_of(agent)
     assert service.token in secret.read_text()
     assert not any(service.token in text for text in [*words, *(str(one.environ()) for one in children)])
     agent.kill()  # out of the blue: nobody is left to tell the service
@@ -120,10 +127,7 @@ def test_tensorboard_shows_the_runs_to_whoever_has_the_token(agent: Agent, viewe
         assert big[0] == 200
         assert len(big[1]) > WINDOW  # more than may be under way at once
         wait_for(lambda: b"softmax-5f2b8c1e" in fetched(port, f"/data/runs{token}")[1], "the run in TensorBoard")
-    ports = {
-        one.laddr.port for child in family(agent) for one in child.net_connections("inet") if one.status == "LISTEN"
-    }
-    assert ports == {service.port}  # TensorBoard itself listens on none
+    assert listening(agent) == {service.port}  # TensorBoard itself listens on none
     viewer.ask(Shutdown())
     assert agent.process.wait(30) == 0
     assert is_refused(service)
@@ -162,6 +166,74 @@ def test_a_websocket_stays_open_both_ways(viewer: Viewer) -> None:
             while "answer-42" not in shown:
                 kind, text = json.loads(terminal.recv())[:2]
                 shown += text if kind == "stdout" else ""
+
+
+FORK = """
+import multiprocessing
+child = multiprocessing.get_context("fork").Process(target=print, args=("said by a child",))
+child.start()
+child.join()
+"""
+DEBUG = {"type": "request", "seq": 1, "command": "initialize", "arguments": {"clientID": "test", "adapterID": ""}}
+Ask = Callable[[str, str, dict[str, object]], Iterator[dict[str, Any]]]
+
+
+def test_a_kernel_answers_and_listens_on_no_port(agent: Agent, viewer: Viewer) -> None:
+    service = opened(viewer, "jupyter")
+    with ended_here(viewer, service) as port, kernel(port, service) as ask:
+        told(ask("shell", "execute_request", code("1 + 1")), "2")
+        told(ask("shell", "execute_request", code(FORK)), "said by a child")
+        reply = next(one for one in ask("control", "debug_request", DEBUG) if one["msg_type"] == "debug_reply")
+        assert not reply["content"]["success"]
+        assert listening(agent) == {service.port}
+        folder = secret_of(agent).parent
+        sockets = [path for path in folder.iterdir() if path.is_socket() and path.name.startswith("kernel-")]
+        assert len(sockets) == 6  # a kernel's five, and that of its child processes
+        assert folder.stat().st_mode & 0o777 == 0o700
+        children = family(agent)
+    agent.kill()
+    wait_for(lambda: not any(one.is_running() and one.status() != "zombie" for one in children), "their end")
+    assert not folder.exists()
+
+
+def listening(agent: Agent) -> set[int]:
+    """The ports on which the agent's services and all that they started listen."""
+    inets = [one for child in family(agent) for one in child.net_connections("inet")]
+    return {one.laddr.port for one in inets if one.status == "LISTEN"}
+
+
+@contextmanager
+def kernel(port: int, service: Service) -> Iterator[Ask]:
+    """A kernel, as Jupyter's pages use one: all its answers to a message of a type on a channel."""
+    websocket: Any = importlib.import_module("websocket")
+    status, said = fetched(port, f"/api/kernels?token={service.token}", "POST")
+    assert status == 201, said
+    path = f"127.0.0.1:{port}/api/kernels/{json.loads(said)['id']}/channels?token={service.token}"
+    with closing(websocket.create_connection(f"ws://{path}", timeout=BOUND_S)) as channels:
+
+        def ask(channel: str, kind: str, content: dict[str, object]) -> Iterator[dict[str, Any]]:
+            header = {"msg_id": uuid.uuid4().hex, "msg_type": kind, "version": "5.3", "session": "s", "username": "u"}
+            message = {"channel": channel, "header": header, "parent_header": {}, "metadata": {}, "content": content}
+            channels.send(json.dumps(message))
+            while True:
+                answer = json.loads(channels.recv())
+                if answer["parent_header"].get("msg_id") == header["msg_id"]:
+                    yield answer
+
+        yield ask
+
+
+def code(text: str) -> dict[str, object]:
+    return {"code": text, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
+
+
+def told(answers: Iterator[dict[str, Any]], wanted: str) -> None:
+    """Wait until a kernel shows this text."""
+    for answer in answers:
+        assert answer["msg_type"] != "error", answer
+        content = answer["content"]
+        if wanted in (content.get("text", "").strip(), content.get("data", {}).get("text/plain")):
+            return
 
 
 def test_who_is_not_the_agents_viewer_hears_nothing(agent: Agent, viewer: Viewer) -> None:

@@ -5,6 +5,13 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +22,8 @@ from hypothesis import strategies as st
 
 from clew_agent.live_events import EventFolder
 from clew_agent.service_front import MAX_HEAD, Answer, Front, TokenCheck, Verdict
-from clew_agent.service_programs import prepare
+from clew_agent.service_process import own_folder
+from clew_agent.service_programs import prepare, took_port
 from clew_shared.events import Evaluation, Schema
 from clew_shared.journal import JournalWriter
 from clew_shared.places import Places
@@ -231,6 +239,56 @@ def test_jupyter_knows_the_token_and_listens_on_no_port(tmp_path: Path) -> None:
     assert config["IdentityProvider"]["token"] == TOKEN
     assert config["ServerApp"]["sock"] == str(tmp_path / "s")
     assert config["ConnectionFileMixin"]["transport"] == "ipc"
+
+
+def test_python_kernels_find_the_starter_that_takes_no_port_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/opt/site")
+    made = prepare("jupyter", tmp_path, TOKEN, places(tmp_path), lambda _: True)
+    first, *others = made.environment["PYTHONPATH"].split(":")
+    assert [path.name for path in Path(first).glob("*.py")] == ["ipykernel_launcher.py"]
+    assert others == ["/opt/site"]
+    monkeypatch.delenv("PYTHONPATH")
+    assert prepare("jupyter", tmp_path, TOKEN, places(tmp_path), lambda _: True).environment["PYTHONPATH"] == first
+
+
+def test_a_kernel_that_jupyter_wants_on_a_port_does_not_start(tmp_path: Path) -> None:
+    made = prepare("jupyter", tmp_path, TOKEN, places(tmp_path), lambda _: True)
+    words = (sys.executable, "-m", "ipykernel_launcher", "--transport=tcp")
+    environment = {**os.environ, **made.environment}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "on sockets only" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["jpserver-4.json", "nbserver-4.json"])
+def test_a_jupyter_too_old_for_sockets_is_noticed_by_what_it_writes(name: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    assert not took_port(tmp_path)
+    file.write_text('{"port": 88')
+    assert not took_port(tmp_path), "it is being written"
+    file.write_text('{"port": 8888, "pid": 4}')
+    assert took_port(tmp_path)
+    file.write_text('{"port": 0, "sock": "/tmp/v-4/s"}')
+    assert not took_port(tmp_path)
+
+
+@pytest.mark.parametrize(("length", "inside"), [(46, True), (47, False)])
+def test_the_paths_of_a_kernels_sockets_are_short_enough(
+    length: int, inside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / ("t" * 50)))
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        private = Path(short, "p" * (length - len(short) - 1))
+        folder = own_folder(Places(home=tmp_path, private=private))
+        try:
+            assert folder.parent == (private if inside else Path("/tmp"))
+            assert folder.stat().st_mode & 0o777 == 0o700
+            with socket.socket(socket.AF_UNIX) as one:
+                one.bind(str(folder / f"kernel-{uuid.uuid4()}-ipc-1"))
+        finally:
+            shutil.rmtree(folder)
 
 
 def test_a_jupyter_of_another_python_is_taken_where_ours_has_none(tmp_path: Path) -> None:

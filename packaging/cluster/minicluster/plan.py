@@ -171,7 +171,12 @@ COURSES = Profile(
             "tensorflow",
             (*_TENSORFLOW, "scikit-learn"),
         ),
-        Module(("modulefiles/jupyter/{python}",), "jupyter-server", "jupyter", ("jupyter-server",)),
+        Module(
+            ("modulefiles/jupyter/{python}",),
+            "jupyter-server and ipykernel",
+            "jupyter",
+            ("jupyter-server", "ipykernel"),
+        ),
         Module(("modulefiles/tensorboard/{python}",), "tensorboard", "tensorboard", ("tensorboard",)),
     ),
     # 16 cores, 64 GB and 4 GPUs are pretended, so that the courses' job scripts run as they are.
