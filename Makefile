@@ -34,7 +34,7 @@ check: setup
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
 	@$(PY) -m clew_agent catalogue --check
-	@$(PY) -m pytest -q --no-header tests/unit/test_protocol_doc.py
+	@$(PY) -m pytest -q --no-header tests/unit/journal/test_protocol_doc.py
 
 format: setup
 	@.venv/bin/ruff check --fix

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from clew_gui.app import Program
-    from clew_gui.views.recorded import RecordedSession
+    from clew_gui.views.runs.recorded import RecordedSession
 
 IMAGES = Path(__file__).parent / "images"
 SIZE = 1440, 900
@@ -40,10 +40,10 @@ def call(home: Path, *words: str) -> None:
 def paint(theme: str, tab: str, file: str) -> None:
     """One picture, in a process of its own: the window with all recorded runs, a race, or the guide of ``cnn``."""
     from clew_gui.app import build_app
-    from clew_gui.session.job_record import job_record
-    from clew_gui.views.recorded import RecordedSession, read_heads
-    from clew_gui.views.window_state import NoMemory
-    from clew_shared.places import find_places
+    from clew_gui.session.run_record import job_record
+    from clew_gui.views.runs.recorded import RecordedSession, read_heads
+    from clew_gui.views.window.window_state import NoMemory
+    from clew_shared.base.places import find_places
 
     places = find_places()
     session = RecordedSession(read_heads(() if tab == "guide" else places.runs.iterdir()), job_record(places))
@@ -79,12 +79,12 @@ def paint_sites(theme: str, file: str) -> None:
     import msgspec
     from PySide6.QtWidgets import QApplication, QWidget
 
-    from clew_gui.remote.site_presets import PRESETS
-    from clew_gui.remote.site_store import site_store
-    from clew_gui.views.parts import Look
+    from clew_gui.sites.presets import PRESETS
+    from clew_gui.sites.store import site_store
     from clew_gui.views.sites.sites_dialog import SitesDialog
-    from clew_gui.views.theme import DARK, LIGHT, apply, prepare
-    from clew_shared.places import find_places
+    from clew_gui.views.theme.parts import Appearance
+    from clew_gui.views.theme.theme import DARK, LIGHT, apply, prepare
+    from clew_shared.base.places import find_places
 
     app = QApplication(sys.argv[:1])
     prepare(app)
@@ -92,7 +92,7 @@ def paint_sites(theme: str, file: str) -> None:
     for name in ("jureca", "minotauro", "davide"):
         store.save(name, msgspec.structs.replace(PRESETS[name], user="lab017"), replace=True)
     parent, worn = QWidget(), DARK if theme == "dark" else LIGHT
-    dialog = SitesDialog(parent, Look(worn), store, ("login",))
+    dialog = SitesDialog(parent, Appearance(worn), store, ("login",))
     dialog.choose("jureca")
     apply(app, worn)
     dialog.show()
@@ -108,17 +108,17 @@ def paint_waiting(theme: str, file: str) -> None:
     import msgspec
 
     from clew_gui.app import build_app
-    from clew_gui.remote.allocation import Allocation
-    from clew_gui.remote.jobs import JobNews, Order, Stage
-    from clew_gui.remote.site_presets import PRESETS
-    from clew_gui.remote.site_store import site_store
+    from clew_gui.jobs.job import JobNews, JobOrder, Stage
+    from clew_gui.schedulers.allocation import Allocation
     from clew_gui.session.job_model import JobModel
-    from clew_gui.session.job_record import job_record
-    from clew_gui.views.recorded import RecordedRun, RecordedSession, read_heads
-    from clew_gui.views.window_state import NoMemory, WindowState
-    from clew_shared.history import History
-    from clew_shared.lifecycle import RunState
-    from clew_shared.places import find_places
+    from clew_gui.session.run_record import job_record
+    from clew_gui.sites.presets import PRESETS
+    from clew_gui.sites.store import site_store
+    from clew_gui.views.runs.recorded import RecordedRun, RecordedSession, read_heads
+    from clew_gui.views.window.window_state import NoMemory, WindowState
+    from clew_shared.base.places import find_places
+    from clew_shared.journal.history import History
+    from clew_shared.journal.lifecycle import RunState
     from clew_shared.spec import RunSpec
 
     @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def paint_waiting(theme: str, file: str) -> None:
     news = JobNews(
         job="waiting", stage=Stage.QUEUED, id="8021734", text="Other jobs come first. It is expected to begin at 09:52."
     )
-    order = Order(job="waiting", site="jureca", allocation=Allocation(gpus=1, time="01:00:00"))
+    order = JobOrder(job="waiting", site="jureca", allocation=Allocation(gpus=1, time="01:00:00"))
     title, number = PRESETS["jureca"].title, len(session.runs) + 1
     spec = RunSpec(exercise="softmax", run="waiting", params={"optimizer": "nadam", "learning_rate": 0.001})
     run = Waiting("waiting", number, number - 1, spec, History(), places.runs, title, job=news)
@@ -155,19 +155,18 @@ def paint_node(theme: str, file: str) -> None:
     from PySide6.QtCore import QTimer
 
     from clew_gui.app import build_app
-    from clew_gui.remote.allocation import Allocation
-    from clew_gui.remote.gate import NEEDS_PERSON
-    from clew_gui.remote.jobs import JobNews, Order, Stage
-    from clew_gui.remote.site_presets import PRESETS
-    from clew_gui.remote.site_store import site_store
-    from clew_gui.session.job_model import JobModel
-    from clew_gui.session.job_record import job_record
-    from clew_gui.session.states import LinkState, LinkStatus
-    from clew_gui.views.recorded import RecordedRun, RecordedSession, read_heads
-    from clew_gui.views.sites.services import NodeServices, Told
-    from clew_gui.views.window_state import NoMemory, WindowState
-    from clew_shared.places import find_places
-    from clew_shared.problem import Problem
+    from clew_gui.jobs.job import JobNews, JobOrder, Stage
+    from clew_gui.schedulers.allocation import Allocation
+    from clew_gui.session.job_model import JobModel, LinkState, LinkStatus
+    from clew_gui.session.run_record import job_record
+    from clew_gui.sites.presets import PRESETS
+    from clew_gui.sites.store import site_store
+    from clew_gui.ssh.login_policy import NEEDS_PERSON
+    from clew_gui.views.runs.recorded import RecordedRun, RecordedSession, read_heads
+    from clew_gui.views.sites.services import NodeServices, ServiceStatus
+    from clew_gui.views.window.window_state import NoMemory, WindowState
+    from clew_shared.base.places import find_places
+    from clew_shared.base.problem import Problem
 
     class Open(NodeServices):
         """Jupyter is open on the node, and TensorBoard starts there."""
@@ -176,9 +175,12 @@ def paint_node(theme: str, file: str) -> None:
             """The held node."""
             return frozenset({"node"})
 
-        def told(self, job: str) -> tuple[Told, ...]:
+        def told(self, job: str) -> tuple[ServiceStatus, ...]:
             """Both."""
-            both = (Told("jupyter", "Jupyter is open.", "http://"), Told("tensorboard", "TensorBoard starts."))
+            both = (
+                ServiceStatus("jupyter", "Jupyter is open.", "http://"),
+                ServiceStatus("tensorboard", "TensorBoard starts."),
+            )
             return both if job == "node" else ()
 
     places, now = find_places(), time.time()
@@ -189,8 +191,8 @@ def paint_node(theme: str, file: str) -> None:
     held = JobNews(job="node", stage=Stage.RUNNING, id="8021734", starts=now - 780, until=now + 2820, nodes="jrc0042")
     other = JobNews(job="other", stage=Stage.RUNNING, id="51377", starts=now - 300, until=now + 3300, nodes="davide17")
     session.jobs = {
-        "node": (ours := JobModel(1, Order(job="node", site="jureca", allocation=asked, hold=True), "JURECA", held)),
-        "other": (locked := JobModel(2, Order(job="other", site="davide", allocation=asked), "D.A.V.I.D.E.", other)),
+        "node": (ours := JobModel(1, JobOrder(job="node", site="jureca", allocation=asked, hold=True), "JURECA", held)),
+        "other": (locked := JobModel(2, JobOrder(job="other", site="davide", allocation=asked), "D.A.V.I.D.E.", other)),
     }
     ours.link = LinkStatus(LinkState.LIVE, now, "", link="node")
     locked.locked = Problem(NEEDS_PERSON, "The connection is gone, and the site asks for a password.", "Log in.")

@@ -62,7 +62,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """What it left is collected here: before a test without a window all of it, else what is due."""
     if _has_window(item):
-        from clew_gui.views.collector import collect_due
+        from clew_gui.views.window.loader import collect_due
 
         collect_due() if _has_window(nextitem) else gc.collect()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from clew_gui.cli import main
+from clew_gui.commands.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

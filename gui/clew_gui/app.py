@@ -20,32 +20,31 @@ import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QApplication
 
-from clew_gui.views.collector import Collector
-from clew_gui.views.desk import Desk
-from clew_gui.views.loader import ASIDE, HERE, SESSION, Loader
-from clew_gui.views.parts import Button, Look
-from clew_gui.views.ports import SessionLike
-from clew_gui.views.scope import FIRST_EXERCISE
-from clew_gui.views.shell import Shell, known_choice, theme_of
-from clew_gui.views.single import OneWindow
-from clew_gui.views.surprises import log_from_now, show_surprises
-from clew_gui.views.theme import apply, make_app, prepare
-from clew_gui.views.window import MainWindow
-from clew_gui.views.window_state import FileMemory, Memory, NoMemory
+from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.actions.menus import WindowActions, known_choice, theme_of
+from clew_gui.views.actions.scope import FIRST_EXERCISE
+from clew_gui.views.presentation.interfaces import SessionLike
+from clew_gui.views.theme.parts import Appearance, Button
+from clew_gui.views.theme.theme import apply, make_app, prepare
+from clew_gui.views.window.error_reporting import log_from_now, show_surprises
+from clew_gui.views.window.loader import ASIDE, HERE, SESSION, Collector, Loader
+from clew_gui.views.window.single import OneWindow
+from clew_gui.views.window.window import MainWindow
+from clew_gui.views.window.window_state import FileMemory, Memory, NoMemory
+from clew_shared.base.places import Places, find_places
+from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
-from clew_shared.lifecycle import TERMINAL
-from clew_shared.places import Places, find_places
-from clew_shared.problem import Problem, ProblemError
+from clew_shared.journal.lifecycle import TERMINAL
 
 if TYPE_CHECKING:
-    from clew_gui.remote.prompts import AskOnce, Prompter
-    from clew_gui.session.desks import Desks
-    from clew_gui.views.plots import ConvergencePlots
-    from clew_gui.views.sites.asker import WindowPrompter
-    from clew_gui.views.sites.deeds import SiteDeeds
+    from clew_gui.session.job_managers import JobManagers
+    from clew_gui.ssh.prompts import AskOnce, Prompter
+    from clew_gui.views.actions.site_actions import SiteActions
+    from clew_gui.views.plots.panel import ConvergencePlots
+    from clew_gui.views.sites.prompts import WindowPrompter
 
 _LOG = logging.getLogger(__name__)
-SessionMaker = Callable[["Prompter"], tuple[SessionLike, "Desks | None"]]
+SessionMaker = Callable[["Prompter"], tuple[SessionLike, "JobManagers | None"]]
 _UNPAINTED_MS = 1500
 """A window that is not painted (minimised from the start) loads the rest after this time as well."""
 
@@ -65,16 +64,16 @@ class Program(QObject):
         self.app, self.places, self.memory = app, places, memory
         self.state = memory.load_window()
         choice = theme or self.state.theme
-        self.window = MainWindow(Look(theme_of(app, choice)), self.state)
-        self.desk = Desk(self.window, catalogue, places)
-        self.shell = Shell(app, self.window, self.desk, places)
+        self.window = MainWindow(Appearance(theme_of(app, choice)), self.state)
+        self.desk = WindowController(self.window, catalogue, places)
+        self.shell = WindowActions(app, self.window, self.desk, places)
         self.shell.theme_choice = known_choice(choice)
         self.session: SessionLike | None = None
         self.asker: WindowPrompter | None = None
-        self.sites: SiteDeeds | None = None
+        self.sites: SiteActions | None = None
         self._answers: AskOnce | None = None
         """For all in this window that logs in: what the doctor was told, the desk of a site need not ask again."""
-        self._desks: Desks | None = None
+        self._desks: JobManagers | None = None
         self._make_session: SessionMaker | None = None
         self._loader = Loader(self, ASIDE, HERE)
         self._loader.loaded.connect(self._loaded, Qt.ConnectionType.QueuedConnection)
@@ -111,8 +110,8 @@ class Program(QObject):
 
     def _begin_session(self) -> None:
         if self._make_session is not None:
-            from clew_gui.remote.prompts import AskOnce
-            from clew_gui.views.sites.asker import WindowPrompter
+            from clew_gui.ssh.prompts import AskOnce
+            from clew_gui.views.sites.prompts import WindowPrompter
 
             self.asker = WindowPrompter(self.window.look, self.window)
             self.asker.told.connect(self.window.messages.show_note)
@@ -130,21 +129,21 @@ class Program(QObject):
             QTimer.singleShot(0, self, self._make_sites)
 
     def _make_sites(self) -> None:
-        from clew_gui.remote.site_store import site_store
-        from clew_gui.views.sites.deeds import SiteDeeds
+        from clew_gui.sites.store import site_store
+        from clew_gui.views.actions.site_actions import SiteActions
 
         if self._answers is not None and not self._closed:
             store = site_store(self.places)
-            self.sites = SiteDeeds(self.window, self.desk, self.places, self._answers, store, self._desks)
+            self.sites = SiteActions(self.window, self.desk, self.places, self._answers, store, self._desks)
 
     def _make_plots(self) -> None:
-        from clew_gui.views.plots import ConvergencePlots
+        from clew_gui.views.plots.panel import ConvergencePlots
 
         plots = ConvergencePlots(self.window.look.theme)
         QTimer.singleShot(0, self, lambda: self._put_plots(plots))
 
     def _put_plots(self, plots: ConvergencePlots) -> None:
-        from clew_gui.views.feed import PlotFeed
+        from clew_gui.views.plots.feed import PlotFeed
 
         if not self._closed:
             self.shell.put_plots(plots, PlotFeed(plots))
@@ -173,7 +172,7 @@ class Program(QObject):
         return True
 
     def _tell_runs_go_on(self, number: int) -> None:
-        from clew_gui.views.dialog import Dialog
+        from clew_gui.views.theme.dialog import Dialog
 
         what = "A run is at work. It goes" if number == 1 else f"{number} runs are at work. They go"
         sentence = f"{what} on without this window, and will be here when you open Clew again. This is said only once."
@@ -226,7 +225,7 @@ def build_app(
     *,
     catalogue: Catalogue | None = None,
     session: SessionLike | None = None,
-    desks: Desks | None = None,
+    desks: JobManagers | None = None,
     memory: Memory | None = None,
     theme: str | None = None,
     exercise: str = "",
@@ -251,7 +250,7 @@ def build_app(
     apply(app, program.window.look.theme)  # once, when every widget is in its place
     given = session
 
-    def make(prompter: Prompter) -> tuple[SessionLike, Desks | None]:
+    def make(prompter: Prompter) -> tuple[SessionLike, JobManagers | None]:
         return (given, desks) if given is not None else _live_session(places, program.desk.scope.catalogue, prompter)
 
     program.begin(make)
@@ -264,9 +263,9 @@ def _builtin_catalogue() -> Catalogue:
     return load_builtin()
 
 
-def _live_session(places: Places, catalogue: Catalogue, prompter: Prompter) -> tuple[SessionLike, Desks]:
-    from clew_gui.session import Session
-    from clew_gui.session.desks import open_desks
+def _live_session(places: Places, catalogue: Catalogue, prompter: Prompter) -> tuple[SessionLike, JobManagers]:
+    from clew_gui.session.job_managers import open_desks
+    from clew_gui.session.session import Session
 
     desks = open_desks(places, prompter, quiet=True)
     session = Session(places, catalogue, desks=desks)
@@ -342,8 +341,8 @@ def screenshot(places: Places, options: argparse.Namespace) -> int:
     ``options.run`` decides the exercise when it names a run; else the newest run of ``options.exercise`` is shown. Only
     runs of that exercise are read: the lab at the left says nothing of the others.
     """
-    from clew_gui.session.job_record import job_record
-    from clew_gui.views.recorded import RecordedSession, choose_run, read_heads
+    from clew_gui.session.run_record import job_record
+    from clew_gui.views.runs.recorded import RecordedSession, choose_run, read_heads
 
     given = Path(options.run) if options.run and Path(options.run).is_dir() else None
     folders = [path for path in (places.runs, places.mirrors) if path.is_dir()]

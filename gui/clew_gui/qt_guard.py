@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from importlib import metadata
 
-from clew_shared.problem import Problem
+from clew_shared.base.problem import Problem
 
 _DISTRIBUTIONS = ("PySide6-Essentials", "PySide6")
 _IMMORTAL_NONE = (3, 12)

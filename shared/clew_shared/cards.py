@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from clew_shared.base.problem import Problem
 from clew_shared.params import ParamSpec, Value
-from clew_shared.problem import Problem
 
 
 class MetricSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
+from clew_shared.base.foreign import from_json
+from clew_shared.base.problem import did_you_mean, problem
 from clew_shared.cards import Catalogue, ExerciseCard, Preset
-from clew_shared.foreign import from_json
-from clew_shared.problem import did_you_mean, problem
 
 BUILTIN = Path(__file__).parent / "builtin_catalogue.json"
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clew_shared.cards import Goal, MetricSpec
-from clew_shared.history import Column, History
+from clew_shared.journal.history import Column, History
 
 
 class GoalResult(NamedTuple):

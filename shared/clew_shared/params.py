@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from clew_shared.problem import Problem, did_you_mean, raise_all
+from clew_shared.base.problem import Problem, did_you_mean, raise_all
 
 Value = bool | int | float | str | None
 Kind = Literal["float", "int", "bool", "choice", "text"]

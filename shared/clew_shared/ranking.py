@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from clew_shared.history import History
+from clew_shared.journal.history import History
 
 Better = Literal["lower", "higher"]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from clew_shared.events import Attempt
-from clew_shared.history import History
-from clew_shared.journal import Record, attempts, journal_path, read_journal
-from clew_shared.lifecycle import RunState
-from clew_shared.problem import problem
+from clew_shared.base.problem import problem
+from clew_shared.journal.events import Attempt
+from clew_shared.journal.files import Record, attempts, journal_path, read_journal
+from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import RunState
 
 
 def read_run(folder: Path) -> History:

@@ -8,9 +8,9 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from clew_shared.foreign import read_file
+from clew_shared.base.foreign import read_file
+from clew_shared.base.problem import Problem, did_you_mean, problem, raise_all
 from clew_shared.params import Value
-from clew_shared.problem import Problem, did_you_mean, problem, raise_all
 
 SPEC_FORMAT = 1
 MAX_NAME = 60

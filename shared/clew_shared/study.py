@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
+from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import ExerciseCard, Lane, RaceSpec
 from clew_shared.params import check, format_value
-from clew_shared.problem import Problem, problem, raise_all
 from clew_shared.spec import MAX_NAME, RunSpec, check_spec, read_text, to_table, without_null
 
 STUDY_FORMAT = 1

@@ -8,9 +8,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from clew_agent.data_search import find_search, locate
-from clew_shared.places import find_places
-from clew_shared.problem import ProblemError
+from clew_agent.datasets.search import find_search, locate
+from clew_shared.base.places import find_places
+from clew_shared.base.problem import ProblemError
 from tests.bench.measure import USUAL_ROUNDS, machine, table
 
 GOAL = 0.99

@@ -17,16 +17,16 @@ import numpy as np
 
 from clew_gui.plotting.series import SeriesStore
 from clew_gui.session.mirror import Mirror
+from clew_shared.base.places import Places
 from clew_shared.catalogue import find_card, load_builtin
-from clew_shared.events import Attempt, Points, Schema, State
-from clew_shared.history import History
-from clew_shared.journal import JournalWriter, Record, journal_path, read_journal
-from clew_shared.lifecycle import RunState
-from clew_shared.places import Places
+from clew_shared.journal.events import Attempt, Points, Schema, State
+from clew_shared.journal.files import JournalWriter, Record, journal_path, read_journal
+from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder, final_files
+from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
-from clew_shared.runfolder import RunFolder, final_files
 from clew_shared.spec import RunSpec, to_toml
-from clew_shared.verify import verify_run
 from tests.bench.measure import machine, short, table
 
 POINTS, BLOCK = 10_000_000, 500

@@ -23,8 +23,8 @@ import pyqtgraph as pg
 from PySide6.QtWidgets import QApplication, QWidget
 
 from clew_gui.plotting.model import RunStyle
-from clew_gui.views.plots import ConvergencePlots
-from clew_gui.views.theme import LIGHT
+from clew_gui.views.plots.panel import ConvergencePlots
+from clew_gui.views.theme.theme import LIGHT
 from clew_shared.cards import PlotSpec
 from tests.bench.measure import machine, table
 from tests.bench.others import HOW, python_with, version_of

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from clew_gui.session.local_agent import find_agent
-from clew_shared.places import Places
+from clew_gui.targets.local_agent import find_agent
+from clew_shared.base.places import Places
 from tests.bench.measure import machine, table
 from tests.bench.reader import end_agent
 from tests.bench.started_window import MARK, SLOW

@@ -12,10 +12,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 
-from clew_gui.remote.connection import Connection
-from clew_gui.remote.paramiko_connection import dial_paramiko
-from clew_gui.remote.system_ssh import dial_system
-from clew_gui.remote.tunnel import Tunnel
+from clew_gui.ssh.connection import Connection
+from clew_gui.ssh.openssh.connection import dial_system
+from clew_gui.ssh.paramiko.connection import dial_paramiko
+from clew_gui.ssh.tunnel import Tunnel
 from tests.bench.laptop import LOGIN, NODE, NODE_ADDRESS, Laptop, own_laptop
 from tests.bench.measure import CannotMeasure, machine, ratio, table, workers
 

@@ -14,15 +14,15 @@ from typing import Any
 import keras
 import numpy as np
 
-from clew_agent.datasets import DataSet
-from clew_agent.loop import SCHEMA, split
-from clew_agent.recorder import Recorder, Reserve
+from clew_agent.datasets.dataset import DataSet
+from clew_agent.trainer.loop import SCHEMA, split
+from clew_agent.trainer.recorder import Recorder, Reserve
 from clew_agent.training import optimizers
 from clew_agent.training.engine import Engine
 from clew_agent.training.exercise import Exercise
 from clew_agent.training.runtime import configure
-from clew_shared.events import Event, Schema
-from clew_shared.journal import JournalWriter
+from clew_shared.journal.events import Event, Schema
+from clew_shared.journal.files import JournalWriter
 from clew_shared.params import build
 from tests.bench.measure import Timing
 from tests.bench.work import bench_data

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import psutil
 
-from clew_gui.remote.target import LocalTarget
-from clew_gui.session.local_agent import find_agent
-from clew_shared.events import Attempt, Log, Points
-from clew_shared.journal import Record, journal_path, read_journal
-from clew_shared.lifecycle import TERMINAL
-from clew_shared.places import Places, find_places
+from clew_gui.targets.local_agent import find_agent
+from clew_gui.targets.target import LocalTarget
+from clew_shared.base.places import Places, find_places
+from clew_shared.journal.events import Attempt, Log, Points
+from clew_shared.journal.files import Record, journal_path, read_journal
+from clew_shared.journal.lifecycle import TERMINAL
 from tests.bench.reader import end_agent
 
 _BOUND_S = 120.0

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clew_gui.remote.allocation import Allocation
-from clew_gui.remote.connection import Hop, SshFiles
-from clew_gui.remote.prompts import AskOnce, Kind, Prompt
-from clew_gui.remote.site_store import site_store
-from clew_gui.remote.sites import Site
-from clew_shared.places import Places
+from clew_gui.schedulers.allocation import Allocation
+from clew_gui.sites.site import Site
+from clew_gui.sites.store import site_store
+from clew_gui.ssh.connection import Hop, SshFiles
+from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
+from clew_shared.base.places import Places
 from tests.bench.measure import CannotMeasure
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Trusting:
 
     def ask(self, prompt: Prompt) -> str | None:
         """See ``Prompter``."""
-        return "yes" if prompt.kind is Kind.CONFIRM else None
+        return "yes" if prompt.kind is PromptKind.CONFIRM else None
 
 
 class Laptop:

@@ -24,19 +24,19 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from clew_agent import posix
-from clew_agent.control import Commands
-from clew_agent.loop import SCHEMA, Loop
-from clew_agent.recorder import Recorder, Reserve
+from clew_agent.node import posix
+from clew_agent.trainer.control import ControlRequests
+from clew_agent.trainer.loop import SCHEMA, Loop
+from clew_agent.trainer.recorder import Recorder, Reserve
 from clew_agent.training.engine import Engine
 from clew_agent.training.runtime import configure
-from clew_gui.session.local_agent import find_agent
-from clew_shared.events import Attempt, Schema, State
-from clew_shared.journal import JOURNAL_FORMAT, JournalWriter, journal_path
-from clew_shared.lifecycle import RunState
+from clew_gui.targets.local_agent import find_agent
+from clew_shared.base.places import Places
+from clew_shared.journal.events import Attempt, Schema, State
+from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter, journal_path
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder, final_files
 from clew_shared.params import build
-from clew_shared.places import Places
-from clew_shared.runfolder import RunFolder, final_files
 from clew_shared.spec import RunSpec, to_toml
 from tests.bench.clew_style import find_exercise
 from tests.bench.work import bench_data
@@ -137,7 +137,7 @@ class Observed:
     def train(self, steps: int) -> Used:
         """At least ``steps`` steps, from the first block until all their points are in the journal."""
         stretch: Any = Stretch(self._engine, self._engine.step + steps)
-        loop = Steps(stretch, self._recorder, Commands(), self._folder)
+        loop = Steps(stretch, self._recorder, ControlRequests(), self._folder)
 
         def work() -> None:
             loop.run()

@@ -14,10 +14,10 @@ from contextlib import suppress
 
 import psutil
 
-from clew_gui.session import Session
-from clew_gui.session.local_agent import find_agent
+from clew_gui.session.session import Session
+from clew_gui.targets.local_agent import find_agent
+from clew_shared.base.places import Places, find_places
 from clew_shared.catalogue import load_builtin
-from clew_shared.places import Places, find_places
 
 _TICK_S = 0.033
 _END_S = 10.0

@@ -9,21 +9,21 @@ from contextlib import contextmanager
 import msgspec
 import psutil
 
-from clew_gui.remote.bootstrap import Installed, ensure_agent
-from clew_gui.remote.job_book import JobBook, job_book
-from clew_gui.remote.job_submitter import Bringer, Say
-from clew_gui.remote.jobs import JobNews, Stage
-from clew_gui.remote.schedulers.job import LOG
-from clew_gui.remote.site_desk import SiteDesk
-from clew_gui.remote.site_line import SiteLine, open_line
-from clew_gui.remote.site_store import site_store
-from clew_gui.session import LinkState, Place, Session
-from clew_gui.session.desks import Desks
-from clew_gui.session.job_model import JobModel
-from clew_gui.session.run_model import RunModel
+from clew_gui.deploy.install import Installed, ensure_agent
+from clew_gui.jobs.job import JobNews, Stage
+from clew_gui.jobs.job_book import JobBook, job_book
+from clew_gui.jobs.manager import SiteJobManager
+from clew_gui.jobs.submitter import Deployer, Say
+from clew_gui.schedulers.job import LOG
+from clew_gui.session.job_managers import JobManagers
+from clew_gui.session.job_model import JobModel, LinkState, Place
+from clew_gui.session.runs import RunModel
+from clew_gui.session.session import Session
+from clew_gui.sites.site_connection import SiteConnection, open_line
+from clew_gui.sites.store import site_store
+from clew_shared.base.problem import Problem
 from clew_shared.catalogue import load_builtin
-from clew_shared.journal import journal_path
-from clew_shared.problem import Problem
+from clew_shared.journal.files import journal_path
 from clew_shared.spec import RunSpec
 from tests.bench.first_point_worker import BEGUN, BLOCK, STAGES, journal_marks
 from tests.bench.laptop import SITE, Laptop
@@ -68,7 +68,7 @@ OF_THE_RUN = {
 """The stages as this computer's benchmark calls them, and as they are called here."""
 
 
-class Desk(SiteDesk):
+class Desk(SiteJobManager):
     """A site's desk that notes when something was so."""
 
     def __init__(self, name: str, laptop: Laptop, book: JobBook, tell: Callable[[JobNews], None]) -> None:
@@ -79,13 +79,13 @@ class Desk(SiteDesk):
             self.note({Stage.PREPARING: DIALLED, Stage.SUBMITTING: PUT, Stage.QUEUED: SUBMITTED}.get(news.stage, ""))
             tell(news)
 
-        def bring(line: SiteLine, say: Say) -> Installed:
+        def bring(line: SiteConnection, say: Say) -> Installed:
             installed = ensure_agent(line, say)
             self.note(BROUGHT)
             return installed
 
         super().__init__(
-            name, lambda: open_line(name, site, laptop.places, laptop.asker), book, listen, Bringer(ensure_agent=bring)
+            name, lambda: open_line(name, site, laptop.places, laptop.asker), book, listen, Deployer(ensure_agent=bring)
         )
 
     def note(self, what: str) -> None:
@@ -93,7 +93,7 @@ class Desk(SiteDesk):
         self.marks.setdefault(what, time.time())
 
     def serves(self, job: str) -> None:
-        """See ``SiteDesk``."""
+        """See ``SiteJobManager``."""
         self.note(FOUND)
         super().serves(job)
 
@@ -108,7 +108,7 @@ class Clicker:
         def make(name: str, book: JobBook, tell: Callable[[JobNews], None]) -> Desk:
             return self._desks.setdefault(name, Desk(name, laptop, book, tell))
 
-        desks = Desks(job_book(laptop.places), make, lambda _name: "Mini cluster")
+        desks = JobManagers(job_book(laptop.places), make, lambda _name: "Mini cluster")
         self.session = Session(laptop.places, load_builtin(), desks=desks, only=())
         self.session.start()
 

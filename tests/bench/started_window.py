@@ -11,8 +11,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from clew_gui.cli import main
 from clew_gui.commands import start
+from clew_gui.commands.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +65,7 @@ def _plots_painted(window: QObject) -> None:
 def _watch() -> None:
     """Let the window that is about to be made tell when it was painted."""
     gc.disable()  # as the command does before it imports the window
-    from clew_gui.views.window import MainWindow
+    from clew_gui.views.window.window import MainWindow
 
     def watched(self: MainWindow, *given: Any, init: Callable[..., None] = MainWindow.__init__) -> None:
         init(self, *given)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from clew_shared.events import Attempt, Log, Points
-from clew_shared.journal import JournalWriter
+from clew_shared.journal.events import Attempt, Log, Points
+from clew_shared.journal.files import JournalWriter
+from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
-from clew_shared.verify import verify_run
 from tests.bench import __main__ as program
 from tests.bench.__main__ import names, updated
 from tests.bench.bench_first import rows as stage_rows

@@ -12,14 +12,14 @@ from PySide6.QtCore import QCoreApplication, QEvent, QObject, QTimer
 from PySide6.QtWidgets import QDialog
 
 from clew_gui.app import Program, build_app
-from clew_gui.remote.target import Target
-from clew_gui.session import Session
-from clew_gui.views.window_state import NoMemory, WindowState
+from clew_gui.session.session import Session
+from clew_gui.targets.target import Target
+from clew_gui.views.window.window_state import NoMemory, WindowState
+from clew_shared.base.places import Places
+from clew_shared.base.problem import problem
 from clew_shared.catalogue import load_builtin
-from clew_shared.messages import AgentAddress
-from clew_shared.places import Places
-from clew_shared.problem import problem
 from clew_shared.spec import RunSpec
+from clew_shared.wire.messages import AgentAddress
 
 
 class NoAgent:

@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from clew_agent.data_search import find_search
-from clew_agent.datasets import DataSet, load
-from clew_shared.places import find_places
-from clew_shared.problem import ProblemError
+from clew_agent.datasets.dataset import DataSet
+from clew_agent.datasets.registry import load
+from clew_agent.datasets.search import find_search
+from clew_shared.base.places import find_places
+from clew_shared.base.problem import ProblemError
 
 Floats = npt.NDArray[np.float32]
 _TEST_IMAGES = {"softmax": 10_000, "cnn": 2_000}

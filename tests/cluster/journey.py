@@ -15,26 +15,27 @@ import psutil
 from minicluster.namespaces import processes_of
 from minicluster.state import State
 
-from clew_gui.remote.allocation import Allocation
-from clew_gui.remote.connection import ssh_files
-from clew_gui.remote.consent import consents, words_of
-from clew_gui.remote.kept_logins import KeptLogins
-from clew_gui.remote.prompts import AskOnce, Kind, Prompt, Prompter
-from clew_gui.remote.site_line import SiteLine, open_line
-from clew_gui.remote.site_store import site_store
-from clew_gui.remote.sites import Site
-from clew_gui.session import JobModel, Place, RunModel, Session
-from clew_gui.session.desks import open_desks
-from clew_gui.session.local_agent import find_agent
-from clew_gui.session.states import LinkState
+from clew_gui.schedulers.allocation import Allocation
+from clew_gui.session.job_managers import open_desks
+from clew_gui.session.job_model import JobModel, LinkState, Place
+from clew_gui.session.runs import RunModel
+from clew_gui.session.session import Session
+from clew_gui.sites.consent import consents, words_of
+from clew_gui.sites.site import Site
+from clew_gui.sites.site_connection import SiteConnection, open_line
+from clew_gui.sites.store import site_store
+from clew_gui.ssh.connection import ssh_files
+from clew_gui.ssh.openssh.kept_logins import KeptLogins
+from clew_gui.ssh.prompts import AskOnce, Prompt, Prompter, PromptKind
+from clew_gui.targets.local_agent import find_agent
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem
 from clew_shared.catalogue import load_builtin
-from clew_shared.history import History
+from clew_shared.journal.history import History
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.journal.verify import verify_run
 from clew_shared.params import Value
-from clew_shared.places import Places
-from clew_shared.problem import Problem
-from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec
-from clew_shared.verify import verify_run
 from tests.cluster.mini import MiniCluster
 
 BOUND_S = 240.0
@@ -50,7 +51,7 @@ class Agrees:
     """A person who has seen the fingerprints and knows no password."""
 
     def ask(self, prompt: Prompt) -> str | None:
-        return "yes" if prompt.kind is Kind.CONFIRM else None
+        return "yes" if prompt.kind is PromptKind.CONFIRM else None
 
 
 class Student:
@@ -98,7 +99,7 @@ class Student:
                 process.terminate()
                 process.wait(BOUND_S)
 
-    def line(self) -> SiteLine:
+    def line(self) -> SiteConnection:
         """A connection of its own to the login node."""
         return open_line("mini", site_store(self.places).load("mini"), self.places, AskOnce(Agrees()))
 

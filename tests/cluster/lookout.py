@@ -16,11 +16,11 @@ from minicluster.namespaces import root_of
 from minicluster.state import State
 from PySide6.QtCore import QTimer
 
-from clew_gui.remote.connection import Connection
-from clew_gui.remote.job_watch import JobWatch
-from clew_gui.remote.paramiko_connection import ParamikoConnection
-from clew_gui.remote.steady import SteadyConnection
-from clew_gui.remote.system_ssh import ProcessStream, SystemSsh
+from clew_gui.jobs.watch import JobWatch
+from clew_gui.ssh.connection import Connection
+from clew_gui.ssh.openssh.connection import ProcessStream, SystemSsh
+from clew_gui.ssh.paramiko.connection import ParamikoConnection
+from clew_gui.ssh.steady import SteadyConnection
 from tests.cluster.mini import MiniCluster
 
 _BEAT_MS = 20

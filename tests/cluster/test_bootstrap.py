@@ -10,21 +10,22 @@ from typing import Any
 
 import pytest
 
-from clew_gui.remote.bootstrap import Installed, ensure_agent, stage
-from clew_gui.remote.bootstrap.probe import probe
-from clew_gui.remote.connection import Hop, SshFiles
-from clew_gui.remote.dialler import dial
-from clew_gui.remote.prompts import AskOnce
-from clew_gui.remote.site_line import SiteLine
-from clew_gui.remote.sites import Site
-from clew_gui.remote.steady import SteadyConnection
+from clew_gui.deploy.install import Installed, ensure_agent
+from clew_gui.deploy.probe import probe
+from clew_gui.deploy.staging import stage
+from clew_gui.sites.site import Site
+from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.ssh.connection import Hop, SshFiles
+from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.prompts import AskOnce
+from clew_gui.ssh.steady import SteadyConnection
 from clew_shared import __version__
-from clew_shared.problem import ProblemError
+from clew_shared.base.problem import ProblemError
 from tests.cluster.mini import MiniCluster
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
 
-OpenLine = Callable[[Site], SiteLine]
+OpenLine = Callable[[Site], SiteConnection]
 SITE = Site(title="Mini", host="login", scheduler="slurm", modules=("tensorflow",), data="/opt/data")
 
 
@@ -46,13 +47,13 @@ def open_line(cluster: MiniCluster, tmp_path: Path) -> Iterator[OpenLine]:
         stack.enter_context(cluster.network("laptop"))
         stack.callback(lambda: cluster.on("login", "rm -rf ~/.local/share/clew"))
 
-        def make(site: Site) -> SiteLine:
+        def make(site: Site) -> SiteConnection:
             def connect() -> Any:
                 # Whatever thread dials, it is the laptop that does.
                 with cluster.network("laptop"):
                     return dial([hop], AskOnce(nobody), files)
 
-            line = SiteLine("mini", site, SteadyConnection(connect))
+            line = SiteConnection("mini", site, SteadyConnection(connect))
             stack.callback(line.close)
             return line
 
@@ -63,7 +64,7 @@ def ignore(_: str) -> None:
     """Nobody wants to know."""
 
 
-def refusal(line: SiteLine) -> tuple[str, str]:
+def refusal(line: SiteConnection) -> tuple[str, str]:
     with pytest.raises(ProblemError) as refused:
         ensure_agent(line, ignore)
     (found,) = refused.value.problems
@@ -83,11 +84,13 @@ def test_what_was_installed_from_the_laptop_runs_on_a_node(cluster: MiniCluster,
     assert (again.command, again.environment, again.sent) == (installed.command, installed.environment, 0)
     assert installed.tensorflow.startswith("2.")
     assert on_node(cluster, installed, *installed.command[1:], "--version") == f"clew-agent {__version__}"
-    needs = "import clew_agent.supervisor, importlib.util; print(importlib.util.find_spec('tensorflow').origin)"
+    needs = (
+        "import clew_agent.supervisor.supervisor, importlib.util; print(importlib.util.find_spec('tensorflow').origin)"
+    )
     assert on_node(cluster, installed, "-P", "-c", needs).startswith("/opt/site/")
 
 
-def write_until_refused(cluster: MiniCluster, line: SiteLine, size: int) -> str:
+def write_until_refused(cluster: MiniCluster, line: SiteConnection, size: int) -> str:
     """What is said when not a byte is left. Agents of earlier tests may end meanwhile, and leave room."""
     for number in range(20):
         cluster.on("login", f"cat /dev/zero > ~/rest{size}.{number} 2>/dev/null || true")

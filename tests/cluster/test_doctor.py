@@ -14,16 +14,17 @@ from typing import Any
 
 import pytest
 
-from clew_gui.remote.allocation import Allocation
-from clew_gui.remote.doctor import Finding, Verdict, examine
-from clew_gui.remote.prompts import Kind, NobodyToAsk, Prompt, Prompter
-from clew_gui.remote.schedulers.job import JobRef
-from clew_gui.remote.schedulers.registry import scheduler_of
-from clew_gui.remote.schedulers.scheduler import environment
-from clew_gui.remote.schedulers.state import Output
-from clew_gui.remote.site_file import read_site
-from clew_gui.remote.sites import Site
-from clew_shared.places import Places
+from clew_gui.doctor.examine import examine
+from clew_gui.doctor.finding import Finding, Verdict
+from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.job import JobRef
+from clew_gui.schedulers.registry import scheduler_of
+from clew_gui.schedulers.scheduler import environment
+from clew_gui.schedulers.state import Output
+from clew_gui.sites.site import Site
+from clew_gui.sites.site_file import read_site
+from clew_gui.ssh.prompts import NobodyToAsk, Prompt, Prompter, PromptKind
+from clew_shared.base.places import Places
 from tests.cluster.journey import logins
 from tests.cluster.mini import LIMIT_S, MiniCluster
 
@@ -144,7 +145,7 @@ class Person:
 
     def __init__(self, **answers: str) -> None:
         self._answers = answers
-        self.asked: list[Kind] = []
+        self.asked: list[PromptKind] = []
 
     def ask(self, prompt: Prompt) -> str | None:
         self.asked.append(prompt.kind)
@@ -314,7 +315,7 @@ def test_a_key_that_was_never_seen_is_shown_where_nobody_can_be_asked(cluster: M
 def test_password_and_code_are_asked_for_once(ill: Ill) -> None:
     person = Person(password=ill.cluster.info()["users"]["student"]["password"], code=ill.cluster("code"))
     findings = ill.look(prompter=person, port=2222, modules=("tensorflow",))
-    assert person.asked == [Kind.PASSWORD, Kind.CODE]
+    assert person.asked == [PromptKind.PASSWORD, PromptKind.CODE]
     assert not [one for one in findings if one.verdict is Verdict.BAD]
     again = ill.look(prompter=NobodyToAsk(), port=2222, modules=("tensorflow",))
     assert not [one for one in again if one.verdict is Verdict.BAD], "the login is kept"

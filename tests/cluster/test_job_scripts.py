@@ -10,14 +10,13 @@ from collections.abc import Callable
 
 import pytest
 
-from clew_gui.remote.allocation import Allocation
-from clew_gui.remote.schedulers.job import JobRef, JobSpec
-from clew_gui.remote.schedulers.record import ExitRecord, parse_record
-from clew_gui.remote.schedulers.registry import NAMES, SchedulerName, scheduler_of
-from clew_gui.remote.schedulers.scheduler import environment
-from clew_gui.remote.schedulers.state import ENDED, JobState, Output, Phase
-from clew_gui.remote.schedulers.verdict import conclude
-from clew_gui.remote.sites import Site, job_of
+from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.job import JobRef, JobSpec
+from clew_gui.schedulers.registry import NAMES, SchedulerName, scheduler_of
+from clew_gui.schedulers.scheduler import environment
+from clew_gui.schedulers.state import ENDED, JobState, Output, Phase
+from clew_gui.schedulers.verdict import ExitRecord, conclude, parse_record
+from clew_gui.sites.site import Site, job_of
 from tests.cluster.mini import FOLDER, LIMIT_S, MiniCluster
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from clew_gui.remote.connection import SshFiles
-from clew_gui.remote.dialler import dial
-from clew_gui.remote.hops import way_to
-from clew_gui.remote.prompts import AskOnce, NobodyToAsk
-from clew_gui.remote.sites import Site
-from clew_gui.remote.ssh_config import look_up
+from clew_gui.sites.hops import way_to
+from clew_gui.sites.site import Site
+from clew_gui.ssh.config import look_up
+from clew_gui.ssh.connection import SshFiles
+from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.prompts import AskOnce, NobodyToAsk
 from tests.cluster.mini import MiniCluster
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]

@@ -13,25 +13,25 @@ import msgspec
 import pytest
 import zmq
 
-from clew_gui.remote.allocation import Allocation
-from clew_gui.remote.job_book import job_book
-from clew_gui.remote.job_target import JobTarget
-from clew_gui.remote.job_way import read_address
-from clew_gui.remote.jobs import JobNews, Order, Stage
-from clew_gui.remote.prompts import AskOnce, Kind, Prompt
-from clew_gui.remote.routes import Kind as RouteKind
-from clew_gui.remote.routes import RouteFinder
-from clew_gui.remote.schedulers.job import JobRef
-from clew_gui.remote.schedulers.state import Phase
-from clew_gui.remote.site_desk import SiteDesk
-from clew_gui.remote.site_file import read_site
-from clew_gui.remote.site_line import SiteLine, open_line
-from clew_gui.remote.sites import Site
-from clew_shared.channel import Channel, KeyPair
-from clew_shared.lifecycle import RunState
-from clew_shared.messages import Fetch, Fetched, GetStatus, Hello, Refused, Shutdown, Status, Welcome
-from clew_shared.places import Places
+from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.jobs.job_book import job_book
+from clew_gui.jobs.manager import SiteJobManager
+from clew_gui.jobs.route_keeper import read_address
+from clew_gui.jobs.target import JobTarget
+from clew_gui.nodes.routes import RouteFinder
+from clew_gui.nodes.routes import RouteKind as RouteKind
+from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.job import JobRef
+from clew_gui.schedulers.state import Phase
+from clew_gui.sites.site import Site
+from clew_gui.sites.site_connection import SiteConnection, open_line
+from clew_gui.sites.site_file import read_site
+from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
+from clew_shared.base.places import Places
+from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
+from clew_shared.wire.channel import Channel, KeyPair
+from clew_shared.wire.messages import Fetch, Fetched, GetStatus, Hello, Refused, Shutdown, Status, Welcome
 from tests.cluster.mini import FOLDER, LIMIT_S, MiniCluster
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
@@ -43,7 +43,7 @@ class Agrees:
     """A person who has seen the fingerprints and knows no password."""
 
     def ask(self, prompt: Prompt) -> str | None:
-        return "yes" if prompt.kind is Kind.CONFIRM else None
+        return "yes" if prompt.kind is PromptKind.CONFIRM else None
 
 
 def wait_until(true: Callable[[], bool], what: str = "it did not come about", limit_s: float = LIMIT_S) -> None:
@@ -70,21 +70,21 @@ class Laptop:
             allocation=Allocation(time="10"),
         )
 
-    def line(self, site: Site | None = None) -> SiteLine:
+    def line(self, site: Site | None = None) -> SiteConnection:
         """A further line to the site."""
         return open_line("mini", site or self.site, self.places, AskOnce(Agrees()))
 
     @contextmanager
-    def desk(self, *jobs: str, site: Site | None = None) -> Iterator[SiteDesk]:
+    def desk(self, *jobs: str, site: Site | None = None) -> Iterator[SiteJobManager]:
         """A program that has just been started, and follows ``jobs``."""
-        with closing(SiteDesk("mini", lambda: self.line(site), job_book(self.places), self.heard.append)) as desk:
+        with closing(SiteJobManager("mini", lambda: self.line(site), job_book(self.places), self.heard.append)) as desk:
             for job in jobs:
                 desk.follow(job)
             yield desk
 
-    def order(self, *runs: RunSpec, hold: bool = False, **asked: object) -> Order:
+    def order(self, *runs: RunSpec, hold: bool = False, **asked: object) -> JobOrder:
         allocation = Allocation(**{"time": "10", **asked})  # type: ignore[arg-type]
-        return Order(job=str(uuid.uuid4()), site="mini", allocation=allocation, runs=runs, hold=hold)
+        return JobOrder(job=str(uuid.uuid4()), site="mini", allocation=allocation, runs=runs, hold=hold)
 
 
 def a_run(steps: int = 200) -> RunSpec:
@@ -98,7 +98,7 @@ def laptop(cluster: MiniCluster, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.fixture(scope="module")
-def held(laptop: Laptop) -> Iterator[Order]:
+def held(laptop: Laptop) -> Iterator[JobOrder]:
     """A node that is kept, for all tests that do not end it."""
     order = laptop.order(hold=True)
     with laptop.desk() as desk:
@@ -112,7 +112,7 @@ def held(laptop: Laptop) -> Iterator[Order]:
 
 
 @pytest.fixture
-def desk(laptop: Laptop, held: Order) -> Iterator[SiteDesk]:
+def desk(laptop: Laptop, held: JobOrder) -> Iterator[SiteJobManager]:
     """A program that has just been started while the node is kept, and has reached it."""
     with laptop.desk(held.job) as desk:
         with channel_to(desk.target(held.job)):
@@ -121,7 +121,7 @@ def desk(laptop: Laptop, held: Order) -> Iterator[SiteDesk]:
 
 
 @pytest.fixture
-def fresh(laptop: Laptop) -> Iterator[SiteDesk]:
+def fresh(laptop: Laptop) -> Iterator[SiteJobManager]:
     """A program that has just been started."""
     with laptop.desk() as desk:
         yield desk
@@ -174,7 +174,7 @@ def by_file(target: JobTarget, run: str) -> bytes:
 
 
 def test_an_order_becomes_a_journal_on_the_laptop_and_the_file_has_the_same_bytes(
-    laptop: Laptop, fresh: SiteDesk
+    laptop: Laptop, fresh: SiteJobManager
 ) -> None:
     spec = a_run()
     desk, order = fresh, laptop.order(spec)
@@ -207,7 +207,9 @@ def test_an_order_becomes_a_journal_on_the_laptop_and_the_file_has_the_same_byte
     ]
 
 
-def test_the_script_that_is_shown_is_the_one_that_is_sent(cluster: MiniCluster, desk: SiteDesk, held: Order) -> None:
+def test_the_script_that_is_shown_is_the_one_that_is_sent(
+    cluster: MiniCluster, desk: SiteJobManager, held: JobOrder
+) -> None:
     sent = cluster.on("login", f"cat ~/.local/share/clew/jobs/{held.job}/job.sh")
     assert desk.preview(held).rstrip("\n") == sent
 
@@ -221,7 +223,7 @@ def test_every_kind_of_site_is_reached_and_let_go(
     jump = ("student@10.77.0.1",) if stored.jump else ()
     host = "10.77.1.11" if stored.jump else "10.77.0.1"
     site = msgspec.structs.replace(stored, host=host, jump=jump, key=laptop.site.key)
-    order = Order(job=str(uuid.uuid4()), site=kind, allocation=site.allocation, hold=True)
+    order = JobOrder(job=str(uuid.uuid4()), site=kind, allocation=site.allocation, hold=True)
     with laptop.desk(site=site) as desk:
         desk.take(order, stored.title)
         target = desk.target(order.job)
@@ -248,8 +250,8 @@ def test_every_kind_of_site_is_reached_and_let_go(
 def test_the_first_way_that_leads_to_the_agent_is_taken(
     cluster: MiniCluster,
     laptop: Laptop,
-    desk: SiteDesk,
-    held: Order,
+    desk: SiteJobManager,
+    held: JobOrder,
     faults: tuple[tuple[str, ...], ...],
     kind: RouteKind,
     text: str,
@@ -267,7 +269,7 @@ def test_the_first_way_that_leads_to_the_agent_is_taken(
 
 
 def test_where_no_way_leads_each_one_is_told_with_its_reason(
-    cluster: MiniCluster, laptop: Laptop, desk: SiteDesk, held: Order
+    cluster: MiniCluster, laptop: Laptop, desk: SiteJobManager, held: JobOrder
 ) -> None:
     with cluster.broken("no-forwarding"), closing(laptop.line()) as line:
         address = read_address(line, held.job)
@@ -285,7 +287,7 @@ def test_where_no_way_leads_each_one_is_told_with_its_reason(
 
 
 def test_after_the_servers_restart_the_same_port_leads_to_the_agent_again(
-    cluster: MiniCluster, desk: SiteDesk, held: Order
+    cluster: MiniCluster, desk: SiteJobManager, held: JobOrder
 ) -> None:
     target = desk.target(held.job)
     with channel_to(target) as channel:
@@ -297,7 +299,9 @@ def test_after_the_servers_restart_the_same_port_leads_to_the_agent_again(
         wait_until(lambda: target.find() == before)
 
 
-def test_a_cut_link_goes_on_when_the_network_is_back(cluster: MiniCluster, desk: SiteDesk, held: Order) -> None:
+def test_a_cut_link_goes_on_when_the_network_is_back(
+    cluster: MiniCluster, desk: SiteJobManager, held: JobOrder
+) -> None:
     target = desk.target(held.job)
     with channel_to(target) as channel:
         address = target.find()
@@ -317,7 +321,9 @@ def test_a_cut_link_goes_on_when_the_network_is_back(cluster: MiniCluster, desk:
 # --- What happens to the job ------------------------------------------------------------------------------------------
 
 
-def test_a_scheduler_that_is_away_is_told_and_ends_nothing(cluster: MiniCluster, laptop: Laptop, held: Order) -> None:
+def test_a_scheduler_that_is_away_is_told_and_ends_nothing(
+    cluster: MiniCluster, laptop: Laptop, held: JobOrder
+) -> None:
     with cluster.broken("controller-down"), laptop.desk(held.job) as desk:
         wait_until(lambda: desk.news(held.job).problem is not None)
         found = desk.news(held.job)
@@ -327,7 +333,7 @@ def test_a_scheduler_that_is_away_is_told_and_ends_nothing(cluster: MiniCluster,
         assert not found.over
 
 
-def test_what_the_scheduler_refuses_is_over_with_its_reason(laptop: Laptop, fresh: SiteDesk) -> None:
+def test_what_the_scheduler_refuses_is_over_with_its_reason(laptop: Laptop, fresh: SiteJobManager) -> None:
     desk, order = fresh, laptop.order(partition="nosuch")
     desk.take(order)
     wait_until(lambda: desk.news(order.job).over)
@@ -336,7 +342,7 @@ def test_what_the_scheduler_refuses_is_over_with_its_reason(laptop: Laptop, fres
     assert (found.stage, found.id, found.problem.code) == (Stage.ENDED, "", "scheduler.partition")
 
 
-def test_a_job_that_will_not_start_says_so_and_is_cancelled_in_the_queue(laptop: Laptop, fresh: SiteDesk) -> None:
+def test_a_job_that_will_not_start_says_so_and_is_cancelled_in_the_queue(laptop: Laptop, fresh: SiteJobManager) -> None:
     desk, order = fresh, laptop.order(partition="short", time="10", qos="lab")  # a QOS may allow more
     desk.take(order)
     wait_until(lambda: desk.news(order.job).blocked)
@@ -349,7 +355,9 @@ def test_a_job_that_will_not_start_says_so_and_is_cancelled_in_the_queue(laptop:
     assert desk.news(order.job).problem is None
 
 
-def test_a_job_that_somebody_else_cancelled_says_that(cluster: MiniCluster, laptop: Laptop, fresh: SiteDesk) -> None:
+def test_a_job_that_somebody_else_cancelled_says_that(
+    cluster: MiniCluster, laptop: Laptop, fresh: SiteJobManager
+) -> None:
     desk, order = fresh, laptop.order(hold=True)
     desk.take(order)
     target = desk.target(order.job)
@@ -363,7 +371,7 @@ def test_a_job_that_somebody_else_cancelled_says_that(cluster: MiniCluster, lapt
 
 
 def test_an_order_for_a_site_that_is_down_is_refused_at_once(
-    cluster: MiniCluster, laptop: Laptop, fresh: SiteDesk
+    cluster: MiniCluster, laptop: Laptop, fresh: SiteJobManager
 ) -> None:
     desk, order = fresh, laptop.order()
     with cluster.broken("sshd-down"):

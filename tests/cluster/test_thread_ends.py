@@ -11,10 +11,10 @@ from typing import NamedTuple
 import psutil
 import pytest
 
-from clew_gui.remote.jobs import Stage
-from clew_gui.remote.schedulers.state import Phase
-from clew_gui.session import RunModel
-from clew_shared.lifecycle import RunState
+from clew_gui.jobs.job import Stage
+from clew_gui.schedulers.state import Phase
+from clew_gui.session.runs import RunModel
+from clew_shared.journal.lifecycle import RunState
 from tests.cluster.journey import Program, Student, every_step_once, same_bits
 from tests.cluster.mini import MiniCluster
 

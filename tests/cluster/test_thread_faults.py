@@ -16,11 +16,11 @@ from typing import Self
 import psutil
 import pytest
 
-from clew_gui.session.states import LinkState
-from clew_shared.lifecycle import RunState
-from clew_shared.places import find_places
+from clew_gui.session.job_model import LinkState
+from clew_shared.base.places import find_places
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
-from clew_shared.runfolder import RunFolder
 from tests.cluster.journey import BOUND_S, ENDLESS, Student, judge
 from tests.cluster.mini import FOLDER, MiniCluster
 from tests.integration.faults.chance import Chance, Tally

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from clew_gui.remote.connection import Command, Stream
-from clew_gui.remote.consent import consents, words_of
-from clew_gui.remote.site_store import site_store
-from clew_gui.remote.steady import SteadyConnection
-from clew_shared.lifecycle import RunState
+from clew_gui.sites.consent import consents, words_of
+from clew_gui.sites.store import site_store
+from clew_gui.ssh.connection import Command, Stream
+from clew_gui.ssh.steady import SteadyConnection
+from clew_shared.journal.lifecycle import RunState
 from tests.cluster.journey import Student
 from tests.cluster.mini import MiniCluster
 

@@ -19,11 +19,11 @@ from minicluster.namespaces import processes_of, root_of
 from minicluster.plan import STUDENT
 from minicluster.state import State
 
-from clew_gui.remote.bootstrap import ensure_agent
-from clew_gui.remote.prompts import Kind, Prompt
-from clew_shared.channel import KEY_SUFFIX, Channel, Greeting, KeyPair
-from clew_shared.lifecycle import RunState
-from clew_shared.messages import AgentAddress, GetStatus, Status
+from clew_gui.deploy.install import ensure_agent
+from clew_gui.ssh.prompts import Prompt, PromptKind
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.wire.channel import KEY_SUFFIX, Channel, Greeting, KeyPair
+from clew_shared.wire.messages import AgentAddress, GetStatus, Status
 from tests.cluster.journey import BOUND_S, Student, logins
 from tests.cluster.mini import MiniCluster
 from tests.integration.agents import wait_for
@@ -47,15 +47,15 @@ class TypesCodes:
         self._cluster = cluster
         self._password = cluster.info()["users"]["student"]["password"]
         self.told: list[str] = []
-        self.kinds: list[Kind] = []
+        self.kinds: list[PromptKind] = []
 
     def ask(self, prompt: Prompt) -> str | None:
         self.kinds.append(prompt.kind)
-        if prompt.kind is Kind.CONFIRM:
+        if prompt.kind is PromptKind.CONFIRM:
             return "yes"
-        if prompt.kind not in (Kind.PASSWORD, Kind.CODE):
+        if prompt.kind not in (PromptKind.PASSWORD, PromptKind.CODE):
             return None
-        self.told.append(self._password if prompt.kind is Kind.PASSWORD else self._cluster("code"))
+        self.told.append(self._password if prompt.kind is PromptKind.PASSWORD else self._cluster("code"))
         return self.told[-1]
 
 
@@ -81,7 +81,7 @@ def test_nobody_else_reads_a_secret_or_hears_a_byte(
     with student.program(prompter=types) as program:
         run = program.send(site="otp")
         program.trains(run)
-        assert types.kinds == [Kind.CONFIRM, Kind.PASSWORD, Kind.CODE]
+        assert types.kinds == [PromptKind.CONFIRM, PromptKind.PASSWORD, PromptKind.CODE]
         job = program.job(run)
         program.until(lambda: job.news.nodes != "" and job.target is not None, "the scheduler says where it runs")
         address = _address(student, job.id)

@@ -10,9 +10,9 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from clew_gui.remote.schedulers.state import Phase
-from clew_gui.session import RunModel
-from clew_shared.lifecycle import RunState
+from clew_gui.schedulers.state import Phase
+from clew_gui.session.runs import RunModel
+from clew_shared.journal.lifecycle import RunState
 from clew_shared.reading import read_run
 from tests.cluster.journey import Program, Student, same_bits
 

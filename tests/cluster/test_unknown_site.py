@@ -19,9 +19,9 @@ import pytest
 from minicluster.namespaces import root_of
 from minicluster.state import State
 
-from clew_shared.places import Places
+from clew_shared.base.places import Places
+from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
-from clew_shared.runfolder import RunFolder
 from tests.cluster.conftest import one_at_a_time
 from tests.cluster.journey import BOUND_S, ENDLESS, judge
 from tests.cluster.mini import FOLDER, UP_LIMIT_S, MiniCluster

@@ -20,23 +20,23 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program, build_app
-from clew_gui.remote.prompts import Kind, NobodyToAsk, Prompt
-from clew_gui.remote.site_file import read_site
-from clew_gui.remote.site_store import site_store
-from clew_gui.remote.sites import Site
-from clew_gui.remote.steady import PATIENCE_S
-from clew_gui.session import RunModel
-from clew_gui.session.local_agent import agent_program
-from clew_gui.views.dialog import Dialog
-from clew_gui.views.parts import Look
-from clew_gui.views.sites import asker
-from clew_gui.views.sites.deeds import the_doctor
+from clew_gui.session.runs import RunModel
+from clew_gui.sites.site import Site
+from clew_gui.sites.site_file import read_site
+from clew_gui.sites.store import site_store
+from clew_gui.ssh.prompts import NobodyToAsk, Prompt, PromptKind
+from clew_gui.ssh.steady import PATIENCE_S
+from clew_gui.targets.local_agent import agent_program
+from clew_gui.views.actions.site_actions import the_doctor
+from clew_gui.views.sites import prompts as asker
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, Step
-from clew_gui.views.sites.prompt_dialogs import HostKeyDialog, PromptDialog, SecretDialog
-from clew_gui.views.window_state import NoMemory, WindowState
-from clew_shared.places import Places
+from clew_gui.views.sites.prompts import HostKeyDialog, PromptDialog, SecretDialog
+from clew_gui.views.theme.dialog import Dialog
+from clew_gui.views.theme.parts import Appearance
+from clew_gui.views.window.window_state import NoMemory, WindowState
+from clew_shared.base.places import Places
+from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run, summary
-from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec, to_toml
 from tests.cluster.journey import ENDLESS, judge, logins
 from tests.cluster.lookout import Lookout, counted_squeue, look_out
@@ -158,7 +158,7 @@ def sit_down(
     """At the laptop, with a site that wants a password and a code, and loads these modules as well. No agent of this
     computer comes up."""
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    monkeypatch.setattr("clew_gui.remote.target.agent_command", lambda _places: ["sleep", "1000"])
+    monkeypatch.setattr("clew_gui.targets.target.agent_command", lambda _places: ["sleep", "1000"])
     places = Places(folder / "home", folder / "private")
     site = read_site(FOLDER / "sites/minicluster-otp.toml")
     mine = msgspec.structs.replace(site, host="10.77.0.1", modules=(*site.modules, *modules))
@@ -182,9 +182,9 @@ def student(cluster: MiniCluster, qtbot: QtBot, tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Kind]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[PromptKind]:
     """What the window was asked to ask, in this order."""
-    kinds: list[Kind] = []
+    kinds: list[PromptKind] = []
     show = asker.WindowPrompter.ask
 
     def ask(self: asker.WindowPrompter, prompt: Prompt) -> str | None:
@@ -212,14 +212,14 @@ def calls(cluster: MiniCluster) -> Iterator[Callable[[], int]]:
 def test_a_window_asks_once_each_and_its_runs_come_whole_over_a_cut_and_after_it_was_closed(
     cluster: MiniCluster,
     calls: Callable[[], int],
-    asked: list[Kind],
+    asked: list[PromptKind],
     lookout: Lookout,
     student: Student,
     tmp_path: Path,
 ) -> None:
     run = begin(student, ENDLESS)
     student.until(lambda: student.step() > 0, RUN_S)
-    assert asked == [Kind.CONFIRM, Kind.PASSWORD, Kind.CODE]
+    assert asked == [PromptKind.CONFIRM, PromptKind.PASSWORD, PromptKind.CODE]
     assert len(student.seen) == 3, "one dialog for each"
     leaves_the_scheduler_alone(student, cluster, lookout, calls)
     with trained_here(student, tmp_path) as here:
@@ -315,7 +315,7 @@ def test_the_doctors_dialog_shows_what_the_doctor_finds(cluster: MiniCluster, qt
         return the_doctor("ill", site, places, NobodyToAsk(), node, stop)
 
     with cluster.network("laptop"):
-        dialog = DoctorDialog(parent, Look(), "The lab", steps)
+        dialog = DoctorDialog(parent, Appearance(), "The lab", steps)
         qtbot.waitUntil(lambda: not dialog.busy, timeout=round(LIMIT_S * 1000))
     found = {step.title: step.state for step in dialog.steps}
     assert (found["Login"], found["Scheduler"], found["Modules"], found["Node"]) == ("right", "right", "wrong", "open")

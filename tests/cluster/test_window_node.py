@@ -17,15 +17,15 @@ from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import build_app
-from clew_gui.remote.jobs import Stage
-from clew_gui.remote.site_file import read_site
-from clew_gui.remote.site_store import site_store
+from clew_gui.jobs.job import Stage
 from clew_gui.session.job_model import Place
-from clew_gui.views.dialog import Dialog
-from clew_gui.views.sites.deeds import SiteDeeds
+from clew_gui.sites.site_file import read_site
+from clew_gui.sites.store import site_store
+from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.sites.strip import NodeRow
-from clew_gui.views.window_state import NoMemory, WindowState
-from clew_shared.places import Places
+from clew_gui.views.theme.dialog import Dialog
+from clew_gui.views.window.window_state import NoMemory, WindowState
+from clew_shared.base.places import Places
 from tests.cluster.journey import logins
 from tests.cluster.mini import FOLDER, LIMIT_S, MiniCluster
 from tests.cluster.test_window import answer
@@ -68,7 +68,7 @@ class Student:
 def student(cluster: MiniCluster, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Student]:
     """Sits at the laptop, with a site that wants a password and a code. No agent of this computer comes up."""
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    monkeypatch.setattr("clew_gui.remote.target.agent_command", lambda _places: ["sleep", "1000"])
+    monkeypatch.setattr("clew_gui.targets.target.agent_command", lambda _places: ["sleep", "1000"])
     places = Places(tmp_path / "home", tmp_path / "private")
     site = read_site(FOLDER / "sites/minicluster-otp.toml")
     modules = (*site.modules, "jupyter")
@@ -84,7 +84,7 @@ def student(cluster: MiniCluster, qtbot: QtBot, tmp_path: Path, monkeypatch: pyt
             sleeper.wait(LIMIT_S)
 
 
-def sites(student: Student) -> SiteDeeds:
+def sites(student: Student) -> SiteActions:
     """What concerns sites in the window."""
     found = student.program.sites
     assert found is not None

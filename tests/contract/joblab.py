@@ -14,10 +14,10 @@ from pathlib import Path
 
 import msgspec
 
-from clew_gui.remote.schedulers.job import JobSpec
-from clew_gui.remote.schedulers.none import NoScheduler
-from clew_gui.remote.schedulers.record import ExitRecord, parse_record
-from clew_gui.remote.schedulers.scheduler import Scheduler
+from clew_gui.schedulers.job import JobSpec
+from clew_gui.schedulers.none import NoScheduler
+from clew_gui.schedulers.scheduler import Scheduler
+from clew_gui.schedulers.verdict import ExitRecord, parse_record
 
 BOUND_S = 60.0
 JOB = "0f3d6c52-8f0e-4c1b-9a70-3b6a4b1f2c11"

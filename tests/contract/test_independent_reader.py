@@ -16,9 +16,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_shared.events import AnyEvent, Attempt, Evaluation, Event, Live, Points, Schema, Seal, State
-from clew_shared.journal import JournalWriter, Record, attempts, encode_frame, journal_path, read_journal
-from clew_shared.lifecycle import RunState
+from clew_shared.journal.events import AnyEvent, Attempt, Evaluation, Event, Live, Points, Schema, Seal, State
+from clew_shared.journal.files import JournalWriter, Record, attempts, encode_frame, journal_path, read_journal
+from clew_shared.journal.lifecycle import RunState
 from clew_shared.reading import read_run
 from tests.contract import independent_reader
 from tests.unit.anything import any_of

@@ -20,12 +20,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew_agent.allocation import Allocation as JobsWord
-from clew_gui.remote.allocation import Allocation
-from clew_gui.remote.schedulers.job import SCHEDULER_LOG, JobRef
-from clew_gui.remote.schedulers.none import NoScheduler
-from clew_gui.remote.schedulers.record import state_of_record
-from clew_gui.remote.schedulers.state import Phase
+from clew_agent.node.allocation import Allocation as JobsWord
+from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.job import SCHEDULER_LOG, JobRef
+from clew_gui.schedulers.none import NoScheduler
+from clew_gui.schedulers.state import Phase
+from clew_gui.schedulers.verdict import state_of_record
 from tests.contract.joblab import BOUND_S, JobLab, send
 
 SHELLS = [shell for shell in ("bash", "dash") if shutil.which(shell)]

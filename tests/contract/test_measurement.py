@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew_agent.training.exercise import Measurement, Setup
-from clew_shared.events import Event, Log, Series
+from clew_shared.journal.events import Event, Log, Series
 from clew_shared.params import Knob, Params, build
 
 Way = Callable[[npt.NDArray[np.float64]], float]

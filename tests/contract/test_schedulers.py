@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew_gui.remote.allocation import FIELDS, Allocation
-from clew_gui.remote.schedulers.job import JobRef, JobSpec, check_job
-from clew_gui.remote.schedulers.record import parse_record
-from clew_gui.remote.schedulers.registry import NAMES, SchedulerName, scheduler_of
-from clew_gui.remote.schedulers.scheduler import Scheduler, environment
-from clew_gui.remote.schedulers.state import JobState, Output, Phase
-from clew_shared.problem import ProblemError
+from clew_gui.schedulers.allocation import FIELDS, Allocation
+from clew_gui.schedulers.job import JobRef, JobSpec, check_job
+from clew_gui.schedulers.registry import NAMES, SchedulerName, scheduler_of
+from clew_gui.schedulers.scheduler import Scheduler, environment
+from clew_gui.schedulers.state import JobState, Output, Phase
+from clew_gui.schedulers.verdict import parse_record
+from clew_shared.base.problem import ProblemError
 from tests.contract.joblab import BOUND_S, JOB, a_job
 from tests.contract.recorded import mnsubmit, pbs, slurm
 
@@ -334,7 +334,7 @@ def test_scripts_are_as_they_were_read_and_approved(name: str) -> None:
 def golden(name: str) -> str:
     """The script with one line in place of the keeper, which is the same in all and a file of its own."""
     dialect = next(one for one in NAMES if name.startswith(one))
-    keeper = files("clew_gui.remote.schedulers").joinpath("keeper.sh").read_text().rstrip()
+    keeper = files("clew_gui.schedulers").joinpath("keeper.sh").read_text().rstrip()
     before, found, after = scheduler_of(dialect).script(EXAMPLES[name]).partition(keeper)
     assert found
     return f"{before}# --- keeper.sh ---{after}"

@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from clew_agent.beginning import describe_attempt
-from clew_agent.control import Command, Commands
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.exercises import linear_regression, softmax
-from clew_agent.loop import SCHEMA, Loop
-from clew_agent.recorder import Recorder, Reserve
-from clew_agent.timekeeper import Timekeeper
+from clew_agent.trainer.control import Command, ControlRequests
+from clew_agent.trainer.first_frame import describe_attempt
+from clew_agent.trainer.loop import SCHEMA, Loop
+from clew_agent.trainer.recorder import Recorder, Reserve
+from clew_agent.trainer.time_limit import Timekeeper
 from clew_agent.training.exercise import Exercise
-from clew_shared.events import Schema, State
-from clew_shared.journal import JournalWriter
-from clew_shared.lifecycle import RunState
-from clew_shared.messages import SetLive, Stop
-from clew_shared.runfolder import RunFolder, final_files
+from clew_shared.journal.events import Schema, State
+from clew_shared.journal.files import JournalWriter
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder, final_files
 from clew_shared.spec import RunSpec, read_spec, to_toml
+from clew_shared.wire.messages import SetLive, Stop
 from tests.exercises.training import make_engine
 
 EXERCISES: dict[str, Exercise[Any]] = {one.EXERCISE.id: one.EXERCISE for one in (linear_regression, softmax)}
@@ -31,7 +31,7 @@ class Crash(Exception):
     """The trainer is dead."""
 
 
-class Script(Commands):
+class Script(ControlRequests):
     """Gives each command once its step is reached, and dies at the step ``crash``."""
 
     def __init__(self, step: Callable[[], int], commands: Mapping[int, Command], crash: int | None) -> None:
@@ -72,7 +72,7 @@ def attempt(
     crash: int | None = None,
     seal: bool = True,
     data: DataSet | None = None,
-    timekeeper: Callable[[Commands, Recorder], Timekeeper] | None = None,
+    timekeeper: Callable[[ControlRequests, Recorder], Timekeeper] | None = None,
 ) -> None:
     """The next attempt of the run, from where it has to begin to its end or to the step ``crash``.
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from clew_agent.data_search import Search, find_digits
-from clew_agent.datasets import digits, load
+from clew_agent.datasets import digits
 from clew_agent.datasets.dataset import DataSet
+from clew_agent.datasets.registry import load
+from clew_agent.datasets.search import Search, find_digits
 from clew_agent.training import runtime
 
 

@@ -13,14 +13,14 @@ import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.training import state
-from clew_shared.events import Attempt, Diverged, Event, Live
-from clew_shared.history import History
-from clew_shared.journal import Record, read_journal
-from clew_shared.lifecycle import RunState
-from clew_shared.messages import SetLive
+from clew_shared.journal.events import Attempt, Diverged, Event, Live
+from clew_shared.journal.files import Record, read_journal
+from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
-from clew_shared.runfolder import RunFolder
-from clew_shared.verify import verify_run
+from clew_shared.wire.messages import SetLive
 from tests.exercises.attempts import STOP, attempt, new_run, rate
 from tests.exercises.training import assert_same_bits
 

@@ -13,8 +13,8 @@ import tensorflow as tf
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import TrainingSettings
+from clew_shared.base.problem import ProblemError
 from clew_shared.cards import MetricSpec
-from clew_shared.problem import ProblemError
 from tests.exercises.training import make_engine, train
 
 Forward = Callable[[tf.Tensor], tf.Tensor]

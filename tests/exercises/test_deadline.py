@@ -7,16 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clew_agent.control import Commands
-from clew_agent.deadline import Deadline
-from clew_agent.recorder import Recorder
-from clew_agent.timekeeper import FORECAST, Timekeeper
-from clew_shared.events import Checkpoint, Event, Log, State
-from clew_shared.journal import Record, read_journal
-from clew_shared.lifecycle import RunState
+from clew_agent.trainer.control import ControlRequests
+from clew_agent.trainer.recorder import Recorder
+from clew_agent.trainer.time_limit import FORECAST, Deadline, Timekeeper
+from clew_shared.journal.events import Checkpoint, Event, Log, State
+from clew_shared.journal.files import Record, read_journal
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
-from clew_shared.runfolder import RunFolder
-from clew_shared.verify import verify_run
 from tests.exercises.attempts import RUN, attempt, new_run
 
 
@@ -31,7 +30,7 @@ class JobOf:
         self._now += 1
         return self._now
 
-    def __call__(self, commands: Commands, recorder: Recorder) -> Timekeeper:
+    def __call__(self, commands: ControlRequests, recorder: Recorder) -> Timekeeper:
         deadline = Deadline(self._seconds, clock=self.clock)
         return Timekeeper(deadline, commands, RUN, recorder.put, self.clock)
 
@@ -97,7 +96,7 @@ def test_a_run_that_will_not_be_done_says_so_in_its_journal(tmp_path: Path) -> N
 def test_a_trainer_whose_run_has_begun_again_elsewhere_ends_and_saves_nothing(tmp_path: Path) -> None:
     folder = new_run(tmp_path / "run", checkpoint_every=None)
 
-    def begins_again(commands: Commands, recorder: Recorder) -> Timekeeper:
+    def begins_again(commands: ControlRequests, recorder: Recorder) -> Timekeeper:
         folder.journal(2).touch()
         return Timekeeper(Deadline(), commands, RUN, recorder.put)
 

@@ -14,18 +14,18 @@ import pytest
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 
+from clew_agent.catalogue.examine import import_exercises
+from clew_agent.catalogue.exercise_files import builtin_files
 from clew_agent.datasets.dataset import DataSet
-from clew_agent.examine import import_exercises
-from clew_agent.exercise_files import builtin_files
 from clew_agent.exercises import cnn, linear_regression, softmax
 from clew_agent.training import random, runtime
 from clew_agent.training.engine import Engine
 from clew_agent.training.evaluation import CHUNK, Evaluator
 from clew_agent.training.exercise import Batch, Samples
 from clew_agent.training.optimizers import FusedAdam
+from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import build, check, describe
-from clew_shared.problem import ProblemError
 from tests.exercises.training import make_engine, sizes, train
 
 COUNT_COMPILATIONS = """

@@ -12,7 +12,7 @@ from clew_agent.datasets.dataset import DataSet
 from clew_agent.exercises import cnn, linear_regression, softmax
 from clew_agent.training.exercise import Exercise
 from clew_agent.training.settings import OPTIMIZERS
-from clew_shared.problem import ProblemError
+from clew_shared.base.problem import ProblemError
 from tests.exercises.training import assert_same_bits, make_engine, sizes, train
 
 SMALL_CNN: dict[str, Any] = {"batch_size": 8, "steps": 9, "learning_rate": 1e-3}

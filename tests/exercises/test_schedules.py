@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from clew_agent.training.schedules import make_schedule
+from clew_agent.training.optimizers import make_schedule
 from clew_agent.training.settings import SCHEDULES, TrainingSettings
 
 NUMBERS: dict[str, Any] = {"steps": 100, "decay_every": 10, "decay_factor": 0.5, "warmup_steps": 20}

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from clew_agent.datasets.dataset import aligned, pixels
-from clew_agent.training.tensors import ALIGNMENT, resident
+from clew_agent.training.step import ALIGNMENT, resident
 
 
 def test_images_are_read_to_where_tensorflow_can_use_them() -> None:

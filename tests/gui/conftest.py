@@ -9,9 +9,9 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program, build_app
-from clew_gui.views.window_state import NoMemory, WindowState
+from clew_gui.views.window.window_state import NoMemory, WindowState
+from clew_shared.base.places import Places
 from clew_shared.cards import Catalogue
-from clew_shared.places import Places
 from tests.gui import fakes
 from tests.gui.cputime import MeasuredApplication
 from tests.gui.program_end import end_program

@@ -12,15 +12,15 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from clew_gui.remote.allocation import Allocation
-from clew_gui.remote.jobs import JobNews, Order, Stage
+from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.schedulers.allocation import Allocation
 from clew_gui.session.job_model import JobModel, Place
+from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue, ExerciseCard, Goal, MetricSpec, PlotSpec, Preset
-from clew_shared.events import Attempt, Checkpoint, Evaluation, Event, Live, Log, Points, Schema, State
-from clew_shared.history import History
-from clew_shared.lifecycle import TERMINAL, RunState
+from clew_shared.journal.events import Attempt, Checkpoint, Evaluation, Event, Live, Log, Points, Schema, State
+from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import Choice, Condition, Knob, Params, describe
-from clew_shared.problem import Problem
 from clew_shared.spec import RunSpec
 
 OPTIMIZERS = tuple(Choice(name.lower(), name) for name in ("SGD", "Momentum", "Nesterov", "RMSprop", "Adam", "Nadam"))
@@ -315,7 +315,7 @@ class FakeSession:
         number = len(self.jobs) + 1
         held = run is None
         asked = Allocation(gpus=2, time="01:00:00")
-        order = Order(job=str(uuid.UUID(int=1000 + number)), site="cave", allocation=asked, hold=held)
+        order = JobOrder(job=str(uuid.UUID(int=1000 + number)), site="cave", allocation=asked, hold=held)
         told = JobNews(job=order.job, stage=stage, **news)  # type: ignore[arg-type]
         model = self.jobs[order.job] = JobModel(number, order, "The Cave", told)
         if run is not None:

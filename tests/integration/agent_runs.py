@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 import psutil
 
-from clew_shared.events import Attempt, Checkpoint, Event, Points, State
-from clew_shared.journal import Record, attempts, journal_path, read_journal
-from clew_shared.lifecycle import RunState
+from clew_shared.journal.events import Attempt, Checkpoint, Event, Points, State
+from clew_shared.journal.files import Record, attempts, journal_path, read_journal
+from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec, to_toml
 
 LIMIT_S = 200.0

@@ -15,12 +15,22 @@ import msgspec
 import psutil
 import zmq
 
-from clew_shared.channel import Channel, KeyPair, allow
-from clew_shared.lifecycle import RunState
-from clew_shared.messages import AgentAddress, AnyReply, Fetch, Fetched, GetStatus, Request, RunStatus, StartRun, Status
+from clew_shared.base.places import Places, find_places
+from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import Value
-from clew_shared.places import Places, find_places
 from clew_shared.spec import RunSpec
+from clew_shared.wire.channel import Channel, KeyPair, allow
+from clew_shared.wire.messages import (
+    AgentAddress,
+    AnyReply,
+    Fetch,
+    Fetched,
+    GetStatus,
+    Request,
+    RunStatus,
+    StartRun,
+    Status,
+)
 
 BOUND_S = 60.0
 """How long a test waits for what must happen; two busy cores are slow, and a healthy test waits none of it."""

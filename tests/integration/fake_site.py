@@ -13,17 +13,17 @@ from pathlib import Path
 
 import zmq
 
-from clew_gui.remote.job_book import JobBook, Wish
-from clew_gui.remote.jobs import JobNews, Order, Stage
-from clew_gui.remote.schedulers.state import Phase
-from clew_gui.session.local_agent import find_agent, is_alive
-from clew_shared.channel import allow
-from clew_shared.journal import attempts, journal_path
-from clew_shared.messages import MAX_FETCH_BYTES, AgentAddress, ContinueRun, Fetched, StartRun
-from clew_shared.places import Places
-from clew_shared.problem import Problem, ProblemError, problem
-from clew_shared.runfolder import RunFolder
+from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.jobs.job_book import JobBook, JobWish
+from clew_gui.schedulers.state import Phase
+from clew_gui.targets.local_agent import find_agent, is_alive
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.journal.files import attempts, journal_path
+from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, read_spec
+from clew_shared.wire.channel import allow
+from clew_shared.wire.messages import MAX_FETCH_BYTES, AgentAddress, ContinueRun, Fetched, StartRun
 from tests.integration.agents import BOUND_S, STAND_IN, Viewer, end_all, wait_for
 
 
@@ -122,7 +122,7 @@ class FakeSite:
 
     # --- For the session ----------------------------------------------------------------------------------------------
 
-    def take(self, order: Order, title: str = "") -> None:
+    def take(self, order: JobOrder, title: str = "") -> None:
         self.book.note_order(order, title)
         self.news(order.job, Stage.SUBMITTING, "Sending the job.")
 
@@ -138,17 +138,17 @@ class FakeSite:
         return True
 
     def cancel(self, job: str) -> None:
-        self.book.note_wish(job, Wish.CANCEL)
+        self.book.note_wish(job, JobWish.CANCEL)
         self.end(job, Phase.CANCELLED, "You cancelled the job.", kill=True)
 
     def let_go(self, job: str) -> None:
-        self.book.note_wish(job, Wish.LET_GO)
+        self.book.note_wish(job, JobWish.LET_GO)
         self.end(job, Phase.COMPLETED, "You let the node go.")
 
     def target(self, job: str) -> FakeTarget:
         return FakeTarget(self, job)
 
-    def preview(self, order: Order) -> str:
+    def preview(self, order: JobOrder) -> str:
         return f"#!/bin/bash\n# {order.job}\n"
 
     def noted(self, job: str) -> None:
@@ -238,7 +238,7 @@ class BusySite(FakeSite):
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
 
-    def take(self, order: Order, title: str = "") -> None:
+    def take(self, order: JobOrder, title: str = "") -> None:
         super().take(order, title)
         self._threads.append(threading.Thread(target=self._work, args=(order.job,)))
         self._threads[-1].start()

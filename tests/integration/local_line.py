@@ -7,10 +7,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from clew_gui.remote.connection import Command, Finished, RemoteFile, lost, marked, new_mark, unmarked
-from clew_gui.remote.shell_files import no_file
-from clew_gui.remote.site_line import SiteLine
-from clew_gui.remote.sites import Site
+from clew_gui.sites.site import Site
+from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.ssh.connection import Command, Finished, RemoteFile, lost, marked, new_mark, unmarked
+from clew_gui.ssh.shell_files import no_file
 
 LONG = 100_000
 """Input that holds an archive."""
@@ -87,12 +87,12 @@ class LocalConnection:
         """Nothing is open."""
 
 
-def local_line(home: Path, site: Site, **environment: str) -> tuple[SiteLine, LocalConnection]:
+def local_line(home: Path, site: Site, **environment: str) -> tuple[SiteConnection, LocalConnection]:
     """A line to this computer, whose user has the home ``home``."""
     home.mkdir(exist_ok=True)
     connection = LocalConnection(home, **environment)
     anything: Any = connection
-    return SiteLine("here", site, anything), connection
+    return SiteConnection("here", site, anything), connection
 
 
 def course(folder: Path, **versions: str) -> str:

@@ -11,12 +11,12 @@ import logging
 import sys
 from typing import Annotated
 
-from clew_agent.allocation import read_allocation
-from clew_agent.devices import Devices, Gpu
-from clew_agent.serve import Options, serve
+from clew_agent.node.allocation import read_allocation
+from clew_agent.node.devices import Devices, Gpu
+from clew_agent.supervisor.serve import Options, serve
+from clew_shared.base.places import find_places
 from clew_shared.cards import Catalogue, ExerciseCard, StrategyCard
 from clew_shared.params import Choice, Knob, Params, describe
-from clew_shared.places import find_places
 
 GUARD = (sys.executable, "-m", "tests.integration.stand_in_guard")
 

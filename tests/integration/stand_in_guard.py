@@ -17,18 +17,18 @@ from pathlib import Path
 
 import msgspec
 
-from clew_agent import posix
-from clew_agent.allocation import read_allocation
-from clew_agent.control import Commands, Control
-from clew_agent.devices import given
+from clew_agent.node import posix
+from clew_agent.node.allocation import read_allocation
+from clew_agent.node.devices import given
+from clew_agent.trainer.control import Control, ControlRequests
+from clew_shared.base.places import find_places
 from clew_shared.cards import MetricSpec
-from clew_shared.events import Attempt, Event, Live, Log, Points, Schema, State
-from clew_shared.journal import JOURNAL_FORMAT, JournalWriter
-from clew_shared.lifecycle import RunState
-from clew_shared.messages import Pause, SetLive, Stop, Unpause
-from clew_shared.places import find_places
-from clew_shared.runfolder import RunFolder, final_files
+from clew_shared.journal.events import Attempt, Event, Live, Log, Points, Schema, State
+from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder, final_files
 from clew_shared.spec import RunSpec, read_spec
+from clew_shared.wire.messages import Pause, SetLive, Stop, Unpause
 
 _BLOCK = 10
 
@@ -77,7 +77,7 @@ class Trainer:
         self.writer.close()
 
 
-def train(trainer: Trainer, commands: Commands, attempt: int) -> RunState:
+def train(trainer: Trainer, commands: ControlRequests, attempt: int) -> RunState:
     """Blocks until the steps are done or somebody says stop."""
     trainer.write(Log(text=f"CUDA_VISIBLE_DEVICES={os.environ.get('CUDA_VISIBLE_DEVICES')}"))
     trainer.write(State(state=RunState.RUNNING))
@@ -106,7 +106,7 @@ def main() -> int:
     parser.add_argument("--attempt", type=int, required=True)
     options = parser.parse_args()
     folder = RunFolder(options.folder)
-    trainer, commands = Trainer(folder, options.attempt), Commands()
+    trainer, commands = Trainer(folder, options.attempt), ControlRequests()
     if trainer.spec.params.get("fault") == "dies":
         os._exit(9)
     control = Control(find_places(), trainer.spec.run, options.attempt, commands, lambda _command: None)

@@ -19,9 +19,9 @@ from typing import NamedTuple, Self
 import msgspec
 import zmq
 
-from clew_agent.trainer_address import address_file
-from clew_shared.channel import Channel, KeyPair, allow
-from clew_shared.messages import AgentAddress, AnyReply, GetStatus, Hello, Request
+from clew_agent.trainer.control import address_file
+from clew_shared.wire.channel import Channel, KeyPair, allow
+from clew_shared.wire.messages import AgentAddress, AnyReply, GetStatus, Hello, Request
 from tests.integration.agents import BOUND_S, Agent, wait_for
 
 GREETING = b"\xff" + bytes(7) + b"\x01\x7f" + b"\x03\x01" + b"CURVE".ljust(20, b"\0") + bytes(32)

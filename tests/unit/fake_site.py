@@ -10,14 +10,14 @@ from typing import Any, cast
 
 import msgspec
 
-from clew_gui.remote.allocation import Allocation
-from clew_gui.remote.bootstrap import Installed
-from clew_gui.remote.connection import Command, Finished, Hop, RemoteFile, Stream
-from clew_gui.remote.job_submitter import Bringer
-from clew_gui.remote.site_line import SiteLine
-from clew_gui.remote.sites import Site
-from clew_gui.remote.steady import SteadyConnection
-from clew_shared.problem import ProblemError, problem
+from clew_gui.deploy.install import Installed
+from clew_gui.jobs.submitter import Deployer
+from clew_gui.schedulers.allocation import Allocation
+from clew_gui.sites.site import Site
+from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.ssh.connection import Command, Finished, Hop, RemoteFile, Stream
+from clew_gui.ssh.steady import SteadyConnection
+from clew_shared.base.problem import ProblemError, problem
 
 HOME = "/home/student"
 CLEW = f"{HOME}/.local/share/clew"
@@ -244,13 +244,13 @@ def a_site(**fields: Any) -> Site:
     return Site(host="login", title="Lab", scheduler="slurm", allocation=Allocation(time="10"), **fields)
 
 
-def a_line(login: Login, site: Site | None = None) -> SiteLine:
+def a_line(login: Login, site: Site | None = None) -> SiteConnection:
     """The line to the fake login node."""
     connection = cast("SteadyConnection", login)
-    return SiteLine("lab", site or a_site(), connection, (Hop(host="login", user="student"),))
+    return SiteConnection("lab", site or a_site(), connection, (Hop(host="login", user="student"),))
 
 
-def a_bringer(**replaced: Any) -> Bringer:
+def a_bringer(**replaced: Any) -> Deployer:
     """Brings nothing, and says where it would be."""
     usual: dict[str, Any] = {
         "ensure_agent": lambda _line, _say: AGENT,
@@ -258,4 +258,4 @@ def a_bringer(**replaced: Any) -> Bringer:
         "stage_exercises": lambda _line, _folder, _say: f"{CLEW}/staged/exercises",
         "check_runs": lambda _line, _environment, _runs, _own: None,
     }
-    return Bringer(**(usual | replaced))
+    return Deployer(**(usual | replaced))

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from clew_shared.cards import MetricSpec
-from clew_shared.events import Attempt, Checkpoint, Evaluation, Event, Log, Points, Schema, State
-from clew_shared.journal import JOURNAL_FORMAT, JournalWriter
-from clew_shared.lifecycle import RunState
-from clew_shared.runfolder import RunFolder, final_files, record_file
+from clew_shared.journal.events import Attempt, Checkpoint, Evaluation, Event, Log, Points, Schema, State
+from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder, final_files, record_file
 from clew_shared.spec import RunSpec, to_toml
 
 RUN = "5f2b8c1e-0000-4000-8000-000000000001"

@@ -1,24 +1,3 @@
-"""Data sets: how they are read and checked. NumPy only, no TensorFlow.
-
-``load("mnist", search)`` or ``load("/path/to/mnist.npz", search)`` gives a ``DataSet``; whatever is wrong with the
-name, the place or the file becomes a ``ProblemError``. Nothing falls back silently: a missing set is a refusal. Where
-they are searched says ``clew_agent.data_search``.
-"""
+"""Data sets: where they are looked for, how they are read and checked. NumPy only, no TensorFlow."""
 
 from __future__ import annotations
-
-from clew_agent.data_search import Search, locate
-from clew_agent.datasets import digits, mnist
-from clew_agent.datasets.dataset import DataSet, Split
-
-__all__ = ["DataSet", "Split", "load"]
-
-
-def load(name_or_path: str, search: Search) -> DataSet:
-    """The data set ``name_or_path``. A path must hold MNIST in one of its forms.
-
-    Raises ``ProblemError`` when the name is unknown, nothing is found, or what is found is damaged; a damaged file is
-    never passed over for the next place.
-    """
-    path = locate(name_or_path, search)
-    return digits.read(path) if name_or_path == "digits" else mnist.read(path)

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from clew_shared.problem import problem
+from clew_shared.base.problem import problem
 
 _ALIGNMENT = 64
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clew_agent.datasets.dataset import junk
-from clew_shared.problem import problem
+from clew_shared.base.problem import problem
 
 MAX_BYTES = 1 << 30
 """No file of these formats needs more once unpacked: the largest, the pickle of floats, has 220 MB."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clew_agent.data_search import Search, find_idx, locate
-from clew_agent.datasets import DataSet, load
-from clew_shared.data_files import IDX_STEMS
-from clew_shared.problem import ProblemError
+from clew_agent.datasets.dataset import DataSet
+from clew_agent.datasets.registry import load
+from clew_agent.datasets.search import Search, find_idx, locate
+from clew_shared.base.data_files import IDX_STEMS
+from clew_shared.base.problem import ProblemError
 
 Signature = tuple[tuple[str, int, int, int], ...]
 

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from clew_agent.data_search import find_idx
 from clew_agent.datasets.dataset import Array, DataSet, Split, check_labels, junk, pixels
 from clew_agent.datasets.files import MAX_BYTES, digest, read_bytes
-from clew_agent.datasets.idx import looks_like_idx, parse_idx
+from clew_agent.datasets.formats import looks_like_idx, parse_idx, parse_npz
 from clew_agent.datasets.lab_pickle import parse_pickle
-from clew_agent.datasets.npz import parse_npz
-from clew_shared.data_files import IDX_STEMS
-from clew_shared.problem import problem
+from clew_agent.datasets.search import find_idx
+from clew_shared.base.data_files import IDX_STEMS
+from clew_shared.base.problem import problem
 
 SIDE = 28
 CLASSES = 10

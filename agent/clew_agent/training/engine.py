@@ -15,17 +15,16 @@ import tensorflow as tf
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.strategies.base import Strategy
 from clew_agent.strategies.single import Single
-from clew_agent.training import checks, state
-from clew_agent.training.block import BlockProgram, capacity
-from clew_agent.training.blocksize import BlockSizer
+from clew_agent.training import state
+from clew_agent.training import state as checks
 from clew_agent.training.evaluation import Evaluator
 from clew_agent.training.exercise import Exercise, Model, Samples, Setup
 from clew_agent.training.order import make_order, steps_per_epoch
-from clew_agent.training.progress import EarlyStopping, Plan, Progress
-from clew_agent.training.step import Source, TrainingStep
+from clew_agent.training.state import EarlyStopping, Plan, TrainingProgress
+from clew_agent.training.step import BatchSource, BlockProgram, BlockSizer, TrainingStep, capacity
+from clew_shared.base.problem import problem
 from clew_shared.cards import MetricSpec
 from clew_shared.params import Params, convert, describe
-from clew_shared.problem import problem
 
 WARM_UP_STEPS, WARM_UP_S = (1, 1, 8, 64), 0.0015
 """Steps of the calls that warm up; one after the first that lasts longer than ``WARM_UP_S`` seconds is the last."""
@@ -35,7 +34,7 @@ BlockSteps = Callable[[int], int]
 
 
 @dataclass(frozen=True)
-class Block:
+class TrainedBlock:
     """Steps ``first`` to ``first + count - 1``: one array [count] for each of the engine's ``per_step`` metrics.
 
     ``seconds`` is what the steps took. ``nonfinite`` is the first step with a value that is no finite number, or None.
@@ -72,10 +71,10 @@ class Engine:
         self.samples_per_epoch = len(samples.x)
         self.batch_size = min(self.plan.batch_size or self.samples_per_epoch, self.samples_per_epoch)
         self._live_specs = {spec.name: spec for spec in describe(type(settings)) if spec.live}
-        self._progress = Progress([float(getattr(settings, name)) for name in self._live_specs])
+        self._progress = TrainingProgress([float(getattr(settings, name)) for name in self._live_specs])
         step = TrainingStep(
             model=self._model,
-            source=Source(samples, make_order(self.plan.order, len(samples.x), samples.y, self.batch_size, seed)),
+            source=BatchSource(samples, make_order(self.plan.order, len(samples.x), samples.y, self.batch_size, seed)),
             strategy=strategy or Single(),
             metrics=self.per_step,
             live=tuple(self._live_specs),
@@ -149,7 +148,7 @@ class Engine:
             evaluator.compile()
         return time.perf_counter() - start if self._evaluators else 0.0
 
-    def run_block(self, until: int | None = None) -> Block:
+    def run_block(self, until: int | None = None) -> TrainedBlock:
         """Train the next block, which ends at the latest where an evaluation, a checkpoint or the run's end is due.
 
         ``until`` is a later step than the next one, at which the block ends in any case.
@@ -165,7 +164,7 @@ class Engine:
         self._sizer.record(count, seconds)
         self._progress.step += count
         columns = tuple(rows[:, place].astype(spec.dtype) for place, spec in enumerate(self.per_step))
-        return Block(first, count, columns, seconds, self._nonfinite(first, rows))
+        return TrainedBlock(first, count, columns, seconds, self._nonfinite(first, rows))
 
     def evaluation_due(self) -> bool:
         """Whether held-out samples are to be measured now, before the next block."""

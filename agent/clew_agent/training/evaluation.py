@@ -9,8 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 from clew_agent.training.exercise import Batch, Samples
-from clew_agent.training.tensors import resident
-from clew_shared.problem import problem
+from clew_agent.training.step import resident
+from clew_shared.base.problem import problem
 
 CHUNK = 1000
 """Samples at a time: enough to use all cores, little enough for a small machine's memory."""

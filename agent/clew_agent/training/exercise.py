@@ -17,14 +17,13 @@ import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.training import random
-from clew_agent.training.optimizers import Optimizer, Rate, make_optimizer
+from clew_agent.training.optimizers import Optimizer, Rate, make_optimizer, make_schedule
 from clew_agent.training.random import StepContext
-from clew_agent.training.schedules import make_schedule
 from clew_agent.training.settings import TrainingSettings
+from clew_shared.base.problem import problem
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec, Preset, RaceSpec, StrategyCard, SurfaceSpec
-from clew_shared.events import Event
+from clew_shared.journal.events import Event
 from clew_shared.params import Params, describe
-from clew_shared.problem import problem
 
 SettingsT = TypeVar("SettingsT", bound=Params)
 

@@ -1,18 +1,94 @@
-"""All that a run needs to go on: one ordered dictionary of our own names, saved with ``tf.train.Checkpoint``.
-
-The names do not depend on Keras' automatic ones nor on a strategy: ``weights/softmax/W``,
-``slots/softmax/W/momentums``.
+"""All that a run needs to go on: where it is, and one ordered dictionary of our own names, saved with
+``tf.train.Checkpoint``. A step that could not be resumed exactly is refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from clew_agent.training.exercise import Model, Part
-from clew_shared.problem import problem
+from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.params import Params
+
+_COUNTERS = ("step", "evaluated_at", "saved_at", "diverged_at", "waited")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Length and rhythm of a run. ``batch_size`` 0: the whole set; ``evaluate_every`` None: each epoch and the end."""
+
+    steps: int
+    batch_size: int = 0
+    order: str = "file"
+    evaluate_every: int | None = None
+    checkpoint_every: int | None = None
+    patience: int = 0
+
+    @staticmethod
+    def of(settings: Params) -> Plan:
+        """What ``settings`` say; fields that an exercise does not offer keep the plan's own defaults."""
+        names = ("steps", "batch_size", "order", "evaluate_every", "checkpoint_every", "patience")
+        return Plan(**{name: getattr(settings, name) for name in names if hasattr(settings, name)})
+
+
+class TrainingProgress:
+    """Counters (-1: never), the best watched value and the live values (float64, in the order of the settings)."""
+
+    def __init__(self, live: Sequence[float]) -> None:
+        self.step = 0
+        self.evaluated_at = -1
+        self.saved_at = -1
+        self.diverged_at = -1
+        self.waited = 0
+        self.best = -np.inf
+        self.live = np.array(live, np.float64)
+
+    def variables(self) -> dict[str, tf.Variable]:
+        """The present values as variables, to be saved or filled by ``tf.train.Checkpoint``."""
+        counters = {name: tf.Variable(getattr(self, name), dtype=tf.int64) for name in _COUNTERS}
+        values = {**counters, "best": tf.Variable(self.best, dtype=tf.float64), "live": tf.Variable(self.live)}
+        return {f"progress/{name}": variable for name, variable in values.items()}
+
+    def read(self, variables: Mapping[str, tf.Variable]) -> None:
+        """Take over what ``variables`` hold."""
+        for name in _COUNTERS:
+            setattr(self, name, int(variables[f"progress/{name}"].numpy()))
+        self.best = float(variables["progress/best"].numpy())
+        self.live = np.array(variables["progress/live"].numpy())
+
+
+@dataclass(frozen=True)
+class EarlyStopping:
+    """Ends a run when the evaluated metric ``watch`` has not risen for ``patience`` evaluations in a row (0: never)."""
+
+    patience: int
+    watch: str
+
+    def note(self, values: Mapping[str, float], progress: TrainingProgress) -> None:
+        """Count one evaluation."""
+        if self.patience == 0 or self.watch not in values:
+            return
+        better = values[self.watch] > progress.best
+        progress.waited = 0 if better else progress.waited + 1
+        progress.best = max(progress.best, values[self.watch])
+
+    def exhausted(self, progress: TrainingProgress) -> bool:
+        """Whether it is time to stop."""
+        return 0 < self.patience <= progress.waited
+
+
+# --- State ------------------------------------------------------------------------------------------------------------
+# All that a run needs to go on: one ordered dictionary of our own names, saved with ``tf.train.Checkpoint``.
+#
+# The names do not depend on Keras' automatic ones nor on a strategy: ``weights/softmax/W``,
+# ``slots/softmax/W/momentums``.
+
 
 FILE = "state"
 
@@ -76,3 +152,58 @@ def restore(state: dict[str, tf.Variable], folder: Path) -> None:
         raise problem(
             "checkpoint.read", text, "Resume with the run's own settings, or start anew.", str(folder)
         ) from None
+
+
+# --- Checks -----------------------------------------------------------------------------------------------------------
+# Refuses a step that could not be resumed exactly: hidden state and hidden randomness.
+
+
+RANDOM_OPS = frozenset(
+    {
+        "Multinomial",
+        "ParameterizedTruncatedNormal",
+        "RandomGamma",
+        "RandomPoissonV2",
+        "RandomShuffle",
+        "RandomStandardNormal",
+        "RandomUniform",
+        "RandomUniformInt",
+        "TruncatedNormal",
+    }
+)
+_HINT = "Use the step's context (context.uniform, layers.dropout), whose numbers depend on seed and step alone."
+
+
+def check_resumable(function: Any, state: Mapping[str, tf.Variable]) -> None:
+    """Look through a traced ``function``: every variable stands in ``state``, no operation hides a generator.
+
+    Keras' Dropout draws from a seed generator that is a variable of its own; a checkpoint of weights does not bring
+    it back. Raises ``ProblemError`` with everything found.
+    """
+    found = [*_hidden_variables(function, state), *_hidden_generators(function)]
+    if found:
+        raise ProblemError(*found)
+
+
+def _hidden_variables(function: Any, state: Mapping[str, tf.Variable]) -> Iterator[Problem]:
+    known = {id(variable.handle) for variable in state.values()}
+    names = {id(variable.handle): variable.name for variable in function.graph.variables}
+    for tensor in function.captured_inputs:
+        if tensor.dtype != tf.resource or id(tensor) in known:
+            continue
+        name = names.get(id(tensor), "without a name")
+        if "seed_generator" in name:
+            text = f"A Keras layer draws random numbers from its own generator ({name}), which no checkpoint restores."
+            yield Problem("exercise.random", text, _HINT)
+        else:
+            text = f"The step uses a variable ({name}) of no part and of no state, so a checkpoint would lose it."
+            yield Problem("exercise.state", text, "Add it to a Part's variables or to Model.state.")
+
+
+def _hidden_generators(function: Any) -> Iterator[Problem]:
+    graph = function.graph.as_graph_def()
+    nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
+    for op in sorted({node.op for node in nodes} & RANDOM_OPS):
+        yield Problem(
+            "exercise.random", f"The step draws random numbers with {op}, whose position is not restored.", _HINT
+        )

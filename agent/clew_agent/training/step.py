@@ -1,22 +1,45 @@
-"""One step as TensorFlow traces it: pick the batch, take each part's gradient, apply it, keep the metrics."""
+"""One step as TensorFlow traces it, and many of them in one call: pick the batch, take each part's gradient, apply it,
+keep the metrics.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent.strategies.base import Strategy
 from clew_agent.training.exercise import Batch, Loss, Model, Part, Samples
 from clew_agent.training.order import FileOrder, Order
 from clew_agent.training.random import StepContext
-from clew_agent.training.tensors import resident
+from clew_shared.base.problem import problem
 from clew_shared.cards import MetricSpec
-from clew_shared.problem import problem
+
+ALIGNMENT = 64
+"""TensorFlow uses memory as it is only where it begins at a multiple of so many bytes."""
 
 
-class Source:
+def resident(array: npt.NDArray[Any]) -> tf.Tensor:
+    """``array`` as a tensor that stays for the whole run; nobody may change the array afterwards.
+
+    On the processor its memory is shared, with other runs of a warm process as well: 150 MB of images are neither
+    copied nor held twice. With a GPU the tensor lies there.
+    """
+    shareable = array.flags.c_contiguous and array.flags.writeable and array.ctypes.data % ALIGNMENT == 0
+    if not shareable or not array.size or tf.config.list_physical_devices("GPU"):
+        return tf.constant(array)
+    return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
+
+
+# --- Step -------------------------------------------------------------------------------------------------------------
+# One step as TensorFlow traces it: pick the batch, take each part's gradient, apply it, keep the metrics.
+
+
+class BatchSource:
     """Samples as tensors in memory, and the order in which steps take them.
 
     The many small operations of a permutation are compiled by XLA even where the step is not (0.05 instead of 0.5 ms).
@@ -47,7 +70,7 @@ class TrainingStep:
     """
 
     model: Model
-    source: Source
+    source: BatchSource
     strategy: Strategy
     metrics: Sequence[MetricSpec]
     live: Sequence[str]
@@ -88,3 +111,108 @@ class TrainingStep:
             raise problem("exercise.repeats", f"The part {part.name} has {part.repeats} repeats; at least 1 is needed.")
         name = "loss" if len(self.model.parts) == 1 else f"{part.name}_loss"
         return {name: first.value, **first.metrics}
+
+
+# --- Block ------------------------------------------------------------------------------------------------------------
+# Many steps in one call: a compiled loop whose length is a run-time value, so no length costs a new compilation.
+
+
+MAX_STEPS = 2**15
+MAX_BYTES = 900_000
+"""Metrics of one block must fit into one journal frame (1 MiB)."""
+
+
+def capacity(steps: int, step: TrainingStep) -> int:
+    """The longest block of a run of ``steps`` steps."""
+    return min(steps, MAX_STEPS, MAX_BYTES // max(1, len(step.metrics) * int(step.dtype.size)))
+
+
+class BlockProgram:
+    """``while k < count: do step first + k``, with every step's metrics written into an array.
+
+    XLA's arrays have a fixed size, the program's capacity. Elsewhere the array is as long as the block: to go through a
+    full capacity of rows, nearly all of them empty, costs 3 ms in each call.
+    """
+
+    def __init__(self, step: TrainingStep, room: int, jit: bool) -> None:
+        self.capacity = room
+        self._step = step
+        self._jit = jit
+        self._function = tf.function(
+            self._run,
+            input_signature=[
+                tf.TensorSpec([], tf.int64),
+                tf.TensorSpec([], tf.int32),
+                tf.TensorSpec([len(step.live)], tf.float64),
+            ],
+            jit_compile=jit,
+            autograph=False,  # a refusal raised while tracing stays what it is
+        )
+        self._compiled: Any = None
+
+    @property
+    def traces(self) -> int:
+        """How many times TensorFlow has traced the loop: 1 for the whole life of a run."""
+        return int(self._function.experimental_get_tracing_count())
+
+    def trace(self) -> Any:
+        """The traced loop, for checks of what stands in it."""
+        self._compiled = self._compiled or self._function.get_concrete_function()
+        return self._compiled
+
+    def __call__(self, first: int, count: int, live: npt.NDArray[np.float64]) -> npt.NDArray[np.floating[Any]]:
+        """Do ``count`` steps from step ``first``; returns their metrics [count, metrics]."""
+        values = self.trace()(tf.constant(first, tf.int64), tf.constant(count, tf.int32), tf.constant(live))
+        rows: npt.NDArray[np.floating[Any]] = values.numpy()[:count]
+        return rows
+
+    def _run(self, first: tf.Tensor, count: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
+        width = len(self._step.metrics)
+        size = self.capacity if self._jit else count
+        rows = tf.TensorArray(self._step.dtype, size, element_shape=[width])
+
+        def body(k: tf.Tensor, rows: Any) -> tuple[tf.Tensor, Any]:
+            return k + 1, rows.write(k, self._step(first + tf.cast(k, tf.int64), live))
+
+        _, rows = tf.while_loop(lambda k, _: k < count, body, (tf.constant(0), rows), parallel_iterations=1)
+        return rows.stack()
+
+
+# --- Blocksize --------------------------------------------------------------------------------------------------------
+# How many steps the next block takes, so that a block lasts 50 to 100 ms.
+
+
+TARGET_S = 0.095
+"""Long enough to make the cost of a call vanish, short enough to obey at once. As near to 100 ms as two measurements
+allow, so that also steps of 45 ms come in twos: a call costs up to 2 ms of such a step."""
+FIRST_S = 0.01
+"""At most so long a first block may last: the first point is to be seen at once."""
+
+
+class BlockSizer:
+    """Takes as many steps as fit into the target at the slower of the last two blocks' pace.
+
+    A measurement holds the whole cost of a call, so the pace is over-estimated and the next block is too short rather
+    than too long. The first block takes 1 step, or ``FIRST_S`` at the expected pace.
+    """
+
+    def __init__(self, capacity: int, target: float = TARGET_S) -> None:
+        self._capacity = capacity
+        self._target = target
+        self._expected = FIRST_S
+        self._paces: tuple[float, ...] = ()
+
+    def expect(self, count: int, seconds: float) -> None:
+        """Learn from ``count`` steps of a warm-up that lasted ``seconds``."""
+        self._expected = max(seconds, 1e-9) / count
+
+    def next(self, room: int) -> int:
+        """Steps of the next block, at most ``room``."""
+        target, pace = (self._target, max(self._paces)) if self._paces else (FIRST_S, self._expected)
+        return min(max(1, min(int(target / pace), self._capacity)), room)
+
+    def record(self, count: int, seconds: float) -> None:
+        """Learn from a block of ``count`` steps that lasted ``seconds``."""
+        self._paces = (*self._paces[-1:], max(seconds, 1e-9) / count)
+        if len(self._paces) == 2 and count > 1 and self._paces[0] > 4 * self._paces[1]:
+            self._paces = self._paces[1:]  # the first step's pace was mostly the cost of the call

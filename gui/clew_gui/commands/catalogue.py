@@ -8,15 +8,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from clew_gui.commands.agent import cards
-from clew_gui.commands.arguments import about
-from clew_gui.commands.shell import OK, Parser, Shell
+from clew_gui.commands.agent_program import cards
+from clew_gui.commands.context import OK, CommandContext, Parser
+from clew_gui.commands.run.arguments import about
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card
 from clew_shared.params import format_value
 
 
-def catalogue(shell: Shell, argv: Sequence[str]) -> int:
+def catalogue(shell: CommandContext, argv: Sequence[str]) -> int:
     """``clew catalogue [EXERCISE]``: all exercises, or one with its presets, hyperparameters and goals."""
     parser = Parser("clew catalogue", "List the exercises, or show what one of them lets you choose.")
     parser.add_argument("exercise", metavar="EXERCISE", nargs="?", help="show this one with its hyperparameters")

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from clew_gui.remote.job_book import job_book
-from clew_gui.session.job_record import job_record
-from clew_gui.session.job_state import state_with_job
-from clew_shared.events import Attempt
-from clew_shared.journal import FrameReader, Record, attempts, journal_path
-from clew_shared.lifecycle import RunFold, RunState
-from clew_shared.places import Places
-from clew_shared.problem import Problem, problem, raise_all
+from clew_gui.jobs.job_book import job_book
+from clew_gui.session.run_record import job_record
+from clew_gui.session.runs import state_with_job
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem, problem, raise_all
+from clew_shared.journal.events import Attempt
+from clew_shared.journal.files import FrameReader, Record, attempts, journal_path
+from clew_shared.journal.lifecycle import RunFold, RunState
 
 RUN_HELP = "its number, id, the beginning of its id, `last`, or its folder"
 
@@ -21,7 +21,7 @@ _HEAD_BYTES = 64 * 1024
 """Enough for the first frame of a journal."""
 
 
-class Kept(NamedTuple):
+class KeptRun(NamedTuple):
     """A kept run: ``number`` is the one that the window shows."""
 
     number: int
@@ -29,7 +29,7 @@ class Kept(NamedTuple):
     started: float
 
 
-def kept_runs(places: Places) -> list[Kept]:
+def kept_runs(places: Places) -> list[KeptRun]:
     """All runs on this computer, by number: its own, and the copies of runs on sites. Only the first frame of each is
     read.
 
@@ -41,7 +41,7 @@ def kept_runs(places: Places) -> list[Kept]:
     folders = [*own, *copies]
     begun = sorted((began(folder), folder.name, folder) for folder in folders)
     numbers = job_record(places).number_all(name for _, name, _ in begun)
-    return sorted(Kept(numbers[name], folder, started) for started, name, folder in begun)
+    return sorted(KeptRun(numbers[name], folder, started) for started, name, folder in begun)
 
 
 def is_copy(places: Places, folder: Path) -> bool:
@@ -81,7 +81,7 @@ def began(folder: Path) -> float:
     return first.event.time if isinstance(first, Record) and isinstance(first.event, Attempt) else 0.0
 
 
-def _not_begun(places: Places, runs: Sequence[Kept]) -> list[Problem]:
+def _not_begun(places: Places, runs: Sequence[KeptRun]) -> list[Problem]:
     """Why the run that was sent last has no folder yet, where its job is not over."""
     record, book = job_record(places), job_book(places)
     last = max(record.numbers.keys() - record.forgotten, key=lambda run: record.numbers[run], default="")

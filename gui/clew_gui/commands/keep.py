@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, find_run, is_copy
-from clew_gui.commands.shell import FAILED, OK, Parser, Shell
+from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.exporters import export_csv, export_jsonl, export_parquet, export_tensorboard
-from clew_shared.history import History
-from clew_shared.problem import Problem, ProblemError, raise_all
+from clew_shared.journal.history import History
+from clew_shared.journal.verify import Fault, verify_run
 from clew_shared.reading import read_run
-from clew_shared.verify import Finding, verify_run
 
 
-def verify(shell: Shell, argv: Sequence[str]) -> int:
+def verify(shell: CommandContext, argv: Sequence[str]) -> int:
     """``clew verify RUN``: 0 when everything is as it was written, else 1 with file and offset of each difference."""
     parser = Parser(
         "clew verify",
@@ -40,7 +40,7 @@ def verify(shell: Shell, argv: Sequence[str]) -> int:
     return OK if report.ok else FAILED
 
 
-def told(finding: Finding) -> str:
+def told(finding: Fault) -> str:
     """``journal.0001, offset 4711: bytes …``: the file, the first differing byte or block, and what is wrong."""
     offset = "" if finding.offset is None else f", offset {finding.offset}"
     return f"{finding.file}{offset}: {finding.text}"
@@ -62,7 +62,7 @@ FORMATS = (
 )
 
 
-def export(shell: Shell, argv: Sequence[str]) -> int:
+def export(shell: CommandContext, argv: Sequence[str]) -> int:
     """``clew export RUN --csv DIR …``: every point of a run as open files; says which files it wrote."""
     parser = Parser("clew export", "Write every point of a run, never a sample of them, as open files.")
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)

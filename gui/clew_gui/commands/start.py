@@ -12,18 +12,18 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from clew_gui.commands.display import has_display
-from clew_gui.commands.shell import BAD_INPUT, FAILED, Parser, Shell
+from clew_gui.commands.context import BAD_INPUT, FAILED, CommandContext, Parser
+from clew_gui.commands.output.display import has_display
+from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card, load_builtin
-from clew_shared.problem import ProblemError, problem
 
 _DEFAULT = "softmax"
 _PICTURE_S = 120
 """Bound on painting one picture; it takes about two seconds."""
 
 
-def start(shell: Shell, argv: Sequence[str]) -> int:
+def start(shell: CommandContext, argv: Sequence[str]) -> int:
     """``clew start [--exercise ID]``: returns the window's or the run's exit status."""
     parser = Parser(
         "clew start", "Open the window. Without a display, run an exercise here and write a picture of the window."
@@ -56,7 +56,7 @@ def _has_qt() -> bool:
     return find_spec("PySide6") is not None and find_spec("pyqtgraph") is not None
 
 
-def _without_display(shell: Shell, card: ExerciseCard, picture: Path) -> int:
+def _without_display(shell: CommandContext, card: ExerciseCard, picture: Path) -> int:
     shell.say(f"There is no display here, so {card.id} runs in the terminal.")
     status, folder = _run(shell, card)
     if folder is None:
@@ -69,7 +69,7 @@ def _without_display(shell: Shell, card: ExerciseCard, picture: Path) -> int:
     return _paint(shell, card, folder, picture) or status
 
 
-def _run(shell: Shell, card: ExerciseCard) -> tuple[int, Path | None]:
+def _run(shell: CommandContext, card: ExerciseCard) -> tuple[int, Path | None]:
     """Run the exercise with the course's values; with the built-in digits when its own data is nowhere to be found."""
     try:
         return _run_with(shell, card, ())
@@ -81,11 +81,11 @@ def _run(shell: Shell, card: ExerciseCard) -> tuple[int, Path | None]:
     return _run_with(shell, card, ("--data", "digits"))
 
 
-def _run_with(shell: Shell, card: ExerciseCard, words: Sequence[str]) -> tuple[int, Path | None]:
+def _run_with(shell: CommandContext, card: ExerciseCard, words: Sequence[str]) -> tuple[int, Path | None]:
     import uuid
 
-    from clew_gui.commands.arguments import parse_run
-    from clew_gui.commands.run import run_spec
+    from clew_gui.commands.run.arguments import parse_run
+    from clew_gui.commands.run.run import run_spec
 
     _, _, spec = parse_run([card.id, *words], load_builtin(), str(uuid.uuid4()))
     folder = shell.places.runs / spec.run
@@ -93,7 +93,7 @@ def _run_with(shell: Shell, card: ExerciseCard, words: Sequence[str]) -> tuple[i
     return status, folder if folder.is_dir() and status != BAD_INPUT else None
 
 
-def _paint(shell: Shell, card: ExerciseCard, folder: Path, picture: Path) -> int:
+def _paint(shell: CommandContext, card: ExerciseCard, folder: Path, picture: Path) -> int:
     """A picture of the real window, drawn without a display by a process of its own; 0 when it was written."""
     import subprocess
 

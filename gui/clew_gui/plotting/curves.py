@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from clew_gui.plotting.pyramid import Columns, FloatArray
-from clew_gui.plotting.series import Series, SeriesStore, XUnit
+from clew_gui.plotting.series import PlottedSeries, SeriesStore, XUnit
 from clew_gui.plotting.ticks import Span
 
 _NOTHING: Final = np.empty(0)
@@ -95,7 +95,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Wish:
+class CurveRequest:
     """How a curve is to be drawn."""
 
     run: str
@@ -112,9 +112,9 @@ class CurveMaker:
     def __init__(self, store: SeriesStore) -> None:
         self._store = store
         self._edges: dict[str, tuple[Grid, int, FloatArray]] = {}
-        self._kept: dict[tuple[str, str], tuple[Wish, FloatArray, int, Curve]] = {}
+        self._kept: dict[tuple[str, str], tuple[CurveRequest, FloatArray, int, Curve]] = {}
 
-    def make(self, wish: Wish, grid: Grid) -> Curve | None:
+    def make(self, wish: CurveRequest, grid: Grid) -> Curve | None:
         """The curve, or None when there is nothing recorded or the run has no such unit."""
         series = self._store.get(wish.run, wish.metric)
         if series is None or not len(series) or not self._store.knows(wish.run, grid.unit):
@@ -144,7 +144,7 @@ class CurveMaker:
             self._edges[run] = kept
         return kept[2]
 
-    def _make(self, wish: Wish, grid: Grid, series: Series, edges: FloatArray) -> Curve:
+    def _make(self, wish: CurveRequest, grid: Grid, series: PlottedSeries, edges: FloatArray) -> Curve:
         columns = series.columns(edges)
         if not wish.log_y:
             columns = _bounded(columns)
@@ -176,7 +176,7 @@ class CurveMaker:
         return np.log10(x) if grid.log else x
 
     def _with_neighbours(
-        self, run: str, series: Series, edges: FloatArray, grid: Grid, exact: bool, x: FloatArray, y: FloatArray
+        self, run: str, series: PlottedSeries, edges: FloatArray, grid: Grid, exact: bool, x: FloatArray, y: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Lead the line over the borders of the view, to the samples just outside."""
         if not exact:
@@ -190,16 +190,16 @@ class CurveMaker:
             x, y = np.concatenate(pieces[0]), np.clip(np.concatenate(pieces[1]), -_HUGE, _HUGE)
         return x, y
 
-    def _gaps(self, run: str, series: Series, grid: Grid) -> FloatArray:
+    def _gaps(self, run: str, series: PlottedSeries, grid: Grid) -> FloatArray:
         gaps = series.gaps[series.gaps[:, 0] > 0] if grid.log else series.gaps
         return self._axis_x(run, gaps.ravel(), grid).reshape(-1, 2) if gaps.size else gaps
 
-    def _bad_x(self, run: str, series: Series, grid: Grid) -> float | None:
+    def _bad_x(self, run: str, series: PlottedSeries, grid: Grid) -> float | None:
         if series.first_bad is None or (grid.log and series.first_bad <= 0):
             return None
         return float(self._axis_x(run, np.array([series.first_bad]), grid)[0])
 
-    def _best(self, wish: Wish, series: Series, grid: Grid) -> tuple[float, float] | None:
+    def _best(self, wish: CurveRequest, series: PlottedSeries, grid: Grid) -> tuple[float, float] | None:
         sample = {"higher": series.highest, "lower": series.lowest}.get(wish.better)
         if sample is None or (wish.log_y and sample.value <= 0) or (grid.log and sample.step <= 0):
             return None

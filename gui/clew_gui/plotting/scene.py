@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from clew_gui.plotting.curves import Curve, CurveMaker, Grid, Wish
+from clew_gui.plotting.curves import Curve, CurveMaker, CurveRequest, Grid
 from clew_gui.plotting.model import PlotSetup, RunEvent, RunStyle, View
 from clew_gui.plotting.numbers import count_text
 from clew_gui.plotting.pyramid import FloatArray
@@ -184,7 +184,7 @@ class SceneBuilder:
         for metric in (setup.headline, *setup.others):
             better = setup.better if metric == setup.headline else "none"
             raw = stands_out or (shown <= MANY and metric == setup.headline)
-            curve = self._maker.make(Wish(run.run_id, metric, log, window, better, raw), grid)
+            curve = self._maker.make(CurveRequest(run.run_id, metric, log, window, better, raw), grid)
             if curve is not None:
                 result.append(Drawn(run, curve, metric == setup.headline))
         if result and not any(d.headline for d in result):  # nothing evaluated yet: the plain curve takes the lead

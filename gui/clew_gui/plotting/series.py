@@ -1,4 +1,4 @@
-"""The recorded curves of all runs, by run and metric, with what is needed to show them against another x."""
+"""The columns of one curve, kept while the pixel grid stays: after an append only the last columns are read again."""
 
 from __future__ import annotations
 
@@ -9,9 +9,41 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from clew_gui.plotting.cached import CachedView
 from clew_gui.plotting.pyramid import Columns, FloatArray, Grow, Pyramid
 from clew_gui.plotting.smoothing import ema, is_noisy
+
+
+class CachedView:
+    """Columns of a pyramid for a grid of edges. The grid counts as the same when it is the same array object."""
+
+    __slots__ = ("_columns", "_edges", "_generation", "_pyramid", "_size")
+
+    def __init__(self, pyramid: Pyramid) -> None:
+        self._pyramid = pyramid
+        self._edges: FloatArray | None = None
+        self._columns: Columns | None = None
+        self._size = 0
+        self._generation = 0
+
+    def get(self, edges: FloatArray) -> Columns:
+        """As ``Pyramid.view(edges)``, but for which of two neighbouring columns a block on their border counts."""
+        pyramid = self._pyramid
+        columns = self._columns
+        if columns is None or self._edges is not edges or self._generation != pyramid.generation or not self._size:
+            columns = pyramid.view(edges)
+        elif self._size != len(pyramid):
+            last = pyramid.x.at(self._size - 1)
+            # From the column before the last one: blocks that were incomplete may lie across their border.
+            column = max(int(np.searchsorted(edges, last, side="right")) - 2, 0)
+            keep = int(np.searchsorted(columns.x, edges[column]))
+            columns = columns.join(keep, pyramid.view(edges[column:]))
+        self._columns, self._edges, self._size, self._generation = columns, edges, len(pyramid), pyramid.generation
+        return columns
+
+
+# --- Series -----------------------------------------------------------------------------------------------------------
+# The recorded curves of all runs, by run and metric, with what is needed to show them against another x.
+
 
 _JUDGED: Final = 512  # first samples that decide whether a curve is noisy
 _WARM_UP: Final = 32  # columns before the left edge that start the moving average
@@ -90,7 +122,7 @@ def _stretch(x: FloatArray, known_x: FloatArray, known_y: FloatArray) -> FloatAr
     return np.asarray(result, np.float64)
 
 
-class Series:
+class PlottedSeries:
     """One metric of one run."""
 
     def __init__(self, dtype: type[np.floating[Any]] | np.dtype[Any]) -> None:
@@ -226,7 +258,7 @@ class SeriesStore:
     """All curves by run and metric. Steps are the x of the record; other units are computed from them per run."""
 
     def __init__(self) -> None:
-        self._series: dict[str, dict[str, Series]] = {}
+        self._series: dict[str, dict[str, PlottedSeries]] = {}
         self._clocks: dict[str, RunClock] = {}
         self._scales: dict[str, RunScale] = {}
 
@@ -245,7 +277,7 @@ class SeriesStore:
         """
         metrics = self._series.setdefault(run, {})
         if metric not in metrics:
-            metrics[metric] = Series(dtype)
+            metrics[metric] = PlottedSeries(dtype)
         metrics[metric].append(steps, values)
 
     def add_clock(self, run: str, first: int, count: int, clock: float, seconds: float, wall: float = 0.0) -> None:
@@ -269,7 +301,7 @@ class SeriesStore:
         for part in (self._series, self._clocks, self._scales):
             part.pop(run, None)
 
-    def get(self, run: str, metric: str) -> Series | None:
+    def get(self, run: str, metric: str) -> PlottedSeries | None:
         """The curve, or None while it has no value."""
         return self._series.get(run, {}).get(metric)
 

@@ -10,11 +10,21 @@ from typing import Self
 
 import zmq
 
-from clew_gui.remote.target import Target
 from clew_gui.session.other_version import other_version
-from clew_shared.channel import KEY_SUFFIX, Channel, KeyPair
-from clew_shared.messages import AgentAddress, AnyReply, GetStatus, Hello, Refused, Request, RunStatus, Status, Welcome
-from clew_shared.problem import Problem, ProblemError, problem
+from clew_gui.targets.target import Target
+from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.wire.channel import KEY_SUFFIX, Channel, KeyPair
+from clew_shared.wire.messages import (
+    AgentAddress,
+    AnyReply,
+    GetStatus,
+    Hello,
+    Refused,
+    Request,
+    RunStatus,
+    Status,
+    Welcome,
+)
 
 _ANSWER_S = 20.0
 """A trainer that is asked to stop answers between two blocks, within 15 s; everything else takes milliseconds."""

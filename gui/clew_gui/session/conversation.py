@@ -1,39 +1,105 @@
-"""One connection to an agent, as long as it lasts: for the link's thread."""
+"""Requests that a person made, until they are answered: sent again after a cut, given up after a while."""
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 import zmq
 
-from clew_gui.session.commands import Commands, Outcome
 from clew_gui.session.fetcher import Fetcher
-from clew_gui.session.inbox import Cards, Found, Inbox, Kept, Statuses, Told
+from clew_gui.session.inbox import Cards, Inbox, JobNewsArrived, NodeKept, RequestFailed, Statuses
 from clew_gui.session.other_version import other_version
+from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue
-from clew_shared.channel import Channel, Greeting
-from clew_shared.messages import (
+from clew_shared.spec import RunSpec
+from clew_shared.wire.channel import Channel, Greeting
+from clew_shared.wire.messages import (
     AgentAddress,
     AnyReply,
     CatalogueReply,
+    ContinueRun,
     GetCatalogue,
     GetStatus,
     Hello,
+    MoveRun,
+    Pause,
     Refused,
     RunStatus,
+    SetLive,
     Shutdown,
     StartRun,
     Status,
+    Stop,
+    Unpause,
     Welcome,
 )
-from clew_shared.problem import Problem
-from clew_shared.spec import RunSpec
 
 if TYPE_CHECKING:
-    from clew_gui.remote.target import Target
+    from clew_gui.targets.target import Target
+
+
+ANSWER_WITHIN_S = 25.0
+"""From sending; a trainer's own bound in the agent is shorter, so a late trainer is told of by the agent."""
+
+Command = StartRun | ContinueRun | MoveRun | Pause | Unpause | Stop | SetLive | Shutdown
+"""A ``Shutdown`` only with ``idle``: it may come twice, also to the next agent."""
+
+
+class CommandOutcome(msgspec.Struct, frozen=True):
+    """A command that was not carried out."""
+
+    command: Command
+    problem: Problem
+
+
+class OutgoingCommands:
+    """Filled from any thread (``put``), emptied by the link's."""
+
+    def __init__(self) -> None:
+        self._new: deque[Command] = deque()
+        self._asked: dict[bytes, tuple[Command, float]] = {}
+
+    def put(self, command: Command) -> None:
+        """Ask for it as soon as there is a link."""
+        self._new.append(command)
+
+    def next(self) -> Command | None:
+        """The next to send."""
+        return self._new.popleft() if self._new else None
+
+    def sent(self, request_id: bytes, command: Command) -> None:
+        """It is on its way."""
+        self._asked[request_id] = (command, time.monotonic() + ANSWER_WITHIN_S)
+
+    def answered(self, request_id: bytes, reply: AnyReply) -> CommandOutcome | None:
+        """What to tell the person of a reply, if it is a refusal of one of these."""
+        asked = self._asked.pop(request_id, None)
+        if asked is None or not isinstance(reply, Refused):
+            return None
+        return CommandOutcome(asked[0], reply.problem)
+
+    def cut(self) -> None:
+        """The connection is gone: what has no answer is asked again, in order. Each request may come twice."""
+        self._new.extendleft(reversed([command for command, _ in self._asked.values()]))
+        self._asked.clear()
+
+    def late(self) -> list[CommandOutcome]:
+        """Those that wait for their answer too long; they are given up."""
+        now = time.monotonic()
+        late = [request_id for request_id, (_, deadline) in self._asked.items() if now >= deadline]
+        text = f"The agent did not answer within {ANSWER_WITHIN_S:.0f} s."
+        found = Problem("link.timeout", text, "Look at the run's state before you try again.")
+        return [CommandOutcome(self._asked.pop(request_id)[0], found) for request_id in late]
+
+
+# --- Conversation -----------------------------------------------------------------------------------------------------
+# One connection to an agent, as long as it lasts: for the link's thread.
+
 
 _STATUS_WAIT_S = 5.0
 _STATUS_LOST_S = 13.0
@@ -44,7 +110,7 @@ class Parts(NamedTuple):
     ``tell``: how a person hears of a problem, once."""
 
     fetcher: Fetcher
-    commands: Commands
+    commands: OutgoingCommands
     inbox: Inbox
     target: Target
     is_mine: Callable[[str], bool]
@@ -153,7 +219,7 @@ class Conversation:
         runs = sorted((run for run in status.runs if self._parts.is_mine(run.run)), key=lambda run: run.started)
         for run in runs:
             if not fetcher.knows(run.run):
-                inbox.put(Found(run.run, self._find_spec(run)))
+                inbox.put(JobNewsArrived(run.run, self._find_spec(run)))
             fetcher.note(run)
         inbox.put(Statuses(tuple(runs), self._job))
 
@@ -167,12 +233,12 @@ class Conversation:
                 mirror.keep_spec(spec)
         return spec
 
-    def _report(self, outcome: Outcome) -> None:
+    def _report(self, outcome: CommandOutcome) -> None:
         if isinstance(outcome.command, Shutdown):  # nobody has typed that
-            self._parts.inbox.put(Kept(self._job, outcome.problem.text))
+            self._parts.inbox.put(NodeKept(self._job, outcome.problem.text))
             return
         refused = outcome.command.spec.run if isinstance(outcome.command, StartRun) else ""
-        self._parts.inbox.put(Told(outcome.problem, refused if outcome.problem.code != "link.timeout" else ""))
+        self._parts.inbox.put(RequestFailed(outcome.problem, refused if outcome.problem.code != "link.timeout" else ""))
 
     # --- Asking -------------------------------------------------------------------------------------------------------
 

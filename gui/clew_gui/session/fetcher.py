@@ -8,14 +8,19 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from clew_gui.session.inbox import Batch, Found, Inbox, Restarted, Settled, Told
+from clew_gui.session.inbox import FrameBatch, Inbox, JobNewsArrived, RequestFailed, Restarted, Settled
 from clew_gui.session.mirror import Items, Mirror, Replaced
-from clew_shared.events import Attempt
-from clew_shared.journal import Record
-from clew_shared.lifecycle import TERMINAL, RunState
-from clew_shared.messages import MAX_FETCH_WAIT, AnyReply, Fetch, Fetched, RunStatus
-from clew_shared.problem import Problem
+from clew_shared.base.problem import Problem
+from clew_shared.journal.events import Attempt
+from clew_shared.journal.files import Record
+from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.wire.messages import MAX_FETCH_WAIT, AnyReply, Fetch, Fetched, Refused, RunStatus
+
+if TYPE_CHECKING:
+    from clew_gui.targets.target import JournalFiles
+
 
 _log = logging.getLogger(__name__)
 
@@ -27,7 +32,7 @@ _FILE_AGAIN_S = 2.0
 """A file that has not grown is looked at again after this."""
 
 
-class Cursor:
+class FetchCursor:
     """How far one run has been fetched."""
 
     def __init__(self, mirror: Mirror) -> None:
@@ -83,7 +88,7 @@ class Fetcher:
         self._inbox = inbox
         self._link = link
         self._last = False
-        self._cursors: dict[str, Cursor] = {}
+        self._cursors: dict[str, FetchCursor] = {}
         self._replays: deque[str] = deque()
         self._asked: dict[bytes, str] = {}
         self._disk_full = False
@@ -101,12 +106,12 @@ class Fetcher:
         spec = Mirror(self._mirrors / run).spec()
         if spec is not None and spec.run == run:
             mirror = self.follow(run).mirror
-            self._inbox.put(Found(run, spec, sum(map(mirror.length, mirror.attempts()))))
+            self._inbox.put(JobNewsArrived(run, spec, sum(map(mirror.length, mirror.attempts()))))
 
-    def follow(self, run: str) -> Cursor:
+    def follow(self, run: str) -> FetchCursor:
         """The cursor of a run; the first time its mirror is queued to be read."""
         if run not in self._cursors:
-            cursor = self._cursors[run] = Cursor(Mirror(self._mirrors / run))
+            cursor = self._cursors[run] = FetchCursor(Mirror(self._mirrors / run))
             if cursor.mirror.attempts():
                 cursor.replay = _read_all(cursor.mirror)
                 self._replays.appendleft(run)
@@ -188,7 +193,7 @@ class Fetcher:
             self._put(run, cursor, attempt, items, cursor.mirror.length(attempt))
         return bool(self._replays) and not self._inbox.full
 
-    def _after_replay(self, cursor: Cursor) -> None:
+    def _after_replay(self, cursor: FetchCursor) -> None:
         attempt = cursor.attempt
         self._check_mirror(cursor)
         if cursor.replay is not None:
@@ -243,7 +248,7 @@ class Fetcher:
             self._refused(run, cursor, reply)
         return True
 
-    def _take(self, run: str, cursor: Cursor, reply: Fetched) -> None:
+    def _take(self, run: str, cursor: FetchCursor, reply: Fetched) -> None:
         wanted = cursor.owed.get(reply.attempt)
         try:
             data = reply.data if wanted is None else reply.data[: wanted - reply.offset]
@@ -273,7 +278,7 @@ class Fetcher:
             if cursor.complete and self._last:
                 self._inbox.put(Settled(run, self._link))
 
-    def _take_owed(self, run: str, cursor: Cursor, whole: bool, more: bool) -> None:
+    def _take_owed(self, run: str, cursor: FetchCursor, whole: bool, more: bool) -> None:
         """Bytes came of an earlier attempt: once it is ``whole``, everything is folded again in its order."""
         if whole:
             del cursor.owed[cursor.place]
@@ -281,20 +286,20 @@ class Fetcher:
         elif not more:
             self._give_up(run, cursor)
 
-    def _give_up(self, run: str, cursor: Cursor) -> None:
+    def _give_up(self, run: str, cursor: FetchCursor) -> None:
         """The node does not have the rest of an earlier attempt either: the gap stays, ``verify`` names it."""
         cursor.given_up.add(cursor.place)
         del cursor.owed[cursor.place]
         self._begin_anew(run, cursor)
 
-    def _wait_for_room(self, cursor: Cursor, error: OSError) -> None:
+    def _wait_for_room(self, cursor: FetchCursor, error: OSError) -> None:
         cursor.not_before = time.monotonic() + _DISK_AGAIN_S
         if not self._disk_full:
             self._disk_full = True
             text = f"The journal of a run cannot be kept in {self._mirrors}: {error}."
-            self._inbox.put(Told(Problem("mirror.write", text, "Make room; it goes on by itself.")))
+            self._inbox.put(RequestFailed(Problem("mirror.write", text, "Make room; it goes on by itself.")))
 
-    def _refused(self, run: str, cursor: Cursor, reply: AnyReply) -> None:
+    def _refused(self, run: str, cursor: FetchCursor, reply: AnyReply) -> None:
         found = getattr(reply, "problem", Problem("fetch.reply", "The agent's answer was no journal."))
         if found.code == "fetch.offset" and cursor.owed:
             self._give_up(run, cursor)
@@ -306,22 +311,22 @@ class Fetcher:
             cursor.not_before = time.monotonic() + _DISK_AGAIN_S
         _log.info("A fetch was refused: %s", found)
 
-    def _put(self, run: str, cursor: Cursor, attempt: int, items: Items, size: int, weight: int = -1) -> None:
+    def _put(self, run: str, cursor: FetchCursor, attempt: int, items: Items, size: int, weight: int = -1) -> None:
         have = max((item.offset + item.size for item in items), default=0)
         weight = sum(item.size for item in items) if weight < 0 else weight
-        self._inbox.put(Batch(run, attempt, items, weight, have, size))
+        self._inbox.put(FrameBatch(run, attempt, items, weight, have, size))
 
-    def _check_mirror(self, cursor: Cursor) -> None:
+    def _check_mirror(self, cursor: FetchCursor) -> None:
         """A sealed copy that is not the node's is set aside and fetched anew, once; a second time the node has no
         other."""
         while cursor.mirror.damaged:
             attempt, found = cursor.mirror.damaged.popitem()
             again = attempt in cursor.restarted
-            self._inbox.put(Told(_damaged_there(cursor.mirror, attempt) if again else found))
+            self._inbox.put(RequestFailed(_damaged_there(cursor.mirror, attempt) if again else found))
             if not again:
                 self._restart(cursor.mirror.folder.name, cursor, attempt)
 
-    def _restart(self, run: str, cursor: Cursor, attempt: int) -> None:
+    def _restart(self, run: str, cursor: FetchCursor, attempt: int) -> None:
         """What the caller knows of the run is void: all of it comes again, that attempt from the node."""
         if attempt in cursor.restarted:
             cursor.complete = True
@@ -331,7 +336,7 @@ class Fetcher:
         cursor.attempt = attempt
         self._begin_anew(run, cursor)
 
-    def _begin_anew(self, run: str, cursor: Cursor) -> None:
+    def _begin_anew(self, run: str, cursor: FetchCursor) -> None:
         """The caller forgets what it knows of the run, and gets all of it again."""
         cursor.replay = _read_all(cursor.mirror)
         if run not in self._replays:
@@ -339,7 +344,7 @@ class Fetcher:
         self._inbox.put(Restarted(run))
 
 
-def _look_back(cursor: Cursor, attempt: int, items: Items) -> bool:
+def _look_back(cursor: FetchCursor, attempt: int, items: Items) -> bool:
     """Whether ``items`` say that more of an earlier attempt counts than is here; then that is owed from now on. A node
     that was cut off may have written on when its job was over for everybody else."""
     first = items[0] if items else None
@@ -367,3 +372,57 @@ def _read_all(mirror: Mirror) -> Iterator[tuple[int, Items]]:
 def _read_one(mirror: Mirror, attempt: int) -> Iterator[tuple[int, Items]]:
     for items in mirror.read(attempt):
         yield attempt, items
+
+
+# --- Files reader -----------------------------------------------------------------------------------------------------
+# Journals by files, for a link without an agent: the same mirrors, the same order, one bounded read at a time.
+
+
+_ID = b"by files"
+_SHORTER = Refused(problem=Problem("fetch.offset", "The journal there is shorter than its copy."))
+
+
+class FilesReader:
+    """Reads for ``fetcher``, in the link's thread. Once ``last`` was said nothing is added to the journals any more."""
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self._fetcher = fetcher
+        self._begun = False
+        self._last = False
+
+    def finish(self) -> None:
+        """The job is over: what is there now is all."""
+        self._last = True
+        self._begun = False
+
+    def pause(self) -> None:
+        """An agent serves again."""
+        self._begun = False
+
+    def turn(self, files: JournalFiles) -> bool:
+        """Read one piece of what is wanted most; whether there is more to read at once.
+
+        Raises ``ProblemError`` when the machine cannot be reached.
+        """
+        if not self._begun:
+            self._begun = True
+            self._fetcher.alone(self._last)
+        wanted = self._fetcher.next_fetch()
+        if wanted is None:
+            return False
+        run, fetch = wanted
+        self._fetcher.sent(run, _ID + run.encode())
+        try:
+            found = files.fetch(run, fetch.attempt, fetch.offset)
+        except BaseException:
+            self._fetcher.lost(everything=True)
+            self._fetcher.later(run)
+            raise
+        if found is None:
+            self._fetcher.nothing_there(run)
+            return True
+        shorter = found.size < fetch.offset
+        self._fetcher.answered(_ID + run.encode(), _SHORTER if shorter else found)
+        if not found.data and not found.sealed and not shorter:
+            self._fetcher.later(run)
+        return True

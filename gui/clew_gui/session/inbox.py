@@ -11,19 +11,19 @@ from collections.abc import Callable
 
 import msgspec
 
-from clew_gui.remote.jobs import JobNews
+from clew_gui.jobs.job import JobNews
+from clew_gui.session.job_model import LinkStatus
 from clew_gui.session.mirror import Items
-from clew_gui.session.states import LinkStatus
+from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue
-from clew_shared.messages import RunStatus
-from clew_shared.problem import Problem
 from clew_shared.spec import RunSpec
+from clew_shared.wire.messages import RunStatus
 
 FULL_BYTES = 1_600_000
 """Journal bytes that may wait: 400,000 values of four bytes, what one tick can take in without a pause."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class JobNewsArrived(msgspec.Struct, frozen=True):
     """A run that the link knows of. ``size``: the bytes of its copy here, which are read next."""
 
     run: str
@@ -31,7 +31,7 @@ class Found(msgspec.Struct, frozen=True):
     size: int = 0
 
 
-class Batch(msgspec.Struct, frozen=True):
+class FrameBatch(msgspec.Struct, frozen=True):
     """Frames of one attempt that have been checked and are in the mirror: ``have`` bytes of it of ``size``."""
 
     run: str
@@ -68,7 +68,7 @@ class Released(msgspec.Struct, frozen=True):
     run: str
 
 
-class Kept(msgspec.Struct, frozen=True):
+class NodeKept(msgspec.Struct, frozen=True):
     """The agent was asked to give its node back, and does not: ``text`` says why."""
 
     link: str
@@ -81,14 +81,26 @@ class Cards(msgspec.Struct, frozen=True):
     catalogue: Catalogue
 
 
-class Told(msgspec.Struct, frozen=True):
+class RequestFailed(msgspec.Struct, frozen=True):
     """Something a person must hear; ``refused`` names the run that was not taken."""
 
     problem: Problem
     refused: str = ""
 
 
-Arrival = Found | Batch | Restarted | Statuses | Settled | Released | Kept | Cards | Told | LinkStatus | JobNews
+Arrival = (
+    JobNewsArrived
+    | FrameBatch
+    | Restarted
+    | Statuses
+    | Settled
+    | Released
+    | NodeKept
+    | Cards
+    | RequestFailed
+    | LinkStatus
+    | JobNews
+)
 
 
 class Inbox:
@@ -108,7 +120,7 @@ class Inbox:
         with self._lock:
             first = not self._arrivals
             self._arrivals.append(arrival)
-            self._weight += arrival.weight if isinstance(arrival, Batch) else 0
+            self._weight += arrival.weight if isinstance(arrival, FrameBatch) else 0
         if first:
             self.bell()
 
@@ -118,7 +130,7 @@ class Inbox:
             if not self._arrivals:
                 return None
             arrival = self._arrivals.popleft()
-            self._weight -= arrival.weight if isinstance(arrival, Batch) else 0
+            self._weight -= arrival.weight if isinstance(arrival, FrameBatch) else 0
             return arrival
 
     @property

@@ -1,35 +1,77 @@
-"""What arrives from the links and the sites, folded into the models: the half of a session that a tick works on."""
+"""What one tick of a session brought."""
 
 from __future__ import annotations
 
 import time
 
-from clew_gui.remote.gate import NEEDS_PERSON
-from clew_gui.remote.jobs import JobNews
-from clew_gui.session.changes import Changes, Gathered
+import msgspec
+
+from clew_gui.jobs.job import JobNews
 from clew_gui.session.inbox import (
     Arrival,
-    Batch,
     Cards,
-    Found,
+    FrameBatch,
     Inbox,
-    Kept,
+    JobNewsArrived,
+    NodeKept,
     Released,
+    RequestFailed,
     Restarted,
     Settled,
     Statuses,
-    Told,
 )
-from clew_gui.session.job_state import not_begun
-from clew_gui.session.run_model import RunModel
-from clew_gui.session.run_table import RunTable
+from clew_gui.session.job_model import LinkState, LinkStatus
+from clew_gui.session.runs import RunModel, RunTable, not_begun
 from clew_gui.session.site_jobs import SiteJobs
-from clew_gui.session.states import LinkState, LinkStatus
+from clew_gui.ssh.login_policy import NEEDS_PERSON
+from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
-from clew_shared.history import History
-from clew_shared.journal import Record
-from clew_shared.lifecycle import TERMINAL
-from clew_shared.problem import Problem, ProblemError
+from clew_shared.journal.files import Record
+from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import TERMINAL
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """Runs with new points, with another state, seen for the first time; troubles to show. ``link``: this computer's
+    link has another state; ``jobs``: of these jobs there is news, or their link has another state."""
+
+    points: frozenset[str] = frozenset()
+    states: frozenset[str] = frozenset()
+    new: frozenset[str] = frozenset()
+    jobs: frozenset[str] = frozenset()
+    link: bool = False
+    problems: tuple[Problem, ...] = ()
+    catalogue: Catalogue | None = None
+
+
+class Gathered:
+    """Changes while a tick lasts."""
+
+    def __init__(self) -> None:
+        self.points: set[str] = set()
+        self.states: set[str] = set()
+        self.new: set[str] = set()
+        self.jobs: set[str] = set()
+        self.link = False
+        self.problems: list[Problem] = []
+        self.catalogue: Catalogue | None = None
+
+    def done(self) -> Changes:
+        """All of them."""
+        return Changes(
+            points=frozenset(self.points),
+            states=frozenset(self.states),
+            new=frozenset(self.new),
+            jobs=frozenset(self.jobs),
+            link=self.link,
+            problems=tuple(self.problems),
+            catalogue=self.catalogue,
+        )
+
+
+# --- Intake -----------------------------------------------------------------------------------------------------------
+# What arrives from the links and the sites, folded into the models: the half of a session that a tick works on.
+
 
 _LOOK_AFTER = 32
 """Events between two looks at the clock."""
@@ -46,7 +88,7 @@ class Intake:
         self._inbox = inbox
         self._runs = runs
         self._jobs = jobs
-        self._half: tuple[Batch, int] | None = None
+        self._half: tuple[FrameBatch, int] | None = None
 
     def tick(self, budget: float) -> Changes:
         """Take in what arrived, for about ``budget`` seconds."""
@@ -65,9 +107,9 @@ class Intake:
 
     def _take(self, arrival: Arrival, gathered: Gathered) -> None:
         match arrival:
-            case Batch() as batch:
+            case FrameBatch() as batch:
                 self._half = (batch, 0)
-            case Found() as found:
+            case JobNewsArrived() as found:
                 self._found(found, gathered)
             case Restarted() as restarted if restarted.run in self._runs.models:
                 self._runs.models[restarted.run].restart()
@@ -76,18 +118,18 @@ class Intake:
                 self._statuses(statuses, gathered)
             case JobNews() as news:
                 self._news(news, gathered)
-            case Settled() | Released() | Kept() as end:
+            case Settled() | Released() | NodeKept() as end:
                 self._ended(end, gathered)
             case Cards() as cards:
                 self.catalogue = gathered.catalogue = cards.catalogue
-            case Told() as told:
+            case RequestFailed() as told:
                 self._told(told, gathered)
             case LinkStatus() as status:
                 self._link_changed(status, gathered)
 
     # --- Journals -----------------------------------------------------------------------------------------------------
 
-    def _fold(self, batch: Batch, start: int, deadline: float, gathered: Gathered) -> None:
+    def _fold(self, batch: FrameBatch, start: int, deadline: float, gathered: Gathered) -> None:
         model = self._runs.models.get(batch.run)
         if model is None:  # forgotten meanwhile
             self._half = None
@@ -105,14 +147,14 @@ class Intake:
         if before != (model.state, model.reason):
             gathered.states.add(batch.run)
 
-    def _feed(self, history: History, batch: Batch, place: int) -> None:
+    def _feed(self, history: History, batch: FrameBatch, place: int) -> None:
         item = batch.items[place]
         if isinstance(item, Record):
             history.feed(batch.attempt, item.event, item.offset)
         else:
             history.note(batch.attempt, item)
 
-    def _found(self, found: Found, gathered: Gathered) -> None:
+    def _found(self, found: JobNewsArrived, gathered: Gathered) -> None:
         known = self._runs.models.get(found.run)
         if known is not None:
             known.copied = max(known.copied, found.size)
@@ -142,7 +184,7 @@ class Intake:
             if before != (model.state, model.reason, model.queue):
                 gathered.states.add(run)
 
-    def _told(self, told: Told, gathered: Gathered) -> None:
+    def _told(self, told: RequestFailed, gathered: Gathered) -> None:
         if told.problem.code != NEEDS_PERSON:  # that stands at the jobs, for as long as it lasts
             gathered.problems.append(told.problem)
         model = self._runs.models.get(told.refused)
@@ -195,8 +237,8 @@ class Intake:
             model = self._runs.models[run]
             self._refresh_stale(model, self._jobs.models[model.link].link if model.link else self.link, gathered)
 
-    def _ended(self, end: Settled | Released | Kept, gathered: Gathered) -> None:
-        if isinstance(end, Kept):
+    def _ended(self, end: Settled | Released | NodeKept, gathered: Gathered) -> None:
+        if isinstance(end, NodeKept):
             self._jobs.kept(end.link, end.text)
             gathered.jobs.add(end.link)
             return

@@ -1,20 +1,53 @@
-"""One job on a site as the viewer knows it, and where a person wants a run to go."""
+"""The link's states. They belong to the viewer and say nothing of any run."""
 
 from __future__ import annotations
 
 import uuid
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from clew_gui.remote.allocation import Allocation
-from clew_gui.remote.jobs import JobNews, Order
-from clew_gui.session.states import LinkState, LinkStatus
-from clew_shared.problem import Problem
+from clew_gui.jobs.job import JobNews, JobOrder
+from clew_gui.schedulers.allocation import Allocation
+from clew_shared.base.problem import Problem
 from clew_shared.spec import RunSpec
 
 if TYPE_CHECKING:
-    from clew_gui.remote.target import Target
+    from clew_gui.targets.target import Target
+
+
+class LinkState(StrEnum):
+    """OFFLINE: nobody to talk to. STALE: silent for a while, nothing torn down. REFUSED: it does not let us in."""
+
+    OFFLINE = "OFFLINE"
+    CONNECTING = "CONNECTING"
+    LIVE = "LIVE"
+    STALE = "STALE"
+    REFUSED = "REFUSED"
+
+
+SILENT = "silent"
+AGENT_ENDED = "the agent has ended"
+"""The words of a link that has not heard its agent for a while, and of one whose agent is there no more."""
+
+
+class LinkStatus(msgspec.Struct, frozen=True):
+    """The state, since when (wall-clock seconds since 1970; for STALE, when it last spoke), and the state in words.
+
+    ``datasets`` names the data sets that the agent found on its machine; empty while that is not known. ``link`` is the
+    job to whose agent the link is; empty for this computer's.
+    """
+
+    state: LinkState
+    since: float
+    text: str
+    datasets: tuple[str, ...] = ()
+    link: str = ""
+
+
+# --- Job model --------------------------------------------------------------------------------------------------------
+# One job on a site as the viewer knows it, and where a person wants a run to go.
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,9 +64,9 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     hold: bool = False
     job: str = ""
 
-    def order(self, *runs: RunSpec) -> Order:
+    def order(self, *runs: RunSpec) -> JobOrder:
         """A new job for these runs there."""
-        return Order(
+        return JobOrder(
             job=str(uuid.uuid4()),
             site=self.site,
             allocation=self.allocation,
@@ -50,7 +83,7 @@ class JobModel:
     while this one was open; ``locked``: why nobody is logged in there, until a person does it; ``kept``: why its agent,
     asked to give the node back after its runs, does not."""
 
-    def __init__(self, number: int, order: Order, title: str, news: JobNews) -> None:
+    def __init__(self, number: int, order: JobOrder, title: str, news: JobNews) -> None:
         self.number = number
         self.order = order
         self.title = title

@@ -15,21 +15,19 @@ from typing import TYPE_CHECKING
 
 import zmq
 
-from clew_gui.session.commands import Command, Commands
-from clew_gui.session.conversation import Conversation, Parts
-from clew_gui.session.doorbell import Doorbell
-from clew_gui.session.fetcher import Fetcher
-from clew_gui.session.files_reader import FilesReader
-from clew_gui.session.inbox import Inbox, Released, Told
+from clew_gui.base.wakeup import Doorbell
+from clew_gui.session.conversation import Command, Conversation, OutgoingCommands, Parts
+from clew_gui.session.fetcher import Fetcher, FilesReader
+from clew_gui.session.inbox import Inbox, Released, RequestFailed
+from clew_gui.session.job_model import AGENT_ENDED, SILENT, LinkState, LinkStatus
 from clew_gui.session.other_version import CODES
-from clew_gui.session.states import AGENT_ENDED, SILENT, LinkState, LinkStatus
+from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
-from clew_shared.channel import Channel, Greeting, KeyPair
-from clew_shared.messages import AgentAddress
-from clew_shared.problem import Problem, ProblemError
+from clew_shared.wire.channel import Channel, Greeting, KeyPair
+from clew_shared.wire.messages import AgentAddress
 
 if TYPE_CHECKING:
-    from clew_gui.remote.target import Target
+    from clew_gui.targets.target import Target
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +66,7 @@ class Link:
         job: str = "",
     ) -> None:
         self.job = job
-        self.commands = Commands()
+        self.commands = OutgoingCommands()
         self._target = target
         self._fetcher = fetcher
         self._inbox = inbox
@@ -368,10 +366,10 @@ class Link:
         if problem.code in _ONCE:
             if problem.text not in self._told_once:
                 self._told_once.add(problem.text)
-                self._inbox.put(Told(problem))
+                self._inbox.put(RequestFailed(problem))
         elif problem.code != self._told:
             self._told = problem.code
-            self._inbox.put(Told(problem))
+            self._inbox.put(RequestFailed(problem))
 
 
 def _as_problem(error: ProblemError | OSError) -> Problem:

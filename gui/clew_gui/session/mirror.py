@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from clew_gui.session.turns import alone
-from clew_shared.events import Attempt, Seal
-from clew_shared.journal import (
+from clew_gui.base.file_lock import alone
+from clew_shared.base.private_files import make_private, write_private
+from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.journal.events import Attempt, Seal
+from clew_shared.journal.files import (
     MIRROR_MARK,
     Damage,
     FrameReader,
@@ -19,10 +21,7 @@ from clew_shared.journal import (
     journal_path,
     read_journal,
 )
-from clew_shared.prefix_hash import PrefixHash
-from clew_shared.private import make_private, write_private
-from clew_shared.problem import Problem, ProblemError
-from clew_shared.runfolder import RunFolder
+from clew_shared.journal.run_folder import PrefixHash, RunFolder
 from clew_shared.spec import RunSpec, read_spec, to_toml
 
 _CHUNK = 256 * 1024

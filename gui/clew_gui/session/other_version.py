@@ -6,8 +6,8 @@ import re
 from enum import Enum
 
 from clew_shared import __version__
-from clew_shared.messages import PROTOCOL_VERSION, Welcome
-from clew_shared.problem import Problem
+from clew_shared.base.problem import Problem
+from clew_shared.wire.messages import PROTOCOL_VERSION, Welcome
 
 CODES = ("link.protocol", "link.version")
 """Of the problems that stand here: nothing failed, and to say it once is enough."""

@@ -11,35 +11,33 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from clew_gui.remote.allocation import Allocation
-from clew_gui.remote.jobs import as_there
-from clew_gui.remote.sites import LOCAL
-from clew_gui.session.changes import Changes
-from clew_gui.session.commands import Command
+from clew_gui.jobs.job import as_there
+from clew_gui.schedulers.allocation import Allocation
+from clew_gui.session.conversation import Command
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import Inbox
-from clew_gui.session.intake import Intake
-from clew_gui.session.job_model import JobModel, Place
-from clew_gui.session.job_record import job_record
-from clew_gui.session.job_state import not_begun
+from clew_gui.session.intake import Changes, Intake
+from clew_gui.session.job_model import JobModel, LinkStatus, Place
 from clew_gui.session.link import Link
-from clew_gui.session.run_model import RunModel
-from clew_gui.session.run_table import RunTable
+from clew_gui.session.run_record import job_record
+from clew_gui.session.runs import RunModel, RunTable, not_begun
 from clew_gui.session.site_jobs import SiteJobs
-from clew_gui.session.smaller import smaller
-from clew_gui.session.states import LinkStatus
+from clew_gui.sites.site import LOCAL
+from clew_shared.base.places import Places
+from clew_shared.base.problem import problem, raise_all
 from clew_shared.cards import Catalogue
 from clew_shared.catalogue import find_card
-from clew_shared.messages import ContinueRun, MoveRun, Pause, SetLive, StartRun, Stop, Unpause
 from clew_shared.params import check
-from clew_shared.places import Places
-from clew_shared.problem import problem, raise_all
 from clew_shared.spec import RunSpec
+from clew_shared.wire.messages import ContinueRun, MoveRun, Pause, SetLive, StartRun, Stop, Unpause
 
 if TYPE_CHECKING:
-    from clew_gui.remote.target import Target
-    from clew_gui.session.desks import Desks
+    from clew_gui.session.job_managers import JobManagers
+    from clew_gui.targets.target import Target
+from pathlib import Path
 
+from clew_shared.cards import ExerciseCard
+from clew_shared.spec import MAX_NAME
 
 _GRACE_S = 60.0
 """As long as an agent in a job waits for a viewer."""
@@ -62,10 +60,10 @@ class Session:
         places: Places,
         catalogue: Catalogue,
         target: Target | None = None,
-        desks: Desks | None = None,
+        desks: JobManagers | None = None,
         only: Collection[str] | None = None,
     ) -> None:
-        from clew_gui.remote.target import LocalTarget  # it imports this package
+        from clew_gui.targets.target import LocalTarget  # it imports this package
 
         self._places = places
         target = target if target is not None else LocalTarget(places)
@@ -263,3 +261,33 @@ class Session:
         if run not in self.runs:
             raise problem("run.unknown", f"There is no run {run!r}.")
         return run
+
+
+# --- Smaller ----------------------------------------------------------------------------------------------------------
+# A short run of the same settings, for this computer, while the real one waits elsewhere.
+
+
+_SHARE = 10
+_STEPS = 200
+"""A few seconds on a laptop's processor with the built-in exercises."""
+_ENDING = " (tried here)"
+
+
+def smaller(spec: RunSpec, card: ExerciseCard) -> RunSpec:
+    """``spec`` as a new run with a tenth of its steps, 200 at most, and one epoch; on one device, with data that are
+    found here or the exercise's own."""
+    values = {param.name: spec.params.get(param.name, param.default) for param in card.params}
+    params = dict(spec.params)
+    steps = values.get("steps")
+    if isinstance(steps, int):
+        params["steps"] = few = max(1, min(_STEPS, steps // _SHARE))
+        every = values.get("evaluate_every")
+        params |= {"evaluate_every": few} if isinstance(every, int) and every > few else {}
+    if "epochs" in values:
+        params["epochs"] = 1
+    name = (spec.name or card.title)[: MAX_NAME - len(_ENDING)] + _ENDING
+    known = spec.data in card.datasets or Path(spec.data).expanduser().exists()
+    data = spec.data if known else ""
+    return msgspec.structs.replace(
+        spec, run="", name=name, study="", data=data, strategy="single", devices=1, params=params
+    )

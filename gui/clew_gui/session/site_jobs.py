@@ -8,24 +8,21 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from clew_gui.remote.allocation import Allocation
-from clew_gui.remote.jobs import JobNews, Stage
+from clew_gui.jobs.job import JobNews, Stage
+from clew_gui.schedulers.allocation import Allocation
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import Inbox
-from clew_gui.session.job_model import JobModel, Place
-from clew_gui.session.job_state import not_begun
+from clew_gui.session.job_model import JobModel, LinkState, LinkStatus, Place
 from clew_gui.session.link import Link
-from clew_gui.session.run_model import RunModel
-from clew_gui.session.run_table import RunTable
-from clew_gui.session.states import LinkState, LinkStatus
-from clew_shared.messages import Shutdown
-from clew_shared.places import Places
-from clew_shared.problem import problem
+from clew_gui.session.runs import RunModel, RunTable, not_begun
+from clew_shared.base.places import Places
+from clew_shared.base.problem import problem
 from clew_shared.spec import RunSpec
+from clew_shared.wire.messages import Shutdown
 
 if TYPE_CHECKING:  # the book imports this package
-    from clew_gui.remote.job_book import Wish
-    from clew_gui.session.desks import Desks
+    from clew_gui.jobs.job_book import JobWish
+    from clew_gui.session.job_managers import JobManagers
 
 _LOOK_EVERY_S = 1.0
 _AGAIN_S = 10.0
@@ -43,7 +40,13 @@ class SiteJobs:
     here: Link
 
     def __init__(
-        self, places: Places, runs: RunTable, inbox: Inbox, desks: Desks | None, grace: float, watching: bool = True
+        self,
+        places: Places,
+        runs: RunTable,
+        inbox: Inbox,
+        desks: JobManagers | None,
+        grace: float,
+        watching: bool = True,
     ) -> None:
         self.models: dict[str, JobModel] = {}
         self._places = places
@@ -60,7 +63,7 @@ class SiteJobs:
         self._watching = watching and desks is not None
         self._look_next = 0.0
         self._mark: tuple[int, int] | None = None
-        self._wishes: dict[str, Wish | None] = {}
+        self._wishes: dict[str, JobWish | None] = {}
         if desks is not None:
             desks.listen = inbox.put
             for job in desks.book.jobs():
@@ -266,7 +269,7 @@ class SiteJobs:
                 changed.add(job)
         return self._runs.models.keys() - before, changed
 
-    def _locked(self, desks: Desks) -> set[str]:
+    def _locked(self, desks: JobManagers) -> set[str]:
         """Note why nobody is logged in; the jobs of which that is new."""
         refusals, changed = desks.refusals(), set()
         for job, model in self.models.items():
@@ -276,7 +279,7 @@ class SiteJobs:
                 changed.add(job)
         return changed
 
-    def _take_up(self, desks: Desks, job: str) -> None:
+    def _take_up(self, desks: JobManagers, job: str) -> None:
         """Follow a job that another program sent. Nobody is asked to log in for it."""
         self._know(desks, job)
         self.models[job].elsewhere = True
@@ -290,7 +293,7 @@ class SiteJobs:
                 desks.follow(job, asked=False)
         self._hand_over(moved)
 
-    def _take_more(self, desks: Desks, job: str) -> bool:
+    def _take_more(self, desks: JobManagers, job: str) -> bool:
         """Take in what another program gave to a job or wants of it; whether there are further runs."""
         book, model, link = desks.book, self.models[job], self._links.get(job)
         if book.news(job) != model.news or book.wish(job) is not self._wishes.get(job):
@@ -329,12 +332,12 @@ class SiteJobs:
 
     # --- Parts --------------------------------------------------------------------------------------------------------
 
-    def _needed(self) -> Desks:
+    def _needed(self) -> JobManagers:
         if self._desks is None:
             raise problem("session.sites", "This window talks to no sites.", "Run it on this computer.")
         return self._desks
 
-    def _know(self, desks: Desks, job: str) -> None:
+    def _know(self, desks: JobManagers, job: str) -> None:
         book = desks.book
         model = JobModel(len(self.models) + 1, book.order(job), book.title(job), book.news(job))
         model.runs = list(book.runs(job))

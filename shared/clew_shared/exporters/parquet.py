@@ -8,9 +8,9 @@ from types import ModuleType
 
 import numpy as np
 
+from clew_shared.base.problem import problem
 from clew_shared.exporters.rows import as_history, base_name, replacing, rows_of
-from clew_shared.history import History
-from clew_shared.problem import problem
+from clew_shared.journal.history import History
 
 
 def export_parquet(source: History | Path, out: Path) -> Path:

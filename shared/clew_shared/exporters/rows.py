@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clew_shared.curves import Floats
-from clew_shared.history import History
-from clew_shared.problem import problem
+from clew_shared.base.problem import problem
+from clew_shared.journal.curves import Floats
+from clew_shared.journal.history import History
 from clew_shared.reading import read_run
 
 CHUNK_ROWS = 50_000
@@ -22,7 +22,7 @@ _LOOK = 64 * 1024
 """Bytes at either end of a file in which an export names its run."""
 
 
-class Rows(NamedTuple):
+class ExportRows(NamedTuple):
     """Consecutive points of one metric; ``wall`` in seconds since 1970, 0 where unknown."""
 
     metric: str
@@ -36,13 +36,13 @@ def as_history(source: History | Path) -> History:
     return source if isinstance(source, History) else read_run(source)
 
 
-def rows_of(history: History) -> Iterator[Rows]:
+def rows_of(history: History) -> Iterator[ExportRows]:
     """All points, metric by metric, at most ``CHUNK_ROWS`` at a time."""
     for metric in history.recorded():
         column, wall = history.column(metric), history.wall(metric)
         for start in range(0, len(wall), CHUNK_ROWS):
             part = slice(start, start + CHUNK_ROWS)
-            yield Rows(metric, column.steps[part], column.values[part], wall[part])
+            yield ExportRows(metric, column.steps[part], column.values[part], wall[part])
 
 
 def base_name(history: History) -> str:

@@ -9,12 +9,12 @@ import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from clew_shared.exporters.rows import Rows, as_history, base_name, replacing, rows_of
-from clew_shared.history import History
+from clew_shared.exporters.rows import ExportRows, as_history, base_name, replacing, rows_of
+from clew_shared.journal.history import History
 
 CSV_HEADER = "run,step,metric,value,wall_time"
 
-_Format = Callable[[str, Rows], Iterator[str]]
+_Format = Callable[[str, ExportRows], Iterator[str]]
 
 
 def export_csv(source: History | Path, out: Path) -> Path:
@@ -39,7 +39,7 @@ def _export(source: History | Path, out: Path, suffix: str, header: str, lines: 
     return path
 
 
-def _csv_lines(run: str, rows: Rows) -> Iterator[str]:
+def _csv_lines(run: str, rows: ExportRows) -> Iterator[str]:
     run_cell, metric_cell = _cell(run), _cell(rows.metric)
     for step, value, wall in zip(rows.steps.tolist(), rows.values.tolist(), rows.wall.tolist(), strict=True):
         yield (
@@ -56,7 +56,7 @@ def _cell(text: str) -> str:
     return buffer.getvalue().removesuffix("\r\n")
 
 
-def _json_lines(run: str, rows: Rows) -> Iterator[str]:
+def _json_lines(run: str, rows: ExportRows) -> Iterator[str]:
     head, middle = f'{{"run":{json.dumps(run)},"step":', f',"metric":{json.dumps(rows.metric)},"value":'
     for step, value, wall in zip(rows.steps.tolist(), rows.values.tolist(), rows.wall.tolist(), strict=True):
         number = repr(value) if math.isfinite(value) else json.dumps(json.dumps(value))

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from clew_shared.exporters.rows import Rows, as_history, base_name, replacing, rows_of
-from clew_shared.history import History
+from clew_shared.exporters.rows import ExportRows, as_history, base_name, replacing, rows_of
+from clew_shared.journal.history import History
 
 Bytes = NDArray[np.uint8]
 
@@ -50,7 +50,7 @@ def restart_record(time: float, step: int) -> bytes:
     return _framed(np.frombuffer(event, np.uint8)[np.newaxis, :]).tobytes()
 
 
-def records(rows: Rows) -> Iterator[bytes]:
+def records(rows: ExportRows) -> Iterator[bytes]:
     """The records of some points, in groups whose steps take equally many bytes as a varint."""
     start = 0
     while start < len(rows.steps):

@@ -14,19 +14,22 @@ from typing import TypeVar
 
 import psutil
 
-from clew_gui.session import Changes, LinkState, RunModel, Session
-from clew_gui.session.local_agent import find_agent
+from clew_gui.session.intake import Changes
+from clew_gui.session.job_model import LinkState
+from clew_gui.session.runs import RunModel
+from clew_gui.session.session import Session
+from clew_gui.targets.local_agent import find_agent
+from clew_shared.base.places import Places, find_places
+from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue
 from clew_shared.catalogue import load_builtin
-from clew_shared.events import Attempt, Points
-from clew_shared.journal import Record, journal_path, read_journal
-from clew_shared.lifecycle import TERMINAL, RunState
-from clew_shared.messages import AgentAddress
+from clew_shared.journal.events import Attempt, Points
+from clew_shared.journal.files import Record, journal_path, read_journal
+from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import Value
-from clew_shared.places import Places, find_places
-from clew_shared.problem import Problem
-from clew_shared.runfolder import RunFolder
 from clew_shared.spec import RunSpec
+from clew_shared.wire.messages import AgentAddress
 from tests.integration.agents import BOUND_S
 from tests.integration.faults.chance import Chance, Tally
 from tests.integration.faults.programs import PROGRAM

@@ -16,14 +16,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from clew_agent.guard_mark import mark_path
-from clew_agent.host import Lock
-from clew_agent.rendezvous import agent_id, lock_path
-from clew_shared.history import History
-from clew_shared.lifecycle import RunState
+from clew_agent.node.host import Lock
+from clew_agent.processes.guard_mark import mark_path
+from clew_agent.wire.rendezvous import agent_id, lock_path
+from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
-from clew_shared.runfolder import RunFolder
-from clew_shared.verify import verify_run
 from tests.integration.faults.lab import Lab, processes_of
 from tests.integration.faults.stand_in import true_losses
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # each program imports what it needs: the supervisor must stay light
-    from clew_agent.security import GuardedRouter
-    from clew_shared.places import Places
-    from clew_shared.runfolder import RunFolder
+    from clew_agent.wire.server import GuardedRouter
+    from clew_shared.base.places import Places
+    from clew_shared.journal.run_folder import RunFolder
 
 PROGRAM = (sys.executable, "-m", "tests.integration.faults.programs")
 WARMING_S = 0.3
@@ -25,9 +25,9 @@ WARMING_S = 0.3
 
 def serve(words: Sequence[str]) -> int:
     """``serve [--fresh]``: the supervisor; its nursery and guards are those of this file."""
-    from clew_agent import serve as program
-    from clew_agent.nursery_client import NurseryClient
-    from clew_shared.places import find_places
+    from clew_agent.processes.nursery_client import NurseryClient
+    from clew_agent.supervisor import serve as program
+    from clew_shared.base.places import find_places
     from tests.integration.faults.stand_in import CATALOGUE
 
     def warm(places: Places, options: Any, devices: Any, router: GuardedRouter) -> NurseryClient:
@@ -42,8 +42,8 @@ def serve(words: Sequence[str]) -> int:
 
 def nursery(words: Sequence[str]) -> int:
     """The nursery; what it warms is the stand-in, and that takes a moment."""
-    from clew_agent import nursery as real
-    from clew_agent import spare
+    from clew_agent.processes import nursery as real
+    from clew_agent.processes import standby as spare
 
     class Warm:
         def __init__(self) -> None:
@@ -67,7 +67,7 @@ def nursery(words: Sequence[str]) -> int:
 
 def guard(words: Sequence[str]) -> int:
     """The guard; its trainer is the one of this file."""
-    from clew_agent import guard as real
+    from clew_agent.processes import guard as real
 
     def command(folder: Path, attempt: int, exercises: Path | None) -> list[str]:
         return [*PROGRAM, "trainer", str(folder), "--attempt", str(attempt)]
@@ -83,9 +83,9 @@ def trainer(words: Sequence[str]) -> int:
 
 def put_in_the_stand_in() -> Any:
     """The trainer's module, whose import and build are the stand-in's from now on."""
-    from clew_agent import trainer as real
-    from clew_agent.datasets import DataSet
-    from clew_agent.resuming import Start
+    from clew_agent.datasets.dataset import DataSet
+    from clew_agent.trainer import trainer as real
+    from clew_agent.trainer.resuming import AttemptStart
     from clew_shared.params import build
     from clew_shared.spec import RunSpec
     from tests.integration.faults.stand_in import CARD, StandInEngine, StandInSettings
@@ -94,7 +94,7 @@ def put_in_the_stand_in() -> Any:
         def _import(self, exercise: str) -> Any:
             return CARD, CARD
 
-        def _build(self, exercise: Any, spec: RunSpec, data: DataSet | None, start: Start) -> Any:
+        def _build(self, exercise: Any, spec: RunSpec, data: DataSet | None, start: AttemptStart) -> Any:
             engine = StandInEngine(build(StandInSettings, spec.params), spec.seed)
             if start.checkpoint:
                 engine.restore(self._folder.path / start.checkpoint)
@@ -107,9 +107,9 @@ def put_in_the_stand_in() -> Any:
 
 def viewer(words: Sequence[str]) -> int:
     """``viewer MIRRORS [--fresh]``: a session that keeps what it has in that folder, and starts agents that way."""
-    from clew_gui.remote.target import LocalTarget
-    from clew_gui.session import Session
-    from clew_shared.places import find_places
+    from clew_gui.session.session import Session
+    from clew_gui.targets.target import LocalTarget
+    from clew_shared.base.places import find_places
     from tests.integration.faults.stand_in import CATALOGUE
     from tests.integration.faults.viewing import viewer_places
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from clew_gui.session import LinkState
-from clew_shared.events import Points, State
-from clew_shared.journal import Record, read_journal
-from clew_shared.lifecycle import RunState
+from clew_gui.session.job_model import LinkState
+from clew_shared.journal.events import Points, State
+from clew_shared.journal.files import Record, read_journal
+from clew_shared.journal.lifecycle import RunState
 from tests.integration.faults.lab import Lab
 from tests.integration.faults.oracle import judge
 

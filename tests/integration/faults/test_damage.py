@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clew_shared.events import Points
-from clew_shared.journal import Record, encode_frame, read_journal
-from clew_shared.lifecycle import RunState
+from clew_shared.journal.events import Points
+from clew_shared.journal.files import Record, encode_frame, read_journal
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
-from clew_shared.verify import verify_run
 from tests.integration.faults.lab import Lab, Viewer
 from tests.integration.faults.oracle import judge
 

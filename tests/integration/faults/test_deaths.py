@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from clew_shared.lifecycle import RunState
+from clew_shared.journal.lifecycle import RunState
 from tests.integration.faults.lab import WAYS, DistantViewer, Lab, Viewer
 from tests.integration.faults.oracle import judge
 from tests.integration.faults.programs import WARMING_S

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from clew_shared.events import State
-from clew_shared.journal import Record, read_journal
-from clew_shared.lifecycle import RunState
+from clew_shared.journal.events import State
+from clew_shared.journal.files import Record, read_journal
+from clew_shared.journal.lifecycle import RunState
 from tests.integration.faults.lab import Lab
 from tests.integration.faults.oracle import judge
 

@@ -9,10 +9,10 @@ import psutil
 import pytest
 import zmq
 
-from clew_gui.session import LinkState
-from clew_shared.channel import Channel, KeyPair, allow
-from clew_shared.lifecycle import RunState
-from clew_shared.messages import Fetch
+from clew_gui.session.job_model import LinkState
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.wire.channel import Channel, KeyPair, allow
+from clew_shared.wire.messages import Fetch
 from tests.integration.faults.lab import DistantViewer, Lab
 from tests.integration.faults.oracle import judge
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from clew_shared.lifecycle import RunState
+from clew_shared.journal.lifecycle import RunState
 from tests.integration.faults.lab import Lab
 from tests.integration.faults.oracle import judge
 

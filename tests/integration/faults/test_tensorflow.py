@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clew_shared.lifecycle import RunState
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.verify import verify_run
 from clew_shared.params import Value
 from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec
-from clew_shared.verify import verify_run
 from tests.integration.agent_runs import LIMIT_S, end, running, states, trained, wait_for, write_spec
 from tests.integration.faults.lab import WAYS, Lab, Viewer
 from tests.integration.faults.oracle import judge

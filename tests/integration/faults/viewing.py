@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from clew_gui.remote.target import LocalTarget
-from clew_shared.messages import AgentAddress
-from clew_shared.places import Places
+from clew_gui.targets.target import LocalTarget
+from clew_shared.base.places import Places
+from clew_shared.wire.messages import AgentAddress
 from tests.integration.faults.proxy import Proxy
 
 

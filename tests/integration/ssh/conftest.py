@@ -10,10 +10,10 @@ from typing import Protocol
 
 import pytest
 
-from clew_gui.remote.connection import Connection, Hop, SshFiles
-from clew_gui.remote.paramiko_connection import ParamikoConnection, dial_paramiko
-from clew_gui.remote.prompts import AskOnce, Prompter
-from clew_gui.remote.system_ssh import SystemSsh, dial_system
+from clew_gui.ssh.connection import Connection, Hop, SshFiles
+from clew_gui.ssh.openssh.connection import SystemSsh, dial_system
+from clew_gui.ssh.paramiko.connection import ParamikoConnection, dial_paramiko
+from clew_gui.ssh.prompts import AskOnce, Prompter
 from tests.integration.ssh.people import Agent, Network, well_informed
 from tests.integration.ssh.servers import USER, School, SshServer
 

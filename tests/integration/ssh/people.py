@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from clew_gui.remote.prompts import Kind, Prompt
+from clew_gui.ssh.prompts import Prompt, PromptKind
 from tests.integration.ssh.servers import PASSPHRASE, PASSWORD, one_time_code
 
 Answer = str | Callable[[], str | None] | None
@@ -24,7 +24,7 @@ def current_code() -> str:
 class Person:
     """Answers as told, and keeps what was asked. Without an answer for a kind, being asked fails the test."""
 
-    def __init__(self, answers: Mapping[Kind, Answer]) -> None:
+    def __init__(self, answers: Mapping[PromptKind, Answer]) -> None:
         self.answers = dict(answers)
         self.asked: list[Prompt] = []
 
@@ -34,14 +34,14 @@ class Person:
         return answer() if callable(answer) else answer
 
     @property
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[PromptKind]:
         """The kinds of what was asked, in order."""
         return [prompt.kind for prompt in self.asked]
 
 
 def well_informed() -> Person:
     """Knows everything, confirms nothing."""
-    return Person({Kind.PASSWORD: PASSWORD, Kind.PASSPHRASE: PASSPHRASE, Kind.CODE: current_code})
+    return Person({PromptKind.PASSWORD: PASSWORD, PromptKind.PASSPHRASE: PASSPHRASE, PromptKind.CODE: current_code})
 
 
 class Agent:

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from clew_gui.remote.connection import SshFiles
-from clew_gui.remote.key_offers import MOST_KEYS
-from clew_gui.remote.prompts import AskOnce, Kind
+from clew_gui.ssh.connection import SshFiles
+from clew_gui.ssh.key_offers import MOST_KEYS
+from clew_gui.ssh.prompts import AskOnce, PromptKind
 from tests.integration.ssh.conftest import Dial, dial_by, hop_to, trust
 from tests.integration.ssh.people import Agent, Person, well_informed
 from tests.integration.ssh.servers import PASSPHRASE, PASSWORD, USER, School, SshServer
@@ -77,9 +77,9 @@ def usual(start: Callable[..., SshServer], files: SshFiles, agent: Callable[...,
 
 def test_nine_keys_of_the_agent_leave_room_for_a_password_and_a_mistake(dial: Dial, usual: SshServer) -> None:
     answers = iter(["wrong", PASSWORD])
-    person = Person({Kind.PASSWORD: lambda: next(answers)})
+    person = Person({PromptKind.PASSWORD: lambda: next(answers)})
     assert dial(hop_to(usual), person).run("echo in").stdout == b"in\n"
-    assert person.kinds == [Kind.PASSWORD] * 2
+    assert person.kinds == [PromptKind.PASSWORD] * 2
     assert usual.said("Failed publickey") == MOST_KEYS
     assert not usual.said("Too many authentication")
     assert connections(usual) == 1
@@ -158,14 +158,14 @@ def test_the_key_asked_for_comes_before_those_of_the_agent(dial: Dial, strict: S
 def test_a_full_agent_does_not_close_the_door_for_a_password(dial: Dial, strict: SshServer) -> None:
     person = well_informed()
     dial(hop_to(strict), person)
-    assert person.kinds == [Kind.PASSWORD]
+    assert person.kinds == [PromptKind.PASSWORD]
 
 
 @pytest.mark.parametrize("way", ["paramiko"])  # OpenSSH itself waits for its agent; the login's own bound ends it
 def test_an_agent_that_never_answers_is_passed_over(
     dial: Dial, known: SshServer, files: SshFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew_gui.remote.key_offers._AGENT_S", 0.2)
+    monkeypatch.setattr("clew_gui.ssh.key_offers._AGENT_S", 0.2)
     address = files.runtime / "agent"
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(address))

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from clew_gui.remote.connection import Hop, SshFiles
-from clew_gui.remote.dialler import dial
-from clew_gui.remote.paramiko_connection import dial_paramiko
-from clew_gui.remote.prompts import AskOnce, Kind, Prompter
+from clew_gui.ssh.connection import Hop, SshFiles
+from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.paramiko.connection import dial_paramiko
+from clew_gui.ssh.prompts import AskOnce, Prompter, PromptKind
 from tests.integration.ssh.conftest import hop_to, trust
 from tests.integration.ssh.people import Person
 from tests.integration.ssh.servers import School, SshServer
@@ -127,7 +127,7 @@ def test_a_wrong_password_is_no_reason_to_try_the_other(
 ) -> None:
     trust(files, server)
     with refused("ssh.password"):
-        dial([hop_to(server)], AskOnce(Person({Kind.PASSWORD: "wrong"})), files)
+        dial([hop_to(server)], AskOnce(Person({PromptKind.PASSWORD: "wrong"})), files)
     assert not way_count
 
 
@@ -139,5 +139,5 @@ def way_count(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def never(*_: object) -> None:
         taken.append("system")
 
-    monkeypatch.setattr("clew_gui.remote.dialler.dial_system", never)
+    monkeypatch.setattr("clew_gui.ssh.dialler.dial_system", never)
     return taken

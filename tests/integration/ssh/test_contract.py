@@ -17,9 +17,9 @@ import paramiko
 import pytest
 from paramiko.sftp import CMD_READ
 
-from clew_gui.remote.connection import Connection, SshFiles, Stream
-from clew_gui.remote.prompts import AskOnce
-from clew_shared.problem import ProblemError
+from clew_gui.ssh.connection import Connection, SshFiles, Stream
+from clew_gui.ssh.prompts import AskOnce
+from clew_shared.base.problem import ProblemError
 from tests.integration.ssh.conftest import Dial, dial_by, hop_to, new_files, trust
 from tests.integration.ssh.people import well_informed
 from tests.integration.ssh.servers import School, SshServer

@@ -11,13 +11,13 @@ import pytest
 from paramiko import Message, Transport
 from paramiko.common import cMSG_CHANNEL_DATA, cMSG_CHANNEL_EOF
 
-from clew_gui.remote.connection import Connection, SshFiles
-from clew_gui.remote.dialler import dial as dial_best
-from clew_gui.remote.paramiko_connection import ParamikoConnection
-from clew_gui.remote.paramiko_transport import Link
-from clew_gui.remote.prompts import AskOnce, Kind, Prompt
-from clew_gui.remote.steady import SteadyConnection
-from clew_shared.problem import ProblemError
+from clew_gui.ssh.connection import Connection, SshFiles
+from clew_gui.ssh.dialler import dial as dial_best
+from clew_gui.ssh.paramiko.connection import ParamikoConnection
+from clew_gui.ssh.paramiko.transport import SshTransport
+from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
+from clew_gui.ssh.steady import SteadyConnection
+from clew_shared.base.problem import ProblemError
 from tests.integration.ssh.conftest import Dial, hop_to, trust
 from tests.integration.ssh.people import Network, Person, well_informed
 from tests.integration.ssh.servers import PASSWORD, School, SshServer
@@ -86,7 +86,9 @@ def test_a_greeting_that_does_not_come_is_not_taken_for_one_that_was_refused(
     dial: Dial, server: SshServer, cable: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two clocks of paramiko's run at once; here that of the greeting is always the first. Its words are the same."""
-    monkeypatch.setattr(Link, "start_client", lambda link, timeout: Transport.start_client(link, timeout=20 * timeout))
+    monkeypatch.setattr(
+        SshTransport, "start_client", lambda link, timeout: Transport.start_client(link, timeout=20 * timeout)
+    )
     cable.freeze()
     with refused("ssh.timeout"):
         dial(hop_to(server, "user", port=cable.port), timeout=BOUND_S)
@@ -192,7 +194,7 @@ def test_a_link_that_cost_a_code_is_waited_for(
     network: Callable[[int], Network],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("clew_gui.remote.steady.PATIENCE_S", 0.5)
+    monkeypatch.setattr("clew_gui.ssh.steady.PATIENCE_S", 0.5)
     server = start("AuthenticationMethods keyboard-interactive:pam", otp=True)
     cable = network(server.port)
     files.known_hosts.write_text(server.known_line().replace(f":{server.port} ", f":{cable.port} "))
@@ -206,7 +208,7 @@ def test_a_link_that_cost_a_code_is_waited_for(
     assert steady.alive
     cable.thaw()
     assert steady.run("echo awake").stdout == b"awake\n"
-    assert (steady.dials, person.kinds) == (1, [Kind.PASSWORD, Kind.CODE])
+    assert (steady.dials, person.kinds) == (1, [PromptKind.PASSWORD, PromptKind.CODE])
     steady.close()
 
 

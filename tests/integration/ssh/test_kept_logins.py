@@ -16,13 +16,13 @@ import msgspec
 import psutil
 import pytest
 
-from clew_gui.remote.connection import Connection, Hop, SshFiles
-from clew_gui.remote.dialler import dial
-from clew_gui.remote.gate import NEEDS_PERSON, Gate
-from clew_gui.remote.kept_logins import KeptLogin, KeptLogins, login_id
-from clew_gui.remote.prompts import AskOnce, Kind, Prompter
-from clew_gui.remote.system_ssh import dial_system
-from clew_shared.problem import ProblemError
+from clew_gui.ssh.connection import Connection, Hop, SshFiles
+from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.login_policy import NEEDS_PERSON, LoginPromptPolicy
+from clew_gui.ssh.openssh.connection import dial_system
+from clew_gui.ssh.openssh.kept_logins import KeptLogin, KeptLogins, login_id
+from clew_gui.ssh.prompts import AskOnce, Prompter, PromptKind
+from clew_shared.base.problem import ProblemError
 from tests.integration.ssh.conftest import hop_to, trust
 from tests.integration.ssh.people import Network, Person, well_informed
 from tests.integration.ssh.servers import PASSWORD, SshServer, one_time_code
@@ -101,7 +101,7 @@ def test_two_commands_are_one_code(start: Callable[..., SshServer], files: SshFi
     trust(files, server)
     person = Hears()
     use(files, hop_to(server), person=person)
-    assert person.kinds == [Kind.PASSWORD, Kind.CODE]
+    assert person.kinds == [PromptKind.PASSWORD, PromptKind.CODE]
     assert person.heard == [
         "You stay logged in to student@login until 30 min after the last use. `clew logout` ends it."
     ]
@@ -123,7 +123,7 @@ def test_a_key_that_asks_nobody_leaves_no_login(known: SshServer, files: SshFile
 def test_a_locked_keys_passphrase_is_asked_once(known: SshServer, files: SshFiles) -> None:
     person = well_informed()
     use(files, hop_to(known, "locked"), person=person)
-    assert person.kinds == [Kind.PASSPHRASE]
+    assert person.kinds == [PromptKind.PASSPHRASE]
     use(files, hop_to(known, "locked"))
 
 
@@ -140,10 +140,10 @@ def test_what_goes_through_the_systems_ssh_anyway_is_kept_as_well(
 def test_a_servers_key_is_shown_once_and_no_password_sent_before(server: SshServer, files: SshFiles) -> None:
     answers = well_informed().answers
     with refused("ssh.hostkey.refused"):
-        use(files, hop_to(server), person=Person({Kind.CONFIRM: "no"}))
-    person = Person(answers | {Kind.CONFIRM: "yes"})
+        use(files, hop_to(server), person=Person({PromptKind.CONFIRM: "no"}))
+    person = Person(answers | {PromptKind.CONFIRM: "yes"})
     use(files, hop_to(server), person=person)
-    assert person.kinds == [Kind.CONFIRM, Kind.PASSWORD]
+    assert person.kinds == [PromptKind.CONFIRM, PromptKind.PASSWORD]
     use(files, hop_to(server))
 
 
@@ -188,7 +188,7 @@ def test_without_a_systems_ssh_or_without_keeping_each_command_asks(known: SshSe
         for _ in range(2):
             person = well_informed()
             use(one, hop_to(known), person=person)
-            assert person.kinds == [Kind.PASSWORD]
+            assert person.kinds == [PromptKind.PASSWORD]
     assert not living(files)
 
 
@@ -212,7 +212,7 @@ def test_it_ends_some_time_after_its_last_use(known: SshServer, files: SshFiles)
     assert not runs(login)
     person = well_informed()
     use(files, hop_to(known), person=person)
-    assert person.kinds == [Kind.PASSWORD]
+    assert person.kinds == [PromptKind.PASSWORD]
 
 
 def test_a_logout_ends_it_at_once_and_twice_does_no_harm(known: SshServer, files: SshFiles) -> None:
@@ -223,7 +223,7 @@ def test_a_logout_ends_it_at_once_and_twice_does_no_harm(known: SshServer, files
     assert end_all(files) == []
     person = well_informed()
     use(files, hop_to(known), person=person)
-    assert person.kinds == [Kind.PASSWORD]
+    assert person.kinds == [PromptKind.PASSWORD]
     KeptLogins(files).clear()
     assert [path.suffix for path in KeptLogins(files).folder.iterdir()] == [".lock"]
 
@@ -231,8 +231,8 @@ def test_a_logout_ends_it_at_once_and_twice_does_no_harm(known: SshServer, files
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kept logins must answer soon."""
-    monkeypatch.setattr("clew_gui.remote.kept_logins._ANSWERS_S", 0.5)
-    monkeypatch.setattr("clew_gui.remote.kept_logins._ANSWERS_AT_LAST_S", 0.5)
+    monkeypatch.setattr("clew_gui.ssh.openssh.kept_logins._ANSWERS_S", 0.5)
+    monkeypatch.setattr("clew_gui.ssh.openssh.kept_logins._ANSWERS_AT_LAST_S", 0.5)
 
 
 @pytest.mark.parametrize("who", ["the server's session", "the master"])
@@ -248,7 +248,7 @@ def test_one_that_does_not_answer_is_ended_and_made_again(
         process.suspend()
     person = Hears()
     use(files, hop_to(server), person=person)
-    assert person.kinds == [Kind.PASSWORD]
+    assert person.kinds == [PromptKind.PASSWORD]
     assert person.heard[0] == "The login to student@login does not answer. In 0.5 s a new one is made."
     (other,) = living(files)
     assert other.pid != login.pid
@@ -274,7 +274,7 @@ def test_while_the_network_is_away_nothing_is_given_up(
 
 
 def test_of_two_commands_at_once_one_asks(known: SshServer, files: SshFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clew_gui.remote.kept_logins._EXPLAIN_S", 0.1)
+    monkeypatch.setattr("clew_gui.ssh.openssh.kept_logins._EXPLAIN_S", 0.1)
     people = [Hears(), Hears()]
 
     def when_the_other_waits() -> str:
@@ -282,23 +282,23 @@ def test_of_two_commands_at_once_one_asks(known: SshServer, files: SshFiles, mon
         return PASSWORD
 
     for person in people:
-        person.answers[Kind.PASSWORD] = when_the_other_waits
+        person.answers[PromptKind.PASSWORD] = when_the_other_waits
     threads = [threading.Thread(target=use, args=(files, hop_to(known)), kwargs={"person": one}) for one in people]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     asked, waited = sorted(people, key=lambda person: len(person.asked), reverse=True)
-    assert (asked.kinds, waited.kinds) == ([Kind.PASSWORD], [])
+    assert (asked.kinds, waited.kinds) == ([PromptKind.PASSWORD], [])
     assert waited.heard == ["Another command of yours is logging in to student@login. This one waits for that."]
     assert len(living(files)) == 1
 
 
 def test_a_login_that_failed_is_the_next_ones_to_try(known: SshServer, files: SshFiles) -> None:
     with refused("ssh.cancelled"):
-        use(files, hop_to(known), person=Person({Kind.PASSWORD: None}))
+        use(files, hop_to(known), person=Person({PromptKind.PASSWORD: None}))
     with refused("ssh.password"):
-        use(files, hop_to(known), person=Person({Kind.PASSWORD: "wrong"}))
+        use(files, hop_to(known), person=Person({PromptKind.PASSWORD: "wrong"}))
     assert not [path for path in KeptLogins(files).folder.iterdir() if path.is_dir()]
     use(files, hop_to(known), person=well_informed())
 
@@ -325,7 +325,7 @@ def test_one_that_is_not_kept_ends_by_itself_when_its_program_was_killed(known: 
 def test_a_shut_gate_lets_no_question_through_and_a_login_that_is_there_needs_none(
     known: SshServer, files: SshFiles
 ) -> None:
-    gate = Gate(AskOnce(NOBODY))
+    gate = LoginPromptPolicy(AskOnce(NOBODY))
 
     def quietly() -> None:
         with gate.dialling():
@@ -339,9 +339,9 @@ def test_a_shut_gate_lets_no_question_through_and_a_login_that_is_there_needs_no
 
 COMMAND = """
 import sys, msgspec
-from clew_gui.remote.connection import Hop, SshFiles
-from clew_gui.remote.dialler import dial
-from clew_gui.remote.prompts import AskOnce, Kind
+from clew_gui.ssh.connection import (Hop, SshFiles)
+from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.prompts import (AskOnce, Kind)
 
 class Person:
     def ask(self, prompt):
@@ -427,7 +427,7 @@ def test_no_secret_lies_in_its_folder_or_process(start: Callable[..., SshServer]
     server = start("AuthenticationMethods keyboard-interactive:pam", otp=True)
     trust(files, server)
     code = one_time_code(time.time())
-    use(files, hop_to(server), person=Person({Kind.PASSWORD: PASSWORD, Kind.CODE: code}))
+    use(files, hop_to(server), person=Person({PromptKind.PASSWORD: PASSWORD, PromptKind.CODE: code}))
     (login,) = living(files)
     folder = KeptLogins(files).folder / login.id
     assert sorted(path.name for path in folder.iterdir()) == ["log", "login.json", "m"]

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from clew_gui.remote.connection import Hop, SshFiles
-from clew_gui.remote.key_files import Incompatible
-from clew_gui.remote.prompts import AskOnce, Kind, NobodyToAsk, ProgramPrompter
-from clew_shared.problem import ProblemError
+from clew_gui.ssh.connection import Hop, SshFiles
+from clew_gui.ssh.key_files import Incompatible
+from clew_gui.ssh.prompts import AskOnce, NobodyToAsk, ProgramPrompter, PromptKind
+from clew_shared.base.problem import ProblemError
 from tests.integration.ssh.conftest import Dial, hop_to, trust
 from tests.integration.ssh.people import Person, current_code, well_informed
 from tests.integration.ssh.servers import PASSPHRASE, PASSWORD, USER, SshServer
@@ -47,15 +47,15 @@ def test_a_locked_key_asks_for_its_passphrase_once(dial: Dial, known: SshServer)
     asker = AskOnce(person)
     dial(hop_to(known, "locked"), asker)
     dial(hop_to(known, "locked"), asker)
-    assert person.kinds == [Kind.PASSPHRASE]
+    assert person.kinds == [PromptKind.PASSPHRASE]
     assert person.asked[0].title == known.school.key("locked")
 
 
 def test_a_wrong_passphrase_is_asked_again(dial: Dial, known: SshServer) -> None:
     answers = iter(["wrong", PASSPHRASE])
-    person = Person({Kind.PASSPHRASE: lambda: next(answers)})
+    person = Person({PromptKind.PASSPHRASE: lambda: next(answers)})
     dial(hop_to(known, "locked"), person)
-    assert person.kinds == [Kind.PASSPHRASE] * 2
+    assert person.kinds == [PromptKind.PASSPHRASE] * 2
     assert person.asked[1].again
 
 
@@ -95,7 +95,7 @@ def test_a_password_is_asked_once_per_session(dial: Dial, known: SshServer) -> N
     asker = AskOnce(person)
     dial(hop_to(known), asker)
     dial(hop_to(known), asker)
-    assert person.kinds == [Kind.PASSWORD]
+    assert person.kinds == [PromptKind.PASSWORD]
     assert person.asked[0].title == "student@login"
     assert not person.asked[0].echo
 
@@ -107,21 +107,21 @@ def test_a_server_that_takes_only_the_password_method(
     trust(files, server)
     person = well_informed()
     dial(hop_to(server), person)
-    assert person.kinds == [Kind.PASSWORD]
+    assert person.kinds == [PromptKind.PASSWORD]
 
 
 def test_a_wrong_password_is_asked_again_and_the_right_one_kept(dial: Dial, known: SshServer) -> None:
     answers = iter(["wrong", PASSWORD])
-    person = Person({Kind.PASSWORD: lambda: next(answers)})
+    person = Person({PromptKind.PASSWORD: lambda: next(answers)})
     asker = AskOnce(person)
     dial(hop_to(known), asker)
     dial(hop_to(known), asker)
-    assert person.kinds == [Kind.PASSWORD] * 2
+    assert person.kinds == [PromptKind.PASSWORD] * 2
     assert [bool(prompt.again) for prompt in person.asked] == [False, True]
 
 
 def test_a_password_that_stays_wrong_is_refused(dial: Dial, known: SshServer) -> None:
-    person = Person({Kind.PASSWORD: "wrong"})
+    person = Person({PromptKind.PASSWORD: "wrong"})
     with refused("ssh.password") as words:
         dial(hop_to(known), person)
     assert "student@login" in words[0]
@@ -158,7 +158,7 @@ def test_key_password_and_code_in_one_login(dial: Dial, start: Callable[..., Ssh
     trust(files, server)
     person = well_informed()
     connection = dial(hop_to(server, "user"), person)
-    assert person.kinds == [Kind.PASSWORD, Kind.CODE]
+    assert person.kinds == [PromptKind.PASSWORD, PromptKind.CODE]
     assert "One-time password" in person.asked[1].text
     assert person.asked[0].text.strip(": ") == "Password"
     assert not any(prompt.again for prompt in person.asked)
@@ -169,7 +169,7 @@ def test_key_password_and_code_in_one_login(dial: Dial, start: Callable[..., Ssh
 def test_a_wrong_code_is_refused_as_a_code(dial: Dial, start: Callable[..., SshServer], files: SshFiles) -> None:
     server = start("AuthenticationMethods keyboard-interactive:pam", otp=True)
     trust(files, server)
-    person = Person({Kind.PASSWORD: PASSWORD, Kind.CODE: "000000"})
+    person = Person({PromptKind.PASSWORD: PASSWORD, PromptKind.CODE: "000000"})
     with refused("ssh.code") as words:
         dial(hop_to(server), person)
     assert "code" in words[0]
@@ -179,9 +179,9 @@ def test_a_code_that_was_used_is_asked_again(dial: Dial, start: Callable[..., Ss
     server = start("AuthenticationMethods keyboard-interactive:pam", otp=True)
     trust(files, server)
     answers = iter(["000000"])
-    person = Person({Kind.PASSWORD: PASSWORD, Kind.CODE: lambda: next(answers, None) or current_code()})
+    person = Person({PromptKind.PASSWORD: PASSWORD, PromptKind.CODE: lambda: next(answers, None) or current_code()})
     dial(hop_to(server), person)
-    assert person.kinds.count(Kind.CODE) == 2
+    assert person.kinds.count(PromptKind.CODE) == 2
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_something_that_is_no_ssh_server(dial: Dial, rubbish: bytes, impatient: 
 
 def test_cancelling_ends_the_login(dial: Dial, known: SshServer) -> None:
     with refused("ssh.cancelled"):
-        dial(hop_to(known), Person({Kind.PASSWORD: None}))
+        dial(hop_to(known), Person({PromptKind.PASSWORD: None}))
 
 
 def test_nobody_to_ask_says_what_to_do(dial: Dial, known: SshServer) -> None:
@@ -273,7 +273,7 @@ def test_a_crowd_at_the_door_is_waited_for(dial: Dial, crowded: tuple[SshServer,
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Busy servers are dialled again at once."""
-    monkeypatch.setattr("clew_gui.remote.troubles.BUSY_PAUSES_S", (0.01, 0.01))
+    monkeypatch.setattr("clew_gui.ssh.errors.BUSY_PAUSES_S", (0.01, 0.01))
 
 
 def test_the_hop_behind_has_the_same_password_asked_once_each(

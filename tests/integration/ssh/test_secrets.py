@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from clew_gui.remote.connection import SshFiles
-from clew_gui.remote.prompts import Kind
-from clew_shared.problem import ProblemError
+from clew_gui.ssh.connection import SshFiles
+from clew_gui.ssh.prompts import PromptKind
+from clew_shared.base.problem import ProblemError
 from tests.integration.ssh.conftest import Dial, hop_to, trust
 from tests.integration.ssh.people import Person
 from tests.integration.ssh.servers import PASSPHRASE, PASSWORD, SshServer
@@ -73,12 +73,12 @@ def test_secrets_are_nowhere(
     caplog.set_level(logging.DEBUG)
     with_codes = start("AuthenticationMethods keyboard-interactive:pam", otp=True)
     trust(files, server, with_codes)
-    right = dial(hop_to(server, name="a"), Person({Kind.PASSWORD: PASSWORD}))
-    dial(hop_to(server, "locked", name="b"), Person({Kind.PASSPHRASE: PASSPHRASE}))
+    right = dial(hop_to(server, name="a"), Person({PromptKind.PASSWORD: PASSWORD}))
+    dial(hop_to(server, "locked", name="b"), Person({PromptKind.PASSPHRASE: PASSPHRASE}))
     errors = []
     for used, person in (
-        (server, Person({Kind.PASSWORD: WRONG})),
-        (with_codes, Person({Kind.PASSWORD: PASSWORD, Kind.CODE: CODE})),
+        (server, Person({PromptKind.PASSWORD: WRONG})),
+        (with_codes, Person({PromptKind.PASSWORD: PASSWORD, PromptKind.CODE: CODE})),
     ):
         with pytest.raises(ProblemError) as caught:
             dial(hop_to(used), person)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from clew_gui.remote.connection import SshFiles
-from clew_gui.remote.prompts import Kind, NobodyToAsk
+from clew_gui.ssh.connection import SshFiles
+from clew_gui.ssh.prompts import NobodyToAsk, PromptKind
 from tests.integration.ssh.conftest import Dial, hop_to, trust
 from tests.integration.ssh.people import Person
 from tests.integration.ssh.servers import School, SshServer
@@ -19,23 +19,23 @@ pytestmark = pytest.mark.needs("sshd")
 
 
 def test_an_unknown_server_is_asked_about_once(dial: Dial, server: SshServer, files: SshFiles) -> None:
-    person = Person({Kind.CONFIRM: "yes"})
+    person = Person({PromptKind.CONFIRM: "yes"})
     dial(hop_to(server, "user"), person)
     dial(hop_to(server, "user"), person)
-    assert person.kinds == [Kind.CONFIRM]
+    assert person.kinds == [PromptKind.CONFIRM]
     assert server.fingerprint() in person.asked[0].details
     assert stat.S_IMODE(files.known_hosts.stat().st_mode) == 0o600
 
 
 def test_the_fingerprint_itself_is_a_yes(dial: Dial, server: SshServer) -> None:
-    dial(hop_to(server, "user"), Person({Kind.CONFIRM: server.fingerprint()}))
+    dial(hop_to(server, "user"), Person({PromptKind.CONFIRM: server.fingerprint()}))
 
 
 @pytest.mark.parametrize("answer", ["no", "", "SHA256:other"])
 def test_no_is_no(dial: Dial, server: SshServer, files: SshFiles, answer: str) -> None:
     before = server.said("Accepted")
     with refused("ssh.hostkey.refused") as words:
-        dial(hop_to(server, "user"), Person({Kind.CONFIRM: answer}))
+        dial(hop_to(server, "user"), Person({PromptKind.CONFIRM: answer}))
     assert server.fingerprint() in words[0]
     assert not files.known_hosts.exists() or not files.known_hosts.read_text()
     assert server.said("Accepted") == before
@@ -48,7 +48,7 @@ def test_nobody_there_to_compare_it(dial: Dial, server: SshServer) -> None:
 
 def test_the_sites_fingerprints_are_a_hint_and_no_trust(dial: Dial, server: SshServer) -> None:
     hop = msgspec.structs.replace(hop_to(server, "user"), fingerprints=(server.fingerprint(),))
-    person = Person({Kind.CONFIRM: "no"})
+    person = Person({PromptKind.CONFIRM: "no"})
     with refused("ssh.hostkey.refused"):
         dial(hop, person)
     assert "one of the fingerprints" in person.asked[0].details[-1]
@@ -78,7 +78,7 @@ def test_a_server_with_two_keys_is_asked_for_the_one_that_is_known(
 def test_a_revoked_key_is_refused(dial: Dial, server: SshServer, files: SshFiles) -> None:
     files.known_hosts.write_text("@revoked " + server.known_line())
     with refused("ssh.hostkey.revoked"):
-        dial(hop_to(server, "user"), Person({Kind.CONFIRM: "yes"}))
+        dial(hop_to(server, "user"), Person({PromptKind.CONFIRM: "yes"}))
 
 
 def test_lines_that_nobody_can_read_do_no_harm(dial: Dial, server: SshServer, files: SshFiles) -> None:
@@ -101,6 +101,6 @@ def test_a_hashed_name_is_known(dial: Dial, server: SshServer, files: SshFiles) 
 
 def test_an_alias_stands_for_a_node_whose_name_changes(dial: Dial, server: SshServer, files: SshFiles) -> None:
     hop = msgspec.structs.replace(hop_to(server, "user"), host_key_alias="nodes.cluster")
-    dial(hop, Person({Kind.CONFIRM: "yes"}))
+    dial(hop, Person({PromptKind.CONFIRM: "yes"}))
     assert files.known_hosts.read_text().startswith("nodes.cluster ssh-ed25519 ")
     dial(hop, Person({}))

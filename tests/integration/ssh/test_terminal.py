@@ -7,9 +7,9 @@ from contextlib import closing
 
 import pytest
 
-from clew_gui.remote.connection import Connection, SshFiles
-from clew_gui.remote.terminals import UNKNOWN, Size, Terminal
-from clew_shared.problem import ProblemError
+from clew_gui.ssh.connection import Connection, SshFiles
+from clew_gui.ssh.terminals import UNKNOWN, Size, Terminal
+from clew_shared.base.problem import ProblemError
 from tests.integration.ssh.conftest import Dial, hop_to, trust
 from tests.integration.ssh.servers import School, SshServer
 

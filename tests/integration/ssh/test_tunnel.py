@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 import pytest
 import zmq
 
-from clew_gui.remote.connection import Connection, SshFiles
-from clew_gui.remote.tunnel import Tunnel
+from clew_gui.ssh.connection import Connection, SshFiles
+from clew_gui.ssh.tunnel import Tunnel
 from tests.integration.ssh.conftest import Dial, hop_to, trust
 from tests.integration.ssh.servers import SshServer
 from tests.integration.ssh.test_contract import echo

@@ -12,13 +12,13 @@ from PySide6.QtSvg import QSvgGenerator
 from clew_gui.plotting.model import RunEvent, View
 from clew_gui.plotting.scene import Room, SceneBuilder
 from clew_gui.plotting.series import SeriesStore, XUnit
-from clew_gui.views.plots.artist import Artist
-from clew_gui.views.plots.canvas import PlotCanvas
-from clew_gui.views.plots.geometry import Medium, gutter_width, stack
-from clew_gui.views.plots.ground import Ground
-from clew_gui.views.plots.surface import SurfaceView
-from clew_gui.views.theme import Theme, font
-from clew_shared.problem import problem
+from clew_gui.views.plots.curves.artist import FramePainter
+from clew_gui.views.plots.curves.canvas import PlotCanvas
+from clew_gui.views.plots.curves.ground import PlotSurface
+from clew_gui.views.plots.drawing.geometry import Medium, gutter_width, stack
+from clew_gui.views.plots.surface.surface import SurfaceView
+from clew_gui.views.theme.theme import Theme, font
+from clew_shared.base.problem import problem
 
 _LEAST = QSize(860, 480)
 _LEAST_MAP = QSize(560, 420)
@@ -26,7 +26,7 @@ _MOST = QSize(1600, 1200)
 _UNITS = {XUnit.STEP: "Step", XUnit.EPOCH: "Epoch", XUnit.IMAGES: "Images", XUnit.SECONDS: "Training time"}
 
 
-class Picture:
+class ExportedPicture:
     """What the canvas shows, laid out for a file. ``size`` is in logical pixels, by default the canvas' own."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Picture:
         height = max(self._curves.height(), self._map.height())
         return QSize(self._curves.width() + self._map.width(), height)
 
-    def _artist(self) -> Artist:
+    def _artist(self) -> FramePainter:
         view: View = self._canvas.view
         label = _UNITS[view.unit] + (", log scale" if view.log_x else "")
         builder, left, foot = SceneBuilder(self._store), 46.0, 24
@@ -69,12 +69,12 @@ class Picture:
             texts = [tick.text for plot in scene.plots for tick in plot.ticks]
             foot = 42 if scene.notes or scene.legend else 24
             left = max([46.0, *(math.ceil(metrics.horizontalAdvance(text) + 12) for text in texts)])
-        return Artist(scene, rects, self._theme, unit_label=label)
+        return FramePainter(scene, rects, self._theme, unit_label=label)
 
     def paint(self, painter: QPainter, medium: Medium, ratio: float = 1.0) -> None:
         """Draw everything; a logical pixel has ``ratio`` device pixels."""
         if self._curves.width():
-            ground = Ground(medium=medium)
+            ground = PlotSurface(medium=medium)
             ground.render_to(painter, self._curves, self._artist(), ratio)
             ground.deleteLater()
         if self._surface is not None:

@@ -19,12 +19,12 @@ from clew_gui.plotting.numbers import count_text
 from clew_gui.plotting.series import SeriesStore, XUnit
 from clew_gui.plotting.smoothing import window_for
 from clew_gui.plotting.table import Extract, extract, write_csv
-from clew_gui.views.plots.canvas import PlotCanvas
-from clew_gui.views.plots.export import Picture
-from clew_gui.views.plots.surface import SurfaceView
-from clew_gui.views.theme import Theme
+from clew_gui.views.plots.curves.canvas import PlotCanvas
+from clew_gui.views.plots.export import ExportedPicture
+from clew_gui.views.plots.surface.surface import SurfaceView
+from clew_gui.views.theme.theme import Theme
+from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Goal, MetricSpec, PlotSpec, SurfaceSpec
-from clew_shared.problem import Problem, ProblemError
 
 Page = Literal["curves", "surface", "both"]
 KINDS: Final = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Values (*.csv)"}
@@ -255,9 +255,9 @@ class ConvergencePlots(QWidget):
         return any(self.store.knows(run.run_id, XUnit(unit)) for run in self.canvas.runs)
 
     # ------------------------------------------------------------ files
-    def _picture(self) -> Picture:
+    def _picture(self) -> ExportedPicture:
         surface = self.surface if self.page != "curves" else None
-        return Picture(self.canvas, self.store, tuple(self._events), self._theme, surface=surface)
+        return ExportedPicture(self.canvas, self.store, tuple(self._events), self._theme, surface=surface)
 
     def copy_picture(self) -> None:
         """Put the plots on the clipboard as a picture."""

@@ -1,4 +1,3 @@
-"""The window's side of sites: what a person is asked, the sites themselves, where a run goes, jobs that wait.
+"""Sites in the window: dialogs of logins, the list of sites, the doctor, held nodes."""
 
-Nothing here is imported before it is used, and nothing here waits for the network in the window's thread.
-"""
+from __future__ import annotations

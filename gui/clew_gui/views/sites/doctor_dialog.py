@@ -11,10 +11,10 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QScrollArea, QWidget
 
-from clew_gui.views.dialog import Dialog
-from clew_gui.views.parts import Button, Elided, Glyph, Look, column, frame, label, panel, row, set_role
-from clew_gui.views.sites.elsewhere import Work
-from clew_shared.problem import Problem
+from clew_gui.views.sites.background import BackgroundWork
+from clew_gui.views.theme.dialog import Dialog
+from clew_gui.views.theme.parts import Appearance, Button, Elided, Glyph, column, frame, label, panel, row, set_role
+from clew_shared.base.problem import Problem
 
 State = Literal["right", "note", "wrong", "open"]
 _LOOKS: dict[State, tuple[str, str]] = {
@@ -47,7 +47,7 @@ Examine = Callable[[threading.Event, bool], Iterator[Step]]
 class StepRow(QWidget):
     """One finding, with the mending sentence below it."""
 
-    def __init__(self, look: Look, step: Step) -> None:
+    def __init__(self, look: Appearance, step: Step) -> None:
         super().__init__()
         self.step = step
         glyph, tone = _LOOKS[step.state]
@@ -88,10 +88,10 @@ class DoctorDialog(Dialog):
     """The examination is over, or was stopped."""
     key_changed = Signal(Problem)
 
-    def __init__(self, parent: QWidget, look: Look, title: str, examine: Examine) -> None:
+    def __init__(self, parent: QWidget, look: Appearance, title: str, examine: Examine) -> None:
         super().__init__(parent, f"Checking {title}")
         self._look, self._title, self._examine = look, title, examine
-        self._work: Work[Step] | None = None
+        self._work: BackgroundWork[Step] | None = None
         self.steps: list[Step] = []
         self._first_wrong: StepRow | None = None
         self.count = label("", "body", "2")
@@ -133,7 +133,7 @@ class DoctorDialog(Dialog):
             if widget is not None:
                 widget.deleteLater()
         self._rows.addStretch(1)
-        self._work = Work(
+        self._work = BackgroundWork(
             self,
             f"doctor {self._title}",
             lambda stop: self._examine(stop, node),

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, Qt, Signal
 
-from clew_gui.views import words
-from clew_gui.views.sites.elsewhere import call_elsewhere
-from clew_gui.views.sites.job_words import JobLike
-from clew_shared.problem import Problem
+from clew_gui.views.presentation import words
+from clew_gui.views.presentation.job_words import JobLike
+from clew_gui.views.sites.background import call_elsewhere
+from clew_shared.base.problem import Problem
 
 if TYPE_CHECKING:  # what talks to agents is loaded with the first service that is opened
-    from clew_gui.remote.services import Node, OpenedService, RedirectPage, ServiceNews
+    from clew_gui.nodes.services import Node, OpenedService, RedirectPage, ServiceNews
 
 TITLES = {"jupyter": "Jupyter", "tensorboard": "TensorBoard"}
 _CLOSE_S = 6.0
 
 
-class Told(NamedTuple):
+class ServiceStatus(NamedTuple):
     """How one service stands, in words; ``url`` is its address with the token, empty while there is none. ``over``:
     nothing more comes of it, as ``trouble`` says when it was refused."""
 
@@ -36,7 +36,7 @@ class _Open:
     """One service of one job, and the page that led the browser there."""
 
     def __init__(self, kind: str) -> None:
-        self.told = Told(kind, f"{TITLES[kind]} starts.")
+        self.told = ServiceStatus(kind, f"{TITLES[kind]} starts.")
         self.service: OpenedService | None = None
         self.page: RedirectPage | None = None
         self.wanted = True
@@ -65,7 +65,7 @@ class NodeServices(QObject):
         """The jobs of which something is shown."""
         return frozenset(job for job, _kind in self._open)
 
-    def told(self, job: str) -> tuple[Told, ...]:
+    def told(self, job: str) -> tuple[ServiceStatus, ...]:
         """How each service of a job stands, in the order in which they were opened."""
         return tuple(one.told for (of, _kind), one in self._open.items() if of == job)
 
@@ -73,7 +73,7 @@ class NodeServices(QObject):
 
     def open(self, job: JobLike, node: Node, kind: str) -> None:
         """Start it on the job's node, or show it once more if it is open there."""
-        from clew_gui.remote.services import OpenedService
+        from clew_gui.nodes.services import OpenedService
 
         key = (job.id, kind)
         known = self._open.get(key)
@@ -115,7 +115,7 @@ class NodeServices(QObject):
         kind = one.told.kind
         if self._open.get((job, kind)) is not one:
             return  # closed meanwhile
-        one.told = Told(kind, _words(kind, news), news.url, news.over, news.problem)
+        one.told = ServiceStatus(kind, _words(kind, news), news.url, news.over, news.problem)
         self.changed.emit(job)
         if news.over and one.page is not None:
             one.page.close()
@@ -128,7 +128,7 @@ class NodeServices(QObject):
         url = one.told.url
         if not url or not one.wanted:
             return
-        from clew_gui.remote.services import show_in_browser
+        from clew_gui.nodes.services import show_in_browser
 
         one.wanted = False
         browse, private = self.browse, self._private

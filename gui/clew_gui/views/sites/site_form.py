@@ -8,13 +8,13 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QLineEdit, QPlainTextEdit, QWidget
 
-from clew_gui.remote.site_fields import GROUPS, SiteField, site_of, texts_of
-from clew_gui.remote.sites import Site
-from clew_gui.views.fields import Combo, choose_quietly, combo
-from clew_gui.views.parts import Button, Look, column, label, panel, row, set_role
-from clew_gui.views.sites.fold import Fold
-from clew_gui.views.theme import font
-from clew_shared.problem import Problem
+from clew_gui.sites.site import Site
+from clew_gui.sites.site_fields import GROUPS, SiteField, site_of, texts_of
+from clew_gui.views.form.fields import Combo, choose_quietly, combo
+from clew_gui.views.theme.fold import FoldingSection
+from clew_gui.views.theme.parts import Appearance, Button, column, label, panel, row, set_role
+from clew_gui.views.theme.theme import font
+from clew_shared.base.problem import Problem
 
 LABELS = 128
 
@@ -105,14 +105,14 @@ class SiteForm(QWidget):
 
     changed = Signal()
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Appearance) -> None:
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.find_button = Button(look, "Find", "", "search", "Log in and look which scheduler the site has")
         self.find_button.setAutoDefault(False)
         self._rows: dict[str, SiteRow] = {}
-        self._folds: list[tuple[Fold, tuple[str, ...]]] = []
+        self._folds: list[tuple[FoldingSection, tuple[str, ...]]] = []
         self._quiet = False
         self.site = Site()
         self.problems: tuple[Problem, ...] = ()
@@ -120,7 +120,7 @@ class SiteForm(QWidget):
         for group in GROUPS:
             grid = self._grid(group.fields)
             if group.folded:
-                fold = Fold(look, group.title, grid)
+                fold = FoldingSection(look, group.title, grid)
                 self._folds.append((fold, tuple(field.name for field in group.fields)))
                 whole.addWidget(fold)
             else:

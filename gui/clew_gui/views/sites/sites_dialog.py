@@ -17,18 +17,18 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from clew_gui.remote.site_check import check_name, check_title, with_free_title
-from clew_gui.remote.site_fields import ASKED, NAME, free_name, site_of, texts_of
-from clew_gui.remote.site_file import read_site, to_toml
-from clew_gui.remote.site_presets import PRESETS, site_from
-from clew_gui.remote.site_store import SiteStore
-from clew_gui.remote.sites import LOCAL, Site, address, title_of
-from clew_gui.views.dialog import Dialog
-from clew_gui.views.parts import Button, Elided, Look, column, frame, label, row, set_role
-from clew_gui.views.sites.prompt_dialogs import Snug
+from clew_gui.sites.check import check_name, check_title, with_free_title
+from clew_gui.sites.presets import PRESETS, site_from
+from clew_gui.sites.site import LOCAL, Site, address, title_of
+from clew_gui.sites.site_fields import ASKED, NAME, free_name, site_of, texts_of
+from clew_gui.sites.site_file import read_site, to_toml
+from clew_gui.sites.store import SiteStore
+from clew_gui.views.sites.prompts import FittedDialog
 from clew_gui.views.sites.site_form import LABELS, SiteForm
-from clew_gui.views.theme import font
-from clew_shared.problem import Problem, ProblemError
+from clew_gui.views.theme.dialog import Dialog
+from clew_gui.views.theme.parts import Appearance, Button, Elided, column, frame, label, row, set_role
+from clew_gui.views.theme.theme import font
+from clew_shared.base.problem import Problem, ProblemError
 
 _CONNECTION = frozenset({"host", "user", "port", "key", "jump", "fingerprints", "prologue", "modules"})
 """Fields without which, or with which wrong, nobody can look at the site."""
@@ -60,7 +60,7 @@ class SitesDialog(Dialog):
     test_asked = Signal(str)
     find_asked = Signal(str, object)
 
-    def __init__(self, parent: QWidget, look: Look, store: SiteStore, hosts: Sequence[str]) -> None:
+    def __init__(self, parent: QWidget, look: Appearance, store: SiteStore, hosts: Sequence[str]) -> None:
         super().__init__(
             parent, "Sites", "Machines that runs can go to. Sites contain no passwords, so you can share them."
         )
@@ -378,7 +378,7 @@ class SitesDialog(Dialog):
             self._forget(draft)
             return
         words = "Its file is removed here. Nothing on the site itself changes; jobs there go on."
-        question = Snug(self, f"Forget {title_of(draft.name, draft.site)}?", words)
+        question = FittedDialog(self, f"Forget {title_of(draft.name, draft.site)}?", words)
         no = Button(self._look, "Keep it")
         no.clicked.connect(question.reject)
         yes = Button(self._look, "Forget it", "danger")
@@ -448,7 +448,7 @@ class SitesDialog(Dialog):
             super().reject()
             return
         names = ", ".join(title_of(name, self._drafts[name].site) for name in self.unsaved())
-        question = Snug(self, "Leave without saving?", f"Not saved yet: {names}.")
+        question = FittedDialog(self, "Leave without saving?", f"Not saved yet: {names}.")
         stay = Button(self._look, "Stay")
         stay.setDefault(True)
         stay.clicked.connect(question.reject)

@@ -8,10 +8,10 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.remote.jobs import Stage
-from clew_gui.views.parts import Button, Glyph, IconButton, Look, column, label, row
-from clew_gui.views.sites.job_words import JobLike, held_words, locked_words
-from clew_gui.views.sites.services import TITLES, Told
+from clew_gui.jobs.job import Stage
+from clew_gui.views.presentation.job_words import JobLike, held_words, locked_words
+from clew_gui.views.sites.services import TITLES, ServiceStatus
+from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, label, row
 
 _NOT_YET = "The node is not there yet"
 _INDENT = 20
@@ -32,7 +32,7 @@ def _small(*buttons: IconButton) -> tuple[IconButton, ...]:
 class LoginRow(QWidget):
     """One site that wants a person to log in."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Appearance) -> None:
         super().__init__()
         self.text = label("", "caption", "2", wrap=True)
         self.log_in = Button(look, "Log in", "primarySmall", "key")
@@ -49,7 +49,7 @@ class LoginRow(QWidget):
 class ServiceRow(QWidget):
     """One service on a node: how it stands, its address, the way to close it."""
 
-    def __init__(self, look: Look, kind: str) -> None:
+    def __init__(self, look: Appearance, kind: str) -> None:
         super().__init__()
         title = TITLES[kind]
         self._glyph = Glyph(look, "clock", "warn", 14)
@@ -60,7 +60,7 @@ class ServiceRow(QWidget):
         items = (self._glyph, self.text, *_small(self.show_again, self.copy, self.close_it))
         row(*items, gap=4, margins=(_INDENT, 0, 0, 0), parent=self).setStretch(1, 1)
 
-    def show_told(self, told: Told) -> None:
+    def show_told(self, told: ServiceStatus) -> None:
         """Bring it up to date."""
         state = "open" if told.url else "bad" if told.trouble is not None else "over" if told.over else "wait"
         self._glyph.set_glyph(*_GLYPHS[state])
@@ -73,7 +73,7 @@ class ServiceRow(QWidget):
 class CommandRow(QWidget):
     """A command to be typed in a terminal of one's own, where none could be opened."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Appearance) -> None:
         super().__init__()
         self.text = label("No terminal opened: paste the command into one.", "caption", "2", wrap=True)
         self.copy = IconButton(look, "copy", "Copy the command", size=14)
@@ -93,7 +93,7 @@ class NodeRow(QWidget):
     copied = Signal(str)
     closed = Signal(str)
 
-    def __init__(self, look: Look, job: str) -> None:
+    def __init__(self, look: Appearance, job: str) -> None:
         super().__init__()
         self._look = look
         self.job = job
@@ -114,7 +114,7 @@ class NodeRow(QWidget):
         self._services: dict[str, ServiceRow] = {}
         self._box = column(line, self._doors, self.command, gap=0, parent=self)
 
-    def show_job(self, job: JobLike, told: Sequence[Told], now: float) -> None:
+    def show_job(self, job: JobLike, told: Sequence[ServiceStatus], now: float) -> None:
         """Bring it up to date."""
         self.text.setText(held_words(job, now))
         running = job.news.stage is Stage.RUNNING
@@ -150,7 +150,7 @@ class NodeRow(QWidget):
         return line
 
 
-class SiteStrip(QWidget):
+class SiteBar(QWidget):
     """All that is to be told, a line each; not there while there is nothing."""
 
     log_in_asked = Signal(str)
@@ -160,7 +160,7 @@ class SiteStrip(QWidget):
     copied = Signal(str, str)
     closed = Signal(str, str)
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Appearance) -> None:
         super().__init__()
         self._look = look
         self._logins: dict[str, LoginRow] = {}
@@ -182,7 +182,7 @@ class SiteStrip(QWidget):
             self._logins[site].show_jobs(jobs)
         self._appear()
 
-    def show_jobs(self, jobs: Sequence[JobLike], told: Mapping[str, Sequence[Told]], now: float) -> None:
+    def show_jobs(self, jobs: Sequence[JobLike], told: Mapping[str, Sequence[ServiceStatus]], now: float) -> None:
         """Bring the allocations up to date, with what is open on them."""
         wanted = {job.id: job for job in jobs}
         for job in [known for known in self._rows if known not in wanted]:

@@ -1,0 +1,112 @@
+"""Which files hold exercises: the built-in ones, and those of a folder that a teacher or student adds."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from clew_shared.base.foreign import read_file
+from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.cards import ExerciseCard
+
+BUILTIN_FOLDER = Path(__file__).parents[1] / "exercises"
+BUILTIN_PACKAGE = "clew_agent.exercises"
+MAX_SOURCE = 1 << 20
+
+
+class ExerciseFile(msgspec.Struct, frozen=True):
+    """One file; ``module`` is its name among the built-in modules, empty for a file of somebody's own."""
+
+    path: Path
+    module: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The path as a card shows it: short for built-in files, so that it is the same on every machine."""
+        return f"clew_agent/exercises/{self.path.name}" if self.module else str(self.path)
+
+    @property
+    def guess(self) -> str:
+        """The id that the file's name suggests; used while the file cannot say its own."""
+        return self.path.stem.replace("_", "-")
+
+
+class Examined(msgspec.Struct, frozen=True):
+    """The cards that one file gives; one with a problem when it cannot be imported."""
+
+    path: str
+    cards: tuple[ExerciseCard, ...]
+
+
+def builtin_files() -> tuple[ExerciseFile, ...]:
+    """The exercises of this version, by file name."""
+    return tuple(ExerciseFile(path, f"{BUILTIN_PACKAGE}.{path.stem}") for path in _sources(BUILTIN_FOLDER))
+
+
+def folder_files(folder: Path) -> tuple[ExerciseFile, ...]:
+    """The exercise files in ``folder``, by file name. Raises ``ProblemError`` when it is none or holds none."""
+    if not folder.is_dir():
+        raise problem("exercises.folder", f"There is no folder {folder}.", "Check --exercises.", str(folder))
+    found = tuple(ExerciseFile(path.absolute()) for path in _sources(folder))
+    if not found:
+        raise problem("exercises.folder", f"The folder {folder} holds no .py file.", "Check --exercises.", str(folder))
+    return found
+
+
+def all_files(folder: Path | None) -> tuple[ExerciseFile, ...]:
+    """The built-in files and those of ``folder``, if there is one."""
+    return builtin_files() + (folder_files(folder) if folder else ())
+
+
+def likely_files(exercise: str, folder: Path | None) -> Iterator[ExerciseFile]:
+    """The files that may hold ``exercise``, the likeliest first: only those whose text has its id in quotes.
+
+    A file is read when it is its turn: who takes the first need not wait for all. Raises ``ProblemError`` at once.
+    """
+    files = sorted(all_files(folder), key=lambda file: file.guess != exercise)
+    return (file for file in files if _mentions(file, exercise))
+
+
+def read_source(file: ExerciseFile) -> str:
+    """The text of the file, line ends as they are. Raises ``ProblemError``."""
+    try:
+        return read_file(file.path, MAX_SOURCE).decode()
+    except ValueError as error:
+        raise problem("exercise.source", f"Cannot read {file.path}: {error}.", where=str(file.path)) from None
+
+
+def source_hash(source: str) -> str:
+    """SHA-256 of the file's bytes."""
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+def broken_card(file: ExerciseFile, found: Problem) -> ExerciseCard:
+    """The card of a file that could not be imported, with its source, so that the mistake can be shown."""
+    try:
+        source = read_source(file)
+    except ProblemError:
+        source = ""
+    return ExerciseCard(
+        id=file.guess,
+        title=file.path.name,
+        summary=found.text,
+        source=source,
+        source_hash=source_hash(source),
+        file=file.shown,
+        problem=found,
+    )
+
+
+def _mentions(file: ExerciseFile, exercise: str) -> bool:
+    try:
+        text = read_file(file.path, MAX_SOURCE).decode(errors="replace")
+    except ValueError:
+        return False
+    return f'"{exercise}"' in text or f"'{exercise}'" in text
+
+
+def _sources(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.py") if not path.name.startswith(("_", ".")) and not path.is_dir())

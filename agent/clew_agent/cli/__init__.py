@@ -1,0 +1,3 @@
+"""``clew-agent`` and its subcommands."""
+
+from __future__ import annotations

@@ -1,0 +1,258 @@
+"""``clew-agent run``: guard and trainer without a supervisor. A refused run leaves nothing behind."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import sys
+import time
+import tomllib
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TextIO
+
+import msgspec
+
+from clew_agent.catalogue.catalogue import make_catalogue
+from clew_agent.catalogue.exercise_files import builtin_files, read_source, source_hash
+from clew_agent.datasets.search import find_search, is_name
+from clew_agent.node.exit_codes import BAD_INPUT, exit_code_for
+from clew_agent.processes.guard import watch_headless
+from clew_agent.trainer.first_frame import quick_card
+from clew_agent.trainer.resuming import check_resumable
+from clew_agent.trainer.spec_check import misfits
+from clew_shared.base.places import find_places
+from clew_shared.base.problem import Problem, ProblemError, long_names_refused, problem, raise_all
+from clew_shared.base.terminal import ascii_json
+from clew_shared.cards import ExerciseCard
+from clew_shared.catalogue import find_card, load_builtin
+from clew_shared.journal.files import FrameReader, Record
+from clew_shared.journal.history import History
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.reading import read_run, summary
+from clew_shared.spec import RunSpec, from_toml, read_spec, read_text, to_toml
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A run that may start: its folder, and the text of its spec when the folder is yet to be made."""
+
+    folder: RunFolder
+    attempt: int
+    spec: str = ""
+
+
+def run(argv: Sequence[str]) -> int:
+    """Returns 0 for FINISHED, 1 for FAILED and TIMED_OUT, 2 for bad input, 130 for STOPPED."""
+    options = _parser().parse_args(argv)
+    try:
+        return _run(options)
+    except ProblemError as error:
+        if options.json:
+            _print_json({"problems": error.problems})
+        raise
+
+
+def _run(options: argparse.Namespace) -> int:
+    with long_names_refused():
+        prepared = _choose(options)
+    folder = prepared.folder
+    made = _make_folder(prepared)
+    show = ProgressLine(folder, prepared.attempt, sys.stderr, quiet=options.quiet)
+    fold = watch_headless(folder, prepared.attempt, options.exercises, show.tick)
+    show.close()
+    code = exit_code_for(fold)
+    if code == BAD_INPUT:
+        folder.path.mkdir(exist_ok=True)  # an empty folder that the user had made stays
+        _remove_empty(made)
+        if options.json:
+            _print_json({"problems": [fold.problem]})
+    elif options.json:
+        _print_json(summary(read_run(folder.path), folder.path))
+    elif not options.quiet:
+        print(f"{fold.state} after {fold.step} steps: {folder.path}")
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="clew-agent run", description="Train a run spec on this machine.")
+    parser.add_argument("spec", type=Path, nargs="?", metavar="SPEC.toml")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (default: among the kept runs)")
+    parser.add_argument("--resume", type=Path, metavar="RUN_DIR", help="go on with the run in this folder")
+    parser.add_argument("--exercises", type=Path, metavar="DIR", help="add the exercises in this folder")
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    return parser
+
+
+def _choose(options: argparse.Namespace) -> Prepared:
+    if options.resume is not None:
+        return _prepare_resume(RunFolder(options.resume.absolute()), options.exercises)
+    if options.spec is not None:
+        return _prepare(options.spec, options.out, options.exercises)
+    raise problem("cli.usage", "A run spec is needed.", "See: clew-agent run --help")
+
+
+def _print_json(value: object) -> None:
+    print(ascii_json(msgspec.json.encode(value)), flush=True)
+
+
+# --- Before anything is made ------------------------------------------------------------------------------------------
+
+
+def _prepare(path: Path, out: Path | None, exercises: Path | None) -> Prepared:
+    """Everything that can be checked without TensorFlow. Raises ``ProblemError`` with all problems."""
+    text = read_text(path)
+    spec = from_toml(text, str(path))
+    spec = msgspec.structs.replace(spec, run=spec.run or str(uuid.uuid4()), data=_absolute(spec.data))
+    folder = RunFolder((out or find_places().runs / spec.run).absolute())
+    problems = [*_check_id(spec.run), *_check_folder(folder.path)]
+    try:
+        card = _find_card(spec.exercise, exercises)
+    except ProblemError as error:
+        raise_all([*problems, *error.problems])
+        raise
+    spec = with_preset(spec, card, seeded="seed" in tomllib.loads(text))
+    raise_all([*problems, *misfits(spec, card, find_search(find_places()))])
+    return Prepared(folder, 1, to_toml(spec))
+
+
+def with_preset(spec: RunSpec, card: ExerciseCard, seeded: bool) -> RunSpec:
+    """``spec`` with all that its preset says and it does not say itself; ``seeded``: it names a seed."""
+    preset = next((preset for preset in card.presets if preset.name == spec.preset), None)
+    if preset is None:
+        return spec
+    seed = spec.seed if seeded or preset.seed is None else preset.seed
+    return msgspec.structs.replace(spec, params=preset.values | spec.params, data=spec.data or preset.data, seed=seed)
+
+
+def _prepare_resume(folder: RunFolder, exercises: Path | None) -> Prepared:
+    raise_all(check_resumable(folder))
+    spec = read_spec(folder.spec)
+    raise_all(misfits(spec, _find_card(spec.exercise, exercises), find_search(find_places())))
+    return Prepared(folder, folder.attempts()[-1] + 1)
+
+
+def _find_card(exercise: str, exercises: Path | None) -> ExerciseCard:
+    """The card from the packaged catalogue; of a file that it does not know, by importing it in a child."""
+    card = quick_card(exercise, exercises)
+    if card is not None:
+        return card
+    if exercises is None and not _is_newer_than_catalogue():
+        return find_card(load_builtin().exercises, exercise)
+    return find_card(make_catalogue(exercises).exercises, exercise)
+
+
+def _is_newer_than_catalogue() -> bool:
+    """Whether a built-in file is not the one of the packaged catalogue: somebody is working on it."""
+    known = {card.source_hash for card in load_builtin().exercises}
+    return any(source_hash(read_source(file)) not in known for file in builtin_files())
+
+
+def _absolute(data: str) -> str:
+    """A path to data as the trainer can find it, which works in another folder."""
+    return data if not data or is_name(data) else str(Path(data).expanduser().absolute())
+
+
+def _check_id(run: str) -> list[Problem]:
+    if _RUN_ID.fullmatch(run):
+        return []
+    text = f"The run id {run[:80]!r} cannot name a file: it may have 64 letters, digits, dots, - and _."
+    return [Problem("spec.run", text, "Leave it out, and one is made.", "run")]
+
+
+def _check_folder(folder: Path) -> list[Problem]:
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return []
+    hint = "Name another folder with --out, or remove it first."
+    return [Problem("run.exists", f"{folder} exists already and is not empty.", hint, str(folder))]
+
+
+# --- The folder -------------------------------------------------------------------------------------------------------
+
+
+def _make_folder(prepared: Prepared) -> list[Path]:
+    """Make the folder of a new run and write its spec; returns the folders that did not exist, innermost first."""
+    path = prepared.folder.path
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    if prepared.spec:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            prepared.folder.spec.write_text(prepared.spec, encoding="utf-8")
+        except OSError as error:
+            with suppress(OSError):
+                prepared.folder.spec.unlink()
+            _remove_empty(made)
+            text = f"The run folder {path} cannot be made: {error.strerror}."
+            raise problem("run.folder", text, "Name another with --out.", str(path)) from None
+    return made
+
+
+def _remove_empty(folders: Sequence[Path]) -> None:
+    for folder in folders:
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+# --- Progress line ----------------------------------------------------------------------------------------------------
+# One line on a terminal that says how far a headless run is; it reads the journal like any other viewer.
+
+
+_EVERY_S = 1.0
+_CHUNK = 1 << 20
+
+
+class ProgressLine:
+    """Rewrites its line once a second; silent when ``quiet`` or when ``stream`` is no terminal."""
+
+    def __init__(self, folder: RunFolder, attempt: int, stream: TextIO, quiet: bool = False) -> None:
+        self._path = folder.journal(attempt)
+        self._attempt = attempt
+        self._stream = stream
+        self._silent = quiet or not stream.isatty()
+        self._reader = FrameReader()
+        self._shown = False
+        self._history = History()
+        self._next = 0.0
+
+    def tick(self) -> None:
+        """Called often; does something once a second."""
+        if self._silent or time.monotonic() < self._next or not self._path.exists():
+            return
+        self._next = time.monotonic() + _EVERY_S
+        self._catch_up()
+        width = shutil.get_terminal_size().columns - 1
+        self._shown = True
+        self._stream.write("\r" + line(self._history)[:width].ljust(width))
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Clear the line."""
+        if self._shown:
+            self._stream.write("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r")
+            self._stream.flush()
+
+    def _catch_up(self) -> None:
+        with self._path.open("rb") as file:
+            file.seek(self._reader.rewind())
+            while chunk := file.read(_CHUNK):
+                for found in self._reader.feed(chunk):
+                    if isinstance(found, Record):
+                        self._history.feed(self._attempt, found.event)
+
+
+def line(history: History) -> str:
+    """State, step and the last value of each metric: ``RUNNING  step 120 of 500  loss 0.41``."""
+    fold = history.fold
+    total = f" of {fold.steps}" if fold.steps else ""
+    parts = [str(fold.state), f"step {fold.step}{total}"]
+    for name in history.recorded():
+        value = history.last(name)
+        if value is not None:
+            parts.append(f"{name} {value:.4g}")
+    rate = history.steps_per_second()
+    return "  ".join([*parts, f"{rate:,.0f} steps/s"] if rate else parts)

@@ -1,0 +1,81 @@
+"""The ``clew-agent`` command: finds the program's module and tells every refusal in one message with exit code 2."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from clew_agent.node.exit_codes import BAD_INPUT, FAILED, STOPPED
+from clew_shared import __version__
+from clew_shared.base.problem import Problem, ProblemError, long_names_refused
+from clew_shared.base.terminal import replace_missing_characters
+
+_COMMANDS = {
+    "run": ("clew_agent.cli.headless", "run", "train a run spec here, without a window"),
+    "catalogue": ("clew_agent.cli.catalogue", "catalogue", "list the exercises, their presets and hyperparameters"),
+    "replay": ("clew_agent.cli.replay", "replay", "print the events of a run as JSON lines"),
+    "serve": ("clew_agent.supervisor.serve", "main", "wait for a window and train what it asks for"),
+    "relay": (
+        "clew_agent.cli.relay",
+        "main",
+        "join standard input and output to a port of this node (used by the window)",
+    ),
+    "guard": ("clew_agent.processes.guard", "main", "watch over the trainer of a run folder (used by serve)"),
+    "trainer": ("clew_agent.trainer.trainer", "main", "train an attempt of a run folder (used by guard)"),
+    "service": ("clew_agent.services.process", "main", "open Jupyter or TensorBoard behind a token (used by serve)"),
+    "tensorboard": ("clew_agent.services.tensorboard", "main", "serve TensorBoard on a socket (used by service)"),
+    "examine": (
+        "clew_agent.catalogue.examine",
+        "main",
+        "import exercise files and print their cards (used by catalogue)",
+    ),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command in ``argv`` (default: the process's own) and return the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    replace_missing_characters()
+    name = words[0] if words else "--help"
+    if name in ("--help", "-h", "help"):
+        print(_help())
+        return 0
+    if name in ("--version", "version"):
+        print(f"clew-agent {__version__}")
+        return 0
+    if name not in _COMMANDS:
+        return complain(
+            "clew-agent", [Problem("cli.command", f"There is no command {name!r}.", "See: clew-agent help")]
+        )
+    try:
+        with long_names_refused():
+            return _function(name)(words[1:])
+    except ProblemError as error:
+        return complain(f"clew-agent {name}", error.problems)
+    except KeyboardInterrupt:
+        return STOPPED
+    except BrokenPipeError:
+        sys.stdout = None  # whoever read it has left: nothing more can be written there
+        return FAILED
+
+
+def complain(command: str, problems: Sequence[Problem]) -> int:
+    """All ``problems`` as one message on standard error; returns the exit code for bad input."""
+    if len(problems) == 1:
+        print(f"{command}: {problems[0]}", file=sys.stderr)
+    else:
+        lines = "\n".join(f"  - {found}" for found in problems)
+        print(f"{command}: {len(problems)} things are wrong, and nothing was started.\n{lines}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def _function(name: str) -> Callable[[Sequence[str]], int]:
+    module, function, _ = _COMMANDS[name]
+    found: Callable[[Sequence[str]], int] = getattr(import_module(module), function)
+    return found
+
+
+def _help() -> str:
+    lines = [f"  {name:<10} {about}" for name, (_, _, about) in _COMMANDS.items()]
+    return "usage: clew-agent COMMAND [options]   (clew-agent COMMAND --help shows them)\n\n" + "\n".join(lines)

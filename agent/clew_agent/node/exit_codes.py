@@ -1,0 +1,28 @@
+"""Exit codes of the agent's programs."""
+
+from __future__ import annotations
+
+from clew_shared.journal.lifecycle import RunFold, RunState
+
+FINISHED = 0
+FAILED = 1
+"""The run failed or its time was up."""
+BAD_INPUT = 2
+"""Nothing was trained, because something in the run spec, the exercise or the data was wrong."""
+TAKEN = 73
+"""The attempt's journal exists already: another trainer writes it (``EX_CANTCREAT`` of sysexits.h)."""
+UNWRITTEN = 74
+"""The trainer could not write the end of its journal (``EX_IOERR`` of sysexits.h)."""
+KILLED = -9
+"""How a process ended that got SIGKILL, as ``subprocess`` tells it."""
+STOPPED = 130
+"""Stopped on request; what a shell reports of a program that Ctrl+C ended."""
+
+
+def exit_code_for(fold: RunFold) -> int:
+    """The exit code for the end of a run."""
+    if fold.state is RunState.FINISHED:
+        return FINISHED
+    if fold.state is RunState.STOPPED:
+        return STOPPED
+    return BAD_INPUT if fold.exit_code == BAD_INPUT else FAILED

@@ -1,3 +1,0 @@
-"""Processes of one distributed run: roll-call, watching, reaping."""
-
-from __future__ import annotations

@@ -1,0 +1,3 @@
+"""The processes around a trainer: guard, nursery, standby, sealer."""
+
+from __future__ import annotations

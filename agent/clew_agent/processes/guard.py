@@ -1,0 +1,393 @@
+"""The guard: parent of one trainer. It waits, and when the trainer dies without a word it writes the last ones.
+
+It imports neither TensorFlow nor NumPy and does nothing but wait, so that nothing can happen to it that happens to a
+trainer. What the trainer and its libraries print goes to the run's ``log.txt``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from clew_agent.node import posix
+from clew_agent.node.allocation import read_allocation
+from clew_agent.node.exit_codes import BAD_INPUT, FAILED, KILLED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
+from clew_agent.processes.guard_mark import GuardMark
+from clew_agent.trainer import checkpoints as scratch
+from clew_agent.trainer import compile_cache
+from clew_agent.trainer.control import remove_address
+from clew_agent.trainer.resuming import find_start
+from clew_agent.trainer.time_limit import Deadline
+from clew_shared.base.places import find_places
+from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.journal.events import Attempt, Event, State
+from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter, Record, read_journal
+from clew_shared.journal.lifecycle import RunFold, RunState
+from clew_shared.journal.run_folder import RunFolder, final_files
+from clew_shared.spec import RunSpec, read_spec
+
+_POLL_S = 0.05
+_TAIL_BYTES = 4096
+_TAIL_LINES = 8
+_KILL_AFTER = 3
+"""The third request to stop kills: the first stops after the block, the second at once, and both may go unheard."""
+_HINTS = {
+    "SIGSEGV": "A native library crashed. The last lines of log.txt show where.",
+    "SIGABRT": "A native library gave up. The last lines of log.txt show why.",
+    "SIGBUS": "A file that was mapped into memory changed or its disk is full.",
+    "SIGILL": "This TensorFlow was built for another processor. Install the one for this machine.",
+    "SIGKILL": "Somebody, or another program, killed it. Continue the run from its last checkpoint.",
+    "SIGTERM": "Somebody, or the batch system at its time limit, ended it.",
+    "SIGXCPU": "The processor time allowed to one process was used up.",
+}
+TRAINER_DEFAULTS = {"PYTHONUNBUFFERED": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+"""A trainer's environment where the user's says nothing else: TensorFlow tells only warnings."""
+_NOISE = ("All log messages before absl::InitializeLog()", "oneDNN custom operations are on")
+"""What TensorFlow prints whenever it is imported, whatever its log level: no reason why a trainer died."""
+_OUT_OF_MEMORY = "Choose a smaller batch size or a smaller model, or ask for more memory."
+
+
+StartTrainer = Callable[[RunFolder, int, Path | None], posix.Child]
+"""From the run folder, the attempt and a folder of exercises to the trainer's process."""
+
+
+class TrainerEnd(NamedTuple):
+    """How the trainer ended: its exit code (negative: a signal's number), whether the kernel ran out of memory, whether
+    that was because the job's time was up, and whether memory was short, so that it may have been the kernel."""
+
+    exit_code: int
+    out_of_memory: bool
+    timed_out: bool = False
+    memory_was_short: bool = False
+
+
+def main(argv: Sequence[str]) -> int:
+    """``clew-agent guard RUN_FOLDER --attempt N``: returns the exit code for how the run ended."""
+    parser = argparse.ArgumentParser(prog="clew-agent guard")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--attempt", type=int, default=1)
+    parser.add_argument("--exercises", type=Path)
+    options = parser.parse_args(argv)
+    return exit_code_for(watch(RunFolder(options.folder.absolute()), options.attempt, options.exercises))
+
+
+def watch_headless(
+    folder: RunFolder, attempt: int, exercises: Path | None = None, on_wait: Callable[[], None] = lambda: None
+) -> RunFold:
+    """As ``watch``; a refused attempt is told on standard error and leaves nothing behind."""
+    size = folder.log.stat().st_size if folder.log.exists() else 0
+    fold = watch(folder, attempt, exercises, on_wait)
+    if fold.problem is not None:
+        print(f"clew-agent run: {fold.problem}", file=sys.stderr)
+    if exit_code_for(fold) == BAD_INPUT:
+        _undo(folder, attempt, size)
+    return fold
+
+
+def _undo(folder: RunFolder, attempt: int, log_size: int) -> None:
+    """Empty the folder of a first attempt and remove it; of a later one take back its journal and its log."""
+    if len(folder.attempts()) == 1:
+        shutil.rmtree(folder.path)
+        return
+    folder.journal(attempt).unlink()
+    os.truncate(folder.log, log_size)
+
+
+def watch(
+    folder: RunFolder,
+    attempt: int,
+    exercises: Path | None = None,
+    on_wait: Callable[[], None] = lambda: None,
+    start: StartTrainer | None = None,
+) -> RunFold:
+    """Start the trainer of ``attempt``, wait for its end, seal its journal if need be; returns what became of it.
+
+    ``start`` starts the trainer (default: a fresh interpreter); ``on_wait`` is called about twenty times a second. Only
+    in the main thread: requests to stop go on to the trainer. Raises ``ProblemError`` when the attempt's journal exists
+    already, or when another guard is at work: it looks after the run.
+    """
+    posix.heed_children()
+    mark = GuardMark(folder.path)
+    if folder.journal(attempt).exists() or not mark.take():
+        raise _taken(folder, attempt)
+    try:
+        return _watch(folder, attempt, lambda: (start or spawn)(folder, attempt, exercises), on_wait)
+    finally:
+        mark.release()
+
+
+def _watch(folder: RunFolder, attempt: int, start: Callable[[], posix.Child], on_wait: Callable[[], None]) -> RunFold:
+    kills, shortages, deadline = out_of_memory_kills(), memory_shortages(), Deadline.of(read_allocation())
+    exit_code, asked = _train(start, on_wait, deadline)
+    if exit_code == TAKEN:
+        raise _taken(folder, attempt)
+    timed_out = exit_code in (STOPPED, KILLED) and (deadline.overdue() or (asked and deadline.asks()))
+    ended = TrainerEnd(exit_code, out_of_memory_kills() > kills, timed_out, memory_shortages() > shortages)
+    try:
+        return seal(folder, attempt, ended)
+    except OSError as error:
+        return _unsealed(folder, attempt, error)
+
+
+def _taken(folder: RunFolder, attempt: int) -> ProblemError:
+    text = f"Attempt {attempt} of the run in {folder.path} has a journal or a guard already."
+    return problem("run.attempt", text, "Go on with it as a new attempt.", str(folder.path))
+
+
+def trainer_command(folder: Path, attempt: int, exercises: Path | None) -> list[str]:
+    """The command line of the trainer. ``-P``: a file in the current folder must not stand in for a module."""
+    words = [sys.executable, "-P", "-m", "clew_agent", "trainer", str(folder), "--attempt", str(attempt)]
+    return [*words, "--exercises", str(exercises)] if exercises else words
+
+
+def trainer_environment() -> dict[str, str]:
+    """This process's environment and what a trainer needs beside it; what the user has set stays."""
+    return TRAINER_DEFAULTS | compile_cache.environment(find_places()) | os.environ
+
+
+def spawn(folder: RunFolder, attempt: int, exercises: Path | None) -> subprocess.Popen[bytes]:
+    """Start the trainer as a fresh interpreter, which prints into the run's log."""
+    with folder.log.open("ab") as log:
+        return subprocess.Popen(
+            trainer_command(folder.path, attempt, exercises),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=trainer_environment(),
+            **posix.own_session(),
+        )
+
+
+def _train(start: Callable[[], posix.Child], on_wait: Callable[[], None], deadline: Deadline) -> tuple[int, bool]:
+    """Start the trainer and wait for its end, which comes by force when the job is nearly over; returns its exit code
+    and whether it was asked to end. Without a job there is no bound on a run's length.
+
+    Requests to stop are passed on, the third one kills. A trainer that dies of them, because it was not yet or no more
+    able to hear them, was stopped and has not failed.
+    """
+    asked: list[int] = []
+
+    def note(number: int) -> None:
+        asked.append(number)
+        if process is not None:
+            _pass_on(process, asked)
+
+    process: posix.Child | None = None
+    with posix.stop_requests(note):  # before it is started, so that none can end this process and leave it alone
+        process = start()
+        if asked:
+            _pass_on(process, asked)
+        while (exit_code := process.poll()) is None:
+            time.sleep(_POLL_S)
+            on_wait()
+            if deadline.overdue():
+                process.kill()
+    killed = len(asked) >= _KILL_AFTER and posix.signal_name(exit_code) == "SIGKILL"
+    return STOPPED if killed or -exit_code in asked else exit_code, bool(asked)
+
+
+def _pass_on(process: posix.Child, asked: Sequence[int]) -> None:
+    if len(asked) >= _KILL_AFTER:
+        process.kill()
+    else:
+        posix.pass_on(process, asked[-1])
+
+
+def seal(folder: RunFolder, attempt: int, ended: TrainerEnd, name: str = "guard") -> RunFold:
+    """Complete the journal of a trainer that has ended, and return its fold; nothing to do for a sealed one.
+
+    ``name`` is who seals: the guard, or a supervisor that finds neither trainer nor guard. Raises ``OSError`` when the
+    disk refuses; then the next supervisor seals.
+    """
+    path = folder.journal(attempt)
+    fold = _fold(path, attempt)
+    remove_address(fold.run or folder.path.name)  # first: nobody looks after what a sealed run has left behind
+    if fold.sealed:
+        return fold
+    scratch.clear(folder, attempt)
+    with open_end(folder, attempt) as writer:
+        for files in final_files(folder.path):
+            _append(writer, files, fold, attempt)
+        if not fold.done:
+            _append(writer, _last_state(folder, fold, ended), fold, attempt)
+        writer.seal(name)
+    return fold
+
+
+def _unsealed(folder: RunFolder, attempt: int, error: OSError) -> RunFold:
+    """The fold of a journal whose end the disk refused; a supervisor that finds it seals it."""
+    fold = _fold(folder.journal(attempt), attempt)
+    text = f"The end of the journal could not be written: {error.strerror or error}."
+    found = Problem("journal.write", text, "Make room on that disk, then continue the run.", str(folder.path))
+    fold.feed(attempt, State(state=RunState.FAILED, reason=text, step=fold.step, problem=found))
+    return fold
+
+
+def _fold(path: Path, attempt: int) -> RunFold:
+    fold = RunFold()
+    for item in read_journal(path) if path.exists() else ():
+        if isinstance(item, Record):
+            fold.feed(attempt, item.event)
+    return fold
+
+
+def open_end(folder: RunFolder, attempt: int) -> JournalWriter:
+    """The journal of a trainer that has ended, to append its end. Raises ``OSError``.
+
+    One that died before it wrote a byte gets its first frame here, as if it had.
+    """
+    path = folder.journal(attempt)
+    empty = not path.exists() or not path.stat().st_size
+    first = _first(folder, attempt) if empty else None
+    writer = JournalWriter.open_to_seal(path) if path.exists() else JournalWriter.create(path)
+    try:
+        if first is not None:
+            writer.append(first)
+    except BaseException:
+        writer.close()
+        raise
+    return writer
+
+
+def _first(folder: RunFolder, attempt: int) -> Attempt:
+    start = find_start(folder, attempt)
+    try:
+        spec = read_spec(folder.spec)
+    except ProblemError:  # that may be what the trainer died of
+        spec = RunSpec(exercise="")
+    return Attempt(
+        time=time.time(),
+        format=JOURNAL_FORMAT,
+        run=spec.run or folder.path.name,
+        attempt=attempt,
+        exercise=spec.exercise,
+        spec_sha256="",
+        host=posix.host_name(),
+        boot=posix.boot_id(),
+        start_step=start.step,
+        resumes=start.resumes,
+        checkpoint=start.checkpoint,
+        earlier_size=start.earlier_size,
+        earlier_sha256=start.earlier_sha256,
+        job=read_allocation().job,
+    )
+
+
+def _append(writer: JournalWriter, event: Event, fold: RunFold, attempt: int) -> None:
+    stamped = msgspec.structs.replace(event, time=time.time())
+    writer.append(stamped)
+    fold.feed(attempt, stamped)
+
+
+def _last_state(folder: RunFolder, fold: RunFold, ended: TrainerEnd) -> State:
+    """What the trainer would have said. Stopping at once is no failure."""
+    if ended.timed_out:
+        reason = "The job's time was up before the run could be saved. It can be continued from its last checkpoint."
+        return State(state=RunState.TIMED_OUT, reason=reason, step=fold.step, exit_code=ended.exit_code)
+    if ended.exit_code == STOPPED:
+        return State(state=RunState.STOPPED, reason="Stopped at once.", step=fold.step, exit_code=STOPPED)
+    found = death(ended, tail(folder.log))
+    # Only a trainer that says why refuses its input; whoever takes this for a refusal would remove what was trained.
+    exit_code = FAILED if ended.exit_code == BAD_INPUT else ended.exit_code
+    return State(state=RunState.FAILED, reason=found.text, step=fold.step, problem=found, exit_code=exit_code)
+
+
+def death(ended: TrainerEnd, last_lines: str) -> Problem:
+    """Why a trainer ended without a word, as far as that can be told from outside."""
+    name = posix.signal_name(ended.exit_code)
+    if ended.exit_code == UNWRITTEN:
+        text = "The disk refused the run's journal for too long."
+        hint = "Make room on that disk, then continue the run."
+    elif name == "SIGKILL" and ended.out_of_memory:
+        text, hint = "The machine ran out of memory and killed the trainer (SIGKILL).", _OUT_OF_MEMORY
+    elif name == "SIGKILL":
+        text = "The trainer was killed (SIGKILL)."
+        likely = f"Most likely the machine ran out of memory, unless somebody killed it. {_OUT_OF_MEMORY}"
+        hint = likely if ended.memory_was_short else _HINTS[name]
+    elif name:
+        text, hint = f"The trainer died of {name}.", _HINTS.get(name, "The last lines of log.txt may show why.")
+    else:
+        text = f"The trainer ended with exit code {ended.exit_code} and without a word."
+        hint = "The last lines of log.txt may show why."
+    if last_lines:
+        text += f" Last output:\n{last_lines}\n"
+    return Problem("run.died", text, hint, "log.txt")
+
+
+def tail(path: Path) -> str:
+    """The last lines of a text file, of whatever bytes it is made."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            lines = file.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    told = [line[:300] for line in lines if line.strip() and not any(noise in line for noise in _NOISE)]
+    return "\n".join(told[-_TAIL_LINES:])
+
+
+# --- Memory kills -----------------------------------------------------------------------------------------------------
+# Whether the kernel has killed something for want of memory: a killed process cannot say why it ended.
+#
+# Control groups tell it, those of the second version in ``memory.events``, those of the first in
+# ``memory.oom_control``. Where they stand is read as cgroups(7) and proc(5) describe it: a job or a container may see
+# a part of them only.
+
+
+_SELF = Path("/proc/self")
+_VMSTAT = Path("/proc/vmstat")
+
+
+def out_of_memory_kills(process: Path = _SELF) -> int:
+    """How many processes of the control group of ``process``, a folder of proc, were killed; 0 where it is not told."""
+    return max((_count(file, "oom_kill") or 0 for file in _files(process)), default=0)
+
+
+def memory_shortages(process: Path = _SELF, vmstat: Path = _VMSTAT) -> int:
+    """A number that grows when memory is short: kills on the whole machine, and where the kernel does not count those
+    of a group (before Linux 4.13), how often that group was at its limit. 0 where nothing is told."""
+    refusals = [
+        _count(file.with_name("memory.failcnt"), "") or 0
+        for file in _files(process)
+        if file.name == "memory.oom_control" and _count(file, "oom_kill") is None
+    ]
+    return (_count(vmstat, "oom_kill") or 0) + max(refusals, default=0)
+
+
+def _count(file: Path, name: str) -> int | None:
+    """The number behind ``name`` in a file of such lines, or with an empty name the one that a line has alone; None
+    where it is not told: the same groups may be seen in several places, and not everything is for everybody."""
+    try:
+        lines = [line.split() for line in file.read_text().splitlines()]
+        return next((int(words[-1]) for words in lines if words[:-1] == ([name] if name else [])), None)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _files(process: Path) -> Iterator[Path]:
+    try:
+        groups = [line.split(":", 2) for line in (process / "cgroup").read_text().splitlines()]
+        mounts = [line.split() for line in (process / "mountinfo").read_text().splitlines()]
+        yield from list(_seen(groups, mounts))
+    except (OSError, ValueError, IndexError):
+        return
+
+
+def _seen(groups: list[list[str]], mounts: list[list[str]]) -> Iterator[Path]:
+    by_kind = {kind: Path(path) for _, kinds, path in groups for kind in kinds.split(",")}
+    for root, folder, kind, options in ((each[3], each[4], each[each.index("-") + 1], each[-1]) for each in mounts):
+        name = {"cgroup2": "memory.events", "cgroup": "memory.oom_control"}.get(kind)
+        controller = "memory" if kind == "cgroup" else ""
+        if name is None or (controller and controller not in options.split(",")) or controller not in by_kind:
+            continue
+        group = by_kind[controller]
+        yield Path(folder, group.relative_to(root) if group.is_relative_to(root) else group.relative_to("/"), name)

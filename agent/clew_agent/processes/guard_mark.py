@@ -1,0 +1,116 @@
+"""Who watches over a run: a file that its guard keeps locked as long as it lives.
+
+The lock belongs to one process, is not inherited by its trainer, and ends with it, however it ends. So neither clocks
+nor process ids that are used a second time can mislead whoever looks for a run that nobody watches any more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from clew_agent.node.host import lock_for_process
+from clew_shared.base.places import find_places
+from clew_shared.base.private_files import make_private
+from clew_shared.base.problem import ProblemError
+
+_PATIENCE_S = 1.0
+"""Somebody who looks holds the lock for a moment; so long a guard tries to get it."""
+_RETRY_S = 0.01
+
+
+class GuardMark:
+    """The mark of the run in ``folder``; ``take`` it, and ``release`` it when the run is sealed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = mark_path(folder)
+        self._handle = -1
+
+    def take(self) -> bool:
+        """Say that this process is the run's guard; False when another one is.
+
+        Where no mark can be made (no folder of one's own, no room, no locks) a run is watched over without one.
+        """
+        try:
+            make_private(make_private(self._path.parent.parent) / self._path.parent.name)
+            taken = self._wait()
+        except (OSError, ProblemError):
+            return True
+        if taken:
+            with suppress(OSError):
+                os.truncate(self._handle, 0)
+                os.write(self._handle, str(os.getpid()).encode("ascii"))
+        return taken
+
+    def _wait(self) -> bool:
+        deadline = time.monotonic() + _PATIENCE_S
+        while not self._try():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_RETRY_S)
+        return True
+
+    def _try(self) -> bool:
+        """Lock the file that has the mark's name; one that somebody has just removed is nobody's mark."""
+        handle = _open(self._path, os.O_CREAT)
+        try:
+            if lock_for_process(handle) and _has_name(handle, self._path):
+                self._handle, handle = handle, -1
+        finally:
+            if handle >= 0:
+                os.close(handle)
+        return self._handle >= 0
+
+    def release(self) -> None:
+        """The run has its seal, or never began."""
+        if self._handle >= 0:
+            self._path.unlink(missing_ok=True)
+            os.close(self._handle)
+            self._handle = -1
+
+
+def mark_path(folder: Path) -> Path:
+    """The mark's file, on the node's own disk; the same for every spelling of the run's folder."""
+    name = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:32]
+    return find_places().private / "guards" / f"{name}.lock"
+
+
+def guard_pid(folder: Path) -> int | None:
+    """The process that watches over the run in ``folder``; None when there is none on this node, 0 when there is one
+    that could not write down which."""
+    with suppress(OSError):
+        handle = _open(mark_path(folder))
+        try:
+            if not lock_for_process(handle):
+                return int(os.read(handle, 20) or b"0")
+        except ValueError:
+            return 0
+        finally:
+            os.close(handle)
+    return None
+
+
+def forget(folder: Path) -> None:
+    """Remove the mark of a guard that died before it could do that itself; a living one keeps it."""
+    path = mark_path(folder)
+    with suppress(OSError):
+        handle = _open(path)
+        try:
+            if lock_for_process(handle):
+                path.unlink(missing_ok=True)
+        finally:
+            os.close(handle)
+
+
+def _has_name(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _open(path: Path, flags: int = 0) -> int:
+    return os.open(path, os.O_RDWR | flags | getattr(os, "O_CLOEXEC", 0), 0o600)

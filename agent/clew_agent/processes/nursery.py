@@ -1,0 +1,290 @@
+"""The nursery: a warm process that has imported TensorFlow and computed nothing; runs begin as copies of it.
+
+An import of TensorFlow takes seconds, a copy (``fork``) milliseconds, and the copies share its memory. A copy is safe
+only of a process with one thread, and TensorFlow's first operation starts others: so nothing is ever computed here, no
+exercise is imported, and with a second thread it refuses. Each run gets a guard, a copy of the nursery, and the guard
+a trainer, a copy of the guard; both are in sessions of their own and outlive nursery and supervisor. While no run
+trains, one such pair is begun in advance (``clew_agent.processes.standby``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import math
+import os
+import select
+import socket
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from clew_agent.node import posix
+from clew_agent.node.exit_codes import BAD_INPUT, exit_code_for
+from clew_agent.processes.guard import watch
+from clew_agent.processes.nursery_messages import (
+    OWN_ENVIRONMENT,
+    GuardEnded,
+    Ready,
+    Started,
+    StartGuard,
+    StartRefused,
+    Told,
+    pair,
+    receive_start,
+    send,
+)
+from clew_agent.processes.standby import UNUSED, StandbyTrainer, wait_as_guard
+from clew_agent.trainer import compile_cache
+from clew_shared.base.places import find_places
+from clew_shared.base.problem import ProblemError
+from clew_shared.base.terminal import replace_missing_characters
+from clew_shared.journal.run_folder import RunFolder
+
+try:
+    from setproctitle import setproctitle
+except ImportError:  # a package that a site may lack
+
+    def setproctitle(title: str) -> None:
+        """Titles are for people who look with ``ps``; nothing else depends on them."""
+
+
+_REAP_MS = 200
+_FORKABLE_THREADS = 1
+_REST_S = 0.5
+"""No run must have trained for so long before a spare is begun, so that it disturbs none and queued ones come first."""
+_MOST_LOST = 3
+"""So many spares may die without a run before no other is begun."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """``python -m clew_agent.processes.nursery --channel FD``: serve the supervisor at the other end until it goes."""
+    parser = argparse.ArgumentParser(prog="clew-agent nursery")
+    parser.add_argument("--channel", type=int, required=True)
+    parser.add_argument("--room", help="is not read: it makes room for the titles of processes")
+    options = parser.parse_args(argv)
+    replace_missing_characters()  # what an exercise prints in a copy is none of its mistakes
+    channel = socket.socket(fileno=options.channel)
+    posix.die_with_parent()  # while it imports it does not look whether the supervisor is still there
+    if _is_over(channel):  # it went before that was asked for
+        return 0
+    posix.heed_children()
+    setproctitle("clew-agent nursery")
+    start = time.perf_counter()
+    warm = Warm()
+    with suppress(OSError):  # the supervisor has gone
+        send(channel, Ready(seconds=time.perf_counter() - start))
+        warm.keep_data()
+        send(channel, Ready(seconds=time.perf_counter() - start, settled=True))
+        Nursery(channel, warm).run()
+    posix.flush_output()
+    os._exit(0)  # children that still train are nobody's business but their guards'
+
+
+def _is_over(channel: socket.socket) -> bool:
+    """Whether the supervisor has gone. What it asked for last is not read."""
+    poll = select.poll()
+    poll.register(channel, select.POLLIN)
+    return any(event & ~select.POLLIN for _, event in poll.poll(0))
+
+
+class Warm:
+    """What is made once and inherited by every copy: imported modules, data sets that were read."""
+
+    def __init__(self) -> None:
+        # Imported here and not at the module's head, because that is the work that this process exists for.
+        import numpy as np
+
+        from clew_agent.datasets.kept import KeptData
+        from clew_agent.trainer import first_frame as beginning
+        from clew_agent.trainer import trainer
+        from clew_agent.training import runtime as rehearsal
+
+        self._train, self._prepare = trainer.train, trainer.prepare_process
+        self._rehearse = rehearsal.rehearse
+        self._reseed = np.random.seed
+        self._data = KeptData()
+        beginning.builtin_cards()
+        gc.collect()
+        gc.freeze()  # a collection in a copy would write into, and so duplicate, every page
+
+    def keep_data(self) -> None:
+        """Read the data set that nearly every exercise takes, so that runs need not."""
+        from clew_agent.datasets.search import find_search
+
+        search = find_search(find_places())
+        if not self._data.keep("mnist", search):
+            self._data.keep("digits", search)
+        gc.freeze()
+
+    def rehearse(self) -> None:
+        """In a copy that will be a trainer: do what every run does alike. It must never be copied again."""
+        compile_cache.prepare(find_places())
+        self._rehearse()
+        cache = compile_cache.in_use(find_places())
+        if cache is not None:
+            compile_cache.vouch(cache)
+
+    def train(self, folder: RunFolder, attempt: int, exercises: Path | None) -> int:
+        """Be the trainer of an attempt; returns its exit code."""
+        self._prepare()
+        self._reseed()  # an exercise that draws without a seed must not draw in every copy the same
+        return self._train(folder, attempt, exercises, load_data=self._data.load)
+
+
+class Nursery:
+    """Starts what it is asked to start and tells how it went."""
+
+    def __init__(self, channel: socket.socket, warm: Warm) -> None:
+        self._channel = channel
+        self._warm = warm
+        self._guards: dict[int, tuple[str, posix.Forked]] = {}
+        """By process: the run's folder and the guard."""
+        self._spare: StandbyTrainer | None = None
+        self._lost = 0
+        self._trained = -math.inf
+        """When the last run was begun or seen to train."""
+
+    def run(self) -> None:
+        """Until the supervisor goes; what it asked for last and was not begun by then is left to its successor.
+
+        Raises ``OSError`` when it goes in the middle of a word.
+        """
+        poll = select.poll()  # not ``select``: the channel may have any number, after a flood of strangers
+        poll.register(self._channel, select.POLLIN)
+        while True:
+            events = poll.poll(self._pause())
+            if any(event & ~select.POLLIN for _, event in events):
+                return
+            if events:
+                request = receive_start(self._channel)
+                if request is None:
+                    return
+                send(self._channel, self._start(request))
+            self._reap()
+            self._keep_spare()
+
+    def _pause(self) -> int | None:
+        """Milliseconds until there is something to look after, None when there is nothing."""
+        rests = self._lost >= _MOST_LOST if self._spare is None else self._spare.look()
+        return None if rests and not self._guards else _REAP_MS
+
+    def _start(self, request: StartGuard) -> Told:
+        threads = posix.thread_count()
+        if threads != _FORKABLE_THREADS:
+            return StartRefused(folder=request.folder, reason=f"The nursery has {threads} threads.", last=True)
+        try:
+            guard = self._spared(request) or posix.fork(lambda: self._guard(request))
+        except OSError as error:
+            return StartRefused(folder=request.folder, reason=f"The system refused a new process: {error}.")
+        self._guards[guard.pid] = request.folder, guard
+        return Started(folder=request.folder, pid=guard.pid)
+
+    def _spared(self, request: StartGuard) -> posix.Forked | None:
+        """The guard that has waited, which has the run now; None when there is none for this run."""
+        if self._spare is None or not self._spare.take(request):
+            return None
+        spare, self._spare = self._spare, None
+        return spare.guard
+
+    def _keep_spare(self) -> None:
+        """Have a spare, unless a run trains or the last ones came to nothing."""
+        now = time.monotonic()
+        if self._guards:
+            self._trained = now
+        if self._spare is not None and self._spare.guard.poll() is not None:
+            self._spare.close()
+            self._spare, self._lost = None, self._lost + 1
+        wanted = self._spare is None and self._lost < _MOST_LOST and now - self._trained >= _REST_S
+        if wanted and posix.thread_count() == _FORKABLE_THREADS:
+            try:
+                self._begin_spare()
+            except OSError:
+                self._lost += 1
+
+    def _begin_spare(self) -> None:
+        ours, theirs = pair()
+
+        def work() -> int:
+            ours.close()
+            return self._wait_for_run(theirs)
+
+        try:
+            self._spare = StandbyTrainer(posix.fork(work), ours)
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+
+    def _wait_for_run(self, channel: socket.socket) -> int:
+        """Be the guard of a run that nobody has asked for yet, in a copy of this process."""
+        self._channel.close()
+        setproctitle("clew-agent guard spare")
+        found = wait_as_guard(channel, self._rehearse, _rest, self._train_spare)
+        if found is None:
+            return UNUSED
+        request, waiting = found
+        return self._watch(request, lambda: waiting.take(request))
+
+    def _rehearse(self) -> None:
+        setproctitle("clew-agent trainer rehearses")
+        self._warm.rehearse()
+
+    def _train_spare(self, request: StartGuard) -> int:
+        _take_environment(request)
+        return self._be_trainer(RunFolder(Path(request.folder)), request.attempt, _exercises(request))
+
+    def _guard(self, request: StartGuard) -> int:
+        """Be the guard of a run, in a copy of this process."""
+        self._channel.close()
+        if self._spare is not None:
+            self._spare.close()  # it is the nursery's: it must end with that
+        return self._watch(request, lambda: None)
+
+    def _watch(self, request: StartGuard, waiting: Callable[[], posix.Forked | None]) -> int:
+        """Watch over the run; its trainer is the one that is ``waiting``, if it fits."""
+        _take_environment(request)
+        setproctitle(f"clew-agent guard {request.folder} --attempt {request.attempt}")
+
+        def start(folder: RunFolder, attempt: int, exercises: Path | None) -> posix.Forked:
+            return waiting() or posix.fork(lambda: self._be_trainer(folder, attempt, exercises))
+
+        try:
+            fold = watch(RunFolder(Path(request.folder)), request.attempt, _exercises(request), start=start)
+        except ProblemError as error:
+            print(f"clew-agent guard: {error}", file=sys.stderr)
+            return BAD_INPUT
+        return exit_code_for(fold)
+
+    def _be_trainer(self, folder: RunFolder, attempt: int, exercises: Path | None) -> int:
+        setproctitle(f"clew-agent trainer {folder.path} --attempt {attempt}")
+        posix.print_to(folder.log)
+        return self._warm.train(folder, attempt, exercises)
+
+    def _reap(self) -> None:
+        for pid, (folder, guard) in list(self._guards.items()):
+            code = guard.poll()
+            if code is not None:
+                del self._guards[pid]
+                send(self._channel, GuardEnded(folder=folder, pid=pid, exit_code=code))
+
+
+def _rest() -> None:
+    setproctitle("clew-agent trainer spare")
+
+
+def _take_environment(request: StartGuard) -> None:
+    for name in OWN_ENVIRONMENT:
+        os.environ.pop(name, None)
+    os.environ.update(request.environment)
+
+
+def _exercises(request: StartGuard) -> Path | None:
+    return Path(request.exercises) if request.exercises else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

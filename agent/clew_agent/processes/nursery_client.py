@@ -1,0 +1,216 @@
+"""The supervisor's end of the nursery: keeps one warm while somebody may need it, and asks it for runs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from clew_agent.node import posix
+from clew_agent.processes.guard import trainer_environment
+from clew_agent.processes.nursery_messages import (
+    OWN_ENVIRONMENT,
+    ROOM_FOR_TITLES,
+    GuardEnded,
+    Ready,
+    Started,
+    StartGuard,
+    StartRefused,
+    pair,
+    receive_told,
+    send,
+)
+
+_log = logging.getLogger(__name__)
+
+NURSERY = (sys.executable, "-P", "-m", "clew_agent.processes.nursery")
+IDLE_S = 600.0
+_ANSWER_S = 60.0
+"""A nursery that has not answered for so long, its import included, hangs."""
+_BACK_OFF_S = 5.0
+_MOST_FAILURES = 5
+
+
+def may_fork(gpus: int) -> bool:
+    """Whether a run may begin as a copy of a warm process here: on Linux, as long as no GPU is involved.
+
+    Copies of a process that has loaded an NVIDIA driver's libraries have not been tried.
+    """
+    return sys.platform == "linux" and not gpus
+
+
+class NurseryClient:
+    """At most one nursery. ``watch`` and ``unwatch`` are told the socket that wakes the supervisor's loop."""
+
+    def __init__(
+        self,
+        home: Path,
+        watch: Callable[[int], None] = lambda _: None,
+        unwatch: Callable[[int], None] = lambda _: None,
+        command: Sequence[str] = NURSERY,
+        idle: float = IDLE_S,
+    ) -> None:
+        self.ready = False
+        """Whether TensorFlow is imported there."""
+        self._home = home
+        self._watch, self._unwatch = watch, unwatch
+        self._command = [*command]
+        self._idle = idle
+        self._needed = time.monotonic()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: socket.socket | None = None
+        self._asked: dict[str, float] = {}
+        """Folders of runs that it has been asked for and has not answered, and since when."""
+        self._lost: list[str] = []
+        """Those of which a nursery that has gone had not told anything."""
+        self._leaving: list[subprocess.Popen[bytes]] = []
+        """Nurseries that were let go and have not ended yet."""
+        self._failures = 0
+        self._not_before = 0.0
+
+    @property
+    def pid(self) -> int | None:
+        """The nursery's process, if there is one."""
+        return self._process.pid if self._process is not None else None
+
+    def tend(self, needed: bool) -> None:
+        """Keep one warm while somebody may want to start a run: for ``idle`` seconds after it was ``needed``."""
+        now = time.monotonic()
+        if needed:
+            self._needed = now
+        if now - self._needed <= self._idle:
+            self._warm()
+        elif self._process is not None and not self._asked:
+            _log.info("Nobody has needed the nursery for %.0f s: it ends.", self._idle)
+            self._drop()
+
+    def _warm(self) -> None:
+        """Have a nursery, unless there is one or the last ones came to nothing."""
+        if self._process is not None or self._failures >= _MOST_FAILURES or time.monotonic() < self._not_before:
+            return
+        ours, theirs = pair()
+        try:
+            self._process = self._popen(theirs)
+        except OSError as error:
+            _log.warning("The nursery cannot be started: %s", error)
+            self._failed()
+            ours.close()
+        else:
+            self._channel = ours
+            self._watch(ours.fileno())
+        finally:
+            theirs.close()
+
+    def start(self, folder: Path, attempt: int, exercises: Path | None, environment: Mapping[str, str]) -> bool:
+        """Ask for guard and trainer of an attempt; ``receive`` tells how it went. False when there is no nursery."""
+        if self._channel is None:
+            return False
+        words = str(exercises) if exercises else ""
+        users = {name: os.environ[name] for name in OWN_ENVIRONMENT if name in os.environ}
+        request = StartGuard(
+            folder=str(folder), attempt=attempt, exercises=words, environment=users | dict(environment)
+        )
+        try:
+            send(self._channel, request)
+        except OSError as error:
+            _log.warning("The nursery does not listen: %s", error)
+            return False
+        self._asked[str(folder)] = time.monotonic()
+        return True
+
+    def receive(self) -> list[Started | StartRefused | GuardEnded]:
+        """What it has told since the last call. When it has died or hangs, everything it was asked for is refused."""
+        self._leaving = [process for process in self._leaving if process.poll() is None]
+        found: list[Started | StartRefused | GuardEnded] = []
+        while self._channel is not None and (told := self._receive()) is not None:
+            if isinstance(told, Ready):
+                self._note_ready(told)
+                continue
+            self._asked.pop(told.folder, None)
+            found.append(told)
+            if isinstance(told, StartRefused) and told.last:
+                self._failures = _MOST_FAILURES
+                self._drop()
+        return found + self._given_up()
+
+    def _note_ready(self, told: Ready) -> None:
+        if told.settled:
+            self._failures = 0  # not before: a machine without memory for the data would end one after the other
+            return
+        self.ready = True
+        _log.info("The nursery is warm after %.1f s.", told.seconds)
+
+    def interrupt(self) -> None:
+        """End one that is still importing and has begun nothing: whoever wants an end need not wait for that."""
+        if self._channel is not None and not self.ready:
+            self._drop(kill=True)
+
+    def close(self, wait: float = 5.0) -> None:
+        """Let it go for good. What it was asked for and has not begun is the caller's to start."""
+        self._drop(kill=not self.ready)  # it would notice only when everything is imported
+        for process in self._leaving:
+            try:
+                process.wait(wait)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _popen(self, channel: socket.socket) -> subprocess.Popen[bytes]:
+        command = [*self._command, "--channel", str(channel.fileno()), "--room", ROOM_FOR_TITLES]
+        env = trainer_environment() | OWN_ENVIRONMENT | {"CLEW_HOME": str(self._home)}
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, env=env, pass_fds=[channel.fileno()], **posix.own_session()
+        )
+
+    def _receive(self) -> Ready | Started | StartRefused | GuardEnded | None:
+        """The next message, None when there is none now. Drops a nursery that has gone."""
+        if self._channel is None:
+            return None
+        try:
+            self._channel.setblocking(False)
+            told = receive_told(self._channel)
+        except BlockingIOError:
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            _log.warning("The nursery cannot be understood: %s", error)
+            told = None
+        if told is None:
+            code = self._process.poll() if self._process is not None else None
+            _log.warning("The nursery has ended%s.", f" with exit code {code}" if code is not None else "")
+            self._failed()
+            self._drop()
+        return told
+
+    def _given_up(self) -> list[Started | StartRefused | GuardEnded]:
+        now = time.monotonic()
+        if any(now - since > _ANSWER_S for since in self._asked.values()):
+            _log.warning("The nursery has not answered for %.0f s: it is ended.", _ANSWER_S)
+            self._failed()
+            self._drop(kill=True)
+        lost, self._lost = self._lost, []
+        return [StartRefused(folder=folder, reason="The nursery has gone.") for folder in lost]
+
+    def _failed(self) -> None:
+        self._failures += 1
+        self._not_before = time.monotonic() + _BACK_OFF_S * 2 ** (self._failures - 1)
+
+    def _drop(self, kill: bool = False) -> None:
+        self.ready = False
+        self._lost += self._asked
+        self._asked.clear()
+        if self._channel is not None:
+            self._unwatch(self._channel.fileno())
+            self._channel.close()
+            self._channel = None
+        process, self._process = self._process, None
+        if process is not None:
+            if kill:
+                process.kill()
+            self._leaving.append(process)

@@ -1,0 +1,167 @@
+"""``clew-agent service KIND ADDRESS ALLOW_LIST``: one service with its door, a child of the agent.
+
+It tells on standard output where it listens, and ends when its standard input does, so that it never outlives the
+agent; in a job the keeper finds it, and what it started, by the environment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import zmq
+
+from clew_agent.node import posix
+from clew_agent.node.exit_codes import BAD_INPUT, FAILED
+from clew_agent.services.front import Front, TokenCheck
+from clew_agent.services.programs import SOCKET, ServiceProgram, new_token, prepare, took_port
+from clew_agent.services.streams import StreamDoor
+from clew_agent.wire.rendezvous import read_ports
+from clew_shared.base.places import Places, find_places
+from clew_shared.base.private_files import make_private
+from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.terminal import ascii_json
+from clew_shared.wire.messages import Refused, Service
+
+START_LIMIT_S = 120.0
+"""Jupyter on a busy shared file system may read its files for a minute."""
+_DOOR = "d"
+_POLL_S = 0.05
+_END_S = 5.0
+_LONGEST_PARENT = 46
+"""A socket's path has at most 107 bytes. The folder's name takes 11 of them, with the stroke before it, and those of
+Jupyter's kernels (``kernel-UUID-ipc-1``) 50."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serve until standard input ends or a signal comes; the exit code is 0 then."""
+    parser = argparse.ArgumentParser(prog="clew-agent service")
+    parser.add_argument("kind")
+    parser.add_argument("address")
+    parser.add_argument("allow_list", type=Path)
+    parser.add_argument("--ports", type=read_ports)
+    words = parser.parse_args(argv)
+    os.umask(0o077)
+    places = find_places()
+    folder = own_folder(places)
+    try:
+        token = new_token()
+        try:
+            program = prepare(words.kind, folder, token, places)
+        except ProblemError as error:
+            _tell(Refused(problem=error.problems[0]))
+            return BAD_INPUT
+        way = partial(StreamDoor, words.allow_list, words.address, words.ports, folder / _DOOR)
+        return asyncio.run(_serve(words.kind, way, program, token, folder))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def own_folder(places: Places) -> Path:
+    """A new folder for one service's files, owner-only, on the node's own disk."""
+    parents = (make_private(places.private), Path(tempfile.gettempdir()))
+    short = (parent for parent in parents if len(os.fsencode(parent)) <= _LONGEST_PARENT)
+    return Path(tempfile.mkdtemp(prefix="v-", dir=next(short, "/tmp")))  # noqa: S108  # mode 0700, and a new name
+
+
+def _tell(reply: Service | Refused) -> None:
+    sys.stdout.write(ascii_json(msgspec.json.encode(reply)) + "\n")
+    sys.stdout.flush()
+
+
+async def _serve(kind: str, way: Callable[[], StreamDoor], program: ServiceProgram, token: str, folder: Path) -> int:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in posix.stop_signals():
+        loop.add_signal_handler(number, ended.set)
+    loop.add_reader(sys.stdin.fileno(), _read_end, loop, ended)
+    child = subprocess.Popen(  # from this thread: it ends when this thread does
+        program.command,
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr.fileno(),
+        env={**os.environ, **program.environment},
+        start_new_session=True,
+        preexec_fn=posix.die_with_parent,
+    )
+    front = Front(TokenCheck(token, program.strip), lambda: asyncio.open_unix_connection(str(folder / SOCKET)))
+    streams: StreamDoor | None = None
+    try:
+        if not await _is_up(child, folder / SOCKET, ended):
+            if not ended.is_set():
+                _tell(Refused(problem=_no_start(program, child.poll(), folder)))
+            return FAILED
+        await front.listen(folder / _DOOR)
+        streams = way()
+        streams.start()
+        key, port = streams.public_key, streams.port
+        _tell(Service(kind=kind, port=port, public_key=key, token=token, page=program.page, name=program.name))
+        while not ended.is_set() and child.poll() is None and streams.alive:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(ended.wait(), 0.5)
+        return 0 if ended.is_set() else FAILED
+    except ProblemError as error:
+        _tell(Refused(problem=error.problems[0]))
+        return FAILED
+    except (OSError, zmq.ZMQError) as error:
+        text = f"No port can be had for {program.name}: {error.strerror or error}."
+        _tell(Refused(problem=Problem("service.port", text)))
+        return FAILED
+    finally:
+        if streams is not None:
+            streams.close()
+        await front.close()
+        _end(child)
+
+
+def _read_end(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+    """The agent never says anything: what can be read is the end."""
+    if not os.read(sys.stdin.fileno(), 4096):
+        loop.remove_reader(sys.stdin.fileno())
+        ended.set()
+
+
+async def _is_up(child: subprocess.Popen[bytes], sock: Path, ended: asyncio.Event) -> bool:
+    """Whether somebody takes connections on ``sock`` before the time is up, the child ends, or nobody waits."""
+    deadline = asyncio.get_running_loop().time() + START_LIMIT_S
+    while asyncio.get_running_loop().time() < deadline and child.poll() is None and not ended.is_set():
+        if took_port(sock.parent):
+            return False
+        try:
+            _, writer = await asyncio.open_unix_connection(str(sock))
+        except OSError:
+            await asyncio.sleep(_POLL_S)
+            continue
+        writer.close()
+        return True
+    return False
+
+
+def _no_start(program: ServiceProgram, code: int | None, folder: Path) -> Problem:
+    if took_port(folder):
+        text = f"This {program.name} is too old: it can listen on a port only, which every user of the node can reach."
+        hint = "Load a newer module, or there: python3 -m pip install --user --upgrade jupyterlab"
+        return Problem("service.old", f"{text} It was ended.", hint)
+    how = f"ended with exit code {code}" if code is not None else f"did not listen within {START_LIMIT_S:g} s"
+    return Problem("service.start", f"{program.name} {how}.", "Its last words are in the log of the agent's services.")
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Ask it to end, then end its group; Jupyter ends its kernels itself."""
+    with suppress(ProcessLookupError):
+        child.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        child.wait(_END_S)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()

@@ -1,0 +1,139 @@
+"""Which programs a service can be, how each is started on a socket of its own, and what to do where one is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from clew_shared.base.places import Places
+from clew_shared.base.private_files import write_private
+from clew_shared.base.problem import problem
+
+KINDS = ("jupyter", "tensorboard")
+SOCKET = "s"
+"""The name of the socket in the service's folder; the whole path may have about a hundred bytes."""
+_JUPYTER = (
+    ("jupyterlab", "jupyter-lab", "JupyterLab", "/lab"),
+    ("notebook", "jupyter-notebook", "Jupyter Notebook", "/tree"),
+    ("jupyter_server", "jupyter-server", "Jupyter Server", "/"),
+)
+"""Module, program, name for people, first page; the best first."""
+
+_KERNELS = Path(__file__).resolve().with_name("kernels")
+"""Has the module that starts Jupyter's Python kernels, which listen on ports of their own otherwise."""
+
+HasModule = Callable[[str], bool]
+Which = Callable[[str], str | None]
+
+
+class ServiceProgram(msgspec.Struct, frozen=True, kw_only=True):
+    """How a service is started: no secret stands in ``command`` or ``environment``. ``page`` is where it begins,
+    ``strip`` whether the token is of no use to the program itself."""
+
+    name: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = {}
+    page: str = "/"
+    strip: bool = False
+
+
+def new_token() -> str:
+    """256 random bits, safe in an address."""
+    return secrets.token_urlsafe(32)
+
+
+def prepare(
+    kind: str,
+    folder: Path,
+    token: str,
+    places: Places,
+    has_module: HasModule | None = None,
+    which: Which = shutil.which,
+) -> ServiceProgram:
+    """Write what the program needs into ``folder``, which is the service's own and owner-only.
+
+    Raises ``ProblemError`` when there is no such kind, or its program is not installed here.
+    """
+    there = has_module or _has_module
+    if kind == "jupyter":
+        return _jupyter(folder, token, there, which)
+    if kind == "tensorboard":
+        return _tensorboard(folder, places, there)
+    raise problem("service.kind", f"There is no service {kind[:40]!r}.", f"There are: {', '.join(KINDS)}.", "kind")
+
+
+def _has_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _jupyter(folder: Path, token: str, has_module: HasModule, which: Which) -> ServiceProgram:
+    for module, script, name, page in _JUPYTER:
+        found = which(script)
+        if has_module(module):
+            begin: tuple[str, ...] = (sys.executable, "-m", module)
+        elif found:
+            begin = (found,)
+        else:
+            continue
+        config = folder / "jupyter.json"
+        write_private(config, msgspec.json.encode(jupyter_config(folder / SOCKET, token, Path.home())), lasting=False)
+        own = {
+            "JUPYTER_RUNTIME_DIR": str(folder),  # it writes the token there, and its kernels' sockets lie there
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(_KERNELS), os.environ.get("PYTHONPATH")))),
+        }
+        return ServiceProgram(name=name, command=(*begin, f"--config={config}"), environment=own, page=page)
+    text = f"Jupyter is not installed for the Python of this agent ({sys.executable})."
+    hint = "Add the site's module that has it to the site's modules, or there: python3 -m pip install --user jupyterlab"
+    raise problem("service.missing", text, hint, "jupyter")
+
+
+def jupyter_config(sock: Path, token: str, root: Path) -> dict[str, dict[str, object]]:
+    """Jupyter's own configuration. Kernels talk through sockets in the same folder: what they print on a port of the
+    node's loopback could be read by every user of the node."""
+    common: dict[str, object] = {
+        "sock": str(sock),
+        "sock_mode": "0600",
+        "open_browser": False,
+        "allow_root": hasattr(os, "geteuid") and os.geteuid() == 0,
+    }
+    return {
+        "IdentityProvider": {"token": token},
+        "ServerApp": {**common, "token": token, "root_dir": str(root)},
+        "NotebookApp": {**common, "token": token, "notebook_dir": str(root)},
+        "ConnectionFileMixin": {"transport": "ipc"},
+    }
+
+
+def took_port(folder: Path) -> bool:
+    """Whether a Jupyter that was started in ``folder`` says that it listens on a port: one that knows no ``sock``."""
+    for path in (*folder.glob("jpserver-*.json"), *folder.glob("nbserver-*.json")):
+        with suppress(OSError, msgspec.DecodeError):  # it is being written, or removed
+            if not msgspec.json.decode(path.read_bytes(), type=_Listening).sock:
+                return True
+    return False
+
+
+class _Listening(msgspec.Struct):
+    """What Jupyter writes into its runtime folder about itself."""
+
+    sock: str = ""
+
+
+def _tensorboard(folder: Path, places: Places, has_module: HasModule) -> ServiceProgram:
+    if not has_module("tensorboard"):
+        text = f"TensorBoard is not installed for the Python of this agent ({sys.executable})."
+        hint = "It comes with most modules of TensorFlow; else, there: python3 -m pip install --user tensorboard"
+        raise problem("service.missing", text, hint, "tensorboard")
+    command = (sys.executable, "-m", "clew_agent", "tensorboard", str(folder / SOCKET), str(places.runs))
+    return ServiceProgram(name="TensorBoard", command=(*command, str(folder / "events")), strip=True)

@@ -1,0 +1,229 @@
+"""Jupyter and TensorBoard for whoever may command this agent: each at most once, ended with the agent.
+
+Every service is a process of its own (``service_process``); this one only starts it, and hands on where it listens.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from clew_agent.node import posix
+from clew_agent.services.programs import KINDS
+from clew_agent.wire.long_polls import MAX_WAITING, Caller
+from clew_agent.wire.rendezvous import PortRange
+from clew_agent.wire.server import GuardedRouter
+from clew_shared.base.foreign import from_json
+from clew_shared.base.places import Places
+from clew_shared.base.private_files import make_private
+from clew_shared.base.problem import Problem, problem
+from clew_shared.wire.messages import Refused, Reply, Service
+
+_log = logging.getLogger(__name__)
+
+COMMAND = (sys.executable, "-m", "clew_agent", "service")
+_END_S = 8.0
+"""More than the service gives its program before it kills it."""
+_LAST_LINES = 5
+_LINE_LIMIT = 64 * 1024
+_USED_FOR_S = 60.0
+"""A viewer that uses a program asks for it again every ten seconds. Only the time counts in which somebody is heard: a
+laptop that wakes up may say other things first, and takes some seconds to ask for its programs again."""
+_AWAY_S = 5.0
+"""A viewer that is there says something so often; of a longer silence only so much counts."""
+
+
+class Services:
+    """What the supervisor keeps of them. Whoever ``router``, the agent's own, lets in may use them, and ``ports`` are
+    those that they may listen on; ``command`` is another one in tests. Belongs to the supervisor's thread."""
+
+    def __init__(
+        self,
+        places: Places,
+        agent: str,
+        router: GuardedRouter,
+        ports: PortRange | None = None,
+        command: Sequence[str] = COMMAND,
+    ) -> None:
+        self._places = places
+        self._agent = agent
+        self._router = router
+        self._ports = ports
+        self._command = tuple(command)
+        self._running: dict[str, _Running] = {}
+        self._heard = time.monotonic()
+        self._attended = 0.0
+
+    @property
+    def open_any(self) -> bool:
+        """Whether a program runs, or starts."""
+        return bool(self._running)
+
+    def hear(self) -> None:
+        """Somebody asked the agent for something."""
+        now = time.monotonic()
+        self._attended += min(now - self._heard, _AWAY_S)
+        self._heard = now
+
+    def open(self, kind: str, caller: Caller) -> Reply | None:
+        """The service of that kind, started when there is none; None when the answer comes from ``turn``.
+
+        Raises ``ProblemError`` for an unknown kind, and where no service can be had.
+        """
+        if kind not in KINDS:
+            raise problem("service.kind", f"There is no service {kind[:40]!r}.", f"There are: {', '.join(KINDS)}.")
+        if not posix.POSIX:
+            raise problem("service.system", "An agent on Windows opens no services.", "Start the program by hand.")
+        running = self._running.get(kind)
+        if running is None:
+            running = self._running[kind] = self._start(kind)
+        running.asked = self._attended
+        if running.service is not None:
+            return running.service
+        if len(running.waiting) < MAX_WAITING:
+            running.waiting.append(caller)
+        return None
+
+    def turn(self) -> list[tuple[Caller, Reply]]:
+        """Answers for those who wait; what has ended is forgotten, and starts anew at the next request."""
+        answers: list[tuple[Caller, Reply]] = []
+        for kind, running in tuple(self._running.items()):
+            reply = running.read()
+            if reply is None and running.ended:
+                reply = Refused(problem=running.died(kind))
+            if reply is not None:
+                answers += [(caller, reply) for caller in running.waiting]
+                running.waiting.clear()
+            if running.ended:
+                self._forget(kind, running)
+        return answers
+
+    def in_use(self) -> tuple[str, ...]:
+        """Those that a viewer uses, or waits for."""
+        return tuple(
+            running.service.name if running.service is not None else kind
+            for kind, running in self._running.items()
+            if running.waiting or self._attended - running.asked < _USED_FOR_S
+        )
+
+    def close(self) -> None:
+        """End them all."""
+        for running in self._running.values():
+            running.hang_up()
+        for kind, running in tuple(self._running.items()):
+            self._forget(kind, running)
+
+    def _start(self, kind: str) -> _Running:
+        log = make_private(self._places.agents) / f"{self._agent}.{kind}.log"
+        try:
+            running = _Running([*self._command, *self._words(kind)], log, self._places)
+        except OSError as error:
+            text = f"The service {kind} cannot be started: {error.strerror or error}."
+            raise problem("service.start", text, "The node may be short of memory or processes.") from None
+        self._router.watch(running.descriptor)
+        _log.info("The service %s starts as process %d.", kind, running.pid)
+        return running
+
+    def _words(self, kind: str) -> list[str]:
+        ports = [f"--ports={self._ports}"] if self._ports is not None else []
+        return [*ports, kind, self._router.address, str(self._router.allow_list.absolute())]
+
+    def _forget(self, kind: str, running: _Running) -> None:
+        self._router.unwatch(running.descriptor)
+        running.close()
+        del self._running[kind]
+        _log.info("The service %s has ended.", kind)
+
+
+def read_line(line: bytes) -> Service | Refused | None:
+    """What a service's process says of itself; None for anything else."""
+    try:
+        found: Service | Refused = from_json(line, Service | Refused)
+    except msgspec.DecodeError:
+        return None
+    return found
+
+
+class _Running:
+    """One service's process: it lives as long as its standard input is open."""
+
+    def __init__(self, command: Sequence[str], log: Path, places: Places) -> None:
+        self.waiting: list[Caller] = []
+        self.service: Service | None = None
+        self.asked = 0.0
+        self.ended = False
+        self._log = log
+        self._said = b""
+        environment = {**os.environ, "CLEW_HOME": str(places.home.absolute())}
+        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                env=environment,
+                **posix.own_session(),
+            )
+        assert self._process.stdin is not None  # noqa: S101  # a pipe
+        assert self._process.stdout is not None  # noqa: S101  # a pipe
+        self._rope, self._out = self._process.stdin, self._process.stdout
+        self.pid = self._process.pid
+        self.descriptor = self._out.fileno()
+        os.set_blocking(self.descriptor, False)
+
+    def read(self) -> Reply | None:
+        """What it says of itself, when it says it."""
+        try:
+            while data := os.read(self.descriptor, _LINE_LIMIT):
+                self._said = (self._said + data)[-_LINE_LIMIT:]
+            self.ended = True
+        except BlockingIOError:
+            pass
+        line, found, self._said = self._said.partition(b"\n")
+        if not found:
+            self._said = line
+            return None
+        reply = read_line(line)
+        self.service = reply if isinstance(reply, Service) else None
+        return self._with_log(reply.problem) if isinstance(reply, Refused) else reply
+
+    def _with_log(self, found: Problem) -> Refused:
+        """A program that ended by itself has said why in the log."""
+        if found.code != "service.start":
+            return Refused(problem=found)
+        words = self._last_words()
+        return Refused(problem=msgspec.structs.replace(found, text=f"{found.text}{words}", hint=f"See {self._log}."))
+
+    def died(self, kind: str) -> Problem:
+        """It ended before it said anything."""
+        text = f"The service {kind} ended before it was ready.{self._last_words()}"
+        return Problem("service.start", text, f"See {self._log}.", kind)
+
+    def _last_words(self) -> str:
+        with suppress(OSError):
+            lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-_LAST_LINES:]
+            return " It said:\n" + "\n".join(line[:300] for line in lines) if lines else ""
+        return ""
+
+    def hang_up(self) -> None:
+        """Let it know that nobody needs it."""
+        with suppress(OSError):
+            self._rope.close()
+
+    def close(self) -> None:
+        """Wait for its end, which is bounded."""
+        self.hang_up()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._out.close()

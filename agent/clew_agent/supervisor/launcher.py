@@ -1,0 +1,272 @@
+"""The supervisor's hands: starts guards and sealers, sees whether processes live, ends a run at once."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from clew_agent.node import posix
+from clew_agent.processes.guard_mark import guard_pid
+from clew_agent.processes.nursery_client import NurseryClient
+from clew_agent.processes.nursery_messages import GuardEnded, Started, StartRefused
+from clew_agent.supervisor.tracked_run import TrackedRun
+
+_log = logging.getLogger(__name__)
+
+GUARD = (sys.executable, "-P", "-m", "clew_agent", "guard")
+SEALER = (sys.executable, "-P", "-m", "clew_agent.processes.sealer")
+UNKNOWN_EXIT = -1
+"""Stands for the exit code of a guard that nobody waited for, because its nursery had gone."""
+_GONE_FOR_S = 2.0
+"""Neither trainer nor guard must have been seen for so long before a run is taken for left alone."""
+_ASK_EVERY_S = 1.0
+_MARKED_AFTER_S = 5.0
+"""A guard has said that it is one after so long."""
+_END_S = 5.0
+
+
+class _Warm:
+    """A run that the nursery (process ``nursery``) was asked to start. ``pid`` is its guard, 0 until that is known."""
+
+    def __init__(self, folder: Path, attempt: int, environment: Mapping[str, str], nursery: int | None) -> None:
+        self.folder = folder
+        self.attempt = attempt
+        self.environment = environment
+        self.nursery = nursery
+        self.pid = 0
+        self.unwanted = False
+        """Somebody has asked for its end while the nursery had not answered."""
+        self.since = time.monotonic()
+
+    def has_ended(self) -> bool:
+        """Whether its guard has ended, seen from outside."""
+        unmarked = time.monotonic() - self.since > _MARKED_AFTER_S and guard_pid(self.folder) is None
+        return not posix.is_alive(self.pid) or unmarked
+
+
+class Launcher:
+    """What works on runs, by run. Guards are in sessions of their own: they survive the supervisor.
+
+    With a ``nursery`` runs begin as copies of it, and as fresh interpreters when it cannot do that.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        guard: Sequence[str] = GUARD,
+        exercises: Path | None = None,
+        nursery: NurseryClient | None = None,
+    ) -> None:
+        self._guard = [*guard]
+        self._exercises = exercises
+        self._nursery = nursery
+        self._environment = os.environ | {"CLEW_HOME": str(home)}
+        self._guards: dict[str, subprocess.Popen[bytes]] = {}
+        self._warm: dict[str, _Warm] = {}
+        self._sealers: dict[str, subprocess.Popen[bytes]] = {}
+        self._gone_since: dict[str, float] = {}
+        self._next_ask = 0.0
+
+    def __len__(self) -> int:
+        return len(self._guards) + len(self._warm) + len(self._sealers)
+
+    def has(self, run: str) -> bool:
+        """Whether a child works on this run."""
+        return run in self._guards or run in self._warm or run in self._sealers
+
+    def start(self, folder: Path, attempt: int, environment: Mapping[str, str] | None = None) -> None:
+        """Start the guard of an attempt, which starts its trainer, both with ``environment`` beside the agent's own.
+
+        Raises ``OSError`` when the system refuses.
+        """
+        nursery = self._nursery
+        wanted = _Warm(folder, attempt, environment or {}, nursery.pid if nursery is not None else None)
+        if nursery is not None and nursery.start(folder, attempt, self._exercises, wanted.environment):
+            self._warm[folder.name] = wanted
+        else:
+            self._start_fresh(wanted)
+
+    def _start_fresh(self, wanted: _Warm) -> None:
+        extra = ["--exercises", str(self._exercises)] if self._exercises else []
+        command = [*self._guard, str(wanted.folder), "--attempt", str(wanted.attempt), *extra]
+        self._guards[wanted.folder.name] = self._popen(command, wanted.environment)
+
+    def reap(self) -> list[tuple[str, int]]:
+        """The runs whose guard or sealer has ended since the last call, with its exit code."""
+        ended = self._hear_nursery()
+        for children in (self._guards, self._sealers):
+            done = [(run, code) for run, child in children.items() if (code := child.poll()) is not None]
+            for run, _ in done:
+                del children[run]
+            ended += done
+        return ended
+
+    def _hear_nursery(self) -> list[tuple[str, int]]:
+        ended: list[tuple[str, int]] = []
+        for told in self._nursery.receive() if self._nursery is not None else ():
+            run = Path(told.folder).name
+            warm = self._warm.get(run)
+            if warm is None:
+                continue
+            match told:
+                case Started():
+                    warm.pid = told.pid
+                    if warm.unwanted:
+                        self._end_unwanted(warm)
+                case StartRefused():
+                    ended += self._fall_back(warm, told.reason)
+                case GuardEnded() if told.pid == warm.pid:  # not the guard of an attempt that was killed before
+                    del self._warm[run]
+                    ended.append((run, told.exit_code))
+        return ended + self._reap_orphans()
+
+    def _fall_back(self, warm: _Warm, reason: str) -> list[tuple[str, int]]:
+        if warm.unwanted:
+            self._end_unwanted(warm)
+            return []
+        del self._warm[warm.folder.name]
+        _log.info("Run %s begins in a fresh interpreter: %s", warm.folder.name, reason)
+        try:
+            self._start_fresh(warm)
+        except OSError as error:
+            _log.error("Run %s cannot be started: %s", warm.folder.name, error)
+            return [(warm.folder.name, UNKNOWN_EXIT)]
+        return []
+
+    def _end_unwanted(self, warm: _Warm) -> None:
+        del self._warm[warm.folder.name]
+        _end(warm.pid or guard_pid(warm.folder) or 0)
+        self.seal(warm.folder, warm.attempt, "--stopped")
+
+    def _reap_orphans(self) -> list[tuple[str, int]]:
+        """Guards of a nursery that has gone: nobody tells when they end."""
+        nursery = self._nursery.pid if self._nursery is not None else None
+        orphans = [(run, warm) for run, warm in self._warm.items() if warm.pid and warm.nursery != nursery]
+        gone = [run for run, warm in orphans if warm.has_ended()]
+        for run in gone:
+            del self._warm[run]
+        return [(run, UNKNOWN_EXIT) for run in gone]
+
+    def kill(self, tracked: TrackedRun, attempt: int) -> None:
+        """End a run at once, whatever its processes are doing, and have its journal say STOPPED.
+
+        What the nursery was asked for ends when it has answered: it may be starting it just now.
+        """
+        warm = self._warm.get(tracked.run)
+        if warm is not None and not warm.pid and self._nursery is not None:
+            warm.unwanted = True
+            self._nursery.interrupt()
+            return
+        self._warm.pop(tracked.run, None)
+        child = self._guards.pop(tracked.run, None)
+        guard = child.pid if child is not None else guard_pid(tracked.folder.path) or (warm.pid if warm else 0)
+        _end(guard, [tracked.pid] if tracked.live and is_trainer(tracked) else [])
+        if child is not None:
+            child.wait(timeout=_END_S)  # SIGKILL cannot be refused; a bound for a dead disk
+        self.seal(tracked.folder.path, attempt, "--stopped")
+
+    def seal(self, folder: Path, attempt: int, how: str) -> None:
+        """Have the end of a run's journal written by a program of its own."""
+        if folder.name not in self._sealers:
+            command = [*SEALER, str(folder), "--attempt", str(attempt), how]
+            self._sealers[folder.name] = self._popen(command)
+
+    def seal_the_dead(self, live: Sequence[TrackedRun]) -> None:
+        """Seal the journals of live runs of which neither guard nor trainer is left. Asks the system once a second."""
+        now = time.monotonic()
+        if now < self._next_ask:
+            return
+        self._next_ask = now + _ASK_EVERY_S
+        others = (tracked for tracked in live if not self.has(tracked.run))
+        alone = {tracked.run: tracked for tracked in others if not is_trainer(tracked)}
+        left = {run: tracked for run, tracked in alone.items() if not is_guarded(tracked)}
+        self._gone_since = {run: self._gone_since.get(run, now) for run in left}
+        for run, since in self._gone_since.items():
+            if now - since >= _GONE_FOR_S or left[run].boot not in ("", posix.boot_id()):
+                self.seal(left[run].folder.path, left[run].attempt, "--lost")
+
+    def _popen(self, command: list[str], environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        _log.info("Starting %s", " ".join(command[1:]))
+        env = self._environment | dict(environment or {})
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, env=env, **posix.own_session())
+
+    def close(self, wait: float = 0.0) -> None:
+        """Leave the guards alone. Sealers are short: they are waited for, ``wait`` seconds each at most.
+
+        What the nursery was asked for and has not said to have begun begins in fresh interpreters. Where it has begun,
+        the second guard finds the first one and goes.
+        """
+        if self._nursery is not None:
+            self._nursery.close()
+        for warm in [warm for warm in self._warm.values() if not warm.pid]:
+            self._fall_back(warm, "The agent ends.")
+        for child in self._sealers.values():
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(wait)
+        for child in [*self._guards.values(), *self._sealers.values()]:
+            child.returncode = child.poll() or 0  # they outlive this process on purpose; no ResourceWarning for it
+
+
+def is_guarded(tracked: TrackedRun) -> bool:
+    """Whether somebody watches over the run, be it before its journal begins or after its trainer's end."""
+    return guard_pid(tracked.folder.path) is not None
+
+
+def is_trainer(tracked: TrackedRun) -> bool:
+    """Whether the process that the journal names still lives; a later process with the same id is not it."""
+    if not tracked.pid or tracked.boot not in ("", posix.boot_id()):
+        return False
+    try:
+        process = psutil.Process(tracked.pid)
+        younger = process.create_time() > tracked.started + 60.0
+        return process.status() != psutil.STATUS_ZOMBIE and (not younger or _writes(process, tracked))
+    except psutil.Error:
+        return False
+
+
+def _writes(process: psutil.Process, tracked: TrackedRun) -> bool:
+    """Whether it has the journal open. It looks younger than the journal when the clock was set in between."""
+    journal = tracked.folder.journal(tracked.attempt).resolve()
+    return any(Path(file.path) == journal for file in process.open_files())
+
+
+def _held_family(guard: int) -> list[int]:
+    """A guard and its descendants. It is held first: it must not start another one behind our back."""
+    with suppress(psutil.Error):
+        process = psutil.Process(guard)
+        process.suspend()
+        return [guard, *(child.pid for child in process.children(recursive=True))]
+    return []
+
+
+def _end(guard: int, others: Sequence[int] = ()) -> None:
+    """Kill a guard (0: there is none) with all that it has started, and ``others``."""
+    pids = [*_held_family(guard), *others] if guard else others
+    for pid in dict.fromkeys(pids):
+        _kill_group(pid)
+    if guard:
+        _wait_for_end(guard)
+
+
+def _wait_for_end(pid: int) -> None:
+    deadline = time.monotonic() + _END_S
+    while posix.is_alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def _kill_group(pid: int) -> None:
+    """Kill the process and, where it leads one, its whole group."""
+    with suppress(OSError, AttributeError):
+        if os.getpgid(pid) == pid:
+            os.killpg(pid, signal.SIGKILL)
+    with suppress(psutil.Error):
+        psutil.Process(pid).kill()

@@ -1,0 +1,218 @@
+"""``clew-agent serve``: puts an agent together, says where it is found, and lets it serve until nobody needs it."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import zmq
+
+from clew_agent.catalogue.catalogue import CatalogueSource
+from clew_agent.datasets.search import find_search
+from clew_agent.node import posix
+from clew_agent.node.allocation import JOB, Allocation, read_allocation
+from clew_agent.node.devices import Devices, find_devices
+from clew_agent.node.exit_codes import BAD_INPUT
+from clew_agent.node.host import Lock
+from clew_agent.processes.nursery_client import NurseryClient, may_fork
+from clew_agent.services.services import Services
+from clew_agent.supervisor.job_runs import JobDuty
+from clew_agent.supervisor.launcher import GUARD, Launcher
+from clew_agent.supervisor.run_manager import RunManager
+from clew_agent.supervisor.supervisor import Supervisor
+from clew_agent.supervisor.trainer_client import ControlClient
+from clew_agent.trainer.spec_check import STRATEGIES
+from clew_agent.wire.rendezvous import (
+    ANYWHERE,
+    LOOPBACK,
+    PortRange,
+    address_path,
+    agent_id,
+    allow_folder,
+    clear_keys,
+    lock_path,
+    own_address,
+    publish,
+    read_ports,
+    withdraw,
+)
+from clew_agent.wire.server import GuardedRouter
+from clew_shared import __version__
+from clew_shared.base.places import Places, find_places
+from clew_shared.base.problem import ProblemError, problem
+from clew_shared.cards import Catalogue
+from clew_shared.wire.messages import AgentAddress, read_address
+
+_log = logging.getLogger(__name__)
+
+IDLE_S = 30 * 60.0
+JOB_IDLE_S = 60.0
+"""A node that nobody uses costs somebody's hours."""
+KEPT_S = 15 * 60.0
+"""With Jupyter or TensorBoard open: a laptop that was closed for a walk to another room finds them as they were."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How an agent serves: ``idle`` seconds after which it ends, or ``kept`` if that is more and a program is open,
+    ``slots`` for runs at the same time where there is no GPU, a folder with ``exercises`` beside the built-in ones,
+    ``fresh`` interpreters for all runs, the ``ports`` of which it takes one (None: the system chooses). In a ``job`` it
+    listens on all of the node's addresses and begins the runs in the job's folder. ``catalogue``, ``guard`` (a command
+    line, always started fresh), ``devices`` and ``strategies`` (what its trainer can train with) are replaced in tests.
+    """
+
+    idle: float = IDLE_S
+    kept: float = KEPT_S
+    slots: int = 1
+    exercises: Path | None = None
+    fresh: bool = False
+    ports: PortRange | None = None
+    job: Allocation | None = None
+    catalogue: Catalogue | None = None
+    guard: Sequence[str] = GUARD
+    devices: Devices | None = None
+    strategies: frozenset[str] = STRATEGIES
+
+
+def serve(places: Places, options: Options | None = None) -> int:
+    """Be this home's agent on this host, or a job's, until nobody needs one; returns the exit code.
+
+    Where one serves already, says so and returns 0. Raises ``ProblemError`` when a key folder is not the user's, or no
+    port is free.
+    """
+    options = options or Options()
+    agent = options.job.job if options.job is not None else agent_id(places)
+    lock = Lock(lock_path(places, agent))
+    if not lock.acquire():
+        found = read_address(address_path(places, agent))
+        _log.info("An agent serves %s already%s.", places.home, f" (process {found.pid})" if found else "")
+        return 0
+    try:
+        _serve_locked(places, agent, options)
+    finally:
+        lock.release()
+    return 0
+
+
+def _serve_locked(places: Places, agent: str, options: Options) -> None:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    folder = allow_folder(places, agent)
+    clear_keys(folder)
+    job = options.job
+    router = GuardedRouter(context, folder, LOOPBACK if job is None else ANYWHERE, options.ports)
+    control = ControlClient(context, places, f"supervisor-{agent}", router.watch, router.unwatch)
+    catalogue = CatalogueSource(options.exercises, options.catalogue)
+    record = places.agents / f"{agent}.queue"
+    devices = options.devices or find_devices(options.slots)
+    nursery = _nursery(places, options, devices, router)
+    launcher = Launcher(places.home, options.guard, options.exercises, nursery)
+    name = job.job if job is not None else ""
+    desk = RunManager(places.runs, record, launcher, control, devices, find_search(places), name, options.strategies)
+    address = _address(agent, router)
+    duty = JobDuty(job, desk, lambda: _overtaken(places, address)) if job is not None else None
+    services = Services(places, agent, router, options.ports)
+    supervisor = Supervisor(router, desk, control, catalogue, nursery, services, duty)
+    supervisor.agent = agent
+    asked: list[int] = []
+
+    def end(number: int) -> None:
+        asked.append(number)
+        supervisor.end()
+
+    try:
+        with posix.stop_requests(end):
+            address = publish(places, address)  # who reads it may ask for the end at once
+            _log.info("Agent %s serves %s at %s, port %d.", agent, places.home, address.address, router.port)
+            supervisor.run(options.idle, options.kept)
+        if job is not None and not _overtaken(places, address):
+            desk.forget_record(asked=bool(asked))
+    finally:
+        withdraw(places, address)
+        supervisor.close()
+        services.close()
+        launcher.close(wait=10.0)
+        catalogue.close()
+        control.close()
+        router.close()
+        context.term()  # bounded by the sockets' linger, half a second
+
+
+def _overtaken(places: Places, mine: AgentAddress) -> bool:
+    """Whether a later agent has written its address: its job was queued again while this node was thought lost."""
+    found = read_address(address_path(places, mine.agent))
+    return found is not None and found.generation > mine.generation
+
+
+def _nursery(places: Places, options: Options, devices: Devices, router: GuardedRouter) -> NurseryClient | None:
+    if options.fresh or options.guard != GUARD or not may_fork(len(devices.gpus)):
+        return None
+    return NurseryClient(places.home, router.watch, router.unwatch)
+
+
+def _address(agent: str, router: GuardedRouter) -> AgentAddress:
+    return AgentAddress(
+        agent=agent,
+        host=posix.host_name(),
+        boot=posix.boot_id(),
+        pid=os.getpid(),
+        generation=0,
+        address=own_address() if router.address == ANYWHERE else router.address,
+        port=router.port,
+        public_key=router.public_key,
+        allow_list=str(router.allow_list.absolute()),
+        version=__version__,
+        started=time.time(),
+    )
+
+
+def main(argv: Sequence[str]) -> int:
+    """``clew-agent serve [--job] [--ports A-B] [--idle SECONDS] …``: its log goes to stderr. 0 when nobody needs it any
+    more, 2 when it cannot serve."""
+    words = _parser().parse_args(argv)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(name)s %(levelname)s: %(message)s")
+    try:
+        return serve(find_places(), _options(words))
+    except ProblemError as error:
+        _log.error("%s", error)
+        return BAD_INPUT
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="clew-agent serve")
+    parser.add_argument(
+        "--job", action="store_true", help="be the agent of the batch job around it: begin its runs, listen on the node"
+    )
+    parser.add_argument("--ports", metavar="A-B", help="listen on one of these ports (default: the system chooses)")
+    parser.add_argument(
+        "--idle",
+        type=float,
+        help=f"end after so many seconds without viewer or run (default {IDLE_S:.0f}, in a job {JOB_IDLE_S:.0f}, there"
+        f" {KEPT_S:.0f} with Jupyter or TensorBoard open; inf)",
+    )
+    parser.add_argument("--slots", type=int, default=1, help="how many runs may train at once where there is no GPU")
+    parser.add_argument("--exercises", type=Path, help="a folder with exercise files of your own")
+    parser.add_argument(
+        "--fresh", action="store_true", help="start every run in a new interpreter, which takes seconds"
+    )
+    return parser
+
+
+def _options(words: argparse.Namespace) -> Options:
+    """Raises ``ProblemError`` for ports that are none, and outside of a job for ``--job``."""
+    job = read_allocation() if words.job else None
+    if job is not None and not job.job:
+        text = f"No job is around this agent: the environment variable {JOB} names none."
+        raise problem("job.none", text, "The job's script sets it. Leave --job out elsewhere.")
+    idle = words.idle if words.idle is not None else IDLE_S if job is None else JOB_IDLE_S
+    return Options(
+        idle=idle,
+        slots=max(1, words.slots),
+        exercises=words.exercises,
+        fresh=words.fresh,
+        ports=read_ports(words.ports) if words.ports else None,
+        job=job,
+    )

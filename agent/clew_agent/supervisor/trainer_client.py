@@ -1,0 +1,111 @@
+"""From the supervisor to a trainer on its node: pause, unpause, stop, change a live hyperparameter. Never waits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import zmq
+
+from clew_agent.trainer.control import address_file
+from clew_agent.wire.long_polls import Caller
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem, problem
+from clew_shared.wire.channel import Channel, KeyPair, allow
+from clew_shared.wire.messages import AgentAddress, AnyReply, Refused, Request, read_address
+
+ANSWER_WITHIN_S = 15.0
+"""A trainer answers between blocks; the longest thing between two is an evaluation."""
+
+Socket = zmq.Socket[bytes]
+
+
+class _Line(msgspec.Struct):
+    """The connection to one trainer, and who waits for which of its answers until when."""
+
+    address: AgentAddress
+    channel: Channel
+    asked: dict[bytes, tuple[Caller | None, float]] = {}
+
+
+class ControlClient:
+    """One channel for each trainer, made when it is first needed. ``watch`` hangs a socket into a poll."""
+
+    def __init__(
+        self,
+        context: zmq.Context[Socket],
+        places: Places,
+        name: str,
+        watch: Callable[[Socket], None],
+        unwatch: Callable[[Socket], None],
+    ) -> None:
+        self._context = context
+        self._places = places
+        self._name = name
+        self._keys = KeyPair.generate()
+        self._watch, self._unwatch = watch, unwatch
+        self._lines: dict[str, _Line] = {}
+
+    def reachable(self, run: str) -> bool:
+        """Whether the trainer has said where it listens."""
+        return address_file(self._places, run).exists()
+
+    def send(self, run: str, request: Request, caller: Caller | None) -> None:
+        """Pass ``request`` on; its answer comes from ``receive``. Raises ``ProblemError`` when it cannot be sent."""
+        line = self._line(run)
+        line.asked[line.channel.send(request)] = (caller, time.monotonic() + ANSWER_WITHIN_S)
+
+    def receive(self) -> list[tuple[Caller, AnyReply]]:
+        """The answers that came, and a refusal for each that came too late. Nobody waits for those without a caller."""
+        found: list[tuple[Caller, AnyReply]] = []
+        for line in self._lines.values():
+            for request_id, reply in line.channel.receive():
+                caller, _ = line.asked.pop(request_id, (None, 0.0))
+                if caller is not None:
+                    found.append((caller, reply))
+            found += _late(line)
+        return found
+
+    def forget(self, run: str) -> list[tuple[Caller, AnyReply]]:
+        """The trainer has ended: close the connection; who still waits is told so."""
+        line = self._lines.pop(run, None)
+        if line is None:
+            return []
+        self._unwatch(line.channel.socket)
+        line.channel.close()
+        ended = Refused(problem=Problem("run.ended", "The run ended before it could answer."))
+        return [(caller, ended) for caller, _ in line.asked.values() if caller is not None]
+
+    def __len__(self) -> int:
+        """How many answers are being waited for."""
+        return sum(len(line.asked) for line in self._lines.values())
+
+    def close(self) -> None:
+        """Close all connections."""
+        for run in list(self._lines):
+            self.forget(run)
+
+    def _line(self, run: str) -> _Line:
+        address = read_address(address_file(self._places, run))
+        if address is None:
+            raise problem("run.starting", "The run is still starting.", "Try again in a moment.")
+        known = self._lines.get(run)
+        if known is not None and known.address == address:
+            return known
+        self.forget(run)
+        allow(Path(address.allow_list), self._name, self._keys.public)
+        channel = Channel(self._context, address.address, address.port, address.public_key, self._keys)
+        self._watch(channel.socket)
+        self._lines[run] = _Line(address, channel, {})
+        return self._lines[run]
+
+
+def _late(line: _Line) -> list[tuple[Caller, AnyReply]]:
+    now = time.monotonic()
+    late = [request_id for request_id, (_, deadline) in line.asked.items() if now >= deadline]
+    text = f"The trainer did not answer within {ANSWER_WITHIN_S:.0f} s."
+    refused = Refused(problem=Problem("control.timeout", text, "It may be in a long step. Stop it at once to end it."))
+    callers = [line.asked.pop(request_id)[0] for request_id in late]
+    return [(caller, refused) for caller in callers if caller is not None]

@@ -1,0 +1,159 @@
+"""Where TensorFlow keeps what XLA has compiled, so that the same run starts without compiling it again.
+
+It is TensorFlow's own cache (``tf_xla_persistent_cache_directory``). That one fails a run when a file in it is damaged,
+so each file gets a checksum beside it, and what does not match is removed before TensorFlow looks. The checksum is a
+quick one, because every run waits for all of them. The folder belongs to the user alone, lies on the node's own disk,
+and is another one for another processor or another TensorFlow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import time
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from clew_shared.base.places import Places
+from clew_shared.base.private_files import make_private, write_private
+from clew_shared.base.problem import ProblemError
+
+VARIABLE = "TF_XLA_FLAGS"
+_FLAGS = "--tf_xla_persistent_cache_device_types=CPU --tf_xla_persistent_cache_directory="
+_MOST_FILES = 100
+"""About 0.2 MB each; all are read whenever a run begins."""
+_ROOM_BYTES = 256 << 20
+"""TensorFlow fails a run when it cannot write the cache, so with less room on that disk there is none."""
+_FRESH_S = 60.0
+"""A younger file without one belongs to a run that is beginning right now; it got its name when it was complete."""
+_CPU = Path("/proc/cpuinfo")
+_sound: dict[Path, tuple[int, int, int]] = {}
+"""What was read and matched its checksum, and how it was then: a spare trainer has read all before its run begins."""
+
+
+def environment(places: Places) -> dict[str, str]:
+    """The variable that makes a TensorFlow that is yet to be imported use the cache; nothing where that is unwise."""
+    folder = cache_folder(places)
+    try:
+        make_private(make_private(make_private(places.private) / folder.parent.name) / folder.name)
+    except (OSError, ProblemError):
+        return {}
+    separable = not any(letter.isspace() for letter in str(folder))  # TensorFlow splits the flags at spaces
+    return {VARIABLE: _FLAGS + str(folder)} if _is_roomy(folder) and separable else {}
+
+
+def cache_folder(places: Places) -> Path:
+    """The folder for this processor and this TensorFlow."""
+    words = (_version("tensorflow"), _version("tensorflow-cpu"), platform.machine(), _processor())
+    return places.private / "xla" / hashlib.sha256("\n".join(words).encode()).hexdigest()[:16]
+
+
+def in_use(places: Places, environ: Mapping[str, str] = os.environ) -> Path | None:
+    """The cache folder if this process has been told to use it."""
+    folder = cache_folder(places)
+    return folder if environ.get(VARIABLE) == _FLAGS + str(folder) else None
+
+
+def prepare(places: Places) -> None:
+    """Before TensorFlow looks: have a sound cache, or none where there is no room for it any more.
+
+    A copy of the nursery has the nursery's environment, which may be hours old. TensorFlow reads the variable when it
+    compiles for the first time.
+    """
+    folder = in_use(places)
+    if folder is None:
+        return
+    if _is_roomy(folder):
+        vet(folder)
+    else:
+        del os.environ[VARIABLE]
+
+
+def has_room(places: Places) -> bool:
+    """Whether a process that has compiled already may go on: it cannot be told any more to use the cache no longer."""
+    folder = in_use(places)
+    return folder is None or _is_roomy(folder)
+
+
+def _is_roomy(folder: Path) -> bool:
+    try:
+        return shutil.disk_usage(folder).free > _ROOM_BYTES
+    except OSError:
+        return False
+
+
+def vet(folder: Path) -> None:
+    """Remove what is damaged, what nobody vouches for, and the oldest of too many. Before TensorFlow looks."""
+    files = sorted((path for path in folder.glob("*.pb")), key=_age)
+    for place, path in enumerate(files):
+        if place >= _MOST_FILES or not _is_sound(path):
+            for each in (path, _checksum_file(path)):
+                with suppress(OSError):
+                    each.unlink()
+
+
+def vouch(folder: Path) -> None:
+    """Give every new file its checksum. After TensorFlow has compiled; a disk that refuses only loses the cache."""
+    for path in folder.glob("*.pb"):
+        if not _checksum_file(path).exists():
+            with suppress(OSError):
+                write_private(_checksum_file(path), _checksum(path).encode("ascii"))
+
+
+def _is_sound(path: Path) -> bool:
+    """What this process has found sound is so as long as nobody writes it again."""
+    try:
+        state = _state(path)
+        if _sound.get(path) != state:
+            if _checksum_file(path).read_text(encoding="ascii") != _checksum(path):
+                return False
+            _sound[path] = state
+    except (OSError, UnicodeDecodeError):
+        return _age(path) < _FRESH_S and not _checksum_file(path).exists()
+    return True
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    """Changes when a file is written again: its length, the time of the last change, its inode."""
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def _age(path: Path) -> float:
+    """Seconds since it was written; a file that has just been removed counts as old."""
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return float("inf")
+
+
+def _checksum(path: Path) -> str:
+    """Ten times as fast as SHA-256, and as good against what a disk or a cut-off writer does to a file."""
+    return f"{zlib.crc32(path.read_bytes()):08x}"
+
+
+def _checksum_file(path: Path) -> Path:
+    return path.with_suffix(".crc32")
+
+
+def _version(package: str) -> str:
+    from importlib import metadata  # late: the supervisor imports this module and must be ready at once
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _processor() -> str:
+    """What the processor can do, as the system tells it: code for one that can do more would crash here."""
+    try:
+        lines = _CPU.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    told = ("flags", "Features", "model name", "CPU part")
+    return "\n".join(sorted({line for line in lines if line.startswith(told)}))

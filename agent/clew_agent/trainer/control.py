@@ -1,0 +1,213 @@
+"""The trainer's ear: one thread with an encrypted socket on the node's loopback. What it accepts waits for the loop."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import zmq
+
+from clew_agent.node import posix
+from clew_agent.node.exit_codes import STOPPED
+from clew_agent.wire.server import GuardedRouter
+from clew_shared import __version__
+from clew_shared.base.places import Places, find_places
+from clew_shared.base.private_files import make_private, write_private
+from clew_shared.base.problem import Problem
+from clew_shared.wire.messages import (
+    PROTOCOL_VERSION,
+    AgentAddress,
+    AnyRequest,
+    Done,
+    Hello,
+    Pause,
+    Refused,
+    Reply,
+    SetLive,
+    Stop,
+    Unpause,
+    Welcome,
+    decode_request,
+)
+
+_log = logging.getLogger(__name__)
+
+
+class TimeIsUp(Stop, frozen=True, kw_only=True):
+    """The job around the run is about to be over. Never sent: whoever trains says it to itself."""
+
+
+class JobEnds(Stop, frozen=True, kw_only=True):
+    """The job around the run is ended from outside before its time. Never sent: a signal of the scheduler says so."""
+
+
+class Superseded(Stop, frozen=True, kw_only=True):
+    """A later attempt of the run has begun elsewhere; this one counts no more. Never sent."""
+
+
+Command = Pause | Unpause | Stop | SetLive
+Check = Callable[[Command], Problem | None]
+_POLL_S = 0.25
+_STOP_NOW_S = 5.0
+"""How long a run may take to stop at once by itself; then it ends without clean-up, and its guard seals."""
+_JOIN_S = 5.0
+
+
+class ControlRequests:
+    """What was asked of the run, to be taken by the loop at a block's end.
+
+    Other threads and signal handlers put in; so there is no lock that a signal handler could find taken.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[Command] = deque()
+        self.stop: Stop | None = None
+        """The first stop that was ever put in; it acts even while the loop waits for something else."""
+
+    def put(self, command: Command) -> None:
+        """Accept a command."""
+        if isinstance(command, Stop):
+            self.stop = self.stop or command
+        self._waiting.append(command)
+
+    def take(self) -> list[Command]:
+        """Everything accepted since the last call, in order; never waits."""
+        found = []
+        while self._waiting:
+            found.append(self._waiting.popleft())
+        return found
+
+
+class Control:
+    """Answers Hello, Pause, Unpause, Stop and SetLive of those whose key lies in the run's allow-list folder.
+
+    ``check`` says why a command cannot be carried out, or None; what it lets through goes into ``commands`` and is
+    answered with ``Done``. The address file is written by ``start`` and removed by ``close``.
+    """
+
+    def __init__(self, places: Places, run: str, attempt: int, commands: ControlRequests, check: Check) -> None:
+        self._places = places
+        self._run = run
+        self._attempt = attempt
+        self._commands = commands
+        self._check = check
+        self._ended = threading.Event()
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._router: GuardedRouter | None = None
+        self._thread = threading.Thread(target=self._serve, name="control", daemon=True)
+
+    def start(self) -> None:
+        """Listen. Raises ``ProblemError`` or ``OSError`` when that is not possible here; training goes on without."""
+        make_private(self._places.private)
+        make_private(address_file(self._places, self._run).parent)
+        folder = make_private(allow_folder(self._places, self._run))
+        self._router = GuardedRouter(self._context, folder)
+        write_private(address_file(self._places, self._run), msgspec.json.encode(self._address(self._router)))
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop listening and forget the address. Replies on their way are still sent for a moment."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join(_JOIN_S)
+        if self._router is not None:
+            self._router.close()
+            self._router = None
+        remove_address(self._run)
+        self._context.term()
+
+    def _address(self, router: GuardedRouter) -> AgentAddress:
+        return AgentAddress(
+            agent=self._run,
+            host=posix.host_name(),
+            boot=posix.boot_id(),
+            pid=os.getpid(),
+            generation=self._attempt,
+            address=router.address,
+            port=router.port,
+            public_key=router.public_key,
+            allow_list=str(router.allow_list),
+            version=__version__,
+            started=time.time(),
+        )
+
+    def _serve(self) -> None:
+        router = self._router
+        while router is not None and not self._ended.is_set():
+            try:
+                for identity, request_id, payload in router.poll(_POLL_S):
+                    router.reply(identity, request_id, self._answer(payload))
+            except Exception:  # noqa: BLE001  # the thread is a border: one bad message must not make a run deaf
+                _log.exception("A control message was dropped.")
+
+    def _answer(self, payload: bytes) -> Reply:
+        try:
+            request = decode_request(payload)
+        except msgspec.DecodeError as error:
+            return Refused(problem=Problem("request.unknown", f"The request cannot be read: {error}."))
+        if isinstance(request, Hello):
+            return self._welcome(request)
+        return self._obey(request)
+
+    def _welcome(self, hello: Hello) -> Reply:
+        if hello.protocol[0] != PROTOCOL_VERSION[0]:
+            text = f"The trainer speaks protocol {PROTOCOL_VERSION[0]}, not {hello.protocol[0]}."
+            return Refused(problem=Problem("protocol.major", text, "Use the same version of Clew at both ends."))
+        return Welcome(
+            protocol=PROTOCOL_VERSION,
+            agent=self._run,
+            host=posix.host_name(),
+            version=__version__,
+            clock=time.time(),
+        )
+
+    def _obey(self, request: AnyRequest) -> Reply:
+        if not isinstance(request, Command):
+            text = f"A trainer does not answer {type(request).__name__}."
+            return Refused(problem=Problem("request.kind", text, "Ask its agent."))
+        if request.run != self._run:
+            return Refused(problem=Problem("request.run", f"This trainer runs {self._run}, not {request.run}."))
+        found = self._check(request)
+        if found is not None:
+            return Refused(problem=found)
+        self._commands.put(request)
+        if isinstance(request, Stop) and request.now:
+            _exit_later()
+        return Done(run=self._run)
+
+
+def _exit_later() -> None:
+    """A step that takes minutes must not hold up a stop that was to act at once."""
+    timer = threading.Timer(_STOP_NOW_S, posix.exit_at_once, (STOPPED,))
+    timer.daemon = True
+    timer.start()
+
+
+# --- Trainer address --------------------------------------------------------------------------------------------------
+# Where a trainer can be reached: files in the node's private folder, written by the trainer, removed at its end.
+
+
+def address_file(places: Places, run: str) -> Path:
+    """The trainer's ``AgentAddress`` as JSON."""
+    return places.private / "runs" / f"{run}.json"
+
+
+def allow_folder(places: Places, run: str) -> Path:
+    """The folder in which a key file lets its owner steer the trainer; it is named in the address as well."""
+    return places.private / "runs" / f"{run}.allow"
+
+
+def remove_address(run: str) -> None:
+    """Forget a trainer that has ended, as far as that is possible: whoever calls at an old address gets no answer."""
+    places = find_places()
+    with suppress(OSError):
+        address_file(places, run).unlink()
+    shutil.rmtree(allow_folder(places, run), ignore_errors=True)

@@ -1,0 +1,114 @@
+"""The first frame of an attempt, made before TensorFlow is imported: who trains what, where, from which file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from clew_agent.catalogue.exercise_files import ExerciseFile, likely_files, read_source, source_hash
+from clew_agent.node import posix
+from clew_agent.node.allocation import read_allocation
+from clew_agent.node.devices import given
+from clew_agent.trainer.resuming import AttemptStart, find_start
+from clew_agent.trainer.spec_check import planned_steps
+from clew_shared import __version__
+from clew_shared.base.problem import ProblemError
+from clew_shared.cards import ExerciseCard
+from clew_shared.catalogue import load_builtin
+from clew_shared.journal.events import Attempt
+from clew_shared.journal.files import JOURNAL_FORMAT
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.params import check
+from clew_shared.spec import RunSpec
+
+_TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-macos")
+
+
+def describe_attempt(
+    folder: RunFolder, attempt: int, spec: RunSpec, exercises: Path | None
+) -> tuple[Attempt, AttemptStart]:
+    """The ``Attempt`` event, and where the attempt begins. Works for a spec that will be refused as well."""
+    start = find_start(folder, attempt)
+    event = Attempt(
+        format=JOURNAL_FORMAT,
+        run=spec.run or folder.path.name,
+        attempt=attempt,
+        exercise=spec.exercise,
+        spec_sha256=_file_sha256(folder.spec),
+        source_sha256=_likely_hash(spec.exercise, exercises),
+        host=posix.host_name(),
+        boot=posix.boot_id(),
+        pid=os.getpid(),
+        software=software(),
+        seed=spec.seed,
+        steps=expected_steps(spec, exercises),
+        start_step=start.step,
+        resumes=start.resumes,
+        checkpoint=start.checkpoint,
+        earlier_size=start.earlier_size,
+        earlier_sha256=start.earlier_sha256,
+        devices=given(),
+        job=read_allocation().job,
+    )
+    return event, start
+
+
+def quick_card(exercise: str, exercises: Path | None) -> ExerciseCard | None:
+    """The card from the built-in catalogue if it was made from the very file that will run, else None."""
+    source = _likely_hash(exercise, exercises)
+    return next(
+        (card for card in builtin_cards() if source and (card.id, card.source_hash) == (exercise, source)), None
+    )
+
+
+def expected_steps(spec: RunSpec, exercises: Path | None) -> int:
+    """Steps of the whole run; 0 while they are not known, which is before a file of somebody's own is imported."""
+    card = quick_card(spec.exercise, exercises)
+    return planned_steps(check(card.params, spec.params)[0]) if card is not None else 0
+
+
+def software() -> dict[str, str]:
+    """Versions of what the numbers depend on, read without importing any of it."""
+    found = {"clew": __version__, "python": platform.python_version()}
+    for name, packages in {"tensorflow": _TENSORFLOW, "keras": ("keras",), "numpy": ("numpy",)}.items():
+        version = next((one for one in map(_version, packages) if one), "")
+        found |= {name: version} if version else {}
+    return found
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+@cache
+def builtin_cards() -> tuple[ExerciseCard, ...]:
+    """The exercises that come with this version; read once, by the nursery for all its copies."""
+    try:
+        return load_builtin().exercises
+    except ProblemError:
+        return ()
+
+
+def _likely_hash(exercise: str, exercises: Path | None) -> str:
+    return next((_source_hash(file.path) for file in likely_files(exercise, exercises)), "")
+
+
+def _source_hash(path: Path) -> str:
+    try:
+        return source_hash(read_source(ExerciseFile(path)))
+    except ProblemError:
+        return ""
+
+
+def _file_sha256(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""

@@ -1,0 +1,308 @@
+"""The trainer's loop: blocks of steps, what is due between them, and what was asked of the run meanwhile."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from clew_agent.trainer.checkpoints import CheckpointPlace, disk_full, files_below
+from clew_agent.trainer.control import ControlRequests, JobEnds, Superseded, TimeIsUp
+from clew_agent.trainer.recorder import PATIENCE_S, Recorder
+from clew_agent.trainer.time_limit import Deadline, Timekeeper
+from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.journal.events import Checkpoint, Diverged, Evaluation, Event, Live, Log, Points, State
+from clew_shared.journal.history import JOB_ENDED
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder, record_file
+from clew_shared.wire.messages import Pause, SetLive, Stop
+
+if TYPE_CHECKING:
+    from clew_agent.training.engine import Engine, TrainedBlock
+
+SCHEMA = 1
+_FRAME_BYTES = 512 * 1024
+"""Values in one ``Points`` frame, well below the 1 MiB that a frame may have."""
+_TICK_S = 0.05
+_RETRY_S = 1.0
+_LOOK_EVERY_S = 2.0
+"""So often a trainer looks whether a later attempt has taken the run over."""
+
+
+class Loop:
+    """Trains ``engine`` to its end or until it is asked to stop, and records everything.
+
+    ``saved_at`` is the step of the checkpoint from which the run went on, ``live`` the changes of hyperparameters that
+    an earlier attempt made at that step or later, ``diverged`` the metrics that it reported as no finite numbers.
+    ``damaged`` are checkpoints that were passed over and may be replaced. ``patience`` bounds how long a full disk may
+    hold up a checkpoint, in seconds. ``timekeeper`` knows when the job around the run is over.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        recorder: Recorder,
+        commands: ControlRequests,
+        folder: RunFolder,
+        *,
+        attempt: int = 1,
+        saved_at: int = -1,
+        live: Sequence[Live] = (),
+        diverged: Collection[str] = (),
+        damaged: Collection[str] = (),
+        patience: float = PATIENCE_S,
+        timekeeper: Timekeeper | None = None,
+    ) -> None:
+        self._engine = engine
+        self._recorder = recorder
+        self._commands = commands
+        self._folder = folder
+        self._attempt = attempt
+        self._place = CheckpointPlace(folder, attempt, damaged)
+        self._saved = folder.checkpoints
+        self._patience = patience
+        self._time = timekeeper or Timekeeper(Deadline(), commands, folder.path.name, recorder.put)
+        self._next_look = 0.0
+        self._clock = 0.0
+        self._saved_at = saved_at
+        self._waiting = deque(sorted(live, key=lambda change: change.step))
+        self._told = set(diverged)
+        self._evaluable = False
+
+    def run(self) -> State:
+        """Train; returns the state in which the run ends. Raises ``ProblemError`` when the disk refuses for good."""
+        engine = self._engine
+        self._recorder.put(State(state=RunState.RUNNING, step=engine.step))
+        if engine.step == 0:
+            self._tell_batch()
+        while not engine.done:
+            self._repeat_changes()
+            ended = self._obey()
+            if ended is not None:
+                return ended
+            self._block()
+            if not self._evaluable:
+                self._prepare_evaluation()
+            if engine.evaluation_due():
+                self._evaluate()
+            if engine.checkpoint_due():
+                self._save()
+            self._recorder.wait_for_disk(self._stop_asked)
+        refused = self._save() if self._saved_at != engine.step else None
+        if refused is not None:
+            return stopped(self._commands.stop, engine.step, refused)
+        reason = f"Stopped early after {engine.step} steps." if engine.step < engine.steps else ""
+        return State(state=RunState.FINISHED, reason=reason, step=engine.step)
+
+    def _tell_batch(self) -> None:
+        asked, size = self._engine.plan.batch_size, self._engine.samples_per_epoch
+        if asked > size:
+            text = f"The batch size {asked:,} is larger than the training set: every step takes all {size:,} samples."
+            self._recorder.put(Log(text=text, level="warning"))
+
+    def _stop_asked(self) -> bool:
+        self._time.look(self._engine.step, self._engine.steps, idle=True)
+        return self._commands.stop is not None
+
+    def _block(self) -> None:
+        block = self._engine.run_block(self._waiting[0].step if self._waiting else None)
+        for points in split(block, self._clock, _FRAME_BYTES):
+            self._recorder.put(points)
+        self._clock += block.seconds
+        if block.nonfinite is not None:
+            self._tell_divergence(block)
+
+    def _tell_divergence(self, block: TrainedBlock) -> None:
+        for spec, values in zip(self._engine.per_step, block.values, strict=True):
+            wrong = np.flatnonzero(~np.isfinite(values))
+            if len(wrong):
+                self._tell_diverged(spec.name, block.first + int(wrong[0]), float(values[wrong[0]]))
+
+    def _tell_diverged(self, metric: str, step: int, value: float) -> None:
+        """Once for each metric, because every later step is the same."""
+        if metric not in self._told:
+            self._told.add(metric)
+            word: Literal["NaN", "inf", "-inf"] = "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
+            self._recorder.put(Diverged(metric=metric, step=step, value=word))
+
+    def _prepare_evaluation(self) -> None:
+        """After the first points and not before: whoever waits for the curve to begin need not wait for this."""
+        self._evaluable = True
+        seconds = self._engine.compile_evaluation()
+        if seconds:
+            self._recorder.put(Log(text=f"Evaluation compiled in {seconds:.2f} s.", stage="compile", seconds=seconds))
+
+    def _evaluate(self) -> None:
+        start = time.perf_counter()
+        values = self._engine.evaluate()
+        seconds = time.perf_counter() - start
+        event = Evaluation(step=self._engine.step, values=values, seconds=seconds, clock=self._clock)
+        self._recorder.put(event)
+        for name, value in values.items():
+            if not math.isfinite(value):
+                self._tell_diverged(name, self._engine.step, value)
+
+    # Commands.
+
+    def _repeat_changes(self) -> None:
+        """What somebody changed at this step in an earlier attempt acts again, so that the same steps are done."""
+        while self._waiting and self._waiting[0].step <= self._engine.step:
+            change = self._waiting.popleft()
+            self._change(change.name, change.value)
+
+    def _obey(self) -> State | None:
+        """Carry out what was asked since the last block; waits while paused, as long as that takes.
+
+        Returns the state in which the run ends, if it was asked to end.
+        """
+        paused = False
+        while True:
+            self._time.look(self._engine.step, self._engine.steps, idle=paused)
+            self._look_for_successor()
+            for command in self._commands.take():
+                if isinstance(command, Stop):
+                    return self._stop(command)
+                if isinstance(command, SetLive):
+                    self._set_live(command)
+                elif isinstance(command, Pause) != paused:
+                    paused = not paused
+                    state = RunState.PAUSED if paused else RunState.RUNNING
+                    reason = "Paused on request." if paused else ""
+                    self._recorder.put(State(state=state, reason=reason, step=self._engine.step))
+            if not paused:
+                return None
+            time.sleep(_TICK_S)
+
+    def _set_live(self, command: SetLive) -> None:
+        """A new word counts more than what was changed later on in an earlier attempt."""
+        self._waiting = deque(change for change in self._waiting if change.name != command.name)
+        self._change(command.name, command.value)
+
+    def _change(self, name: str, value: float) -> None:
+        self._engine.set_live(name, value)
+        self._recorder.put(Live(name=name, value=value, step=self._engine.step))
+
+    def _look_for_successor(self) -> None:
+        """On a node that was cut off a trainer may go on while its run has begun again elsewhere: it spoils nothing,
+        but computes in vain."""
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + _LOOK_EVERY_S
+            if self._folder.journal(self._attempt + 1).exists():
+                self._commands.put(Superseded(run=self._folder.path.name))
+
+    def _stop(self, command: Stop) -> State:
+        if command.now or isinstance(command, Superseded):
+            return stopped(command, self._engine.step)
+        due = self._engine.step > 0 and self._saved_at != self._engine.step
+        return stopped(command, self._engine.step, self._save() if due else None)
+
+    # Checkpoints.
+
+    def _save(self) -> Problem | None:
+        """Write a checkpoint, make it last, then record it. A full disk pauses the run.
+
+        Returns what is wrong when somebody who asked for the end need not wait longer; the run can stop without it.
+        Raises ``ProblemError`` when the disk refuses for too long.
+        """
+        deadline = time.monotonic() + self._patience
+        paused = False
+        start = time.perf_counter()
+        while (found := self._try_save()) is not None:
+            if self._stop_asked():
+                return self._unsaved(found)
+            if not paused:
+                paused = True
+                step = self._engine.step
+                self._recorder.put(State(state=RunState.PAUSED, reason=f"Waiting for the disk: {found}", step=step))
+            if time.monotonic() > deadline:
+                raise ProblemError(self._unsaved(found))
+            time.sleep(min(_RETRY_S, self._patience / 10))
+        if paused:
+            self._recorder.put(State(state=RunState.RUNNING, step=self._engine.step))
+        seconds = time.perf_counter() - start
+        self._time.saved(seconds)
+        self._record_checkpoint(seconds)
+        return None
+
+    def _unsaved(self, reason: str) -> Problem:
+        text = (
+            f"The checkpoint of step {self._engine.step} could not be written: {reason}. Every step is recorded, but"
+            f" the run will go on from step {max(0, self._saved_at)}."
+        )
+        return Problem("checkpoint.write", text, "Make room on that disk, then continue the run.")
+
+    def _try_save(self) -> str | None:
+        """Write the checkpoint under its name in one go; the reason when the disk refuses, which leaves nothing."""
+        try:
+            self._saved = self._place.write(self._engine.step, self._engine.save)
+        except Exception as error:
+            found = disk_full(error)
+            if found is None:
+                raise
+            return found
+        return None
+
+    def _record_checkpoint(self, seconds: float) -> None:
+        self._saved_at = step = self._engine.step
+        records = tuple(record_file(self._folder.path, path) for path in files_below(self._saved))
+        name = self._saved.relative_to(self._folder.path).as_posix()
+        self._recorder.put(Checkpoint(step=step, folder=name, files=records, seconds=seconds))
+
+
+def split(block: TrainedBlock, clock: float, limit: int) -> Iterator[Points]:
+    """The block as ``Points`` of at most ``limit`` bytes of values each; ``clock`` is the training clock before it.
+
+    The parts share the block's seconds by their steps, as a reader would interpolate them.
+    """
+    width = sum(values.dtype.itemsize for values in block.values)
+    rows = max(1, limit // max(1, width))
+    for start in range(0, block.count, rows):
+        stop = min(start + rows, block.count)
+        yield Points(
+            schema=SCHEMA,
+            first=block.first + start,
+            count=stop - start,
+            seconds=block.seconds * (stop - start) / block.count,
+            clock=clock + block.seconds * stop / block.count,
+            values=tuple(_memory(values[start:stop]) for values in block.values),
+        )
+
+
+def _memory(column: npt.NDArray[np.floating[Any]]) -> bytes:
+    """The column's own bytes, little-endian: the journal writes them from where they lie, without a copy."""
+    ordered = np.ascontiguousarray(column, column.dtype.newbyteorder("<"))
+    return cast("bytes", ordered.data.cast("B"))
+
+
+def measure(events: Iterator[Event], recorder: Recorder, asked: Callable[[], Stop | None]) -> State:
+    """Record what a measurement yields, to its end or until it is ``asked`` to end; returns the state in which it
+    does."""
+    recorder.put(State(state=RunState.RUNNING))
+    for event in events:
+        recorder.put(event)
+        recorder.wait_for_disk(lambda: asked() is not None)
+        if (command := asked()) is not None:
+            return stopped(command, 0)
+    return State(state=RunState.FINISHED)
+
+
+def stopped(command: Stop | None, step: int, refused: Problem | None = None) -> State:
+    """The state in which ``command`` ends a run after ``step`` updates; ``refused``: why nothing could be saved."""
+    state = RunState.TIMED_OUT if isinstance(command, TimeIsUp) else RunState.STOPPED
+    if refused is not None:
+        reason = refused.text
+    elif isinstance(command, TimeIsUp):
+        reason = "The job's time was up. The run can be continued in another job."
+    elif isinstance(command, JobEnds):
+        reason = JOB_ENDED
+    elif isinstance(command, Superseded):
+        reason = "A later attempt goes on with this run elsewhere."
+    else:
+        reason = "Stopped at once." if command is not None and command.now else "Stopped on request."
+    return State(state=state, reason=reason, step=step, problem=refused)

@@ -1,0 +1,155 @@
+"""Whether a run may start: everything that is wrong with a spec, found together, before anything is left behind.
+
+No NumPy: the supervisor asks this as well as the trainer. Data are only looked for; whether they are sound is seen when
+they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from clew_agent.datasets.search import Search, find_search, is_name, locate
+from clew_shared import spec as specs
+from clew_shared.base.data_files import NAMES
+from clew_shared.base.places import find_places
+from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.cards import Catalogue, ExerciseCard
+from clew_shared.catalogue import find_card, find_preset, load_builtin
+from clew_shared.journal.files import check_size
+from clew_shared.params import Value, check
+from clew_shared.spec import RunSpec
+
+STRATEGIES = frozenset({"single"})
+"""What this version can train with. A card may name others: they are refused, not taken for this one."""
+
+
+def check_spec(
+    spec: RunSpec, catalogue: Catalogue, search: Search, able: Collection[str] = STRATEGIES
+) -> tuple[Problem, ...]:
+    """Everything that is wrong with ``spec``; empty when the run can be started. ``able`` are the strategies that its
+    trainer can train with."""
+    found = tuple(specs.check_spec(spec))
+    try:
+        card = find_card(catalogue.exercises, spec.exercise)
+    except ProblemError as error:
+        return (*found, *error.problems)
+    return (*found, *misfits(spec, card, search, able))
+
+
+def misfits(
+    spec: RunSpec, card: ExerciseCard, search: Search, able: Collection[str] = STRATEGIES
+) -> tuple[Problem, ...]:
+    """All that does not fit the exercise of ``card``: file, hyperparameters, preset, strategy, length and data."""
+    if card.problem is not None:
+        return (card.problem,)
+    values, problems = check(card.params, spec.params)
+    return (
+        *_file(spec, card),
+        *problems,
+        *_preset(spec, card),
+        *_strategy(spec, card, able),
+        *_length(card, values),
+        *_data(spec, card, search),
+    )
+
+
+def answer(question: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a laptop that asks on a login node, before it sends a job: why ``specs`` could not start, if so."""
+    found = check_texts(question["specs"], find_search(find_places()), question["own"])
+    return {"problem": msgspec.to_builtins(found)}
+
+
+def check_texts(texts: Sequence[str], search: Search, own: bool = False) -> Problem | None:
+    """Why runs with these specs, as TOML, could not start here; None when they could.
+
+    ``own``: they may be exercises of one's own, of which only the data that their specs name are looked for.
+    """
+    catalogue = load_builtin()
+    found: list[Problem] = []
+    for text in texts:
+        spec = specs.from_toml(text)
+        if not own:
+            found += check_spec(spec, catalogue, search)
+        elif spec.data:
+            found += _absent(spec.data, search)
+    return combine(tuple(dict.fromkeys(found))) if found else None
+
+
+def data_name(spec: RunSpec, card: ExerciseCard) -> str:
+    """The data set or path that the run will use; empty when the exercise needs none."""
+    return spec.data or (card.datasets[0] if card.datasets else "")
+
+
+def planned_steps(values: dict[str, Value]) -> int:
+    """How many steps the hyperparameters ask for; 0 when they do not say."""
+    steps = values.get("steps")
+    return steps if isinstance(steps, int) else 0
+
+
+def combine(problems: Sequence[Problem]) -> Problem:
+    """Several problems as one, for places that have room for one; a single one stays as it is."""
+    if len(problems) == 1:
+        return problems[0]
+    lines = "\n".join(f"  - {one}" for one in problems)
+    return Problem("spec.refused", f"{len(problems)} things are wrong:\n{lines}\n", where=problems[0].where)
+
+
+def _file(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
+    if spec.source_hash not in ("", card.source_hash):
+        text = (
+            f"The spec was made for another version of {card.id}: its file has the SHA-256"
+            f" {card.source_hash[:12]}…, the spec names {spec.source_hash[:12]}…."
+        )
+        yield Problem("spec.source", text, "Choose the exercise again, or leave source_hash out.", "source_hash")
+
+
+def _preset(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
+    try:
+        if spec.preset:
+            find_preset(card, spec.preset)
+    except ProblemError as error:
+        yield from error.problems
+
+
+def _strategy(spec: RunSpec, card: ExerciseCard, able: Collection[str]) -> Iterator[Problem]:
+    counts = {one.id: one.devices for one in card.strategies} or {"single": (1,)}
+    if spec.strategy not in counts:
+        text = f"The exercise {card.id!r} cannot be run with the strategy {spec.strategy!r}."
+        yield Problem("spec.strategy", text, f"Possible: {', '.join(counts)}.", "strategy")
+    elif spec.devices not in counts[spec.strategy]:
+        possible = ", ".join(map(str, counts[spec.strategy]))
+        text = f"The strategy {spec.strategy!r} of {card.id!r} runs on {possible} devices, not on {spec.devices}."
+        yield Problem("spec.devices", text, "Choose another number.", "devices")
+    elif spec.strategy not in able or (spec.devices > 1 and spec.strategy == "single"):
+        text = f"This version of Clew cannot train with the strategy {spec.strategy!r} on {spec.devices} devices yet."
+        yield Problem("spec.strategy", text, 'Choose the strategy "single" and 1 device.', "strategy")
+
+
+def _length(card: ExerciseCard, values: dict[str, Value]) -> Iterator[Problem]:
+    try:
+        check_size(planned_steps(values), card.metrics)
+    except ProblemError as error:
+        yield from error.problems
+
+
+def _data(spec: RunSpec, card: ExerciseCard, search: Search) -> Iterator[Problem]:
+    if not card.datasets:
+        if spec.data:
+            yield Problem("spec.data", f"The exercise {card.id!r} takes no data set.", "Leave data out.", "data")
+        return
+    name = data_name(spec, card)
+    if is_name(name) and name in NAMES and name not in card.datasets:
+        text = f"The exercise {card.id!r} does not take the data set {name!r}."
+        yield Problem("spec.data", text, f"Possible: {', '.join(card.datasets)}.", "data")
+        return
+    yield from _absent(name, search)
+
+
+def _absent(name: str, search: Search) -> Iterator[Problem]:
+    try:
+        locate(name, search)
+    except ProblemError as error:
+        yield from error.problems

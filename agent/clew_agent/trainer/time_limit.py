@@ -1,0 +1,180 @@
+"""Ends a run in time before its job is over, and says early when that will be before its last step."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+from clew_agent.node.allocation import Allocation
+from clew_agent.trainer.control import ControlRequests, TimeIsUp
+from clew_shared.journal.events import Event, Log
+
+FORECAST = "forecast"
+"""``stage`` of the sentence that foretells the end; its ``seconds`` are those that the run still needs."""
+_MARGIN_S, _MARGIN_PART = 10.0, 8
+"""Kept for what was never measured: the files' records, the last state, a slower disk. Less where time is short."""
+_SAVING = 2.0
+"""A checkpoint may take so many times what the longest one took."""
+_LEARN_S, _LEARN_PART = 5.0, 50
+"""So long the pace is looked at before anything is foretold, or a fiftieth of the time that is left."""
+_SURE, _DOUBT = 1.03, 0.9
+"""The run is said to be late when it needs so many times what is left, and to be in time after all below that."""
+
+
+_UNITS = (("second", 1, 99.5), ("minute", 60, 99.5 * 60), ("hour", 3600, 48 * 3600))
+"""Each with the seconds from which on the next one is better."""
+
+
+class Timekeeper:
+    """One for each attempt. ``tell`` takes the sentences; ``look`` puts the request to end into ``commands``.
+
+    What takes long between two looks, and what a checkpoint takes, is learned and kept in reserve.
+    """
+
+    def __init__(
+        self,
+        deadline: Deadline,
+        commands: ControlRequests,
+        run: str,
+        tell: Callable[[Event], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._deadline = deadline
+        self._commands = commands
+        self._run = run
+        self._tell = tell
+        self._clock = clock
+        self._margin = min(_MARGIN_S, max(0.0, deadline.usable()) / _MARGIN_PART)
+        self._saving = 0.0
+        self._longest = 0.0
+        self._looked: float | None = None
+        self._first = 0
+        self._worked = 0.0
+        self._late = False
+
+    def saved(self, seconds: float) -> None:
+        """A checkpoint took so long."""
+        self._saving = max(self._saving, seconds)
+
+    def look(self, step: int = 0, steps: int = 0, idle: bool = False) -> None:
+        """Ask the run to end when it is time to. At a block's head with the next ``step`` of how many ``steps`` (0: no
+        step is trained yet, or ever); ``idle``: none was since the last look, because the run is paused."""
+        if not self._deadline.known:
+            return
+        if steps:
+            self._learn(step, idle)
+        left = self._deadline.usable()
+        if left <= self._reserve():
+            if self._commands.stop is None:
+                self._commands.put(TimeIsUp(run=self._run))
+        elif steps and not idle:
+            self._foretell(step, steps, left)
+
+    def _reserve(self) -> float:
+        return self._margin + self._longest + _SAVING * self._saving
+
+    def _learn(self, step: int, idle: bool) -> None:
+        now = self._clock()
+        if self._looked is None:
+            self._first = step
+        elif not idle:
+            self._worked += now - self._looked
+            self._longest = max(self._longest, now - self._looked)
+        self._looked = now
+
+    def _foretell(self, step: int, steps: int, left: float) -> None:
+        if step <= self._first or self._worked < min(_LEARN_S, left / _LEARN_PART):
+            return
+        needed = (steps - step) * self._worked / (step - self._first)
+        factor = _DOUBT if self._late else _SURE
+        late = needed > (left - self._reserve()) * factor
+        if late != self._late:
+            self._late = late
+            ends = in_words(self._deadline.left())
+            text = f"This run will need about {in_words(needed)} more; the job ends in {ends}."
+            if late:
+                text += " It will be saved in time and can be continued in another job."
+            else:
+                text = f"This run will be done in time after all. {text}"
+            log = Log(text=text, level="warning" if late else "info", step=step, stage=FORECAST, seconds=needed)
+            self._tell(log)
+
+
+def in_words(seconds: float) -> str:
+    """A span for people: ``45 seconds``, ``25 minutes``, ``3.5 hours``, ``4 days``."""
+    unit, size = next(((unit, size) for unit, size, most in _UNITS if seconds < most), ("day", 86400))
+    count = seconds / size
+    shown = f"{count:.1f}".removesuffix(".0") if size >= 3600 and count < 10 else f"{count:,.0f}"
+    return f"{shown} {unit}{'' if shown == '1' else 's'}"
+
+
+# --- Deadline ---------------------------------------------------------------------------------------------------------
+# When the job around a run is over. Read once, then kept by this process's own clock, which nobody sets. That it is
+# over sooner, because its limit was lowered meanwhile, is known when the scheduler says so.
+
+
+_SPARE_S, _SPARE_PART = 30.0, 8
+"""So long before its time is up a job begins to end itself, or this part of it when it is short, as its keeper does."""
+_KILL_PART = 0.45
+"""A trainer that has not ended when only so much of that is left is killed, so that its guard can still seal."""
+_NEAR_S = 125.0
+"""Without a keeper: a request to end comes at the limit, or so long before as a script asks for it (a minute in the one
+of docs/command-line.md), and Slurm may send it another minute early."""
+
+
+class Deadline:
+    """``left`` seconds from now the job is over (None: nobody knows when), which lasts ``limit`` seconds in all (None:
+    it begins now).
+
+    ``why`` says why the job's keeper is ending it just now; None where there is no keeper. ``in_job``: this process
+    belongs to a scheduler's job at all.
+    """
+
+    def __init__(
+        self,
+        left: float | None = None,
+        limit: float | None = None,
+        why: Callable[[], str | None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+        in_job: bool = False,
+    ) -> None:
+        self.in_job = in_job
+        self._clock = clock
+        self._why = why
+        self._end = math.inf if left is None else clock() + left
+        self._spare = min(_SPARE_S, max(0.0, (left or 0.0) if limit is None else limit) / _SPARE_PART)
+
+    @staticmethod
+    def of(allocation: Allocation) -> Deadline:
+        """The end of the job as it is known now."""
+        if not allocation.until:
+            return Deadline(why=allocation.ending, in_job=bool(allocation.job))
+        left = allocation.until - time.time()
+        began = allocation.record().get("began", "")
+        whole = allocation.until - float(began) if began.isdecimal() else None
+        return Deadline(left, whole, allocation.ending, in_job=True)
+
+    @property
+    def known(self) -> bool:
+        """Whether there is one."""
+        return math.isfinite(self._end)
+
+    def left(self) -> float:
+        """Seconds until the scheduler ends everything; infinite when nobody knows."""
+        return self._end - self._clock()
+
+    def usable(self) -> float:
+        """Seconds until the job begins to end itself: everything should be saved by then."""
+        return self.left() - self._spare
+
+    def overdue(self) -> bool:
+        """Whether there is only just time to write down that it is over."""
+        return self.left() < self._spare * _KILL_PART
+
+    def asks(self) -> bool:
+        """Whether somebody who asks a process to end now does so because the job's time is up."""
+        why = self._why()
+        if why is not None:
+            return why == "time"
+        return self.left() <= _NEAR_S

@@ -1,0 +1,398 @@
+"""The trainer: one process for one attempt of a run. It checks, builds, trains, and writes the journal.
+
+The journal exists before TensorFlow is imported, so that a student sees something at once. All that goes wrong becomes
+the run's last state; the guard, its parent, covers only a death without a word.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import logging
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from clew_agent.catalogue.examine import find_exercise
+from clew_agent.datasets.dataset import DataSet
+from clew_agent.datasets.registry import load
+from clew_agent.datasets.search import Search, find_search
+from clew_agent.node import posix
+from clew_agent.node.allocation import read_allocation
+from clew_agent.node.exit_codes import BAD_INPUT, FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
+from clew_agent.trainer import checkpoints as scratch
+from clew_agent.trainer import compile_cache
+from clew_agent.trainer.control import Command, Control, ControlRequests, JobEnds, TimeIsUp
+from clew_agent.trainer.first_frame import describe_attempt, quick_card
+from clew_agent.trainer.loop import SCHEMA, Loop, measure, stopped
+from clew_agent.trainer.recorder import PATIENCE_S, Recorder, Reserve
+from clew_agent.trainer.resuming import AttemptStart
+from clew_agent.trainer.spec_check import combine, data_name, misfits
+from clew_agent.trainer.time_limit import Deadline, Timekeeper
+from clew_shared.base.places import find_places
+from clew_shared.base.problem import Problem, ProblemError, raise_all
+from clew_shared.cards import ExerciseCard
+from clew_shared.journal.events import Event, Log, Schema, State
+from clew_shared.journal.files import JournalWriter
+from clew_shared.journal.history import no_tensorflow
+from clew_shared.journal.lifecycle import RunFold, RunState
+from clew_shared.journal.run_folder import RunFolder, final_files
+from clew_shared.params import build, convert
+from clew_shared.spec import RunSpec, read_spec
+from clew_shared.wire.messages import SetLive, Stop
+
+if TYPE_CHECKING:
+    from clew_agent.catalogue.examine import AnyExercise
+    from clew_agent.training.engine import Engine
+
+LoadData = Callable[[str, Search], DataSet]
+"""From a data set's name or path, and where to look, to the set."""
+
+T = TypeVar("T")
+EventT = TypeVar("EventT", bound=Event)
+_log = logging.getLogger(__name__)
+
+
+class _Stopped(Exception):
+    """Asked to stop before the first step."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """``clew-agent trainer RUN_FOLDER --attempt N``: returns the exit code for how the run ended."""
+    parser = argparse.ArgumentParser(prog="clew-agent trainer")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--attempt", type=int, default=1)
+    parser.add_argument("--exercises", type=Path)
+    parser.add_argument("--patience", type=float, default=PATIENCE_S, help="seconds that a full disk may last")
+    options = parser.parse_args(argv)
+    prepare_process()
+    folder = RunFolder(options.folder.absolute())
+    return train(folder, options.attempt, options.exercises, options.patience)
+
+
+def prepare_process() -> None:
+    """Make a process a trainer: it logs, a crash shows its stack, and when memory runs out it goes before its guard."""
+    faulthandler.enable()
+    posix.end_before_others()
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("clew_agent").setLevel(logging.INFO)
+
+
+def train(
+    folder: RunFolder,
+    attempt: int,
+    exercises: Path | None = None,
+    patience: float = PATIENCE_S,
+    load_data: LoadData = load,
+) -> int:
+    """Run the attempt from its first frame to its seal; returns the exit code. ``load_data`` reads its data set."""
+    try:
+        writer = JournalWriter.create(folder.journal(attempt))
+    except FileExistsError:
+        return TAKEN  # without a word: what is printed goes into the other one's log, maybe behind its end
+    except OSError as error:
+        print(f"clew-agent trainer: cannot begin the journal: {error}", file=sys.stderr)
+        return FAILED
+    commands, deadline = ControlRequests(), Deadline.of(read_allocation())
+    recorder = Recorder(writer, Reserve(scratch.reserve(folder, attempt)), patience=patience)
+    recorder.start()
+    with _stop_signals(folder.path.name, commands, deadline):
+        timekeeper = Timekeeper(deadline, commands, folder.path.name, recorder.put)
+        last = _Attempt(folder, attempt, exercises, recorder, commands, patience, load_data, timekeeper).run()
+        return finish(folder, attempt, recorder, last)
+
+
+@contextmanager
+def _stop_signals(run: str, commands: ControlRequests, deadline: Deadline) -> Iterator[None]:
+    """A signal stops after the block, with a checkpoint; a second Ctrl+C at once, and the guard seals.
+
+    In a job SIGTERM is the scheduler's or the keeper's, whoever passed it on: its time is up, or somebody cancelled it.
+    """
+
+    def note(number: int) -> None:
+        if commands.stop is not None and number == signal.SIGINT:
+            posix.exit_at_once(STOPPED)
+        if number != signal.SIGINT and deadline.asks():
+            commands.put(TimeIsUp(run=run))
+        else:
+            commands.put(JobEnds(run=run) if number == signal.SIGTERM and deadline.in_job else Stop(run=run))
+
+    with posix.stop_requests(note):
+        yield
+
+
+def finish(folder: RunFolder, attempt: int, recorder: Recorder, last: State) -> int:
+    """Record the files, the ``last`` state and the seal; returns the exit code.
+
+    When the disk refuses even that, the journal stays unsealed, and the guard tries again.
+    """
+    sys.stdout.flush()
+    writer = recorder.close()
+    if recorder.failure is not None:
+        last = _failed(recorder.failure, min(last.step, recorder.step))
+        print(recorder.failure, file=sys.stderr, flush=True)
+    posix.silence()
+    fold = RunFold()
+    with writer:
+        try:
+            for files in final_files(folder.path, recorder.files if attempt == 1 else None):
+                writer.append(_now(files))
+            writer.append(_now(last))
+            writer.seal("trainer")
+        except OSError:
+            return UNWRITTEN
+    fold.feed(attempt, last)
+    return exit_code_for(fold)
+
+
+def _now(event: EventT) -> EventT:
+    return msgspec.structs.replace(event, time=time.time())
+
+
+def _failed(found: Problem, step: int, exit_code: int = FAILED) -> State:
+    return State(state=RunState.FAILED, reason=found.text, step=step, problem=found, exit_code=exit_code)
+
+
+class _Attempt:
+    """One attempt between its first frame and its last state."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        attempt: int,
+        exercises: Path | None,
+        recorder: Recorder,
+        commands: ControlRequests,
+        patience: float,
+        load_data: LoadData,
+        timekeeper: Timekeeper,
+    ) -> None:
+        self._folder = folder
+        self._attempt = attempt
+        self._exercises = exercises
+        self._recorder = recorder
+        self._commands = commands
+        self._patience = patience
+        self._load_data = load_data
+        self._time = timekeeper
+        self._card: ExerciseCard | None = None
+        self._engine: Engine | None = None
+        self._trained = False
+
+    def run(self) -> State:
+        """Everything up to the last state, which is returned. This is the process's border: nothing is raised."""
+        try:
+            return self._run()
+        except _Stopped:
+            return _stopped_early(self._commands.stop, self._step)
+        except ProblemError as error:
+            return _failed(combine(error.problems), self._step, FAILED if self._trained else BAD_INPUT)
+        except BaseException as error:  # noqa: BLE001  # whatever an exercise or TensorFlow raises ends as a state
+            traceback.print_exc()
+            return _failed(crash(error, self._step), self._step)
+
+    @property
+    def _step(self) -> int:
+        return self._engine.step if self._engine is not None else 0
+
+    def _run(self) -> State:
+        spec, complaint = self._read_spec()
+        first, start = describe_attempt(self._folder, self._attempt, spec, self._exercises)
+        self._recorder.put(first)
+        self._recorder.put(State(state=RunState.STARTING, step=start.step))
+        if complaint is not None:
+            raise complaint
+        if start.resumes:
+            self._tell_start(start)
+        control = self._listen(first.run)
+        try:
+            return self._train(spec, start)
+        finally:
+            if control is not None:
+                control.close()
+
+    def _read_spec(self) -> tuple[RunSpec, ProblemError | None]:
+        try:
+            return read_spec(self._folder.spec), None
+        except ProblemError as error:
+            return RunSpec(exercise=""), error
+
+    def _tell_start(self, start: AttemptStart) -> None:
+        for folder in start.damaged:
+            text = f"The checkpoint {folder} has changed since it was recorded and is not used."
+            self._recorder.put(Log(text=text, level="warning"))
+        if start.checkpoint:
+            self._recorder.put(Log(text=f"Goes on from the checkpoint of step {start.step}.", step=start.step))
+        else:
+            self._recorder.put(Log(text="No checkpoint to go on from: begins again at step 0.", level="warning"))
+
+    def _listen(self, run: str) -> Control | None:
+        """The control channel. A machine where it cannot be opened can train all the same."""
+        control = Control(find_places(), run, self._attempt, self._commands, self._check)
+        try:
+            control.start()
+        except (ProblemError, OSError) as error:
+            self._recorder.put(Log(text=f"This run cannot be steered while it trains: {error}", level="warning"))
+            control.close()
+            return None
+        return control
+
+    def _check(self, command: Command) -> Problem | None:
+        """Why a command cannot be carried out; called in the control thread."""
+        if not isinstance(command, SetLive):
+            return None
+        specs = self._card.params if self._card is not None else ()
+        live = next((spec for spec in specs if spec.name == command.name and spec.live), None)
+        if live is None:
+            known = ", ".join(spec.name for spec in specs if spec.live) or "none"
+            text = f"{command.name!r} cannot be changed while the run trains."
+            return Problem("live.unknown", text, f"Live values: {known}.", command.name)
+        return convert(live, command.value)[1]
+
+    # Preparing.
+
+    def _train(self, spec: RunSpec, start: AttemptStart) -> State:
+        """Check, load and build in the order in which a refusal costs least, then train."""
+        search = find_search(find_places())
+        self._card = card = quick_card(spec.exercise, self._exercises)
+        if card is not None:
+            raise_all(misfits(spec, card, search))
+        self._go_on()
+        self._recorder.put(State(state=RunState.PREPARING, step=start.step))
+        data = self._data(data_name(spec, card)) if card is not None else None
+        exercise, self._card = self._staged("import", lambda: self._import(spec.exercise))
+        raise_all(misfits(spec, self._card, search))
+        if data is None:
+            data = self._data(data_name(spec, self._card))
+        if exercise.kind == "measurement":
+            return self._measure(exercise, spec, data)
+        return self._loop(self._build(exercise, spec, data, start), start)
+
+    def _go_on(self) -> None:
+        self._time.look()
+        if self._commands.stop is not None:
+            raise _Stopped
+
+    def _staged(self, stage: str, work: Callable[[], T], tell: Callable[[T], str] = lambda _: "") -> T:
+        """Do ``work`` and record what it took; ``tell`` makes the sentence from its result."""
+        start = time.perf_counter()
+        result = work()
+        seconds = time.perf_counter() - start
+        text = tell(result) or f"{_STAGES[stage]} in {seconds:.2f} s."
+        self._recorder.put(Log(text=text, stage=stage, seconds=seconds))
+        self._go_on()
+        return result
+
+    def _import(self, exercise: str) -> tuple[AnyExercise, ExerciseCard]:
+        try:
+            from clew_agent.training.runtime import configure
+        except ImportError as error:
+            traceback.print_exc()
+            raise ProblemError(no_tensorflow(posix.host_name(), str(error), bool(read_allocation().job))) from None
+
+        compile_cache.prepare(find_places())
+        configure()
+        return find_exercise(exercise, self._exercises, self._card)
+
+    def _data(self, name: str) -> DataSet | None:
+        if not name:
+            return None
+        return self._staged("data", lambda: self._load_data(name, find_search(find_places())), _tell_data)
+
+    def _build(self, exercise: AnyExercise, spec: RunSpec, data: DataSet | None, start: AttemptStart) -> Engine:
+        from clew_agent.training.engine import Engine
+        from clew_agent.training.runtime import run_operations_plainly
+
+        run_operations_plainly()
+        settings = build(exercise.Settings, spec.params)
+        engine = self._staged("build", lambda: Engine(exercise, settings, spec.seed, data))
+        self._staged("compile", engine.compile)
+        cache = compile_cache.in_use(find_places())
+        if cache is not None:
+            compile_cache.vouch(cache)
+        if start.checkpoint:
+            self._staged("restore", lambda: engine.restore(self._folder.path / start.checkpoint))
+        self._engine = engine
+        return engine
+
+    def _measure(self, exercise: AnyExercise, spec: RunSpec, data: DataSet | None) -> State:
+        from clew_agent.training.exercise import Measurement, Setup
+
+        if not isinstance(exercise, Measurement):
+            text = f"{exercise.id} says that it measures, but is no Measurement."
+            raise ProblemError(Problem("exercise.kind", text, "Derive it from Measurement."))
+        setup = Setup(build(exercise.Settings, spec.params), spec.seed, data)
+        self._trained = True
+        return measure(exercise.measure(setup), self._recorder, self._asked)
+
+    def _asked(self) -> Stop | None:
+        self._time.look()
+        return self._commands.stop
+
+    def _loop(self, engine: Engine, start: AttemptStart) -> State:
+        card = self._card
+        later = tuple(metric for metric in card.metrics if not metric.per_step) if card is not None else ()
+        schema = Schema(
+            id=SCHEMA,
+            metrics=engine.per_step + later,
+            batch_size=engine.batch_size,
+            samples_per_epoch=engine.samples_per_epoch,
+            steps=engine.steps,
+        )
+        self._recorder.put(schema)
+        self._trained = True
+        saved_at = start.step if start.checkpoint else -1
+        loop = Loop(
+            engine,
+            self._recorder,
+            self._commands,
+            self._folder,
+            attempt=self._attempt,
+            saved_at=saved_at,
+            live=start.live,
+            diverged=start.diverged,
+            damaged=start.damaged,
+            patience=self._patience,
+            timekeeper=self._time,
+        )
+        return loop.run()
+
+
+def _stopped_early(command: Stop | None, step: int) -> State:
+    last = stopped(command, step)
+    known = last.state is RunState.TIMED_OUT or isinstance(command, JobEnds)
+    reason = last.reason if known else "Stopped before the first step."
+    return msgspec.structs.replace(last, reason=reason)
+
+
+_STAGES = {
+    "import": "TensorFlow and the exercise imported",
+    "data": "Data read",
+    "build": "Model built",
+    "compile": "Steps compiled",
+    "restore": "Checkpoint restored",
+}
+_OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError")
+
+
+def _tell_data(data: DataSet | None) -> str:
+    if data is None:
+        return ""
+    counts = f"{len(data.train):,} training, {len(data.validation):,} validation and {len(data.test):,} test images"
+    return f"Data set {data.name} from {data.source} (SHA-256 {data.sha256}): {counts}."
+
+
+def crash(error: BaseException, step: int) -> Problem:
+    """What an unforeseen exception means for the run; the traceback stands in its log."""
+    name = type(error).__name__
+    text = f"{name} at step {step}: {str(error).strip()[:500] or 'no further words'}"
+    if name in _OUT_OF_MEMORY:
+        return Problem("run.memory", text, "Choose a smaller batch size or model, or ask for more memory.", "log.txt")
+    return Problem("run.error", text, "The whole traceback stands in log.txt.", "log.txt")

@@ -1,0 +1,233 @@
+"""The server's end of the wire: a ROUTER that only clients on the allow-list reach.
+
+libzmq lets every CURVE client in that knows the server's public key *unless* a ZAP handler answers and the domain is
+enforced. Here the handler is a socket in the same poll loop: while nobody polls, or when it is closed, nobody gets in.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import zmq
+from zmq.utils import z85
+
+from clew_agent.node import posix
+from clew_agent.wire.rendezvous import LOOPBACK, PortRange
+from clew_shared.base.private_files import is_private
+from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.wire.channel import ID_BYTES, KEY_SUFFIX, KeyPair
+from clew_shared.wire.messages import MAX_REQUEST_BYTES, Refused, Reply, encode
+
+_log = logging.getLogger(__name__)
+
+ZAP_ENDPOINT = "inproc://zeromq.zap.01"
+_DOMAIN = "clew"
+_KEY_LENGTH = 40
+_HARD_LIMIT = 16 * MAX_REQUEST_BYTES
+"""Above it ZeroMQ itself ends the connection; between the two the request gets its ``Refused``."""
+_HANDSHAKE_MS = 3000
+_LINGER_MS = 500
+_RECEIVE_QUEUE = 64
+_SEND_QUEUE = 128
+"""Replies kept for a viewer that does not read, before further ones are dropped: at most 128 × 256 KiB."""
+_HEARTBEAT_MS = 10_000
+_HEARTBEAT_TIMEOUT_MS = 40_000
+_MESSAGES_AT_ONCE = 256
+_PASSING = (errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE)
+"""Why a list that is there may not be readable just now: no descriptor is left, a shared file system stumbles."""
+
+Message = tuple[bytes, bytes, bytes]
+"""Identity of the client, request id, payload."""
+
+
+class GuardedRouter:
+    """One encrypted ROUTER with its own gatekeeper, on a port that the system chose or one of ``ports``. Belongs to one
+    thread.
+
+    ``allow_list`` is the folder whose ``*.key`` files name the clients (read at each new connection, so a key acts at
+    once). One router per ZeroMQ context, because the gatekeeper's place in a context is fixed. ``send_queue`` is how
+    many messages may wait for a client that does not read, 0 for any number.
+
+    Raises ``ProblemError`` when none of the ``ports`` is free. Raises the process's limit of open files: each
+    connection takes one, also a stranger's until ZeroMQ drops it.
+    """
+
+    def __init__(
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        allow_list: Path,
+        address: str = LOOPBACK,
+        ports: PortRange | None = None,
+        send_queue: int = _SEND_QUEUE,
+    ) -> None:
+        self.allow_list = allow_list
+        self.address = address
+        self.rejected = 0
+        """Messages that were no requests: wrong number of frames, over-size."""
+        self.ready: dict[zmq.Socket[bytes] | int, int] = {}
+        """What the last ``poll`` found, with the events."""
+        posix.raise_descriptor_limit()
+        self._gate: zmq.Socket[bytes] = context.socket(zmq.REP)
+        self._gate.linger = 0
+        self._gate.bind(ZAP_ENDPOINT)
+        keys = KeyPair.generate()
+        self.public_key = keys.public
+        self._socket: zmq.Socket[bytes] = context.socket(zmq.ROUTER)
+        _configure(self._socket, keys, send_queue)
+        try:
+            _bind(self._socket, address, ports)
+        except (zmq.ZMQError, ProblemError):
+            self.close()
+            raise
+        self.port = _port(self._socket)
+        self._poller = zmq.Poller()
+        self._poller.register(self._gate, zmq.POLLIN)
+        self._poller.register(self._socket, zmq.POLLIN)
+
+    def watch(self, socket: zmq.Socket[bytes] | int, events: int = zmq.POLLIN) -> None:
+        """``poll`` returns early as well when ``socket`` (or the system's socket of this number) is readable, or
+        another of these ``events`` happens to it; ``ready`` tells which it was."""
+        self._poller.register(socket, events)
+
+    def unwatch(self, socket: zmq.Socket[bytes] | int) -> None:
+        """Undo ``watch``, before the socket is closed."""
+        self._poller.unregister(socket)
+
+    def poll(self, timeout: float) -> list[Message]:
+        """Wait at most ``timeout`` seconds; serve new connections; return the requests that came, undecoded.
+
+        A request over 64 KiB is refused here already, anything that is not two frames is counted and dropped.
+        """
+        self.ready = dict(self._poller.poll(max(0, round(timeout * 1000))))
+        if self._gate in self.ready:
+            self._serve_gate()
+        return self._receive() if self._socket in self.ready else []
+
+    def reply(self, identity: bytes, request_id: bytes, reply: Reply) -> None:
+        """Send ``reply``; it is dropped when that client has gone or has long stopped reading. Never waits."""
+        self.send(identity, request_id, encode(reply))
+
+    def send(self, identity: bytes, number: bytes, payload: bytes) -> bool:
+        """Send any bytes; False when that client has gone or has long stopped reading. Never waits."""
+        try:
+            self._socket.send_multipart([identity, number, payload], flags=zmq.DONTWAIT)
+        except zmq.ZMQError as error:
+            if error.errno not in (zmq.EAGAIN, zmq.EHOSTUNREACH):
+                raise
+            return False
+        return True
+
+    def close(self) -> None:
+        """Stop listening. Replies on their way are still sent, for half a second at most."""
+        self._gate.close()
+        self._socket.close()
+
+    def _receive(self) -> list[Message]:
+        found: list[Message] = []
+        for _ in range(_MESSAGES_AT_ONCE):
+            try:
+                frames = self._socket.recv_multipart(flags=zmq.DONTWAIT)
+            except zmq.Again:
+                break
+            if len(frames) != 3 or len(frames[1]) != ID_BYTES:
+                self._reject("a message that is not an id and a request")
+            elif len(frames[2]) > MAX_REQUEST_BYTES:
+                self._reject(f"a request of {len(frames[2])} bytes")
+                self.reply(frames[0], frames[1], Refused(problem=_too_long(len(frames[2]))))
+            else:
+                found.append((frames[0], frames[1], frames[2]))
+        return found
+
+    def _reject(self, what: str) -> None:
+        self.rejected += 1
+        if self.rejected & (self.rejected - 1) == 0:  # 1, 2, 4, 8, …: a flood must not fill the log
+            _log.info("Rejected %s (%d so far).", what, self.rejected)
+
+    def _serve_gate(self) -> None:
+        for _ in range(_MESSAGES_AT_ONCE):
+            try:
+                frames = self._gate.recv_multipart(flags=zmq.DONTWAIT)
+            except zmq.Again:
+                return
+            self._gate.send_multipart(answer_gate(frames, self.allow_list))
+
+
+def answer_gate(frames: Sequence[bytes], allow_list: Path) -> list[bytes]:
+    """The reply to one ZAP request (https://rfc.zeromq.org/spec/27/): 200 for a known CURVE key, 400 for all else.
+
+    300 when the list cannot be read just now: nobody gets in, and ZeroMQ lets a client that belongs here try again.
+    """
+    version, request_id = (frames[0], frames[1]) if len(frames) >= 2 else (b"1.0", b"")
+    user = ""
+    if len(frames) == 7 and version == b"1.0" and frames[2] == _DOMAIN.encode() and frames[5] == b"CURVE":
+        key = z85.encode(frames[6]).decode("ascii") if len(frames[6]) == 32 else ""
+        try:
+            user = key if key and key in allowed_keys(allow_list) else ""
+        except OSError as error:
+            return [version, request_id, b"300", (error.strerror or "unreadable").encode("ascii", "replace"), b"", b""]
+    code, text = (b"200", b"OK") if user else (b"400", b"not on the allow-list")
+    return [version, request_id, code, text, user.encode("ascii"), b""]
+
+
+def allowed_keys(folder: Path) -> frozenset[str]:
+    """The public keys in the ``*.key`` files of ``folder``; none when it is missing or others may write to it.
+
+    Raises ``OSError`` when it cannot be read just now.
+    """
+    if not is_private(folder):
+        return frozenset()
+    return frozenset(key for path in folder.glob(f"*{KEY_SUFFIX}") if (key := _read_key(path)))
+
+
+def _read_key(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            text = file.read(_KEY_LENGTH + 2).decode("ascii").strip()
+    except UnicodeDecodeError:
+        return ""
+    except OSError as error:
+        if error.errno in _PASSING:
+            raise
+        return ""
+    return text if len(text) == _KEY_LENGTH else ""
+
+
+def _configure(socket: zmq.Socket[bytes], keys: KeyPair, send_queue: int) -> None:
+    socket.linger = _LINGER_MS
+    socket.maxmsgsize = _HARD_LIMIT
+    socket.rcvhwm = _RECEIVE_QUEUE
+    socket.sndhwm = send_queue
+    socket.router_mandatory = 1  # that a client has gone, or does not read, is told instead of dropping in silence
+    socket.handshake_ivl = _HANDSHAKE_MS
+    socket.heartbeat_ivl = _HEARTBEAT_MS
+    socket.heartbeat_timeout = _HEARTBEAT_TIMEOUT_MS
+    socket.curve_server = True
+    socket.curve_secretkey = keys.secret.encode("ascii")
+    socket.zap_domain = _DOMAIN.encode("ascii")
+    socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
+
+
+def _bind(socket: zmq.Socket[bytes], address: str, ports: PortRange | None) -> None:
+    for port in ports.shuffled() if ports is not None else ["*"]:
+        try:
+            socket.bind(f"tcp://{address}:{port}")
+        except zmq.ZMQError as error:
+            if ports is None or error.errno not in (zmq.EADDRINUSE, errno.EACCES):
+                raise
+        else:
+            return
+    text = f"None of the ports {ports} is free on {posix.host_name()}."
+    raise problem("ports.taken", text, "Allow a longer range of ports, or none at all.", "ports")
+
+
+def _port(socket: zmq.Socket[bytes]) -> int:
+    endpoint = socket.getsockopt_string(zmq.LAST_ENDPOINT)
+    return int(endpoint.rstrip("\0").rpartition(":")[2])
+
+
+def _too_long(size: int) -> Problem:
+    text = f"A request may have {MAX_REQUEST_BYTES} bytes, this one has {size}."
+    return Problem("request.size", text, "Shorten its texts.")

@@ -1,0 +1,123 @@
+"""What may stand in a site's fields: the forms of names, hosts and paths, each with the sentence that says so.
+
+Whatever passes here goes into job scripts and command lines; nothing that passes can end a line or begin a command.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from clew_shared.base.problem import Problem
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}")
+_NAMES = re.compile(rf"{_NAME.pattern}(,{_NAME.pattern})*")
+_FEATURES = re.compile(r"[A-Za-z0-9_.,:=&|*()\[\]+-]{1,200}")
+_MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+/@=-]{0,199}")
+_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+_IPV6 = re.compile(r"[0-9A-Fa-f:]{2,39}(%[A-Za-z0-9_.-]{1,15})?|[0-9A-Fa-f:]{2,30}(\.[0-9]{1,3}){3}")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+\\-]{0,63}\$?")
+_FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?|MD5(:[0-9a-f]{2}){16}|([0-9a-f]{2}:){15}[0-9a-f]{2}")
+
+
+def is_name(text: str) -> bool:
+    """A partition, queue, account, reservation or QOS."""
+    return _NAME.fullmatch(text) is not None
+
+
+def are_names(text: str) -> bool:
+    """One or several such names with commas between them."""
+    return _NAMES.fullmatch(text) is not None
+
+
+def are_features(text: str) -> bool:
+    """Features of nodes, with Slurm's signs between them (``k80&ib``) or the colons of PBS."""
+    return _FEATURES.fullmatch(text) is not None and not text.startswith("-")
+
+
+def is_module(text: str) -> bool:
+    """A module's name such as ``cuda/11.8`` or ``Python/3.11.3-GCCcore-12.3.0``."""
+    return _MODULE.fullmatch(text) is not None and ".." not in text
+
+
+def is_host(text: str) -> bool:
+    """A host name, an IPv4 or IPv6 address (without brackets) or a short name of the SSH configuration."""
+    if ":" in text:
+        return _IPV6.fullmatch(text) is not None
+    return 0 < len(text) <= 253 and all(_LABEL.fullmatch(part) for part in text.removesuffix(".").split("."))
+
+
+def is_user(text: str) -> bool:
+    """A user's name on a Unix machine, with a domain where the site has such names."""
+    return _USER.fullmatch(text) is not None
+
+
+def is_fingerprint(text: str) -> bool:
+    """A host key's fingerprint as ``ssh`` prints it."""
+    return _FINGERPRINT.fullmatch(text) is not None
+
+
+def is_jump(text: str) -> bool:
+    """One hop: ``host``, ``user@host``, ``host:port``, ``user@[IPv6]:port``."""
+    return split_jump(text) is not None
+
+
+def split_jump(text: str) -> tuple[str, str, int] | None:
+    """User (may be empty), host and port (0: not said) of a hop, None when it is none."""
+    user, at, rest = text.rpartition("@")
+    host, port = rest, ""
+    bracketed = re.fullmatch(r"\[([^\]]+)\](?::([0-9]+))?", rest)
+    if bracketed is not None:
+        host, port = bracketed[1], bracketed[2] or ""
+    elif rest.count(":") == 1:
+        host, _, port = rest.partition(":")
+        if not port:
+            return None
+    fine = is_host(host) and (not at or is_user(user)) and (not port or _is_port(port))
+    return (user, host, int(port or "0")) if fine else None
+
+
+def _is_port(text: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,5}", text) is not None and 0 < int(text) < 65536
+
+
+def is_remote_path(text: str) -> bool:
+    """A path on the site: absolute, or below the home folder with ``~/``; one line, without a step up."""
+    return (
+        len(text) <= 1024
+        and (text.startswith(("/", "~/")) or text == "~")
+        and text.isprintable()
+        and ".." not in text.split("/")
+    )
+
+
+def is_local_path(text: str) -> bool:
+    """A path on this computer, on one line."""
+    return 0 < len(text) <= 1024 and text.isprintable()
+
+
+FORMS: dict[str, tuple[Callable[[str], bool], str]] = {
+    "name": (is_name, "letters, digits and . _ - + @ can stand in it, no blanks"),
+    "names": (are_names, "letters, digits and . _ - + @ can stand in it, commas between several, no blanks"),
+    "features": (are_features, "letters, digits and . _ - , : & | * ( ) [ ] can stand in it, no blanks"),
+    "module": (is_module, "a module's name looks like cuda/11.8: letters, digits and . _ - + / @ ="),
+    "host": (is_host, "a host looks like login.example.org, 10.0.0.7 or the name of an entry in ~/.ssh/config"),
+    "user": (is_user, "a user's name has letters, digits and . _ - +, no blanks"),
+    "jump": (is_jump, "a hop looks like gate.example.org, user@gate.example.org or gate:2222"),
+    "fingerprint": (is_fingerprint, "a fingerprint looks like SHA256: and 43 more characters, as ssh prints it"),
+    "remote path": (is_remote_path, "a path on the site begins with / or ~/, stands on one line and has no .. in it"),
+    "local path": (is_local_path, "a path stands on one line"),
+}
+"""What each form accepts, and in words."""
+
+
+def check_form(form: str, value: str, where: str, label: str) -> list[Problem]:
+    """The problem with a text that has not the form; none for an empty text, which means that nothing was said."""
+    accepts, words = FORMS[form]
+    if not value or accepts(value):
+        return []
+    return [Problem("site.form", f"{label} cannot be {_shown(value)}: {words}.", where=where)]
+
+
+def _shown(value: str) -> str:
+    return repr(value if len(value) <= 60 else value[:57] + "…")

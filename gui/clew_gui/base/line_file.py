@@ -1,0 +1,72 @@
+"""A file of lines to which several programs append at once; nothing in it is ever changed or removed."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from clew_shared.base.private_files import make_private
+from clew_shared.base.problem import ProblemError
+
+
+class LineFile:
+    """``path`` need not be there yet. A line that is still being written, or was torn, is left for later or passed over
+    by whoever reads; what is appended behind a torn line begins on a line of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._read = 0
+        self._torn = False
+
+    def new_lines(self) -> list[bytes]:
+        """The whole lines since the last call, without their ends; all of them when the file was made anew."""
+        try:
+            with self.path.open("rb") as file:
+                if file.seek(0, os.SEEK_END) < self._read:  # somebody removed it
+                    self._read = 0
+                file.seek(self._read)
+                data = file.read()
+        except (FileNotFoundError, NotADirectoryError):
+            data, self._read = b"", 0
+        whole = data.rfind(b"\n") + 1
+        self._read += whole
+        self._torn = whole < len(data)
+        return data[:whole].splitlines()
+
+    def mark(self) -> tuple[int, int]:
+        """Another one after every line that anybody appended; zeros while there is no file."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return (0, 0)
+        return (found.st_size, found.st_mtime_ns)
+
+    def append(self, line: bytes, lasting: bool = True) -> None:
+        """Add ``line``, which has no end of line in it. Raises ``OSError`` if the disk refuses, also a part of it.
+
+        Not ``lasting``: the disk is not waited for; ``settle`` does that later.
+        """
+        try:
+            make_private(self.path.parent)
+        except ProblemError as error:
+            raise OSError(str(error)) from error
+        data = (b"\n" if self._torn else b"") + line + b"\n"
+        handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            written = os.write(handle, data)
+            if lasting:
+                os.fsync(handle)
+        finally:
+            os.close(handle)
+        if written < len(data):
+            self._torn = True
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+
+    def settle(self) -> None:
+        """Wait until what was appended survives a power cut. Raises ``OSError`` if the disk refuses."""
+        handle = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,76 @@
+"""Settings as TOML files that a person can read and mend: typed, replaced in one go, never a reason not to start."""
+
+from __future__ import annotations
+
+import logging
+import tomllib
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+import tomli_w
+
+from clew_shared.base.places import Places
+from clew_shared.base.private_files import make_private, write_private
+from clew_shared.base.problem import Problem
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What concerns this computer. ``interpreter`` is the Python that runs its agent; empty: found by itself.
+    ``exercises`` is a folder with exercise files beside the built-in ones; empty: none. ``keep_login``: so many minutes
+    after its last use a login to a site stays that asked a person something; 0: it ends with its command."""
+
+    interpreter: str = ""
+    exercises: str = ""
+    keep_login: int = 30
+
+
+class SettingsFile(Generic[T]):
+    """One table of settings in ``path``, of a struct ``kind`` whose fields all have defaults.
+
+    ``problem`` says why the last ``load`` gave the defaults although there was a file, or why the last ``save`` failed.
+    """
+
+    def __init__(self, path: Path, kind: type[T]) -> None:
+        self.path = path
+        self.problem: Problem | None = None
+        self._kind = kind
+
+    def load(self) -> T:
+        """The settings; the defaults when there is no file or it cannot be read. Unknown fields are passed over."""
+        self.problem = None
+        try:
+            return msgspec.convert(tomllib.loads(self.path.read_text(encoding="utf-8")), self._kind, strict=True)
+        except FileNotFoundError:
+            return self._kind()
+        except (OSError, ValueError, RecursionError) as error:  # ValueError: TOML, Unicode and msgspec's own
+            text = f"The settings in {self.path} cannot be read: {error}."
+            self.problem = Problem("settings.read", text, "The defaults are used.", str(self.path))
+            return self._kind()
+
+    def save(self, value: T) -> None:
+        """Replace the file. Never raises: a window that cannot remember still works. Fields that are None are left out.
+
+        A file that could not be read is kept beside the new one, as ``<name>.broken``.
+        """
+        broken = self.problem is not None
+        table = {name: field for name, field in msgspec.to_builtins(value).items() if field is not None}
+        try:
+            make_private(self.path.parent)
+            if broken and self.path.exists():
+                self.path.replace(self.path.with_name(f"{self.path.name}.broken"))
+            write_private(self.path, tomli_w.dumps(table).encode())
+            self.problem = None
+        except Exception as error:  # noqa: BLE001  # whatever the disk or a value says: closing a window must not fail
+            text = f"The settings cannot be kept in {self.path}: {error}."
+            self.problem = Problem("settings.write", text, "They hold until Clew ends.", str(self.path))
+            _log.info("%s", text)
+
+
+def local_settings(places: Places) -> SettingsFile[LocalSettings]:
+    """The file with the settings of this computer."""
+    return SettingsFile(places.config / "local.toml", LocalSettings)

@@ -1,0 +1,93 @@
+"""What every command is handed: where things are kept, where to write, and how refusals are told."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn, TextIO
+
+import msgspec
+
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem, problem
+from clew_shared.base.terminal import ascii_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+OK = 0
+FAILED = 1
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+_WIDE = 200
+"""Columns assumed where the output is no terminal: nothing is cut or wrapped for a program that reads it."""
+
+
+class CommandContext(msgspec.Struct, frozen=True):
+    """The world of one command: folders, standard output and standard error."""
+
+    places: Places
+    out: TextIO
+    err: TextIO
+
+    def console(self, err: bool = False) -> Console:
+        """A console on standard output (or standard error) that prints text as it is, without guessing at markup."""
+        from rich.console import Console  # the window starts without it
+
+        stream = self.err if err else self.out
+        width = None if stream.isatty() else _WIDE
+        return Console(
+            file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=not stream.isatty()
+        )
+
+    def say(self, text: str = "") -> None:
+        """One line on standard output."""
+        print(text, file=self.out, flush=True)
+
+    def note(self, text: str) -> None:
+        """One line on standard error, for what is no result."""
+        print(text, file=self.err, flush=True)
+
+    def tell(self, problem: Problem) -> None:
+        """A problem that is none of this command's, on one line of standard error."""
+        self.note(str(problem))
+
+    def say_json(self, value: object) -> None:
+        """One line of JSON on standard output; numbers that JSON cannot hold become null."""
+        self.say(ascii_json(msgspec.json.encode(value)))
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that raises its complaint as a ``ProblemError`` instead of ending the process."""
+
+    def __init__(self, prog: str, description: str, **settings: object) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            **settings,  # type: ignore[arg-type]
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Called by argparse for anything it cannot read."""
+        text = message[:1].upper() + message[1:]
+        raise problem("cli.usage", f"{text.rstrip('.')}.", f"See: {self.prog} --help")
+
+
+def complain(shell: CommandContext, command: str, problems: Sequence[Problem], as_json: bool = False) -> None:
+    """All ``problems`` as one message on standard error, and as one JSON line on standard output when asked for."""
+    if len(problems) == 1:
+        shell.note(f"{command}: {problems[0]}")
+    else:
+        lines = "\n".join(f"  - {found}" for found in problems)
+        shell.note(f"{command}: {len(problems)} things are wrong, and nothing was started.\n{lines}")
+    if as_json:
+        shell.say_json({"problems": problems})
+
+
+def standard_shell(places: Places) -> CommandContext:
+    """The shell of this process."""
+    return CommandContext(places=places, out=sys.stdout, err=sys.stderr)

@@ -1,0 +1,225 @@
+"""``clew fetch``: brings home the journals of runs that were made on a site without this computer, as by a job script
+with ``clew-agent run SPEC.toml``."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
+from clew_gui.commands.jobs.job_ids import called_there
+from clew_gui.commands.output.result import ending
+from clew_gui.jobs.job_book import job_book
+from clew_gui.jobs.journal_files import MOST_ATTEMPTS, read_spec_text
+from clew_gui.session.mirror import Mirror, stray_attempts
+from clew_gui.session.run_record import JobRecord, job_record
+from clew_gui.sites.site_connection import SiteConnection, open_line
+from clew_gui.sites.store import site_store
+from clew_gui.ssh.prompts import AskOnce, headless_prompter
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.journal.files import journal_path
+from clew_shared.reading import read_run, summary
+from clew_shared.spec import RunSpec, from_toml
+from clew_shared.wire.messages import MAX_FETCH_BYTES
+
+_LIST = 'cd -- "$1" 2>/dev/null && ls -1 || true'
+_ABSOLUTE = 'case "$1" in "~"|"~/"*) set -- "$HOME${1#\\~}";; esac; cd -- "$1" && pwd -P'
+
+
+class There(NamedTuple):
+    """A run folder on the site."""
+
+    path: str
+    spec: RunSpec
+
+
+def fetch(shell: CommandContext, argv: Sequence[str]) -> int:
+    """``clew fetch --site NAME [RUN|PATH|JOB]``: 0 when everything that was asked for is here."""
+    parser = Parser(
+        "clew fetch",
+        "Bring home the journal of a run that was made on a site without this computer; it is then among the runs.\n"
+        "Of a run that still goes on comes what is there; fetch it again for the rest.",
+    )
+    parser.add_argument("--site", metavar="NAME", required=True, help="where it was made")
+    about = "its number here, `last`, its id or its folder there, or the scheduler's id of its job (default: all runs)"
+    parser.add_argument("run", metavar="RUN|PATH|JOB", nargs="?", help=about)
+    parser.add_argument("--json", action="store_true", help="one line of JSON: a list of runs")
+    options = parser.parse_args(list(argv))
+    site = site_store(shell.places).load(options.site)
+    if not site.host:
+        raise problem("cli.site", "The runs of this computer are here already.", "See: clew runs", options.site)
+    line = open_line(options.site, site, shell.places, AskOnce(headless_prompter(os.environ)))
+    try:
+        return fetch_runs(shell, line, options.run or "", options.json)
+    finally:
+        line.close()
+
+
+def fetch_runs(shell: CommandContext, line: SiteConnection, word: str, as_json: bool) -> int:
+    """Bring the runs that ``word`` names, without one all that are not here yet or have grown; returns the exit status.
+
+    Raises ``ProblemError`` when there are none.
+    """
+    record = job_record(shell.places)
+    found: list[Mirror] = []
+    problems: list[Problem] = []
+    word = _numbered(shell.places, record, line, word)
+    for path in _folders(line, word, _runs_of_job(shell.places, line.name, word)):
+        try:
+            there = _look(line, path)
+            if not _is_from_here(shell, record, there.spec.run, asked_for=bool(word)):
+                before = _bytes_here(shell, there)
+                mirror = _bring(shell, line, record, there, check=bool(word))
+                if word or _bytes_here(shell, there) != before:
+                    found.append(mirror)
+        except ProblemError as error:
+            problems += error.problems
+    if not found and problems:
+        raise ProblemError(*problems)
+    for one in problems:
+        shell.note(str(one))
+    if as_json:
+        shell.say_json([summary(read_run(mirror.folder), mirror.folder) for mirror in found])
+    elif not found:
+        shell.say(f"There is no run of yours on {line.title} that is not here already.")
+    for mirror in found if not as_json else ():
+        number = record.numbers[mirror.folder.name]
+        shell.say(f"Run {number}: {ending(read_run(mirror.folder))} Kept in {mirror.folder}")
+    return OK if not problems else FAILED
+
+
+# --- What is there ----------------------------------------------------------------------------------------------------
+
+
+def _numbered(places: Places, record: JobRecord, line: SiteConnection, word: str) -> str:
+    """The id of the run that has this number here, or of the ``last`` one, if it is one of the site's; else ``word`` as
+    it is."""
+    book = job_book(places)
+    there: dict[str, str] = {}
+    for run, number in sorted(record.numbers.items(), key=lambda known: known[1]):
+        job = book.job_of(run)
+        if book.order(job).site == line.name if job else record.where.get(run) == line.title:
+            there[str(number)] = there["last"] = run
+    return there.get(word, word)
+
+
+def _runs_of_job(places: Places, site: str, word: str) -> tuple[str, ...]:
+    """The runs of the one job of this computer that the site's scheduler calls ``word``, if there is one."""
+    book = job_book(places)
+    called = called_there(book, word, site)
+    return book.runs(called[0]) if len(called) == 1 else ()
+
+
+def _folders(line: SiteConnection, word: str, of_job: Sequence[str]) -> Iterator[str]:
+    """Paths of run folders over there, as ``word`` names them: where no run's id begins so, those ``of_job``."""
+    runs = str(PurePosixPath(line.layout().run("x")).parent)
+    if re.fullmatch("[0-9a-f-]*", word) is None and not of_job:
+        done = line.run(("sh", "-c", _ABSOLUTE, "sh", word))
+        if done.late or done.code or not done.out.startswith("/"):
+            raise problem("fetch.folder", f"There is no folder {word} on {line.title}.", "Check the path.", word)
+        yield done.out.rstrip("\n")
+        return
+    names = [name for name in line.run(("sh", "-c", _LIST, "sh", runs)).out.split() if _is_run(name)]
+    chosen = [name for name in names if name.startswith(word)]
+    if word and not chosen and of_job:
+        chosen = [name for name in names if name in of_job]
+    elif word and len(chosen) != 1:
+        text = f"{len(chosen) or 'No'} runs on {line.title} begin with {word!r}."
+        raise problem("fetch.run", text, "Give the whole id, or the path of its folder there.", word)
+    yield from (f"{runs}/{name}" for name in chosen)
+
+
+def _look(line: SiteConnection, path: str) -> There:
+    """The run in that folder. Raises ``ProblemError`` when it is none."""
+    text = read_spec_text(line, path)
+    if text is None:
+        raise problem("fetch.folder", f"{path} on {line.title} is no run folder: it has no spec.toml.", "", path)
+    file = f"{path}/spec.toml"
+    spec = from_toml(text, file)
+    if not _is_run(spec.run):
+        raise problem("fetch.run", f"The spec in {file} names no run.", "The run's own folder has one.", path)
+    return There(path, spec)
+
+
+def _is_from_here(shell: CommandContext, record: JobRecord, run: str, asked_for: bool) -> bool:
+    """Whether it comes through the link of a job of this computer, and so through nothing else. Raises ``ProblemError``
+    when just this one is wanted."""
+    job = job_book(shell.places).job_of(run)
+    from_here = bool(job) and record.settled.get(run) != job
+    if from_here and asked_for:
+        hint = f"Come back to it: clew attach {run[:8]}"
+        raise problem("fetch.job", f"The run {run[:8]} was sent from here.", hint, run)
+    return from_here
+
+
+def _is_run(name: str) -> bool:
+    try:
+        return str(uuid.UUID(name)) == name
+    except ValueError:
+        return False
+
+
+# --- Bringing it ------------------------------------------------------------------------------------------------------
+
+
+def _bytes_here(shell: CommandContext, there: There) -> int:
+    mirror = Mirror(shell.places.mirrors / there.spec.run)
+    return sum(mirror.length(attempt) for attempt in mirror.attempts())
+
+
+def _bring(shell: CommandContext, line: SiteConnection, record: JobRecord, there: There, check: bool) -> Mirror:
+    mirror = Mirror(shell.places.mirrors / there.spec.run)
+    try:
+        if mirror.spec() is None:
+            mirror.keep_spec(there.spec)
+        attempt = 1
+        while attempt <= MOST_ATTEMPTS and _copy(line, there, mirror, attempt, check):
+            attempt += 1
+        for stray in [one for one in mirror.attempts() if one >= attempt]:
+            aside = mirror.set_aside_stray(stray)
+            text = f"Attempt {stray} of run {there.spec.run[:8]} was not made on {line.title}"
+            shell.note(f"{text}; what it left is now in {aside}.")
+        record.number(there.spec.run, time.time())
+        if record.where.get(there.spec.run) != line.title:
+            record.came_from(there.spec.run, line.title, time.time())
+    except OSError as error:
+        text = f"The run cannot be kept in {mirror.folder}: {error}."
+        raise problem("mirror.write", text, "Make room on that disk.", str(mirror.folder)) from None
+    if not mirror.attempts():
+        raise problem("fetch.empty", f"The run in {there.path} has not begun: it has no journal yet.", "", there.path)
+    return mirror
+
+
+def _copy(line: SiteConnection, there: There, mirror: Mirror, attempt: int, check: bool) -> bool:
+    """Bring what is missing of one journal; whether there is one. Where the copy is not the node's, the node's wins;
+    with ``check`` also a copy is looked at that seems whole."""
+    path = f"{there.path}/{journal_path(mirror.folder, attempt).name}"
+    state = line.connection.stat(path)
+    if state is None or state.folder:
+        return False
+    if attempt in stray_attempts(mirror.folder):
+        mirror.set_aside_stray(attempt)
+    if mirror.length(attempt) > state.size:
+        mirror.set_aside(attempt)
+    _bring_bytes(line, path, mirror, attempt, state.size, check)
+    if mirror.damaged.pop(attempt, None) is not None:
+        mirror.set_aside(attempt)
+        _bring_bytes(line, path, mirror, attempt, state.size, check)
+    return True
+
+
+def _bring_bytes(line: SiteConnection, path: str, mirror: Mirror, attempt: int, size: int, check: bool) -> None:
+    if check or mirror.length(attempt) < size:
+        for _ in mirror.read(attempt):  # what is here is checked against its seal, and so is what comes
+            pass
+    while (have := mirror.length(attempt)) < size:
+        data = line.connection.read(path, have, min(MAX_FETCH_BYTES, size - have))
+        if not data:
+            break
+        mirror.append(attempt, have, data)

@@ -1,0 +1,224 @@
+"""What ``clew open``, ``shell`` and ``hold`` share: an allocation of a site, found or asked for, and its news."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import queue
+import shlex
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from clew_gui.commands.context import CommandContext, complain
+from clew_gui.commands.sites.flags import given_allocation
+from clew_gui.jobs.held import held_line, live_job
+from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.schedulers.allocation import build_allocation
+from clew_gui.session.job_managers import JobManagers, open_desks
+from clew_gui.sites.site import Site, is_local
+from clew_gui.sites.store import site_store
+from clew_gui.ssh.prompts import headless_prompter
+from clew_shared.base.problem import problem
+
+if TYPE_CHECKING:
+    from clew_gui.jobs.target import JobTarget
+from collections.abc import Sequence
+from contextlib import closing
+
+from clew_gui.commands.agent_program import stop_requests
+from clew_gui.commands.context import FAILED, OK, Parser
+from clew_gui.commands.sites.flags import add_allocation_flags
+from clew_gui.jobs.held import held_jobs
+from clew_gui.jobs.job import STAGE_WORDS
+from clew_gui.schedulers.allocation import summary
+
+_POLL_S = 0.2
+_LINE_EVERY_S = 60.0
+
+
+class HeldNode:
+    """One job with an allocation, followed. ``own``: this command asked for it, and lets it go at its end."""
+
+    def __init__(self, desks: JobManagers, job: str, stops: Callable[[], int], order: JobOrder | None = None) -> None:
+        self.job = job
+        self.own = order is not None
+        self._desks = desks
+        self._stops = stops
+        self._heard: queue.SimpleQueue[JobNews] = queue.SimpleQueue()
+        desks.listen = self._heard.put
+        if order is not None:
+            desks.submit(order)
+        else:
+            desks.follow(job)
+        self.news = desks.book.news(job)
+
+    @property
+    def hint(self) -> str:
+        """What becomes of the allocation afterwards."""
+        return "The allocation is given back then." if self.own else "The allocation stays."
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes were asked for."""
+        return self._desks.book.order(self.job).allocation.nodes
+
+    def target(self) -> JobTarget:
+        """The way to its agent."""
+        target: JobTarget = self._desks.target(self.job)  # type: ignore[assignment]  # that of a real desk
+        return target
+
+    def is_over(self) -> bool:
+        """Whether nothing more will come of it. From any thread."""
+        return self._desks.book.news(self.job).over
+
+    def wait(self, shell: CommandContext, *wanted: Stage) -> bool:
+        """Until it is so far, with each new sentence told; False when it ended instead, or somebody wants to stop."""
+        while not self._stops():
+            if self.news.stage in wanted:
+                return True
+            if self.news.over:
+                return False
+            self.hear(shell)
+        return False
+
+    def hear(self, shell: CommandContext) -> bool:
+        """Take in what is new, if anything comes soon."""
+        try:
+            news = self._heard.get(timeout=_POLL_S)
+        except queue.Empty:
+            return False
+        if news.job != self.job:
+            return False
+        before, self.news = self.news, news
+        if news.text and news.text != before.text:
+            shell.note(news.text)
+        if news.over and news.problem is not None:
+            complain(shell, "clew", (news.problem,))
+        return True
+
+    def keep(self, shell: CommandContext) -> None:
+        """Stay until it is over or somebody wants to stop, and tell each minute what it costs."""
+        told = 0.0
+        while not self._stops() and not self.news.over:
+            if time.monotonic() - told >= _LINE_EVERY_S:
+                told = time.monotonic()
+                shell.note(held_line(self.news, self.nodes))
+            self.hear(shell)
+
+    def give_back(self, shell: CommandContext) -> None:
+        """Let it go, and wait for the scheduler's word; a further Ctrl+C ends the waiting."""
+        if self.news.over:
+            return
+        shell.note("The allocation is given back.")
+        self._desks.let_go(self.job)
+        before = self._stops()
+        while self._stops() == before and not self.is_over():
+            self.hear(shell)
+
+
+@contextmanager
+def reach_node(
+    shell: CommandContext,
+    site: str,
+    stops: Callable[[], int],
+    asking: argparse.Namespace | None = None,
+    fresh: bool = False,
+    hint: str = "",
+) -> Iterator[HeldNode]:
+    """The held or live allocation of ``site``; where there is none (or with ``fresh``) one is asked for with the flags
+    ``asking``, and given back at the end. ``stops`` counts wishes to stop.
+
+    Raises ``ProblemError``, also when there is none and none may be asked for; ``hint`` then says what else helps.
+    """
+    found = known_site(shell, site)
+    allocation = build_allocation(found.allocation, given_allocation(asking) if asking is not None else {})
+    desks = open_desks(shell.places, headless_prompter(os.environ))
+    try:
+        job = "" if fresh else live_job(desks.book, site)
+        if not job and asking is None:
+            text = f"No allocation of {found.title or site} is held, and no run is at work there."
+            raise problem(
+                "hold.none", text, f"Hold one with: clew hold --site {shlex.quote(site)} {hint}".strip(), "site"
+            )
+        order = None if job else JobOrder(job=str(uuid.uuid4()), site=site, allocation=allocation, hold=True)
+        node = HeldNode(desks, order.job if order is not None else job, stops, order)
+        try:
+            yield node
+        finally:
+            if node.own:
+                node.give_back(shell)
+    finally:
+        desks.close()
+
+
+def known_site(shell: CommandContext, name: str) -> Site:
+    """The site of this name, which is not this computer. Raises ``ProblemError``."""
+    found = site_store(shell.places).load(name)
+    if is_local(found):
+        raise problem("hold.local", f"{name} is this computer: there is nothing to hold.", "Start the program here.")
+    return found
+
+
+# --- Hold -------------------------------------------------------------------------------------------------------------
+# ``clew hold`` keeps an allocation for many runs, ``clew let-go`` gives it back.
+
+
+ASK_S = 60.0
+"""A login with a question, and a scheduler that is slow to answer."""
+_SENT = (Stage.QUEUED, Stage.RUNNING)
+_ABOUT = """Keep an allocation for many runs, for `clew shell` and for `clew open`. It costs its nodes' time from its
+begin to its end, whether something runs on it or not: Ctrl+C gives it back, or `clew let-go`."""
+
+
+def hold(shell: CommandContext, argv: Sequence[str]) -> int:
+    """``clew hold --site NAME [--detach]``: returns the exit status."""
+    parser = Parser("clew hold", _ABOUT)
+    parser.add_argument("--site", metavar="NAME", required=True, help="which site; `clew site list` shows them")
+    parser.add_argument("--detach", action="store_true", help="end as soon as it waits in the queue; it is kept")
+    add_allocation_flags(parser, "instead of the site's own")
+    options = parser.parse_args(list(argv))
+    with stop_requests() as stops, reach_node(shell, options.site, stops, options, fresh=True) as node:
+        if not node.wait(shell, *(_SENT if options.detach else (Stage.RUNNING,))):
+            return FAILED
+        if options.detach:
+            node.own = False
+            shell.say(node.job)
+            shell.note(f"It is kept. `clew let-go --site {options.site}` gives it back.")
+            return OK
+        use = f"clew run, clew shell and clew open with --site {options.site}"
+        shell.note(f"In other terminals {use} use it. Ctrl+C gives it back.")
+        node.keep(shell)
+        return OK
+
+
+def held_state(news: JobNews, order: JobOrder) -> str:
+    """How an allocation is that was held when this was last heard: until when, in which queue, or how it ended."""
+    if news.over:
+        return f"It is over. {news.text}".rstrip()
+    state = held_line(news, order.allocation.nodes) if news.stage is Stage.RUNNING else f"{STAGE_WORDS[news.stage]}."
+    return f"{state} This is as last heard: {news.problem.text}" if news.problem is not None else state
+
+
+def let_go(shell: CommandContext, argv: Sequence[str]) -> int:
+    """``clew let-go [--site NAME] [--list]``: returns the exit status."""
+    parser = Parser("clew let-go", "Give back the allocations that are held.")
+    parser.add_argument("--site", metavar="NAME", default="", help="only those of one site")
+    parser.add_argument("--list", action="store_true", help="only list them, as their schedulers see them now")
+    options = parser.parse_args(list(argv))
+    desks = open_desks(shell.places, headless_prompter(os.environ))
+    with closing(desks), stop_requests() as stops:
+        jobs = held_jobs(desks.book, options.site)
+        if options.list:
+            desks.ask_now(jobs, ASK_S)
+        if not jobs:
+            raise problem("hold.none", "No allocation is held.", "`clew hold --site NAME` takes one.", "site")
+        for job in jobs:
+            order, news = desks.book.order(job), desks.book.news(job)
+            shell.say(f"{desks.book.title(job)}: {summary(order.allocation)}. {held_state(news, order)}")
+            if options.list:
+                continue
+            HeldNode(desks, job, stops).give_back(shell)
+        return OK

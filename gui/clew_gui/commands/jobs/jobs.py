@@ -1,0 +1,231 @@
+"""``clew jobs``, ``clew cancel`` and ``clew attach``: the jobs on all sites, ended or come back to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.table import Table
+
+from clew_gui.commands.agent_program import cards, stop_requests
+from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
+from clew_gui.commands.find import KeptJobs
+from clew_gui.commands.jobs.hold import ASK_S
+from clew_gui.commands.jobs.job_ids import JOB_HELP, last_run, named_job
+from clew_gui.commands.output.result import exit_status, result_lines, title, word_for
+from clew_gui.commands.output.words import state_word
+from clew_gui.commands.run.site_run import FollowedRun, Following, open_session, open_terminal
+from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobOrder, Stage
+from clew_gui.jobs.job_book import JobBook, job_book
+from clew_gui.schedulers.state import Phase
+from clew_gui.session.job_managers import JobManagers
+from clew_gui.session.mirror import attempts_before
+from clew_gui.session.run_record import job_record
+from clew_gui.session.runs import verdict
+from clew_shared.base.places import Places
+from clew_shared.base.problem import problem
+from clew_shared.cards import Catalogue
+from clew_shared.journal.files import attempts
+from clew_shared.reading import read_run, summary
+
+_SHOWN = 20
+_LOOK_S = 0.05
+_ENDS = {
+    Phase.COMPLETED: "Ended",
+    Phase.FAILED: "Failed",
+    Phase.CANCELLED: "Cancelled",
+    Phase.TIMED_OUT: "Time was up",
+    Phase.OUT_OF_MEMORY: "Out of memory",
+    Phase.NODE_FAILED: "Node failed",
+}
+
+
+class JobRow(NamedTuple):
+    """A job of the book; ``number`` is the one that is shown."""
+
+    number: int
+    order: JobOrder
+    title: str
+    news: JobNews
+    runs: tuple[int, ...]
+
+
+def job_lines(places: Places, book: JobBook) -> list[JobRow]:
+    """All jobs, the oldest first; runs by their numbers."""
+    numbers = job_record(places).numbers
+    return [
+        JobRow(
+            place,
+            book.order(job),
+            book.title(job),
+            book.news(job),
+            tuple(numbers[run] for run in book.runs(job) if run in numbers),
+        )
+        for place, job in enumerate(book.jobs(), 1)
+    ]
+
+
+def job_word(news: JobNews) -> str:
+    """How far it is, or how it ended."""
+    if news.stage is not Stage.ENDED:
+        return STAGE_WORDS[news.stage]
+    return _ENDS.get(news.phase, "Ended") if news.phase is not None else "Not sent"
+
+
+# --- clew jobs --------------------------------------------------------------------------------------------------------
+
+
+def jobs(shell: CommandContext, argv: Sequence[str]) -> int:
+    """``clew jobs``: one line for each job, the latest last."""
+    about = f"List the jobs on sites, the latest {_SHOWN} of them. Schedulers are asked about those that are not over."
+    parser = Parser("clew jobs", about)
+    parser.add_argument("--all", action="store_true", help="all of them")
+    parser.add_argument("--last-heard", action="store_true", help="ask nobody: as they were last heard of")
+    parser.add_argument("--json", action="store_true", help="one line of JSON: a list of jobs")
+    options = parser.parse_args(list(argv))
+    if not options.last_heard and job_book(shell.places).open_jobs():
+        with closing(open_terminal(shell).desks) as desks:
+            return list_jobs(shell, ask_schedulers(desks), options.all, options.json)
+    return list_jobs(shell, job_book(shell.places), options.all, options.json)
+
+
+def ask_schedulers(desks: JobManagers) -> JobBook:
+    """The book after all schedulers were asked about the jobs that are not over."""
+    desks.ask_now(desks.book.open_jobs(), ASK_S)
+    return desks.book
+
+
+def list_jobs(shell: CommandContext, book: JobBook, everything: bool, as_json: bool) -> int:
+    """One line for each job; returns the exit status."""
+    lines = job_lines(shell.places, book)
+    shown = lines if everything else lines[-_SHOWN:]
+    if as_json:
+        shell.say_json([_as_json(line) for line in shown])
+    elif not lines:
+        shell.say("No job was sent to a site yet. Begin with: clew run softmax --site NAME")
+    else:
+        shell.console().print(_table(shown))
+        if len(shown) < len(lines):
+            shell.say(f"{len(lines) - len(shown)} older jobs are not shown; --all shows them.")
+    return OK
+
+
+def _table(lines: Sequence[JobRow]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("Job", "Site", "Id there", "State", "Runs"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("")
+    for line in lines:
+        runs = ", ".join(map(str, line.runs)) or ("holds a node" if line.order.hold else "")
+        text = line.news.problem.text if line.news.problem is not None else line.news.text
+        table.add_row(f"j{line.number}", line.title, line.news.id, job_word(line.news), runs, text)
+    return table
+
+
+def _as_json(line: JobRow) -> dict[str, object]:
+    news = line.news
+    return {
+        "number": line.number,
+        "job": line.order.job,
+        "site": line.order.site,
+        "id": news.id,
+        "stage": news.stage,
+        "phase": news.phase,
+        "text": news.text,
+        "hold": line.order.hold,
+        "runs": [spec.run for spec in line.order.runs],
+        "problem": news.problem,
+    }
+
+
+# --- clew cancel ------------------------------------------------------------------------------------------------------
+
+
+def cancel(shell: CommandContext, argv: Sequence[str]) -> int:
+    """``clew cancel JOB``: 0 when the job is over, 1 when that could not be learnt in time."""
+    parser = Parser("clew cancel", "End a job with all its runs, take it out of the queue, or let go of a held node.")
+    parser.add_argument("job", metavar="JOB", help=JOB_HELP)
+    parser.add_argument("--json", action="store_true", help="one line of JSON: the job")
+    options = parser.parse_args(list(argv))
+    return cancel_job(open_terminal(shell), options.job, options.json)
+
+
+def cancel_job(terminal: FollowedRun, word: str, as_json: bool = False) -> int:
+    """End the job that ``word`` names; returns the exit status."""
+    shell, book = terminal.shell, terminal.desks.book
+    job = named_job(shell, book, word)
+    if not book.news(job).over:
+        with open_session(terminal, cards(shell.places), (job,)) as session:
+            session.cancel(job)
+            deadline = time.monotonic() + ASK_S
+            while not session.jobs[job].news.over and time.monotonic() < deadline:
+                session.tick(_LOOK_S)
+                time.sleep(_LOOK_S)
+    line = next(line for line in job_lines(shell.places, book) if line.order.job == job)
+    if as_json:
+        shell.say_json(_as_json(line))
+    else:
+        what = f"Job j{line.number} on {line.title}: {job_word(line.news).lower()}. {line.news.text}".strip()
+        shell.say(what if line.news.over else f"{what} It was asked to end; `clew jobs` tells more later.")
+    return OK if line.news.over else FAILED
+
+
+# --- clew attach ------------------------------------------------------------------------------------------------------
+
+
+def attach(shell: CommandContext, argv: Sequence[str]) -> int:
+    """``clew attach RUN``: follow a run on a site again, or fetch what is missing of it; the run's exit status."""
+    parser = Parser(
+        "clew attach",
+        "Come back to a run on a site: follow it, or fetch what is missing when it has ended.\n"
+        "The exit status is that of `clew run`.",
+    )
+    parser.add_argument("run", metavar="RUN|JOB", help=f"the run's number or id; or of a job, {JOB_HELP}")
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
+    options = parser.parse_args(list(argv))
+    return attach_run(open_terminal(shell), options.run, options.json)
+
+
+def attach_run(terminal: FollowedRun, word: str, as_json: bool = False) -> int:
+    """Follow the run that ``word`` names, or the last one of that job."""
+    shell, book = terminal.shell, terminal.desks.book
+    record = job_record(shell.places)
+    word = last_run(book, record) if word == "last" else word
+    job = named_job(shell, book, word)
+    runs = [run for run in book.runs(job) if book.job_of(run) == job and run not in record.forgotten]
+    chosen = [run for run in runs if str(record.numbers.get(run)) == word or run.startswith(word)] or runs[-1:]
+    if not chosen:
+        hint = f"To end it: clew cancel {word}"
+        raise problem("cli.job", f"The job {word} has no run to follow.", hint, word)
+    known = cards(shell.places)
+    if book.news(job).over and record.settled.get(chosen[0]) == job:
+        return _tell_kept(shell, shell.places.mirrors / chosen[0], known, book.news(job), as_json)
+    with open_session(terminal, known, (job,)) as session, stop_requests() as stops:
+        behind = attempts_before(shell.places.mirrors / chosen[0], job)
+        following = Following(terminal, session, chosen[0], as_json, stops, behind)
+        spec = following.model.spec
+        card = next((card for card in known.exercises if card.id == spec.exercise), None)
+        following.to_the_end(card, f"{title(spec, card)}, on {following.job.title}")
+        return following.conclude(card)
+
+
+def _tell_kept(shell: CommandContext, folder: Path, known: Catalogue, news: JobNews, as_json: bool) -> int:
+    """How a run ended of which everything is here already."""
+    say = shell.note if as_json else shell.say
+    if attempts(folder):
+        history = read_run(folder)
+        card = next((card for card in known.exercises if card.id == history.fold.exercise), None)
+        state, reason = KeptJobs(shell.places).state(folder, history.fold)
+        for line in result_lines(history, card, folder, word_for(shell.places, folder), reason):
+            say(line)
+        if as_json:
+            shell.say_json(summary(history, folder) | {"state": state, "reason": reason})
+    else:
+        state, reason = verdict(news, began=False)
+        say(f"{state_word(state)}. {reason}")
+        if as_json:
+            shell.say_json({"run": folder.name, "state": state, "reason": reason})
+    return exit_status(state)

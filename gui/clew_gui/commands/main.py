@@ -1,0 +1,129 @@
+"""The ``clew`` command: finds the command's module, and tells every refusal in one message with exit status 2."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import NamedTuple
+
+from clew_gui.commands.context import BAD_INPUT, FAILED, INTERRUPTED, OK, CommandContext, complain, standard_shell
+from clew_shared import __version__
+from clew_shared.base.places import find_places
+from clew_shared.base.problem import ProblemError, did_you_mean, long_names_refused, problem
+from clew_shared.base.terminal import replace_missing_characters
+
+
+class Command(NamedTuple):
+    """One command: its group in the help, its name, what it does, and the module with its function of the same name."""
+
+    group: str
+    name: str
+    about: str
+    module: str
+
+
+COMMANDS = (
+    Command("Begin", "start", "open the window; without a display run an exercise and write a picture", "start"),
+    Command("Begin", "catalogue", "list the exercises, their presets and hyperparameters", "catalogue"),
+    Command("Train", "run", "run an exercise on this computer and follow it here", "run.run"),
+    Command("Train", "race", "let optimizers run against each other from the same start", "run.race"),
+    Command("Train", "resume", "go on with an ended run from its last checkpoint", "run.run"),
+    Command("Train", "queue", "show what waits and what is at work, move a run, take it out", "run.queue"),
+    Command(
+        "Sites", "site", "add, list, show, change, examine and remove the machines that runs can go to", "sites.site"
+    ),
+    Command("Sites", "hold", "keep an allocation for many runs", "jobs.hold"),
+    Command("Sites", "let-go", "give back an allocation that is held", "jobs.hold"),
+    Command("Sites", "shell", "a terminal on an allocation", "jobs.node_shell"),
+    Command("Sites", "open", "Jupyter or TensorBoard on an allocation, in the browser here", "jobs.open"),
+    Command("Sites", "jobs", "list the jobs that were sent to sites", "jobs.jobs"),
+    Command("Sites", "attach", "come back to a run on a site", "jobs.jobs"),
+    Command("Sites", "cancel", "end a job on a site, or take it out of its queue", "jobs.jobs"),
+    Command("Sites", "fetch", "bring home a run that was made on a site without this computer", "jobs.fetch"),
+    Command("Sites", "logout", "end the logins to sites that stay for a while, or show them", "sites.logout"),
+    Command("Look back", "runs", "list the runs that are kept on this computer", "runs"),
+    Command("Look back", "show", "show one run: settings, curves, goals, files", "runs"),
+    Command("Keep and check", "verify", "check every byte of a run against its journal", "keep"),
+    Command("Keep and check", "export", "write a run as CSV, JSON lines, TensorBoard or Parquet files", "keep"),
+)
+
+_EXAMPLES = """Examples:
+  clew run softmax                          the course's values, live in the terminal
+  clew run softmax --learning-rate 0.1      one hyperparameter changed
+  clew run cnn --preset tiny                a few seconds, no data needed
+  clew show last                            the run that was started last
+  clew export last --csv out                its points as a table"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command in ``argv`` (default: the process's own) and return the exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    replace_missing_characters()
+    shell = standard_shell(find_places())
+    name = words[0] if words else "--help"
+    if name in ("--help", "-h", "help"):
+        return _help(shell, words[1:2])
+    if name in ("--version", "version"):
+        shell.say(f"clew {__version__}")
+        return OK
+    return _guarded(shell, name, words[1:])
+
+
+def _guarded(shell: CommandContext, name: str, words: Sequence[str]) -> int:
+    """Run one command; a refusal becomes a message, ``--help`` a normal end, a closed pipe and Ctrl+C no traceback."""
+    try:
+        with long_names_refused():
+            return _function(name)(shell, words)
+    except ProblemError as error:
+        complain(shell, f"clew {name}", error.problems, as_json="--json" in words)
+        return BAD_INPUT
+    except SystemExit as end:  # argparse after --help
+        return end.code if isinstance(end.code, int) else OK
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stdout = None  # whoever read it has left: nothing more can be written there
+        return FAILED
+    except Exception as error:  # noqa: BLE001  # the process border
+        shell.note(f"clew {name}: an unexpected error, {type(error).__name__}: {error}. {_kept_trace(shell)}")
+        return FAILED
+
+
+def _kept_trace(shell: CommandContext) -> str:
+    """Write the traceback where it can be found; returns the sentence that says where."""
+    path = shell.places.home / "log" / "command.log"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(traceback.format_exc())
+    except OSError as found:
+        return f"Its traceback could not be kept in {path}: {found.strerror}"
+    return f"Please report it, with the end of {path}"
+
+
+def _function(name: str) -> Callable[[CommandContext, Sequence[str]], int]:
+    for command in COMMANDS:
+        if command.name == name:
+            function: Callable[[CommandContext, Sequence[str]], int] = getattr(
+                import_module(f"clew_gui.commands.{command.module}"), name.replace("-", "_")
+            )
+            return function
+    hint = did_you_mean(name, [command.name for command in COMMANDS]) or "See: clew --help"
+    raise problem("cli.command", f"There is no command {name!r}.", hint, where=name)
+
+
+def _help(shell: CommandContext, words: Sequence[str]) -> int:
+    if words:
+        return _guarded(shell, words[0], ["--help"])
+    shell.say("Clew: guided deep-learning laboratories. Pick an exercise, run it, and watch it converge.\n")
+    shell.say("usage: clew COMMAND [options]      (clew COMMAND --help shows a command's options)")
+    group = ""
+    for command in COMMANDS:
+        if command.group != group:
+            group = command.group
+            shell.say(f"\n{group}:")
+        shell.say(f"  {command.name:<11}{command.about}")
+    shell.say(f"\n{_EXAMPLES}\n\nclew --version shows the version; runs are kept in {shell.places.runs}")
+    return OK

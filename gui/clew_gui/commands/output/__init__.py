@@ -1,0 +1,3 @@
+"""How a command shows a run in a terminal."""
+
+from __future__ import annotations

@@ -1,0 +1,87 @@
+"""Numbers, durations and states in the words that every command uses."""
+
+from __future__ import annotations
+
+import math
+
+from clew_shared.cards import ExerciseCard, MetricSpec
+from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import RunState
+
+STATE_WORDS = {
+    RunState.DRAFT: "Draft",
+    RunState.SUBMITTED: "Submitted",
+    RunState.QUEUED: "Queued",
+    RunState.STARTING: "Starting",
+    RunState.PREPARING: "Preparing",
+    RunState.RUNNING: "Running",
+    RunState.PAUSED: "Paused",
+    RunState.FINISHED: "Finished",
+    RunState.STOPPED: "Stopped",
+    RunState.FAILED: "Failed",
+    RunState.TIMED_OUT: "Timed out",
+    RunState.LOST: "Lost",
+}
+
+
+def duration(seconds: float) -> str:
+    """``0.4 s``, ``12 s``, ``3 min 20 s``, ``2 h 05 min``; a dash when unknown."""
+    if not math.isfinite(seconds) or seconds < 0:
+        return "–"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def rate(per_second: float) -> str:
+    """Steps per second with three or four digits that mean something."""
+    if not math.isfinite(per_second) or per_second <= 0:
+        return "–"
+    return f"{per_second:,.0f} steps/s" if per_second >= 100 else f"{per_second:.3g} steps/s"
+
+
+def quantity(value: float, form: str = "number") -> str:
+    """A metric's value: four significant digits, or a percentage with two decimals."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return f"{100 * value:.2f} %" if form == "percent" else f"{value:.4g}"
+
+
+def metric_value(metric: MetricSpec, value: float) -> str:
+    """``loss 0.3021``, ``test accuracy 90.79 %``: the label, the value and its unit."""
+    unit = f" {metric.unit}" if metric.unit else ""
+    return f"{inside(metric.label)} {quantity(value, metric.format)}{unit}"
+
+
+def inside(label: str) -> str:
+    """A label as it reads inside a sentence: ``Test accuracy`` becomes ``test accuracy``, ``W`` and ``KL`` stay."""
+    return label[:1].lower() + label[1:] if label[1:2].islower() else label
+
+
+def state_word(state: RunState | None) -> str:
+    """The state as people read it; what has no state yet is starting."""
+    return STATE_WORDS[state] if state is not None else "Starting"
+
+
+def not_finite(history: History, card: ExerciseCard | None = None) -> str:
+    """``Not a finite number: loss from step 44, W and b from step 88. …``; empty when all are."""
+    labels: dict[int, list[str]] = {}
+    for name, step in history.first_nonfinite.items():
+        labels.setdefault(step, []).append(inside(metric_of(card, name, history).label))
+    parts = [f"{' and '.join(labels[step])} from step {step:,}" for step in sorted(labels)]
+    return f"Not a finite number: {', '.join(parts)}. A smaller learning rate may help." if parts else ""
+
+
+def metric_of(card: ExerciseCard | None, name: str, history: History | None = None) -> MetricSpec:
+    """The metric of this name as the run itself or the card describes it, else a plain one: exercises whose file is not
+    at hand are shown as well."""
+    known = [*(history.metrics.values() if history else ()), *(card.metrics if card else ())]
+    found = next((metric for metric in known if metric.name == name), None)
+    return found or MetricSpec(name=name, label=name.replace("_", " "))

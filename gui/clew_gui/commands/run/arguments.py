@@ -1,0 +1,341 @@
+"""What ``clew run`` was asked for: flags made from the exercise's own hyperparameters, and every mistake at once."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from clew_gui.commands.context import Parser
+from clew_gui.commands.sites.flags import SITE_OPTIONS, add_site_flags, check_site_flags, data_there
+from clew_gui.sites.site import LOCAL
+from clew_shared.base.problem import Problem, did_you_mean, raise_all
+from clew_shared.cards import Catalogue, ExerciseCard, Preset
+from clew_shared.params import ParamSpec, Value, check, format_value
+from clew_shared.spec import SITE_PATH, RunSpec
+
+MAX_SEED = 2**31 - 1
+
+_DESCRIPTION = """Run an exercise on this computer or on a site, without a window, and follow it here.
+
+Numbers have the digits 0 to 9: 500, 25,000 or 1e4 for a whole number, 0.05 or 5e-2 for another.
+
+The exit status is 0 for a finished run, 1 for a failed one, 2 when something asked for is wrong (then nothing was
+started and nothing is left behind) and 130 when it was stopped with Ctrl+C."""
+
+DATA_HELP = "a data set by name (mnist, digits) or a file or folder; with --site also site:/path, a path there"
+_OWN = ("help", "preset", "set", "seed", "data", "name", "out", "queue", "exercises", "json", *SITE_OPTIONS)
+"""Options of the command itself. A hyperparameter with such a name is reached through ``--set``."""
+
+
+class _Assign(argparse.Action):
+    """Collects ``--set name=value``, ``--learning-rate 0.1`` and ``--shuffle`` in their order: the last one counts."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,
+    ) -> None:
+        text = (
+            str(values) if isinstance(values, str) else ("false" if str(option_string).startswith("--no-") else "true")
+        )
+        found: list[tuple[str, str]] = list(getattr(namespace, "assignments", None) or [])
+        if self.dest == "set":
+            name, equals, value = text.partition("=")
+            found.append((name.strip().replace("-", "_"), value if equals else "\0"))
+        else:
+            found.append((self.dest, text))
+        namespace.assignments = found
+
+
+def make_parser(cards: Sequence[ExerciseCard], prog: str = "clew run") -> Parser:
+    """The parser of ``clew run`` with a flag for every hyperparameter of ``cards``."""
+    parser = Parser(prog, _DESCRIPTION, epilog=_epilog(cards), usage=f"{prog} EXERCISE [options]")
+    parser.set_defaults(assignments=[])
+    parser.add_argument("exercise", metavar="EXERCISE", nargs="?", help="which exercise; `clew catalogue` lists them")
+    parser.add_argument("--preset", metavar="NAME", default="", help="start from the exercise's preset of this name")
+    parser.add_argument(
+        "--set", metavar="NAME=VALUE", action=_Assign, help="a hyperparameter; may be given several times"
+    )
+    parser.add_argument("--seed", metavar="N", help="the same seed gives the same run, bit by bit (default 1)")
+    parser.add_argument("--data", metavar="NAME|PATH", help=DATA_HELP)
+    parser.add_argument("--name", metavar="TEXT", default="", help="a name for the run, for your own use")
+    parser.add_argument("--out", metavar="DIR", help="the run's folder (default: a new one where runs are kept)")
+    parser.add_argument(
+        "--queue",
+        action="store_true",
+        help="wait for the runs of this computer's agent before it; Ctrl+C takes it out of the queue",
+    )
+    parser.add_argument("--exercises", metavar="DIR", help="add your own exercises, the files in this folder")
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
+    add_site_flags(parser)
+    _add_hyperparameters(parser, cards)
+    return parser
+
+
+def _add_hyperparameters(parser: Parser, cards: Sequence[ExerciseCard]) -> None:
+    seen = set(_OWN)
+    groups: dict[str, argparse._ArgumentGroup] = {}
+    specs = [spec for card in cards for spec in card.params]
+    for spec in specs:
+        if spec.name in seen:
+            continue
+        seen.add(spec.name)
+        if spec.group not in groups:
+            groups[spec.group] = parser.add_argument_group(f"hyperparameters: {spec.group}")
+        flag = spec.name.replace("_", "-")
+        agreed = len({other.default for other in specs if other.name == spec.name}) == 1
+        words = (about(spec) if agreed else f"{meaning(spec)} (default: the exercise's own)").replace("%", "%%")
+        if spec.kind == "bool":
+            groups[spec.group].add_argument(
+                f"--{flag}", f"--no-{flag}", dest=spec.name, action=_Assign, nargs=0, help=words
+            )
+        else:
+            groups[spec.group].add_argument(
+                f"--{flag}", dest=spec.name, action=_Assign, metavar=_metavar(spec), help=words
+            )
+
+
+def _metavar(spec: ParamSpec) -> str:
+    return {"float": "NUMBER", "int": "N", "choice": "NAME"}.get(spec.kind, "TEXT")
+
+
+def about(spec: ParamSpec) -> str:
+    """What a hyperparameter is, which values it takes, and its default; for the help and the catalogue."""
+    return f"{meaning(spec)} (default {format_value(spec.default) or 'none'})"
+
+
+def meaning(spec: ParamSpec) -> str:
+    """What a hyperparameter is and which values it takes."""
+    limits = [
+        f"{sign} {limit:,.12g}"
+        for sign, limit in ((">", spec.gt), ("≥", spec.ge), ("<", spec.lt), ("≤", spec.le))
+        if limit is not None
+    ]
+    parts = [(spec.help or spec.label).rstrip(".")]
+    if spec.choices:
+        parts.append("one of " + ", ".join(choice.value for choice in spec.choices))
+    if limits:
+        parts.append(" and ".join(limits))
+    if spec.shown_when:
+        parts.append(f"with {spec.shown_when.name} {' or '.join(spec.shown_when.values)}")
+    return "; ".join(parts)
+
+
+def _epilog(cards: Sequence[ExerciseCard]) -> str:
+    lines: list[str] = []
+    for card in cards:
+        presets = ", ".join(preset.name for preset in card.presets) or "none"
+        data = ", ".join(card.datasets) or "none needed"
+        lines.append(f"{card.id}: {card.title}. Presets: {presets}. Data sets: {data}.")
+    if len(cards) > 1:
+        lines.append("`clew run EXERCISE --help` shows the hyperparameters of one exercise only.")
+    return "\n".join(lines)
+
+
+class RunArguments(argparse.Namespace):
+    """The parsed arguments of ``clew run``: see ``make_parser``."""
+
+    exercise: str | None
+    preset: str
+    seed: str | None
+    data: str | None
+    name: str
+    out: str | None
+    queue: bool
+    exercises: str | None
+    json: bool
+    site: str | None
+    dry_run: bool
+    detach: bool
+    assignments: list[tuple[str, str]]
+
+
+def exercises_folder(argv: Sequence[str]) -> str | None:
+    """What ``--exercises`` names; needed before the rest can be read, because the exercises bring their own flags."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--exercises", nargs="?")
+    folder: str | None = parser.parse_known_args(list(argv))[0].exercises
+    return folder
+
+
+def read_request(argv: Sequence[str], catalogue: Catalogue) -> tuple[RunArguments, ExerciseCard | None, list[Problem]]:
+    """Split the command line. Returns it, the exercise's card if it names a known one, and what could not be read."""
+    words = join_negative_numbers(argv)
+    named = next((card for card in catalogue.exercises if card.id in words), None)
+    parser = make_parser([named] if named else catalogue.exercises)
+    request = RunArguments()
+    _, extras = parser.parse_known_args(words, namespace=request)
+    request.site = None if request.site == LOCAL else request.site
+    card = named if named and request.exercise == named.id else None
+    problems = [] if card else [_no_exercise(request.exercise, catalogue)]
+    flags = [option for option in parser._option_string_actions if option.startswith("--")]
+    problems += _stray(extras, flags, request.exercise or "clew run")
+    return request, card, problems
+
+
+def join_negative_numbers(argv: Sequence[str]) -> list[str]:
+    """``--learning-rate -1e-3`` as ``--learning-rate=-1e-3``, so that a negative value is not taken for an option."""
+    words: list[str] = []
+    for word in argv:
+        if words and words[-1].startswith("--") and "=" not in words[-1] and word.startswith("-") and _is_number(word):
+            words[-1] += f"={word}"
+        else:
+            words.append(word)
+    return words
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _no_exercise(name: str | None, catalogue: Catalogue) -> Problem:
+    known = [card.id for card in catalogue.exercises]
+    if not name:
+        return Problem("cli.exercise", "Which exercise?", f"One of: {', '.join(known)}.", where="exercise")
+    return Problem("cli.exercise", f"There is no exercise {name!r}.", suggest(name, known), where="exercise")
+
+
+def _stray(extras: Iterable[str], flags: Sequence[str], exercise: str) -> list[Problem]:
+    """One problem for each word that argparse had no use for; the value behind an unknown option goes with it."""
+    problems = []
+    after_option = False
+    for word in extras:
+        name = word.split("=", 1)[0]
+        if word.startswith("--"):
+            hint = did_you_mean(name, flags) or f"See: clew run {exercise} --help"
+            problems.append(Problem("cli.option", f"There is no option {name}.", hint, where=name))
+        elif not after_option:
+            problems.append(Problem("cli.word", f"There is no use for {word!r} here.", "Leave it out.", where=word))
+        after_option = word.startswith("--") and "=" not in word
+    return problems
+
+
+def make_spec(request: RunArguments, card: ExerciseCard, run: str) -> tuple[RunSpec, list[Problem]]:
+    """The run spec and everything wrong with it. Flags win over the preset, the preset over the defaults."""
+    problems: list[Problem] = [] if card.problem is None else [card.problem]
+    preset, found = _preset(request.preset, card)
+    problems += found
+    values: dict[str, object] = dict(preset.values)
+    for name, text in request.assignments:
+        if text == "\0":
+            hint = "Write --set name=value."
+            problems.append(Problem("cli.set", f"--set {name} has no value.", hint, where=name))
+        else:
+            values[name] = text
+    typed, wrong = check(card.params, values)
+    problems += wrong
+    seed, found = _seed(request.seed, preset)
+    problems += found
+    data, found = _data(request.data, preset, card, request.site is not None)
+    problems += found
+    spec = RunSpec(
+        exercise=card.id,
+        run=run,
+        name=request.name,
+        preset=preset.name,
+        seed=seed,
+        data=data,
+        source_hash=card.source_hash,
+        params={spec.name: _written(spec, typed[spec.name]) for spec in card.params},
+    )
+    return spec, problems
+
+
+def parse_run(argv: Sequence[str], catalogue: Catalogue, run: str) -> tuple[RunArguments, ExerciseCard, RunSpec]:
+    """From the words after ``clew run`` to a checked spec. Raises one ``ProblemError`` with all problems."""
+    request, card, problems = read_request(argv, catalogue)
+    if card is None:  # nothing says which values would be right, but what else is wrong can be told
+        problems += _seed(request.seed, _NO_PRESET)[1] + _out(request.out)
+        raise_all(problems)
+        raise AssertionError("an unknown exercise is a problem")
+    spec, found = make_spec(request, card, run)
+    raise_all(problems + found + _out(request.out) + _queue(request) + check_site_flags(request))
+    return request, card, spec
+
+
+_NO_PRESET = Preset(name="", title="")
+
+
+def _preset(name: str, card: ExerciseCard) -> tuple[Preset, list[Problem]]:
+    if not name:
+        return _NO_PRESET, []
+    for preset in card.presets:
+        if preset.name == name:
+            return preset, []
+    text = f"{card.id} has no preset {name!r}."
+    return _NO_PRESET, [Problem("cli.preset", text, suggest(name, [p.name for p in card.presets]), where="preset")]
+
+
+def _seed(text: str | None, preset: Preset) -> tuple[int, list[Problem]]:
+    if text is None:
+        return (preset.seed if preset.seed is not None else 1), []
+    if re.fullmatch(r"\+?[0-9]{1,10}", text.strip()) and int(text) <= MAX_SEED:
+        return int(text), []
+    wrong = f"The seed must be a whole number from 0 to {MAX_SEED}, got {text!r}."
+    return 1, [Problem("cli.seed", wrong, where="seed")]
+
+
+def _data(text: str | None, preset: Preset, card: ExerciseCard, there: bool) -> tuple[str, list[Problem]]:
+    """The data set's name or absolute path. Whether a name can be found and a file be read is for the agent to say."""
+    if text is None:
+        return preset.data, []
+    if not card.datasets:
+        return "", [
+            Problem("cli.data", f"{card.id} needs no data, but got --data {text}.", "Leave it out.", where="data")
+        ]
+    if text in card.datasets:
+        return text, []
+    if text.startswith(SITE_PATH):
+        return text, data_there(text, there)
+    path = Path(text).expanduser()
+    if path.exists():
+        return str(path.absolute()), []
+    if path.suffix or len(path.parts) > 1:
+        hint = f"Check the path, or name a data set: {', '.join(card.datasets)}."
+        return "", [Problem("cli.data", f"There is no file or folder {text}.", hint, where="data")]
+    hint = suggest(text, card.datasets) + " A path works as well."
+    return "", [Problem("cli.data", f"{card.id} knows no data set {text!r}.", hint, where="data")]
+
+
+def _out(text: str | None) -> list[Problem]:
+    if text is None:
+        return []
+    path = Path(text).expanduser()
+    if path.is_dir() and any(path.iterdir()):
+        hint = "Name a folder that is empty or not there yet."
+        return [
+            Problem(
+                "cli.out", f"The folder {text} is not empty, and a run never overwrites anything.", hint, where="out"
+            )
+        ]
+    if path.exists() and not path.is_dir():
+        return [Problem("cli.out", f"{text} is a file, not a folder.", "Name another place.", where="out")]
+    return []
+
+
+def _queue(request: RunArguments) -> list[Problem]:
+    """The agent keeps its runs in one place and knows its own exercises."""
+    queued = request.queue and request.site is None
+    clash = next((name for name in ("out", "exercises") if queued and getattr(request, name) is not None), "")
+    if not clash:
+        return []
+    text = f"--queue hands the run to this computer's agent, which has no use for --{clash}."
+    return [Problem("cli.queue", text, f"Leave --queue or --{clash} out.", clash)]
+
+
+def _written(spec: ParamSpec, value: Value) -> Value:
+    """TOML has no null, and an absent value means the default: say ``none`` where the default is something else."""
+    return "none" if value is None and spec.default is not None else value
+
+
+def suggest(name: str, known: Sequence[str]) -> str:
+    """The nearest known name as a question, else all of them."""
+    return did_you_mean(name, known) or (f"Known: {', '.join(known)}." if known else "There are none.")

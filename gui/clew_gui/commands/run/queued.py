@@ -1,0 +1,122 @@
+"""``clew run --queue``: this computer's agent runs it in its turn, and it is followed from here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from clew_gui.commands.agent_program import stop_requests
+from clew_gui.commands.context import FAILED, CommandContext
+from clew_gui.commands.output import words
+from clew_gui.commands.output.progress import Display, choose_display
+from clew_gui.commands.output.result import exit_status, result_lines, word_for
+from clew_gui.commands.run.follow import Follower
+from clew_gui.session.agent_line import AgentLine
+from clew_gui.targets.target import Target
+from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.words import queue_place
+from clew_shared.cards import ExerciseCard
+from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import TERMINAL
+from clew_shared.reading import summary
+from clew_shared.spec import RunSpec
+from clew_shared.wire.messages import RunStatus, StartRun, Stop
+
+_LOOK_S = 0.1
+_STOP_NOTES = (
+    "",
+    "Stopping after this block, with a checkpoint. Ctrl+C again stops at once.",
+    "Stopping at once.",
+)
+
+
+def run_queued(
+    shell: CommandContext, target: Target, spec: RunSpec, card: ExerciseCard | None, heading: str, as_json: bool = False
+) -> int:
+    """Queue ``spec``, say its place while it waits, follow it, and tell how it ended; returns the exit status.
+
+    Raises ``ProblemError`` when the agent refuses it; then nothing is left behind.
+    """
+    folder = shell.places.runs / spec.run
+    with (
+        AgentLine(target, start=True, tell=shell.tell) as agent,
+        stop_requests() as stops,
+        Follower(folder) as follower,
+    ):
+        agent.ask(StartRun(spec=spec))
+        queued = _Queued(shell, agent, spec.run, as_json, stops)
+        ended = queued.wait(follower)
+        if ended is None:
+            queued.watch(follower, choose_display(shell.console(err=as_json), card, heading))
+    if ended is not None:
+        return _never_began(shell, ended, as_json)
+    return _conclude(shell, follower.history, card, folder, as_json)
+
+
+class _Queued:
+    """A run that was handed over. Each request to stop is passed on once."""
+
+    def __init__(
+        self, shell: CommandContext, agent: AgentLine, run: str, as_json: bool, stops: Callable[[], int]
+    ) -> None:
+        self._agent, self._run, self._stops = agent, run, stops
+        self._say = shell.note if as_json else shell.say
+        self._asked = 0
+
+    def wait(self, follower: Follower) -> RunStatus | None:
+        """Until it writes its journal, which gives None; or the status of one that ended before it began.
+
+        There is no bound: it depends on the runs before it.
+        """
+        told = -1
+        while not follower.poll():
+            self._pass_on()
+            status = self._agent.status(self._run)
+            if status is None:
+                raise problem("run.unknown", f"The agent does not know the run {self._run} any more.")
+            if status.state in TERMINAL and not status.attempt:
+                return status
+            if status.queue != told:
+                way_out = " Ctrl+C takes the run out of it." if told < 0 else ""
+                told = status.queue
+                self._say(f"Waiting: {queue_place(told)}.{way_out}" if told else "Its turn has come.")
+            time.sleep(_LOOK_S)
+        return None
+
+    def watch(self, follower: Follower, display: Display) -> None:
+        """Until its journal is complete."""
+        try:
+            while not follower.history.fold.sealed:
+                self._pass_on()
+                time.sleep(_LOOK_S)
+                follower.poll()
+                note = _STOP_NOTES[min(self._asked, 2)]
+                display.show(follower.history, note, last=follower.history.fold.sealed)
+        finally:
+            display.close()
+
+    def _pass_on(self) -> None:
+        if self._asked < self._stops():
+            self._asked += 1
+            try:
+                self._agent.ask(Stop(run=self._run, now=self._asked > 1))
+            except ProblemError as error:  # a trainer in a long step answers late, and stops all the same
+                self._say(str(error))
+
+
+def _never_began(shell: CommandContext, status: RunStatus, as_json: bool) -> int:
+    say = shell.note if as_json else shell.say
+    say(f"{words.state_word(status.state)}. {status.reason}".strip())
+    if as_json:
+        shell.say_json({"run": status.run, "exercise": status.exercise, "state": status.state, "reason": status.reason})
+    return exit_status(status.state)
+
+
+def _conclude(shell: CommandContext, history: History, card: ExerciseCard | None, folder: Path, as_json: bool) -> int:
+    say = shell.note if as_json else shell.say
+    for line in result_lines(history, card, folder, word_for(shell.places, folder)):
+        say(line)
+    if as_json:
+        shell.say_json(summary(history, folder))
+    return exit_status(history.fold.state) if history.fold.done else FAILED

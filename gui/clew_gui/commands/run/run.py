@@ -1,0 +1,197 @@
+"""``clew run`` and ``clew resume``: the agent trains as a program of its own, and its journal is followed from here."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from clew_gui.commands.agent_program import AgentProgram, agent_command, cards, stop_requests, temporary_file
+from clew_gui.commands.context import BAD_INPUT, FAILED, CommandContext, Parser
+from clew_gui.commands.find import RUN_HELP, find_run
+from clew_gui.commands.output.progress import choose_display
+from clew_gui.commands.output.result import exit_status, result_lines, title, word_for
+from clew_gui.commands.run.arguments import exercises_folder, parse_run
+from clew_gui.commands.run.follow import Follower
+from clew_gui.commands.sites.flags import add_allocation_flags, only_for_sites, read_place
+from clew_gui.targets.target import LocalTarget
+from clew_shared.base.problem import problem, raise_all
+from clew_shared.cards import ExerciseCard
+from clew_shared.journal.files import attempts, is_mirror
+from clew_shared.journal.history import History
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.reading import summary
+from clew_shared.spec import RunSpec, read_spec, to_toml
+
+_POLL_S = 0.05
+_STOP_NOTES = (
+    "",
+    "Stopping after this block, with a checkpoint. Ctrl+C again stops at once.",
+    "Stopping at once. Ctrl+C once more kills the trainer.",
+    "Killing the trainer.",
+)
+_KILL_AFTER = 4
+
+
+class RunOutcome(NamedTuple):
+    """What became of the agent program: the history of its run, its exit status and the end of its output."""
+
+    history: History
+    exit_code: int
+    output: str
+    asked: bool = False
+    """Whether a person asked for its end, be it too late for this run."""
+
+
+def run(shell: CommandContext, argv: Sequence[str]) -> int:
+    """``clew run EXERCISE …``: returns the exit status, see ``arguments``."""
+    known = cards(shell.places, exercises_folder(argv))
+    request, card, spec = parse_run(argv, known, str(uuid.uuid4()))
+    place = read_place(shell.places, request, spec)
+    if place is not None:
+        from clew_gui.commands.run.site_run import open_terminal, run_there, show_script  # SSH is loaded there
+
+        if request.dry_run:
+            return show_script(shell, place, spec, request.json)
+        heading = f"{title(spec, card)}, on {request.site}"
+        return run_there(open_terminal(shell), place, spec, card, known, heading, request.json, request.detach)
+    if request.queue:
+        from clew_gui.commands.run.queued import run_queued  # with ZeroMQ, of which a run without the agent has no need
+
+        return run_queued(shell, LocalTarget(shell.places), spec, card, title(spec, card), request.json)
+    folder = Path(request.out).expanduser().absolute() if request.out else shell.places.runs / spec.run
+    return run_spec(shell, spec, card, folder, request.json, request.exercises)
+
+
+def run_spec(
+    shell: CommandContext,
+    spec: RunSpec,
+    card: ExerciseCard,
+    folder: Path,
+    as_json: bool = False,
+    exercises: str | None = None,
+) -> int:
+    """Run ``spec`` in ``folder`` and tell of it; returns the exit status."""
+    outcome = run_outcome(shell, spec, card, folder, title(spec, card), as_json, exercises)
+    return conclude(shell, outcome, folder, card, as_json)
+
+
+def run_outcome(
+    shell: CommandContext,
+    spec: RunSpec,
+    card: ExerciseCard,
+    folder: Path,
+    heading: str,
+    as_json: bool = False,
+    exercises: str | None = None,
+) -> RunOutcome:
+    """Run ``spec`` in ``folder`` under this heading, and follow it to its end."""
+    own = _own_exercises(exercises)
+    with temporary_file("spec.toml", to_toml(spec)) as path:
+        command = agent_command(shell.places, "run", str(path), "--out", str(folder), "--quiet", *own)
+        return follow(shell, command, folder, card, heading, as_json)
+
+
+def _own_exercises(folder: str | None) -> tuple[str, ...]:
+    return ("--exercises", str(Path(folder).expanduser().absolute())) if folder else ()
+
+
+_RESUME = """Go on with an ended run from its last checkpoint, as a new attempt.
+
+A run of a site goes on there: its agent takes it up again, or a further job like the one before is sent."""
+
+
+def resume(shell: CommandContext, argv: Sequence[str]) -> int:
+    """``clew resume RUN``: a new attempt from the last checkpoint, where the run trained; returns the exit status."""
+    options = _resume_parser().parse_args(list(argv))
+    folder = find_run(shell.places, options.run)
+    own = shell.places.runs / folder.name
+    if is_mirror(folder) and not attempts(own):
+        from clew_gui.commands.run.site_run import open_terminal, resume_there  # SSH is loaded there
+
+        known = cards(shell.places, options.exercises)
+        return resume_there(open_terminal(shell), folder, known, options)
+    raise_all(only_for_sites(options))
+    folder = own if is_mirror(folder) else folder
+    spec = read_spec(RunFolder(folder).spec)
+    known = cards(shell.places, options.exercises)
+    card = next((card for card in known.exercises if card.id == spec.exercise), None)
+    words = ("run", "--resume", str(folder), "--quiet", *_own_exercises(options.exercises))
+    command = agent_command(shell.places, *words)
+    outcome = follow(shell, command, folder, card, title(spec, card), options.json)
+    return conclude(shell, outcome, folder, card, options.json)
+
+
+def _resume_parser() -> Parser:
+    parser = Parser("clew resume", _RESUME)
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_argument(
+        "--exercises", metavar="DIR", help="the folder of your own exercises, if the run is one of them"
+    )
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
+    parser.add_argument("--detach", action="store_true", help="return when the further job waits in the queue")
+    add_allocation_flags(parser, "of the further job, instead of what the last one asked for")
+    return parser
+
+
+def follow(
+    shell: CommandContext, command: Sequence[str], folder: Path, card: ExerciseCard | None, heading: str, as_json: bool
+) -> RunOutcome:
+    """Start the agent's ``command``, show the run in ``folder`` while it lasts, pass on Ctrl+C."""
+    behind = max(RunFolder(folder).attempts(), default=0)
+    display = choose_display(shell.console(err=as_json), card, heading, behind)
+    refused = False
+    try:
+        with stop_requests() as stops, AgentProgram(command) as agent, Follower(folder) as follower:
+            asked = 0
+            code = None
+            while code is None:
+                code = agent.wait(_POLL_S)  # asked before reading, so that nothing written before the end is missed
+                follower.poll()
+                while asked < stops():
+                    asked += 1
+                    _pass_on(agent, asked)
+                display.show(follower.history, _STOP_NOTES[min(asked, 3)], last=code is not None)
+            refused = code == BAD_INPUT
+            return RunOutcome(follower.history, code, agent.output(), stops() > 0)
+    finally:
+        display.close(discard=refused)
+
+
+def _pass_on(agent: AgentProgram, asked: int) -> None:
+    """The first three requests are the agent's own business, the fourth is for one that does not answer."""
+    if asked < _KILL_AFTER:
+        agent.ask_to_stop()
+    else:
+        agent.kill()
+
+
+def conclude(shell: CommandContext, outcome: RunOutcome, folder: Path, card: ExerciseCard | None, as_json: bool) -> int:
+    """Say how the run ended. Raises ``ProblemError`` when the agent refused it or ended without a word."""
+    history = outcome.history
+    if outcome.exit_code == BAD_INPUT:
+        raise problem("cli.refused", refusal(outcome.output))
+    if not history.fold.done:
+        last = outcome.output.splitlines()[-1:] or ["It printed nothing."]
+        text = f"The agent ended with status {outcome.exit_code} before the run did. Its last words: {last[0]}"
+        shell.note(f"clew run: {text}")
+    say = shell.note if as_json else shell.say
+    for line in result_lines(history, card, folder, word_for(shell.places, folder)):
+        say(as_flags(line))
+    if as_json:
+        shell.say_json(summary(history, folder))
+    return exit_status(history.fold.state) if history.fold.done else FAILED
+
+
+def refusal(output: str) -> str:
+    """What the agent printed, without its own name in front, and with flags where it speaks of lines in a spec."""
+    first, _, rest = output.partition(": ")
+    words = rest if first.startswith("clew-agent") else output
+    return as_flags(words) or "The agent refused the run and gave no reason."
+
+
+def as_flags(text: str) -> str:
+    """The lines of a spec in ``text`` as the flags of ``clew run``: ``data = "digits"`` becomes ``--data digits``."""
+    return re.sub(r'\b(\w+) = "([^"]*)"', r"--\1 \2", text)

@@ -1,0 +1,440 @@
+"""A run on a site, from the terminal: sent, waited for, followed to its last byte, or left to itself."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from clew_gui.commands.agent_program import stop_requests
+from clew_gui.commands.context import INTERRUPTED, OK, CommandContext
+from clew_gui.commands.jobs.hold import ASK_S
+from clew_gui.commands.output import words
+from clew_gui.commands.output.progress import Display, choose_display, values_line
+from clew_gui.commands.output.result import exit_status, result_lines, resume_line
+from clew_gui.commands.output.result import title as run_title
+from clew_gui.commands.output.standstill import Watched, no_agent, why_unasked
+from clew_gui.commands.output.terminal_lock import TerminalLock
+from clew_gui.commands.sites.flags import given_allocation
+from clew_gui.jobs.job import Stage
+from clew_gui.schedulers.allocation import build_allocation
+from clew_gui.session.job_managers import JobManagers, open_desks
+from clew_gui.session.job_model import JobModel, Place
+from clew_gui.session.mirror import stray_attempts
+from clew_gui.session.other_version import CODES
+from clew_gui.session.run_record import job_record
+from clew_gui.session.runs import RunModel, not_begun
+from clew_gui.session.session import Session
+from clew_gui.ssh.prompts import headless_prompter
+from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
+from clew_shared.base.words import queue_place
+from clew_shared.cards import Catalogue, ExerciseCard
+from clew_shared.journal.files import attempts
+from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.reading import read_run, summary
+from clew_shared.spec import RunSpec
+
+_LOOK_S = 0.05
+_KNOWN_S = 20.0
+"""A job that waited when it was last heard of may be over by now: its scheduler is asked within this time."""
+_END_S = 15.0
+"""So long the end of a job whose run has ended is waited for; its agent is asked to let go of the node."""
+_END_SAID_S = 3.0
+"""A wait for it that takes longer than this is said."""
+_STOP_NOTES = (
+    "",
+    "Stopping after this block, with a checkpoint. Ctrl+C again cancels the job.",
+    "Cancelling the job.",
+)
+
+
+class FollowedRun(NamedTuple):
+    """What a command on a site's jobs works with."""
+
+    shell: CommandContext
+    desks: JobManagers
+    curtain: TerminalLock
+
+
+def open_terminal(shell: CommandContext) -> FollowedRun:
+    """Logins ask on the terminal, or through the program that ``SSH_ASKPASS`` names."""
+    curtain = TerminalLock(headless_prompter(os.environ))
+    return FollowedRun(shell, open_desks(shell.places, curtain), curtain)
+
+
+@contextmanager
+def open_session(terminal: FollowedRun, known: Catalogue, jobs: Collection[str] = ()) -> Iterator[Session]:
+    """A session with nothing but ``jobs`` and what is sent within."""
+    session = Session(terminal.shell.places, known, desks=terminal.desks, only=jobs)
+    try:
+        session.start()
+        yield session
+    finally:
+        session.close()
+
+
+def show_script(shell: CommandContext, place: Place, spec: RunSpec, as_json: bool) -> int:
+    """Print the job script exactly as it would be sent."""
+    desks = open_terminal(shell).desks
+    try:
+        script = desks.preview(place.order(spec))
+    finally:
+        desks.close()
+    if as_json:
+        shell.say_json({"script": script})
+    else:
+        shell.say(script.rstrip("\n"))
+    return OK
+
+
+def run_there(
+    terminal: FollowedRun,
+    place: Place,
+    spec: RunSpec,
+    card: ExerciseCard,
+    known: Catalogue,
+    heading: str,
+    as_json: bool = False,
+    detach: bool = False,
+) -> int:
+    """Send ``spec`` as a job and follow it; returns the exit status.
+
+    Raises ``ProblemError`` when nothing could be sent; then nothing is left behind.
+    """
+    place = _with_living_node(terminal, place, as_json)
+    jobs = (place.job,) if place.job else ()
+    with open_session(terminal, known, jobs) as session, stop_requests() as stops:
+        run = session.start_run(spec, place)
+        following = Following(terminal, session, run, as_json, stops)
+        following.begin()
+        if detach:
+            following.until_sent()
+        else:
+            following.to_the_end(card, heading)
+        refused = following.refused()
+        if refused is not None:
+            session.forget(run)
+            terminal.desks.book.forget(following.job.id)
+            raise ProblemError(*refused)
+        return following.tell_detached() if detach else following.conclude(card)
+
+
+def _with_living_node(terminal: FollowedRun, place: Place, as_json: bool) -> Place:
+    """The place without its held allocation if that is over: its scheduler is asked, the book may be old."""
+    if not place.job:
+        return place
+    terminal.desks.ask_now((place.job,), ASK_S)
+    news = terminal.desks.book.news(place.job)
+    if not news.over:
+        return place
+    say = terminal.shell.note if as_json else terminal.shell.say
+    say(f"The held allocation is over. {news.text} The run gets a job of its own.".replace("  ", " "))
+    return msgspec.structs.replace(place, job="")
+
+
+# --- A run that goes on -----------------------------------------------------------------------------------------------
+
+
+def resume_there(terminal: FollowedRun, folder: Path, known: Catalogue, options: argparse.Namespace) -> int:
+    """Go on with the run of a site whose copy is ``folder``, where it trained; returns the exit status. Its agent takes
+    it up again if it is still there, else a further job is sent. ``options`` are those of ``clew resume``.
+
+    Raises ``ProblemError`` when it cannot go on; then nothing was sent.
+    """
+    run = folder.name
+    raise_all(_not_resumable(terminal, folder, options))
+    order = terminal.desks.book.order(terminal.desks.book.job_of(run))
+    given = given_allocation(options)
+    allocation = build_allocation(order.allocation, given) if given else None
+    with open_session(terminal, known, (order.job,)) as session, stop_requests() as stops:
+        session.recall(run)
+        spec = session.runs[run].spec
+        card = next((card for card in known.exercises if card.id == spec.exercise), None)
+        following = Following(terminal, session, run, options.json, stops, max(attempts(folder), default=0))
+        if not following.until_known():
+            return INTERRUPTED
+        model = session.runs[run]
+        if not following.job.news.over and model.state not in TERMINAL:
+            state = words.state_word(model.state).lower()
+            text = f"Run {model.number} has not ended: it is {state}."
+            raise problem("run.running", text, f"Follow it with: clew attach {model.number}", shlex.quote(run))
+        if allocation is not None and not following.job.news.over:
+            text = f"Run {model.number} goes on in its present job, which keeps its allocation."
+            raise problem("cli.site", text, "Leave the flags of the allocation out.", "allocation")
+        session.continue_run(run, allocation)
+        following.begin()
+        if options.detach:
+            following.until_sent()
+        else:
+            following.to_the_end(card, f"{run_title(spec, card)}, on {following.job.title}")
+        refused = following.refused()
+        if refused is not None:
+            terminal.desks.book.forget(following.job.id)
+            raise ProblemError(*refused)
+        return following.tell_detached() if options.detach else following.conclude(card)
+
+
+def _not_resumable(terminal: FollowedRun, folder: Path, options: argparse.Namespace) -> list[Problem]:
+    """Why the run in the mirror ``folder`` cannot go on, as far as this computer knows."""
+    places, run = terminal.shell.places, folder.name
+    record, book = job_record(places), terminal.desks.book
+    name = f"Run {record.numbers[run]}" if run in record.numbers else f"The run {run[:8]}"
+    if not book.job_of(run):
+        where = record.where.get(run, "another computer")
+        hint = "Continue it there, in a job script: clew-agent run --resume FOLDER"
+        return [Problem("run.elsewhere", f"{name} was made on {where} without this computer.", hint, run)]
+    history = read_run(folder) if attempts(folder) else History()
+    if history.fold.state is RunState.FINISHED:
+        text = f"{name} has finished after {history.fold.step:,} steps."
+        return [Problem("run.finished", text, "Start a new run with more steps.", run)]
+    if stray := stray_attempts(folder):
+        text = f"The copy of {name.lower()} was damaged: attempt {stray[0]} in it was made on this computer by mistake."
+        hint = f"Repair it first: clew fetch --site {shlex.quote(book.order(book.job_of(run)).site)} {run[:8]}"
+        return [Problem("mirror.stray", text, hint, run)]
+    if options.exercises:
+        text = "A run of a site goes on with the exercises that it began with."
+        return [Problem("cli.site", text, "Leave --exercises out.", "exercises")]
+    return []
+
+
+# --- Following --------------------------------------------------------------------------------------------------------
+
+
+class Following:
+    """A run of ``session`` whose job is not over, or was not when this began. Sentences of the job are said once.
+    Attempts up to ``behind`` are an earlier job's: they are not shown."""
+
+    def __init__(
+        self,
+        terminal: FollowedRun,
+        session: Session,
+        run: str,
+        as_json: bool,
+        stops: Callable[[], int] = lambda: 0,
+        behind: int = 0,
+    ) -> None:
+        self._terminal, self._session, self._stops = terminal, session, stops
+        self._as_json = as_json
+        self._say = terminal.shell.note if as_json else terminal.shell.say
+        self.model: RunModel = session.runs[run]
+        self._behind = behind
+        self._watched = Watched(time.time())
+        self._asked = 0
+        self._told = ""
+        self._problems: list[Problem] = []
+        self._versions: list[Problem] = []
+
+    @property
+    def job(self) -> JobModel:
+        """The run's latest job."""
+        return self._session.jobs[self.model.job.job if self.model.job is not None else ""]
+
+    def begin(self) -> None:
+        """Say where it goes."""
+        self._say(f"Run {self.model.number} goes to {self.job.title} as job j{self.job.number}.")
+
+    # --- Waiting ------------------------------------------------------------------------------------------------------
+
+    def until_known(self) -> bool:
+        """Until it is known whether the run's job is over, by its scheduler or its agent; False after Ctrl+C. What the
+        book says may be old. A job that still waits has nothing to tell after a while."""
+        until = time.monotonic() + _KNOWN_S
+        while not (self.job.news.over or self.model.status is not None):
+            if self._stops():
+                return False
+            if not_begun(self.job.news) and time.monotonic() >= until:
+                return True
+            self._turn()
+            self._tell_wait()
+        return True
+
+    def until_sent(self) -> None:
+        """Until the scheduler has the job, or it is over."""
+        while not (self.job.news.over or self.job.news.stage in (Stage.QUEUED, Stage.RUNNING)):
+            self._turn()
+            self._tell_versions()
+            self._tell_wait()
+
+    def to_the_end(self, card: ExerciseCard | None, heading: str) -> None:
+        """Until the run has ended and all of its journal is here."""
+        display: Display | None = None
+        kept = max(attempts(self.model.folder), default=0)
+        behind, asked = max(self._behind, self._earlier(), kept - 1), 0  # of those that are here the latest is shown
+        try:
+            while not self._complete():
+                self._turn()
+                if display is not None and (self._terminal.curtain.asked > asked or self._versions):
+                    display.close()
+                    display = None  # what is said or asked stands below the picture: begin a new one below that
+                self._tell_versions()
+                if self.model.history.fold.attempt <= behind:
+                    self._tell_wait()
+                    continue
+                with self._terminal.curtain.drawing() as free:
+                    if free:
+                        asked = self._terminal.curtain.asked
+                        display = display or self._display(card, heading, behind)
+                        last = self._complete()
+                        still = None if last else self._watched.look(self.model, self.job, time.time())
+                        display.show(self.model.history, self._note(), last, still)
+        finally:
+            if display is not None:
+                display.close()
+
+    def _display(self, card: ExerciseCard | None, heading: str, behind: int) -> Display:
+        return choose_display(self._terminal.shell.console(err=self._as_json), card, heading, behind)
+
+    def _earlier(self) -> int:
+        """Attempts of earlier jobs are not shown while the next one is waited for."""
+        return self.model.history.fold.attempt if self.model.follows_on else 0
+
+    def _turn(self) -> None:
+        changes = self._session.tick(_LOOK_S)
+        self._problems += [found for found in changes.problems if found.code not in CODES]
+        self._versions += [found for found in changes.problems if found.code in CODES]
+        if not changes.points:
+            time.sleep(_LOOK_S)
+        if self._asked < self._stops():
+            self._asked += 1
+            self._stop(again=self._asked > 1)
+
+    def _stop(self, again: bool) -> None:
+        """The first request is for the run, the second for the job; in the queue the first is for the job already."""
+        try:
+            if self.job.order.hold:  # the allocation is others' as well
+                self._session.stop(self.model.id, now=again)
+            elif again or not_begun(self.job.news):
+                self._session.cancel(self.job.id)
+            else:
+                self._session.stop(self.model.id)
+        except ProblemError as error:  # it has ended meanwhile
+            self._problems += error.problems
+
+    def _complete(self) -> bool:
+        model, job = self.model, self.job
+        if model.settled or (job.news.over and job.news.phase is None and not job.news.id):
+            return True
+        return model.complete and model.history.fold.attempt > self._behind
+
+    def _wait_for_the_job(self) -> None:
+        """See the job end, so that nobody has to log in once more only to learn that; say what keeps that long."""
+        begun, asked, told = time.monotonic(), self._asked, False
+        while not self.job.order.hold and self._asked == asked:
+            news, waited = self.job.news, time.monotonic() - begun
+            if news.over and (self.model.settled or not news.id or waited >= _END_S):
+                break
+            if self.job.kept:
+                self._say(f"The job stays: {self.job.kept}")
+                break
+            if (cause := why_unasked(self.job)) is not None:
+                self._say(f"The job's end could not be asked for: {cause.text} `clew jobs` asks again.")
+                break
+            if waited >= _END_S:
+                self._say("The job has not ended yet; `clew jobs` asks again.")
+                break
+            if waited >= _END_SAID_S and not told:
+                self._say(f"Waiting until the job has ended, for at most {_END_S:.0f} s.")
+                told = True
+            self._turn()
+
+    # --- Telling ------------------------------------------------------------------------------------------------------
+
+    def _note(self) -> str:
+        return _STOP_NOTES[min(self._asked, 2)]
+
+    def _tell_wait(self) -> None:
+        """What the job waits for; while it runs and nobody serves there yet, what the link says."""
+        job = self.job
+        text = job.news.text
+        if job.news.stage is Stage.RUNNING and (missing := no_agent(job)):
+            text = missing
+        elif job.news.stage is Stage.RUNNING and self.model.queue:
+            text = f"Waiting: {queue_place(self.model.queue)} of {job.news.nodes or job.title}."
+        if not text or text == self._told or job.news.refused:  # a refusal is the last word of the command
+            return
+        with self._terminal.curtain.drawing() as free:
+            if free:
+                self._told = text
+                self._say(text)
+
+    def _tell_versions(self) -> None:
+        """That the agent is of another version, at once: it explains what comes."""
+        if self._versions:
+            with self._terminal.curtain.drawing() as free:
+                if free:
+                    for found in self._versions:
+                        self._terminal.shell.tell(found)
+                    self._versions.clear()
+
+    def refused(self) -> list[Problem] | None:
+        """Why the job was never sent; None when it was."""
+        news = self.job.news
+        if news.over and not news.id and news.problem is not None:
+            return [news.problem]
+        return None
+
+    def tell_detached(self) -> int:
+        """How to come back."""
+        shell, model, job = self._terminal.shell, self.model, self.job
+        if self._as_json:
+            shell.say_json(about_run(model, job))
+        else:
+            shell.say(f"It goes on by itself. Come back with: clew attach {model.number}")
+        return OK if not job.news.over else exit_status(model.state)
+
+    def conclude(self, card: ExerciseCard | None) -> int:
+        """Say how the run ended, at once, and then see its job end; returns the exit status."""
+        status = self.tell(card)
+        self._wait_for_the_job()
+        return status
+
+    def tell(self, card: ExerciseCard | None) -> int:
+        """How it ended; returns the exit status."""
+        model, shell = self.model, self._terminal.shell
+        self._tell_versions()
+        for found in dict.fromkeys(self._problems):
+            if found != self.job.news.problem:
+                self._say(str(found))
+        for line in self._ending(card):
+            self._say(line)
+        if self._as_json:
+            shell.say_json(about_run(model, self.job))
+        return INTERRUPTED if self._added_nothing() and self._asked else exit_status(model.state)
+
+    def _added_nothing(self) -> bool:
+        """Whether the job ended before it went on with the run."""
+        return 0 < self.model.history.fold.attempt <= self._behind
+
+    def _ending(self, card: ExerciseCard | None) -> Iterator[str]:
+        model = self.model
+        if self._added_nothing():
+            yield f"{model.reason} Run {model.number} is as it was before:"
+        if model.history.fold.done and model.state is model.history.fold.state:
+            yield from result_lines(model.history, card, model.folder, str(model.number), model.reason)
+        else:
+            yield f"{words.state_word(model.state)}. {model.reason}".strip()
+            found = self.job.news.problem
+            yield from [found.hint] if found is not None and found.text == model.reason and found.hint else []
+            values = values_line(model.history, card)
+            yield from [f"As far as it came: {values}."] if values else []
+            yield from [f"Kept in {model.folder}"] if model.history.fold.attempt else []
+            yield from resume_line(model.history, str(model.number))
+        if model.history.fold.attempt:
+            yield f"That is the copy of its journal; its other files are on {self.job.title}."
+
+
+def about_run(model: RunModel, job: JobModel) -> dict[str, object]:
+    """The line of JSON: what ``clew run --json`` says, and where it ran."""
+    found: dict[str, object] = {"run": model.id, "exercise": model.spec.exercise}
+    if model.history.fold.attempt:
+        found = summary(model.history, model.folder)
+    found |= {"state": model.state, "reason": model.reason, "number": model.number}
+    return found | {"site": job.order.site, "job": job.id, "job_number": job.number, "job_id": job.news.id}

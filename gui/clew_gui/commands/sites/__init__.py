@@ -1,0 +1,3 @@
+"""`clew site` and its subcommands."""
+
+from __future__ import annotations

@@ -1,0 +1,154 @@
+"""What logs in to a site and looks at it: its scheduler (``clew site add``), what of it works and what does not
+(``clew site doctor``), and what it has to offer (``clew site modules``)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from clew_gui.commands.context import FAILED, INTERRUPTED, OK, CommandContext
+from clew_gui.commands.sites.show import all_words
+from clew_gui.doctor.examine import examine
+from clew_gui.doctor.finding import Finding, Verdict
+from clew_gui.doctor.modules import available, matching
+from clew_gui.sites.consent import consents
+from clew_gui.sites.scheduler_search import ABSENT, FoundScheduler, look_for_scheduler
+from clew_gui.sites.site import Site, address, is_local
+from clew_gui.sites.site_connection import open_line
+from clew_gui.ssh.prompts import AskOnce, headless_prompter
+from clew_shared.base.problem import ProblemError, problem
+
+DOCTOR_FORMAT = 1
+"""The version of what ``--json`` prints; docs/connecting.md describes it."""
+_MARKS = {Verdict.OK: "ok", Verdict.WARN: "note", Verdict.BAD: "BAD", Verdict.SKIPPED: "-"}
+_COLUMN = 18
+
+
+def doctor(shell: CommandContext, name: str, found: Site, want_job: bool, as_json: bool) -> int:
+    """Show each finding as it comes; the exit status is 1 when something is bad."""
+    findings: list[Finding] = []
+    examination = examine(name, found, shell.places, headless_prompter(os.environ), want_job)
+    interrupted = False
+    shown = _Shown(shell)
+    try:
+        for finding in examination:
+            findings.append(finding)
+            if not as_json:
+                shown.add(finding)
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        examination.close()
+    bad = [finding for finding in findings if finding.verdict is Verdict.BAD]
+    if as_json:
+        whole = {"format": DOCTOR_FORMAT, "site": name, "ok": not bad and not interrupted, "ended": not interrupted}
+        shell.say_json({**whole, "findings": findings})
+    else:
+        shown.end()
+        shell.say(_verdict(findings, bad, interrupted))
+    return INTERRUPTED if interrupted else FAILED if bad else OK
+
+
+class _Shown:
+    """Findings as lines; those that were not tried for the same reason make one."""
+
+    def __init__(self, shell: CommandContext) -> None:
+        self._shell = shell
+        self._untried: list[Finding] = []
+
+    def add(self, finding: Finding) -> None:
+        """One more."""
+        if self._untried and finding.text != self._untried[0].text:
+            self.end()
+        if finding.verdict is Verdict.SKIPPED:
+            self._untried.append(finding)
+        else:
+            self._line(finding.verdict, finding.title, finding.text, finding.hint)
+
+    def end(self) -> None:
+        """Say what was held back."""
+        if len(self._untried) == 1:
+            self._line(Verdict.SKIPPED, self._untried[0].title, self._untried[0].text)
+        elif self._untried:
+            titles = ", ".join(finding.title for finding in self._untried)
+            self._line(Verdict.SKIPPED, f"{len(self._untried)} more", f"{self._untried[0].text} ({titles})")
+        self._untried = []
+
+    def _line(self, verdict: Verdict, title: str, text: str, hint: str = "") -> None:
+        self._shell.say(f"{_MARKS[verdict]:>4}  {title:<{_COLUMN}}  {text}")
+        if hint:
+            self._shell.say(f"{'':{_COLUMN + 8}}-> {hint}")
+
+
+def _verdict(findings: Sequence[Finding], bad: Sequence[Finding], interrupted: bool) -> str:
+    if interrupted:
+        return "\nEnded before everything was looked at."
+    if bad:
+        number = "One thing keeps" if len(bad) == 1 else f"{len(bad)} things keep"
+        return f"\n{number} runs from working there: {', '.join(finding.title for finding in bad)}."
+    notes = sum(finding.verdict is Verdict.WARN for finding in findings)
+    also = f" {notes} {'thing is' if notes == 1 else 'things are'} worth knowing." if notes else ""
+    return f"\nNothing keeps runs from working there.{also}"
+
+
+_UNSEEN = "To add it without looking, give --scheduler slurm (or pbs, mnsubmit, none)."
+
+
+def look(shell: CommandContext, name: str, made: Site, consent: bool) -> FoundScheduler:
+    """The scheduler of a site that is being made. Raises ``ProblemError`` where nobody can say which it has, and where
+    there is none: to train on a login node has to be asked for."""
+    if consent:
+        consents(shell.places).give(all_words(made))
+    shell.note(f"Looking for the scheduler on {address(made)} …")
+    try:
+        line = open_line(name, made, shell.places, AskOnce(headless_prompter(os.environ)))
+        try:
+            return look_for_scheduler(line)
+        finally:
+            line.close()
+    except ProblemError as error:
+        first = error.problems[0]
+        hint = f"{first.hint} {_UNSEEN}".lstrip()
+        if first.code == ABSENT:
+            hint = "If you mean that, give --scheduler none. If a module brings its commands, give --module NAME."
+        elif first.code == "site.consent":
+            hint = f"Read them, then add --consent. {_UNSEEN}"
+        raise problem(first.code, first.text, hint, first.where) from None
+
+
+def modules(shell: CommandContext, name: str, found: Site, pattern: str, as_json: bool) -> int:
+    """List what ``module avail`` has. Raises ``ProblemError`` when nothing fits or there is no such command."""
+    if is_local(found):
+        raise problem("site.local", "This computer has no modules of a site.", where=name)
+    line = open_line(name, found, shell.places, AskOnce(headless_prompter(os.environ)))
+    try:
+        there = available(line)
+    finally:
+        line.close()
+    names = matching(there, pattern)
+    if not names and not as_json:
+        text = f"None of the {len(there.names)} modules has {pattern!r} in its name."
+        hint = (
+            f"All of them: clew site modules {name}. Some are shown only once the site names their toolchain as well."
+        )
+        raise problem("modules.none", text, hint, name)
+    if as_json:
+        default = sorted(there.default & set(names))
+        shell.say_json({"site": name, "modules": names, "default": default, "loaded": found.modules})
+        return OK
+    for one in names:
+        marks = [*(["default"] if one in there.default else []), *(["in the site"] if _named(one, found) else [])]
+        shell.say(f"{one}  ({', '.join(marks)})" if marks else one)
+    shell.note(_how(name, found, names, bool(pattern)))
+    return OK
+
+
+def _named(module: str, found: Site) -> bool:
+    return module in found.modules or module.partition("/")[0] in found.modules
+
+
+def _how(name: str, found: Site, names: Sequence[str], asked: bool) -> str:
+    """Which line the site needs for it: for the first one that was asked for, else for what it loads now."""
+    new = [one for one in names if not _named(one, found)][:1] if asked else []
+    line = ",".join(dict.fromkeys([*found.modules, *new])) or "NAME"
+    return f"\nJobs load the site's modules, in this order. To change them:\n    clew site set {name} modules={line}"

@@ -1,0 +1,129 @@
+"""``clew site show``: one site, what it runs in its own words, and the job script that it leads to."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from clew_gui.commands.context import OK, CommandContext
+from clew_gui.commands.sites.flags import given_allocation
+from clew_gui.schedulers.allocation import build_allocation, summary
+from clew_gui.schedulers.registry import scheduler_of
+from clew_gui.sites.consent import OwnWords, consents, words_of
+from clew_gui.sites.hops import way_to
+from clew_gui.sites.site import Site, address, is_local, job_of, title_of
+from clew_gui.sites.site_file import to_table, to_toml
+from clew_gui.sites.store import NamedSite, SiteStore
+from clew_gui.ssh.config import resolve
+
+_EXAMPLE_JOB = "00000000-0000-4000-8000-000000000000"
+_EXAMPLE_FOLDER = "/home/you/.clew/jobs/example"
+_EXAMPLE_AGENT = ("clew-agent", "serve")
+
+
+def show(shell: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:
+    found = store.load(options.name)
+    words = all_words(found)
+    missing = consents(shell.places).missing(words)
+    if options.consent:
+        return _consent(shell, options, words, missing)
+    if options.script:
+        return _script(shell, found, options)
+    if options.json:
+        shell.say_json(as_json(NamedSite(options.name, found), store) | {"consent_missing": missing})
+        return OK
+    shell.say(f"{options.name}: {found.title or address(found)}")
+    shell.say(f"  {where(found)}")
+    if found.note:
+        shell.say(f"\n{found.note}")
+    if not is_local(found):
+        shell.say(f"\n{store.path(options.name)}:\n\n{to_toml(found).rstrip()}")
+    for one in missing:
+        shell.say(f"\nYou have not agreed to its {one.kind} yet; Clew asks before it is first used.")
+    if missing:
+        shell.say(f"Read it and agree: clew site show {options.name} --consent")
+    return OK
+
+
+def all_words(found: Site) -> tuple[OwnWords, ...]:
+    """What needs consent before the site is used: its prologue, and commands that the SSH configuration has for it."""
+    if is_local(found):
+        return ()
+    hops = way_to(found, resolve)
+    return tuple(dict.fromkeys(one for hop in hops for one in words_of(found, hop.proxy_command)))
+
+
+def _consent(
+    shell: CommandContext, options: argparse.Namespace, words: tuple[OwnWords, ...], missing: Sequence[OwnWords]
+) -> int:
+    """Show all that is run as it stands, and remember that the person agrees."""
+    consents(shell.places).give(words)
+    if options.json:
+        shell.say_json({"name": options.name, "consent_given": words, "consent_missing": ()})
+        return OK
+    for one in words:
+        tell_words(shell, one, one not in missing)
+    shell.say(
+        "\nYou have agreed to this text. When it changes you are asked again."
+        if words
+        else "It runs no words of its own."
+    )
+    return OK
+
+
+def _script(shell: CommandContext, found: Site, options: argparse.Namespace) -> int:
+    asked = build_allocation(found.allocation, given_allocation(options))
+    job = job_of(found, _EXAMPLE_JOB, _EXAMPLE_FOLDER, _EXAMPLE_AGENT, asked)
+    text = scheduler_of(found.scheduler).script(job)
+    if options.json:
+        shell.say_json({"script": text})
+    else:
+        shell.say(text.rstrip("\n"))
+    return OK
+
+
+def agree(shell: CommandContext, found: Site, consent: bool) -> Sequence[OwnWords]:
+    """What the site runs in its own words and nobody has agreed to; with ``consent`` the person has read it now."""
+    words = words_of(found)
+    if consent:
+        consents(shell.places).give(words)
+    return consents(shell.places).missing(words)
+
+
+# --- In words ---------------------------------------------------------------------------------------------------------
+
+
+def where(found: Site) -> str:
+    """One line: the host, the way there, the scheduler, what a job asks for."""
+    way = f" through {', '.join(found.jump)}" if found.jump else ""
+    if found.scheduler == "none":
+        return f"{address(found)}{way}, no scheduler"
+    return f"{address(found)}{way}, {scheduler_of(found.scheduler).label}: {summary(found.allocation)}"
+
+
+def tell_kept(shell: CommandContext, said: str, found: Site, missing: Sequence[OwnWords]) -> None:
+    """A site was kept: ``said``, what it is now, and what it runs that was not agreed to."""
+    shell.say(said)
+    shell.say(f"  {where(found)}")
+    for one in missing:
+        tell_words(shell, one)
+    if missing:
+        shell.say("\nClew asks you before it is first used; --consent says now that you have read it.")
+
+
+def tell_words(shell: CommandContext, words: OwnWords, agreed: bool = False) -> None:
+    """What is run in the site's own words, whole."""
+    when = "runs on this computer to reach it" if words.kind == "proxy command" else "runs in each job"
+    shell.say(f"\nIts {words.kind} {when}, as it stands here:\n")
+    for line in words.text.strip("\n").splitlines():
+        shell.say(f"    {line}")
+    if agreed:
+        shell.say("\nYou had agreed to it before.")
+
+
+def as_json(one: NamedSite, store: SiteStore) -> dict[str, object]:
+    if one.site is None:
+        return {"name": one.name, "path": str(store.path(one.name)), "problems": one.problems}
+    path = None if is_local(one.site) and one.name == "local" else str(store.path(one.name))
+    title = title_of(one.name, one.site)
+    return {"name": one.name, "title": title, "path": path, "address": address(one.site), "site": to_table(one.site)}

@@ -1,0 +1,245 @@
+"""``clew site``: the machines that runs can go to, each a file that can be read, changed and shared."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from rich.table import Table
+
+from clew_gui.commands.context import OK, CommandContext, Parser
+from clew_gui.commands.sites.edit import about_fields, edit, set_fields
+from clew_gui.commands.sites.flags import add_allocation_flags, given_allocation
+from clew_gui.commands.sites.show import agree, as_json, tell_kept
+from clew_gui.commands.sites.show import show as site_show
+from clew_gui.schedulers.allocation import build_allocation, summary
+from clew_gui.schedulers.registry import NAMES, scheduler_of
+from clew_gui.sites.check import check_name, check_site, check_title, with_free_title
+from clew_gui.sites.presets import PRESETS, about_presets, site_from
+from clew_gui.sites.site import Site, address, is_local
+from clew_gui.sites.site_file import read_site
+from clew_gui.sites.store import NamedSite, SiteStore, site_store
+from clew_gui.ssh.config import offered_hosts, user_config
+from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem, raise_all
+
+
+def site(shell: CommandContext, argv: Sequence[str]) -> int:
+    """``clew site add|list|show|edit|set|doctor|modules|remove``: returns the exit status."""
+    options = _parser().parse_args(list(argv))
+    store = site_store(shell.places)
+    if options.deed == "add":
+        return _add(shell, store, options)
+    if options.deed == "show":
+        return site_show(shell, store, options)
+    if options.deed == "edit":
+        return edit(shell, store, options)
+    if options.deed == "set":
+        return set_fields(shell, store, options)
+    if options.deed == "remove":
+        return _remove(shell, store, options)
+    if options.deed in ("doctor", "modules"):
+        from clew_gui.commands.sites import (
+            doctor as site_doctor,  # SSH takes a moment to import; the other deeds need none
+        )
+
+        found = store.load(options.name)
+        if options.deed == "modules":
+            return site_doctor.modules(shell, options.name, found, options.pattern, options.json)
+        return site_doctor.doctor(shell, options.name, found, options.job, options.json)
+    return _list(shell, store, options.json)
+
+
+def _parser() -> Parser:
+    parser = Parser("clew site", "The machines that runs can go to.")
+    parser.add_argument("--json", action="store_true", help="one line of JSON")
+    deeds = parser.add_subparsers(dest="deed", metavar="add|list|show|edit|set|doctor|modules|remove")
+    _add_parser(deeds)
+    _json(deeds.add_parser("list", help="all sites, and the hosts of ~/.ssh/config", description="All sites."))
+    show = deeds.add_parser("show", help="one site, as it stands in its file", description="One site.")
+    show.add_argument("name", metavar="NAME")
+    show.add_argument("--script", action="store_true", help="print the job script that it leads to, as an example")
+    show.add_argument("--consent", action="store_true", help="you have read the lines that the site runs of its own")
+    add_allocation_flags(show, "for --script, instead of the site's own")
+    _json(show)
+    _changing_parsers(deeds)
+    _examining_parsers(deeds)
+    remove = deeds.add_parser("remove", help="forget a site", description="Forget a site. Nothing there changes.")
+    remove.add_argument("name", metavar="NAME")
+    _json(remove)
+    return parser
+
+
+def _changing_parsers(deeds: argparse._SubParsersAction[Parser]) -> None:
+    """What changes a site that there is."""
+    about = """Open a site's file in your editor ($VISUAL or $EDITOR). It is checked when you close the editor."""
+    change = deeds.add_parser("edit", help="change a site's file in your editor", description=about)
+    about = """Set fields of a site: modules=python,cuda/11.8 time=02:00:00. A field without a value, as in user=, is
+cleared. A list has commas; where an entry can have commas itself, give the field once for each entry."""
+    fields = deeds.add_parser("set", help="set fields of a site", description=about, epilog=about_fields())
+    for parser in (change, fields):
+        parser.add_argument("name", metavar="NAME")
+        parser.add_argument(
+            "--consent", action="store_true", help="you have read the lines that the site runs of its own"
+        )
+        _json(parser)
+    fields.add_argument("fields", metavar="FIELD=VALUE", nargs="+")
+
+
+def _examining_parsers(deeds: argparse._SubParsersAction[Parser]) -> None:
+    """What logs in to the site and looks at it."""
+    about = """Log in, look at every hop and everything that runs need there, and say how to mend what is wrong.
+The exit status is 1 when something keeps runs from working."""
+    doctor = deeds.add_parser("doctor", help="look at every hop and need, and say how to mend it", description=about)
+    doctor.add_argument("name", metavar="NAME")
+    doctor.add_argument("--job", action="store_true", help="send a tiny job as well, which tells what a node has")
+    _json(doctor)
+    modules = deeds.add_parser("modules", help="list the modules there", description="The site's environment modules.")
+    modules.add_argument("name", metavar="NAME")
+    modules.add_argument(
+        "pattern", metavar="PATTERN", nargs="?", default="", help="a part of the name; * and ? as usual"
+    )
+    _json(modules)
+
+
+def _json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="one line of JSON")
+
+
+def _add_parser(deeds: argparse._SubParsersAction[Parser]) -> None:
+    about = """Make a site: from a preset, from a file, from an entry of ~/.ssh/config with this name, or from nothing.
+What is given as an option counts more than that. Without a preset, a file or --scheduler, Clew logs in once and looks
+which scheduler there is."""
+    add = deeds.add_parser("add", help="make a site", description=about)
+    add.add_argument("name", metavar="NAME", help="small letters, digits, - and _")
+    add.add_argument("--preset", metavar="P", help=f"begin with one of: {about_presets()}")
+    add.add_argument("--title", metavar="TEXT", help="what lists and messages call it; the name if you give none")
+    add.add_argument("--file", metavar="SITE.TOML", help="begin with a file, such as one from your teacher")
+    add.add_argument("--host", metavar="H", help="the login node, or an entry of ~/.ssh/config")
+    add.add_argument("--user", metavar="U", help="your name there")
+    add.add_argument("--port", metavar="N", help="the port of SSH")
+    add.add_argument("--jump", metavar="J", help="hosts on the way, with commas: user@gate,second:2222")
+    add.add_argument("--key", metavar="FILE", help="your private key on this computer")
+    add.add_argument(
+        "--scheduler", choices=NAMES, metavar="S", help=f"one of: {', '.join(NAMES)}; looked for otherwise"
+    )
+    add.add_argument("--module", metavar="M", action="append", help="a module that jobs load; once for each module")
+    add.add_argument("--replace", action="store_true", help="change the site if there is one of this name")
+    add.add_argument("--consent", action="store_true", help="you have read the lines that the site runs of its own")
+    add_allocation_flags(add, "what its jobs ask for, unless a run says otherwise")
+    _json(add)
+
+
+# --- add --------------------------------------------------------------------------------------------------------------
+
+
+def _add(shell: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:
+    known = store.known()
+    base = _base(options, known)
+    made = _made(options, base, known)
+    if is_local(made) and options.preset != "local":
+        hint = f"Give --host, --preset ({about_presets()}) or --file."
+        raise problem("site.host", f"Nothing says where {options.name!r} is.", hint, "host")
+    raise_all([] if options.replace else store.check_free(options.name))
+    found = None
+    if not (options.preset or options.file or options.scheduler):
+        from clew_gui.commands.sites import doctor as site_doctor  # SSH takes a moment to import
+        from clew_gui.sites.scheduler_search import with_scheduler
+
+        found = site_doctor.look(shell, options.name, made, options.consent)
+        made = _made(options, with_scheduler(base, found), known)
+    path = store.save(options.name, made, replace=options.replace)
+    missing = agree(shell, made, options.consent)
+    if options.json:
+        seen = {"consent_missing": missing, "scheduler_found": found}
+        shell.say_json(as_json(NamedSite(options.name, made), store) | seen)
+        return OK
+    if found is not None:
+        shell.say(found.text)
+    tell_kept(shell, f"The site {options.name} is kept in {path}.", made, missing)
+    return OK
+
+
+def _base(options: argparse.Namespace, known: Mapping[str, Site | None]) -> Site:
+    """What the site begins with. Raises ``ProblemError`` for an unknown preset or a file that is wrong."""
+    if options.preset and options.file:
+        raise problem("cli.usage", "A site begins with a preset or with a file, not with both.", where="preset")
+    if options.file:
+        return with_free_title(options.name, read_site(Path(options.file).expanduser()), known)
+    if options.preset in PRESETS:
+        return site_from(options.preset, options.name, known)
+    if options.preset:
+        hint = did_you_mean(options.preset, PRESETS) or f"There are: {about_presets()}."
+        raise problem("site.preset", f"There is no preset {options.preset!r}.", hint, "preset")
+    entry = options.name in offered_hosts(user_config())
+    return Site(host=options.name) if entry and not options.host else Site()
+
+
+def _made(options: argparse.Namespace, base: Site, known: Mapping[str, Site | None]) -> Site:
+    """The site with what the options say otherwise. Raises ``ProblemError`` with everything that is wrong."""
+    texts = ("title", "host", "user", "key", "scheduler")
+    given: dict[str, object] = {name: value for name in texts if (value := getattr(options, name)) is not None}
+    for name, text in (("jump", options.jump), ("modules", ",".join(options.module) if options.module else None)):
+        if text is not None:
+            given[name] = tuple(part.strip() for part in text.split(",") if part.strip())
+    found = check_name(options.name)
+    if options.port is not None:
+        if options.port.isascii() and options.port.isdecimal() and 0 < int(options.port[:6]) < 65536:
+            given["port"] = int(options.port)
+        else:
+            text = f"A port is a number from 1 to 65535, got {options.port[:20]!r}."
+            found.append(Problem("site.port", text, where="port"))
+    try:
+        given["allocation"] = build_allocation(base.allocation, given_allocation(options))
+    except ProblemError as error:
+        found += error.problems
+    made = msgspec.structs.replace(base, **given)
+    raise_all([*found, *check_site(made), *check_title(options.name, made, known)])
+    return made
+
+
+# --- list, show, remove -----------------------------------------------------------------------------------------------
+
+
+def _list(shell: CommandContext, store: SiteStore, in_json: bool) -> int:
+    known = store.all()
+    hosts = _free_hosts(known)
+    if in_json:
+        shell.say_json({"sites": [as_json(one, store) for one in known], "ssh_config": hosts})
+        return OK
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("Site", "Where", "Scheduler", "Each job", "Title"):
+        table.add_column(title, no_wrap=title != "Title")
+    for one in known:
+        table.add_row(one.name, *_row(one))
+    shell.console().print(table)
+    for one in known:
+        for found in one.problems:
+            shell.note(f"{one.name}: {found}")
+    if hosts:
+        shell.say(f"\nIn ~/.ssh/config: {', '.join(hosts)}. `clew site add {hosts[0]}` makes a site of one.")
+    return OK
+
+
+def _row(one: NamedSite) -> tuple[str, ...]:
+    if one.site is None:
+        return "cannot be read", "", "", ""
+    label = "" if is_local(one.site) else scheduler_of(one.site.scheduler).label
+    asked = summary(one.site.allocation) if one.site.scheduler != "none" else ""
+    return address(one.site), label, asked, one.site.title
+
+
+def _free_hosts(known: Sequence[NamedSite]) -> list[str]:
+    """The hosts of the SSH configuration of which no site has been made yet."""
+    taken = {one.name for one in known} | {one.site.host for one in known if one.site is not None}
+    return [name for name in offered_hosts(user_config()) if name not in taken]
+
+
+def _remove(shell: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:
+    path = store.remove(options.name)
+    if options.json:
+        shell.say_json({"removed": options.name, "path": str(path)})
+    else:
+        shell.say(f"The site {options.name} is forgotten. What lies there was not touched.")
+    return OK

@@ -1,0 +1,201 @@
+"""The agent on a site: installed when it is not there, and what starts it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from clew_gui.deploy.bundle import digests, name_of, own_files, packed
+from clew_gui.deploy.packages import from_here, from_wheels
+from clew_gui.deploy.probe import Probe, probe, unfit
+from clew_gui.deploy.requirements import SMALL, TENSORFLOW, Need
+from clew_gui.deploy.there import LIMIT_S, ask_there
+from clew_gui.sites.site_connection import SiteConnection
+from clew_shared.base.problem import ProblemError, problem, raise_all
+from clew_shared.base.words import in_bytes
+
+_SLOWEST = 20_000
+"""Bytes per second of the slowest line that is waited for."""
+_PIP_S = 300.0
+
+Tell = Callable[[str], None]
+
+
+class Installed(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent that can be started on a site.
+
+    ``command`` begins its command line: ``(".../python", "-P", "-m", "clew_agent")``; what it is to do follows.
+    ``environment`` must be set for it, after the site's modules and prologue. ``python`` and ``tensorflow`` are
+    versions, "?" where the site does not tell. ``sent`` is how many bytes had to be brought.
+    """
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    python: str
+    tensorflow: str
+    sent: int = 0
+
+
+def ensure_agent(line: SiteConnection, tell: Tell) -> Installed:
+    """The agent of this very version on the site, brought there if need be: one round trip when nothing is missing.
+
+    Raises ``ProblemError``: no Python or TensorFlow that will do, a module that is not there, no room, no connection.
+    """
+    own = own_files()
+    agent = name_of("agent", own)
+    found = probe(line, agent)
+    raise_all(unfit(line, found))
+    sent = 0
+    if found.states.get(agent) != "intact":
+        sent += _send(line, found, agent, own, (), tell, "the agent")
+    if found.packages and found.states.get(found.packages) != "intact":
+        sent += _bring_packages(line, found, tell)
+    layout = line.layout()
+    folders = [f"{layout.software}/{name}" for name in (agent, found.packages) if name]
+    text = launcher_text(found.executable, folders, layout.home, line.site.data)
+    if found.launcher != text:
+        put_launcher(line, text, tell)
+    return _installed(found, folders, sent)
+
+
+def _installed(found: Probe, folders: Sequence[str], sent: int) -> Installed:
+    # Ours come first: one of the site's may be too old. The site's own path stays behind them, for its TensorFlow.
+    path = [*folders, *(part for part in found.path.split(":") if part)]
+    return Installed(
+        command=(found.executable, "-P", "-m", "clew_agent"),
+        environment={"PYTHONPATH": ":".join(path)},
+        python=found.python,
+        tensorflow=found.have.get(TENSORFLOW, "?"),
+        sent=sent,
+    )
+
+
+def try_packages(line: SiteConnection, found: Probe, tell: Tell) -> tuple[str, ...]:
+    """Find out whether ``ensure_agent`` could bring the packages that the site lacks, without keeping anything there.
+
+    Returns the names of those that the site's own pip fetches. Raises the ``ProblemError`` of ``ensure_agent``.
+    """
+    _, left = _gather(line, found, tell)
+    if left:
+        question = {"software": line.layout().software, "name": "", "files": {}, "replace": False, "kept": []}
+        question["fetch"] = [need.requirement for need in left]
+        answer = ask_there(line, "install_there.py", question, b"", LIMIT_S + _PIP_S)
+        if "refused" in answer:
+            raise _refused(line, found, answer, left, 0)
+    return tuple(need.name for need in left)
+
+
+def _bring_packages(line: SiteConnection, found: Probe, tell: Tell) -> int:
+    files, left = _gather(line, found, tell)
+    missing = ", ".join(need.name for need in SMALL if need.name in found.missing)
+    return _send(line, found, found.packages, files, left, tell, missing)
+
+
+def _gather(line: SiteConnection, found: Probe, tell: Tell) -> tuple[dict[str, bytes], list[Need]]:
+    """What the site lacks: files out of this computer's own packages, else of wheels, and what is left to the site's
+    pip with its index. Raises ``ProblemError`` where it has no pip."""
+    files: dict[str, bytes] = {}
+    left: list[Need] = []
+    for need in (need for need in SMALL if need.name in found.missing):
+        here = from_here(need, found)
+        files |= here
+        left += [] if here else [need]
+    if left and (wheels := from_wheels(left, found, tell)):
+        files |= wheels
+        left = []
+    if left and not found.pip:
+        raise _nowhere(line, found, left, "its Python has no pip")
+    return files, left
+
+
+def _send(
+    line: SiteConnection,
+    found: Probe,
+    name: str,
+    files: Mapping[str, bytes],
+    fetch: Sequence[Need],
+    tell: Tell,
+    what: str,
+) -> int:
+    """Install one folder of software; how many bytes that took."""
+    archive = packed(files) if files else b""
+    again = "again, since it was damaged" if found.states.get(name) == "damaged" else ""
+    tell(f"Bringing {what} to {line.title} ({in_bytes(len(archive))}){f' {again}' if again else ''}…")
+    if fetch:
+        tell(f"The Python of {line.title} fetches {', '.join(need.name for need in fetch)} by itself…")
+    question: dict[str, Any] = {
+        "software": line.layout().software,
+        "name": name,
+        "files": digests(files),
+        "fetch": [need.requirement for need in fetch],
+        "replace": bool(again),
+        "kept": sorted(found.states),
+    }
+    limit = LIMIT_S + len(archive) / _SLOWEST + (_PIP_S if fetch else 0)
+    answer = ask_there(line, "install_there.py", question, archive, limit)
+    if "refused" in answer:
+        raise _refused(line, found, answer, fetch, sum(map(len, files.values())))
+    return len(archive)
+
+
+def _refused(
+    line: SiteConnection, found: Probe, answer: Mapping[str, Any], fetch: Sequence[Need], needed: int
+) -> ProblemError:
+    why, free = str(answer.get("why", ""))[:300], answer.get("free")
+    software = line.layout().software
+    if answer["refused"] == "pip":
+        return _nowhere(line, found, fetch, f"its own pip says: {why}")
+    if answer["refused"] == "full":
+        room = f" {in_bytes(free)} are free there," if isinstance(free, int) else ""
+        text = f"The agent does not fit into {software} on {line.title}: {why}.{room} {in_bytes(needed)} are needed."
+        return problem("bootstrap.full", text, "Remove files there, or name another folder as scratch.", line.name)
+    text = f"The agent could not be installed in {software} on {line.title}: {why}."
+    return problem("bootstrap.install", text, "Check that this folder can be written there.", line.name)
+
+
+def _nowhere(line: SiteConnection, found: Probe, left: Sequence[Need], why: str) -> ProblemError:
+    names = ", ".join(need.name for need in left)
+    text = (
+        f"The Python of {line.title} ({found.python}, {found.machine}) lacks {names}. This computer's own do not fit, "
+        f"no wheels could be fetched here, and {why}."
+    )
+    words = " ".join(f"'{need.requirement}'" for need in left)
+    hint = f"Connect this computer to the internet once, or run there: {found.executable} -m pip install --user {words}"
+    return problem("bootstrap.packages", text, hint, line.name)
+
+
+# --- Launcher ---------------------------------------------------------------------------------------------------------
+# ``clew-agent`` on a site: a small program for job scripts of one's own. It starts the agent that came there last.
+#
+# What loads TensorFlow, modules mostly, is the job script's own business.
+
+
+_ABOUT = "# The agent that Clew brought here last, for job scripts of your own: clew-agent run SPEC.toml"
+_PUT = """umask 077
+mkdir -p -- "${1%/*}" && new=$(mktemp "$1.XXXXXX") && cat >"$new" && chmod 700 "$new" && mv -f -- "$new" "$1" && exit
+[ -z "$new" ] || rm -f -- "$new"
+exit 1"""
+
+
+def launcher_text(python: str, folders: Sequence[str], home: str, data: str) -> str:
+    """The program. ``folders`` go before what the job's ``PYTHONPATH`` has; ``home`` and ``data``, Clew's folder there
+    and the course's (empty: none), hold where the job says nothing else."""
+    known = {"CLEW_HOME": home} | ({"CLEW_COURSE_DATA": data} if data else {})
+    lines = ["#!/bin/sh", _ABOUT]
+    for name, value in known.items():
+        lines += [f'[ -n "${name}" ] || {name}={shlex.quote(value)}', f"export {name}"]
+    lines.append(f'export PYTHONPATH={shlex.quote(":".join(folders))}"${{PYTHONPATH:+:$PYTHONPATH}}"')
+    lines.append(f'exec {shlex.quote(python)} -P -m clew_agent "$@"')
+    return "\n".join([*lines, ""])
+
+
+def put_launcher(line: SiteConnection, text: str, tell: Callable[[str], None]) -> None:
+    """Write it there, so that it appears whole. Where that cannot be done it is said: no run of Clew's needs it."""
+    path = line.layout().launcher
+    done = line.run(("sh", "-c", _PUT, "sh", path), stdin=text.encode())
+    if done.late or done.code:
+        said = done.err.strip().splitlines()[-1:] or ["it did not answer"]
+        tell(f"{path} could not be written on {line.title}, which only job scripts of your own need: {said[0]}.")

@@ -1,0 +1,158 @@
+"""The small packages that a site lacks: out of this computer's own, else out of wheels for the site's Python."""
+
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+
+from clew_gui.deploy.probe import Probe
+from clew_gui.deploy.requirements import Need
+from clew_shared.base.places import find_places
+
+_DOWNLOAD_S = 240.0
+"""Some megabytes over a slow line."""
+_OLDEST_GLIBC = 5
+_TAG = re.compile(r"(?:manylinux_(\d+)_(\d+)|manylinux(1|2010|2014)|linux|any)(?:_(\w+))?")
+_NICKNAMES = {"1": (2, 5), "2010": (2, 12), "2014": (2, 17)}
+
+
+def suits(tag: str, found: Probe) -> bool:
+    """Whether a wheel with this tag (``cp311-cp311-manylinux_2_17_x86_64``) runs in the site's Python."""
+    interpreter, abi, system = [*tag.split("-"), "", ""][:3]
+    return _suits_python(interpreter, abi, found) and any(_suits_system(one, found) for one in system.split("."))
+
+
+def _suits_python(interpreter: str, abi: str, found: Probe) -> bool:
+    major, minor = found.minor
+    names = interpreter.split(".")
+    if abi == "none" and f"py{major}" in names:
+        return True
+    if found.implementation != "cpython":
+        return False
+    if "abi3" in abi.split("."):
+        oldest = [int(name[3:]) for name in names if re.fullmatch(rf"cp{major}\d+", name)]
+        return any(number <= minor for number in oldest)
+    return f"cp{major}{minor}" in names and abi in (f"cp{major}{minor}", "none")
+
+
+def _suits_system(system: str, found: Probe) -> bool:
+    match = _TAG.fullmatch(system)
+    if match is None:
+        return False
+    if system == "any":
+        return True
+    asked = _NICKNAMES[match[3]] if match[3] else (int(match[1]), int(match[2])) if match[1] else None
+    if match[4] != found.machine or found.system != "Linux":
+        return False
+    if asked is None:  # built on a machine, for itself
+        here = tuple(int(part) for part in re.findall(r"\d+", platform.libc_ver()[1]))
+        return platform.libc_ver()[0] == "glibc" and bool(found.libc) and here <= found.libc
+    return found.libc >= asked
+
+
+def from_here(need: Need, found: Probe) -> dict[str, bytes]:
+    """The files of a package of this computer, when they run there; empty when they do not, or it is not here."""
+    try:
+        here = distribution(need.name)
+    except PackageNotFoundError:
+        return {}
+    tags = re.findall(r"(?m)^Tag: *(\S+)", here.read_text("WHEEL") or "")
+    enough = _numbers(here.version) >= _numbers(need.least)
+    if not enough or not any(suits(tag, found) for tag in tags):
+        return {}
+    return dict(_files_of(here, need.module))
+
+
+def _files_of(here: Distribution, module: str) -> Iterator[tuple[str, bytes]]:
+    """Nothing when a file is missing, or the package itself lies elsewhere (an editable installation)."""
+    paths = [path for path in here.files or [] if ".." not in path.parts and "__pycache__" not in path.parts]
+    paths = [path for path in paths if not path.is_absolute()]
+    if not any(path.parts[0].split(".")[0] == module for path in paths):
+        return
+    try:
+        found = [(path.as_posix(), Path(str(path.locate())).read_bytes()) for path in paths]
+    except OSError:
+        return
+    yield from found
+
+
+def from_wheels(needs: Sequence[Need], found: Probe, tell: Callable[[str], None]) -> dict[str, bytes]:
+    """The files of packages out of wheels for the site's Python, fetched by this computer's pip into its cache.
+
+    Empty when pip is not here, the index is out of reach or has no wheel that fits.
+    """
+    if getattr(sys, "frozen", False):  # a desktop bundle has no pip
+        return {}
+    cache = find_places().home / "wheels"
+    names = ", ".join(need.name for need in needs)
+    if not _download(needs, found, cache, ["--no-index", "--find-links", str(cache)]):
+        tell(f"Fetching {names} for Python {found.python} on {found.machine}…")
+        if not _download(needs, found, cache, ["--retries", "1", "--timeout", "15"]):
+            return {}
+    files: dict[str, bytes] = {}
+    for need in needs:
+        wheel = _best_wheel(need, found, cache)
+        if wheel is None:
+            return {}
+        files |= dict(_unpacked(wheel))
+    return files
+
+
+def _download(needs: Sequence[Need], found: Probe, cache: Path, options: list[str]) -> bool:
+    major, minor = found.minor
+    words = [sys.executable, "-m", "pip", "download", "--only-binary=:all:", "--no-deps", "--dest", str(cache)]
+    words += ["--disable-pip-version-check", "--no-input", "--quiet", "--python-version", f"{major}.{minor}"]
+    words += ["--implementation", "cp", "--abi", f"cp{major}{minor}", "--abi", "abi3", "--abi", "none"]
+    for platform_tag in platforms(found):
+        words += ["--platform", platform_tag]
+    words += [*options, *(need.requirement for need in needs)]
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_DOWNLOAD_S, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0
+
+
+def platforms(found: Probe) -> list[str]:
+    """The platform tags of wheels that run there, the newest first."""
+    if found.system != "Linux" or len(found.libc) < 2 or found.libc[0] != 2:
+        return ["any"]
+    tags = [f"manylinux_2_{minor}_{found.machine}" for minor in range(found.libc[1], _OLDEST_GLIBC - 1, -1)]
+    return [*tags, *(f"manylinux{year}_{found.machine}" for year, libc in _NICKNAMES.items() if libc <= found.libc)]
+
+
+def _best_wheel(need: Need, found: Probe, cache: Path) -> Path | None:
+    """The newest wheel of the package in the cache that runs there."""
+    prefix = need.name.replace("-", "_").lower()
+    fitting = []
+    for path in cache.glob("*.whl"):
+        name, version, *tag = [*path.stem.split("-"), ""]
+        if name.lower() != prefix or len(tag) < 4 or _numbers(version) < _numbers(need.least):
+            continue
+        if suits("-".join(tag[-4:-1]), found):
+            fitting.append((_numbers(version), path))
+    return max(fitting)[1] if fitting else None
+
+
+def _unpacked(wheel: Path) -> Iterator[tuple[str, bytes]]:
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            parts = name.split("/")
+            if name.endswith("/") or ".." in parts or name.startswith("/"):
+                continue
+            if parts[0].endswith(".data"):
+                if parts[1] not in ("purelib", "platlib"):
+                    continue
+                parts = parts[2:]
+            yield "/".join(parts), archive.read(name)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", re.split(r"[^\d.]", version)[0]))

@@ -1,0 +1,74 @@
+"""What would let a job wait for good or fail on its node, as far as the login node knows it: asked before it is sent.
+
+The login node may differ from the nodes: a node's own TensorFlow and GPUs are asked by ``clew site doctor --job``, and
+by the agent when it starts. Everything here waits for the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from clew_gui.deploy.there import ask_there
+from clew_gui.schedulers.allocation import Allocation, seconds_asked
+from clew_gui.schedulers.partitions import ask_partitions, read_partitions, time_problem
+from clew_gui.sites.site_connection import SiteConnection
+from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
+from clew_shared.spec import RunSpec, to_toml
+
+_LIMITS_S = 10.0
+"""A controller that hangs must not hold up a job whose time may well be allowed."""
+_OTHER_DATA = (
+    "give a file of this computer, which is brought there, or a path on the site "
+    "(--data /here/mnist.npz, --data site:/there/mnist.npz)"
+)
+_WAYS = {
+    "data.missing": (
+        f"Ways out: {_OTHER_DATA}; copy the file into one of the folders that are searched there; "
+        "or use the built-in digits (--data digits)."
+    ),
+    "data.digits": (
+        "Ways out: install scikit-learn on this computer (pip install scikit-learn), and Clew brings the digits along; "
+        f"name a module or a venv with scikit-learn in the site; or {_OTHER_DATA}."
+    ),
+}
+"""What to do about what the site lacks, from this computer. The agent's own hints are for the machine that it is on."""
+
+
+def check_time(line: SiteConnection, allocation: Allocation) -> None:
+    """Raise ``ProblemError`` when every partition that the job may go to allows less time than it asks for.
+
+    Where the scheduler does not tell its limits, the job is sent.
+    """
+    command = ask_partitions(line.site.scheduler)
+    if command is None or not seconds_asked(allocation):
+        return
+    told = line.run(command, timeout=_LIMITS_S)
+    found = time_problem(read_partitions(line.site.scheduler, told), allocation)
+    raise_all([found] if found is not None else [])
+
+
+def check_runs(line: SiteConnection, environment: Mapping[str, str], runs: Sequence[RunSpec], own: bool) -> None:
+    """Raise ``ProblemError`` when the agent, asked on the login node, would refuse one of ``runs``.
+
+    ``runs`` are as the site reads them, ``environment`` is the agent's in a job; ``own``: there are exercises of one's
+    own.
+    """
+    if not runs:
+        return
+    question = {"environment": dict(environment), "specs": [to_toml(spec) for spec in runs], "own": own}
+    answer = ask_there(line, "check_there.py", question)
+    try:
+        found: Problem | None = msgspec.convert(answer.get("problem", ""), Problem | None)
+    except msgspec.ValidationError as error:
+        text = f"The agent on {line.title} answers something that cannot be understood: {error}."
+        raise problem("preflight.answer", text, "Try again.", line.name) from None
+    if found is not None:
+        raise ProblemError(_from_here(line, found))
+
+
+def _from_here(line: SiteConnection, found: Problem) -> Problem:
+    seen = f"That is what the login node of {line.title} sees; nothing was sent."
+    hint = _WAYS.get(found.code, found.hint)
+    return msgspec.structs.replace(found, hint=f"{hint} {seen}".lstrip())

@@ -1,0 +1,112 @@
+"""What a site's Python has, as it will be in a job, and what about it would keep the agent from running."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated, Any
+
+import msgspec
+
+from clew_gui.deploy.requirements import FRAMEWORK, KERAS, PYTHON, SMALL, TENSORFLOW
+from clew_gui.deploy.there import ask_there
+from clew_gui.sites.site_connection import SiteConnection
+from clew_shared.base.data_files import DIGITS_FILE, mnist_names
+from clew_shared.base.problem import Problem, problem
+
+INDEX = "https://pypi.org/simple/"
+_MACHINES = ("x86_64", "aarch64")
+_TENSORFLOW_SIZE = "about 300 MB to download, 1.5 GB in the home folder"
+
+
+class Probe(msgspec.Struct, frozen=True, kw_only=True):
+    """A site's Python on its login node; the nodes may differ, which the doctor finds out.
+
+    ``executable`` is its path, ``path`` its ``PYTHONPATH``, ``libc`` the version of glibc (empty: another library).
+    ``have`` is the version of each package by name ("?": there, but it does not tell; empty: not there), ``missing``
+    those that are not there or too old. ``packages`` names the folder that would hold the small ones of them.
+    ``states`` says of the agent's folder and of that one: intact, damaged or absent. ``launcher`` is the text of the
+    program there that starts the agent (empty: none). ``free`` is room in bytes where software goes, -1 where nobody
+    can tell. The last six are known from a thorough probe only: room in the home folder, what ``quota`` says, whether a
+    package index answers, the files of the data sets ``mnist`` and ``digits`` (scikit-learn's) that a job's agent would
+    find there (empty: none), and where it would have ``searched`` for the first.
+    """
+
+    python: Annotated[str, msgspec.Meta(pattern=r"^\d{1,3}\.\d{1,3}(\.|$)")]
+    executable: str
+    implementation: str
+    system: str
+    machine: str
+    libc: tuple[int, ...]
+    path: str
+    have: dict[str, str]
+    missing: tuple[str, ...]
+    packages: str
+    states: dict[str, str]
+    pip: str
+    free: int
+    launcher: str = ""
+    home_free: int = -1
+    quota: str = ""
+    index: bool | None = None
+    mnist: str = ""
+    digits: str = ""
+    searched: tuple[str, ...] = ()
+
+    @property
+    def minor(self) -> tuple[int, int]:
+        """Python's version as wheels name it: (3, 11)."""
+        major, minor = self.python.split(".")[:2]
+        return int(major), int(minor)
+
+
+def probe(line: SiteConnection, agent: str = "agent", *, thorough: bool = False) -> Probe:
+    """Ask the site, in one round trip. ``agent`` is the folder whose state is wanted as well.
+
+    Raises ``ProblemError`` when there is no Python, a module cannot be loaded, or the site cannot be reached.
+    """
+    needed = [(need.name, need.module, need.least, need.others) for need in (*FRAMEWORK, *SMALL)]
+    question: dict[str, Any] = {"needed": needed, "never": [need.name for need in FRAMEWORK]}
+    layout = line.layout()
+    question |= {"software": layout.software, "launcher": layout.launcher, "agent": agent}
+    folders = (line.site.data, layout.data)
+    data = {"folders": folders, "mnist": mnist_names(), "digits": f"datasets/data/{DIGITS_FILE}"}
+    question |= {"thorough": thorough, "index": INDEX, "data": data}
+    answer = ask_there(line, "probe_there.py", question)
+    try:
+        return msgspec.convert(answer, Probe)
+    except msgspec.ValidationError as error:
+        text = f"The Python of {line.title} answers something that cannot be understood: {error}."
+        raise problem("bootstrap.there", text, "Check python in the site.", line.name) from None
+
+
+def unfit(line: SiteConnection, found: Probe) -> list[Problem]:
+    """What keeps this Python from training, each as its own sentence; Clew can mend none of it by itself."""
+    if found.minor < PYTHON:
+        text = f"{found.executable} on {line.title} is Python {found.python}; the agent needs 3.11 or newer."
+        return [
+            Problem("bootstrap.old", text, f"Name a newer module, python or venv in the site. {_see(line)}", line.name)
+        ]
+    if found.system != "Linux" or found.machine not in _MACHINES:
+        text = f"{line.title} is {found.system} on {found.machine}; jobs run on Linux on x86-64 or aarch64."
+        return [Problem("bootstrap.machine", text, "Choose another site.", line.name)]
+    return [_unfit_package(line, found, need.name, need.least) for need in FRAMEWORK if need.name in found.missing][:1]
+
+
+def _unfit_package(line: SiteConnection, found: Probe, name: str, least: str) -> Problem:
+    called = {TENSORFLOW: "TensorFlow", KERAS: "Keras"}.get(name, name)
+    has = found.have.get(name)
+    what = f"has {called} {has}; the exercises need {least} or newer" if has else f"has no {called}"
+    text = f"{found.executable} on {line.title} {what}."
+    if name == TENSORFLOW and not has:
+        hint = (
+            f"Name the module that brings it in the site; {_see(line)} Or make a virtual environment there with "
+            f"pip install 'tensorflow>=2.16' ({_TENSORFLOW_SIZE}) and name it as venv. Clew never installs it unasked."
+        )
+        return Problem("bootstrap.tensorflow", text, hint, line.name)
+    hint = f"Name a newer module, or a venv, in the site. {_see(line)}"
+    return Problem(f"bootstrap.{name}", text, hint, line.name)
+
+
+def _see(line: SiteConnection) -> str:
+    """Where the site's modules are shown."""
+    return f"`clew site modules {shlex.quote(line.name)}` lists them."

@@ -1,0 +1,199 @@
+"""Files of this computer brought to a site, each once: what lies there already, or in the course's folder, is used."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import time
+import uuid
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+
+import msgspec
+
+from clew_gui.base.checked_text import is_remote_path
+from clew_gui.deploy.bundle import Upload, exercises_of, source_of
+from clew_gui.schedulers.state import Output
+from clew_gui.sites.site_connection import SiteConnection, local_path
+from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.words import in_bytes
+from clew_shared.spec import SITE_PATH
+
+FIRST_PIECE = 1 << 20
+LARGEST_PIECE = 32 << 20
+_PIECE_S = 1.0
+"""Pieces grow until one takes this long: so often progress is told, not more."""
+_LIMIT_S = 120.0
+_CHECKED_PER_S = 10_000_000
+"""Bytes per second that a busy file system reads at the least."""
+
+Tell = Callable[[str], None]
+
+_EXISTS = 'case $1 in "~/"*) set -- "$HOME/${1#"~/"}" ;; esac; test -r "$1" && printf "%s\\n" "$1"'
+_FREE = 'df -Pk -- "$1" | awk "NR > 1 { print \\$4 }"'
+
+
+class _Found(msgspec.Struct):
+    """What lies there: all under ``path``, or ``part`` bytes of it; ``free`` bytes of room (-1: unknown)."""
+
+    path: str = ""
+    part: int = 0
+    free: int = -1
+
+
+def stage(line: SiteConnection, path: str, tell: Tell) -> str:
+    """The path on the site of a file or folder of this computer, brought there if need be.
+
+    ``site:/path`` means the site's own file, which must be there. A transfer that was cut goes on where it ended, in
+    this call or a later one. Raises ``ProblemError``.
+    """
+    if path.startswith(SITE_PATH):
+        return _own_path(line, path.removeprefix(SITE_PATH))
+    return _bring(line, source_of(local_path(path), tell), tell, shared=True)
+
+
+def stage_exercises(line: SiteConnection, folder: Path | str, tell: Tell) -> str:
+    """The same for a folder of exercises: only what belongs to them. Raises ``ProblemError``."""
+    return _bring(line, exercises_of(local_path(str(folder)), tell), tell, shared=False)
+
+
+def _own_path(line: SiteConnection, path: str) -> str:
+    if not is_remote_path(path):
+        hint = "It begins with / or ~/, such as site:/data/mnist.npz, and has no .. in it."
+        raise problem("staging.path", f"{path!r} is no path on {line.title}.", hint, line.name)
+    done = line.run(("sh", "-c", _EXISTS, "sh", path))
+    if done.late or done.code or not done.out.strip():
+        text = f"There is no {path} on {line.title} that you can read."
+        raise problem("staging.absent", text, "Check its name. Without site: it is a path of this computer.", line.name)
+    return done.out.strip("\n")
+
+
+def _bring(line: SiteConnection, source: Upload, tell: Tell, *, shared: bool) -> str:
+    folder = f"{line.layout().staged}/{source.digest}"
+    target, part = f"{folder}/{source.name}", f"{folder}/.part-{_this_computer()}"
+    for last in (False, True):
+        found = _look(line, source, folder, part, line.site.data if shared else "")
+        if found.path:
+            return found.path
+        _check_room(line, source, found)
+        line.make_folder(folder)
+        _send(line, source, part, found, tell)
+        if _finish(line, source, part, target):
+            return target
+        if not last:
+            tell(f"{source.name} arrived damaged and is sent again…")
+            part = f"{folder}/.part-{secrets.token_hex(8)}"
+    text = f"{source.name} arrived damaged on {line.title} twice."
+    raise problem("staging.damaged", text, "Is another program sending it there now? Try again.", line.name)
+
+
+def _look(line: SiteConnection, source: Upload, folder: str, part: str, data: str) -> _Found:
+    """Ask whether it is there, in one round trip."""
+    kind = "d" if source.folder else "f"
+    pattern = re.sub(r"([*?\[\]\\])", r"\\\1", source.name)
+    words = (
+        "sh",
+        "-c",
+        _script("look_there.sh"),
+        "sh",
+        folder,
+        source.name,
+        data,
+        str(source.size),
+        kind,
+        pattern,
+        part,
+    )
+    listed = "".join(f"{digest}  {name}\n" for name, digest in source.files.items())
+    done = line.run(words, stdin=listed.encode(), timeout=_LIMIT_S + source.size / _CHECKED_PER_S)
+    told = {word: rest for word, _, rest in (one.partition(" ") for one in done.out.splitlines())}
+    if done.late or done.code:
+        raise _no_answer(line, source, done)
+    return _Found(told.get("there", ""), _number(told.get("part"), 0), _kibibytes(told.get("free")))
+
+
+def _send(line: SiteConnection, source: Upload, part: str, found: _Found, tell: Tell) -> None:
+    """Send what is lacking. After a cut it goes on as long as each try brings something."""
+    offset = found.part if 0 < found.part <= source.size else 0
+    if offset:
+        tell(f"{source.name}: {in_bytes(offset)} of {in_bytes(source.size)} are on {line.title} already.")
+    size, failed_at, begun, told = FIRST_PIECE, -1, False, 0.0
+    while offset < source.size or not begun:
+        data = source.read(offset, size)
+        since = time.monotonic()
+        try:
+            line.connection.write(part, data, offset=offset)
+        except ProblemError as error:
+            if error.problems[0].code == "ssh.file" or offset <= failed_at:
+                raise _not_written(line, source, offset, error) from None
+            there = line.connection.stat(part)
+            failed_at, offset = offset, min(there.size if there is not None else 0, source.size)
+            continue
+        begun = True
+        offset += len(data)
+        now = time.monotonic()
+        if now - told > _PIECE_S or offset == source.size:
+            told = now
+            tell(f"Bringing {source.name} to {line.title}: {in_bytes(offset)} of {in_bytes(source.size)}.")
+        if now - since < _PIECE_S / 2:
+            size = min(2 * size, LARGEST_PIECE)
+
+
+def _finish(line: SiteConnection, source: Upload, part: str, target: str) -> bool:
+    """Check what arrived and give it its name; False when it is damaged."""
+    words = ("sh", "-c", _script("finish_there.sh"), "sh", part, source.digest, target, "d" if source.folder else "f")
+    done = line.run(words, timeout=_LIMIT_S + 2 * source.size / _CHECKED_PER_S)
+    if done.out.strip() == "damaged":
+        return False
+    if done.out.strip() != "done":
+        raise _no_answer(line, source, done)
+    return True
+
+
+def _check_room(line: SiteConnection, source: Upload, found: _Found) -> None:
+    needed = source.size * (2 if source.folder else 1) - found.part  # a folder comes as an archive
+    if 0 <= found.free < needed:
+        raise _full(line, source, found.free, needed)
+
+
+def _not_written(line: SiteConnection, source: Upload, offset: int, error: ProblemError) -> ProblemError:
+    """The refusal with numbers, when it is room that lacks."""
+    if error.problems[0].code != "ssh.file":
+        return error
+    done = line.run(("sh", "-c", _FREE, "sh", line.layout().home))
+    free, needed = _kibibytes(done.out.strip()), source.size - offset
+    return _full(line, source, free, needed) if 0 <= free < needed else error
+
+
+def _full(line: SiteConnection, source: Upload, free: int, needed: int) -> ProblemError:
+    text = (
+        f"{source.name} does not fit on {line.title}: {in_bytes(needed)} are needed in {line.layout().staged}, "
+        f"{in_bytes(free)} are free."
+    )
+    return problem("staging.full", text, "Remove files there, or name another folder as scratch.", line.name)
+
+
+def _no_answer(line: SiteConnection, source: Upload, done: Output) -> ProblemError:
+    said = "it did not answer in time" if done.late else (done.said.strip() or f"exit code {done.code}")[:300]
+    text = f"{source.name} could not be brought to {line.title}: {said}."
+    return problem("staging.failed", text, "Try again; what arrived is kept.", line.name)
+
+
+def _this_computer() -> str:
+    """A name for this computer in the name of an unfinished file: two laptops do not write into one."""
+    return hashlib.sha256(f"{uuid.getnode()} {Path.home()}".encode()).hexdigest()[:12]
+
+
+def _script(name: str) -> str:
+    return files("clew_gui.deploy").joinpath(name).read_text(encoding="utf-8")
+
+
+def _number(text: str | None, otherwise: int) -> int:
+    return int(text) if text and text.isascii() and text.isdecimal() else otherwise
+
+
+def _kibibytes(text: str | None) -> int:
+    number = _number(text, -1)
+    return number if number < 0 else number * 1024

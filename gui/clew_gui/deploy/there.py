@@ -1,0 +1,149 @@
+"""A program run by a site's Python on the login node, with the modules, prologue and environment that a job has there.
+
+Everything goes over standard input: nothing is written there for it, and no argument is longer than a line.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from clew_gui.schedulers.state import Output
+from clew_gui.sites.site import Site
+from clew_gui.sites.site_connection import SiteConnection
+from clew_shared.base.foreign import from_json
+from clew_shared.base.problem import ProblemError, problem
+
+LIMIT_S = 120.0
+"""Modules on a busy file system take their time."""
+
+_START = 'exec 9<&0 </dev/null && exec bash -l -c "$1" bash "$2"'
+_READ = 'eval "$(head -c "$1" <&9)"'
+_PYTHONS = ("python3", "python3.13", "python3.12", "python3.11")
+_SUITS = """import sys
+sys.path[:] = [path for path in sys.path if path]
+from importlib.util import find_spec
+sys.exit(11 if sys.version_info < (3, 11) else 0 if find_spec("tensorflow") else 10)"""
+
+# The first Python that is new enough and has TensorFlow, else one that is new enough, else any that answers.
+_CHOOSE = """
+clew_choose() {
+    clew_new= clew_old=
+    for clew_name in "$@"; do
+        clew_path=$(command -v -- "$clew_name" 2>/dev/null) || continue
+        "$clew_path" -c "$clew_suits" </dev/null >/dev/null 2>&1
+        case $? in
+            0) clew_new=$clew_path && break ;;
+            10) clew_new=${clew_new:-$clew_path} ;;
+            11) clew_old=${clew_old:-$clew_path} ;;
+        esac
+    done
+    clew_python=${clew_new:-$clew_old}
+    [ -n "$clew_python" ] || clew_finish python 3 none
+}
+"""
+
+
+def ask_there(
+    line: SiteConnection, program: str, question: Mapping[str, Any], payload: bytes = b"", timeout: float = LIMIT_S
+) -> dict[str, Any]:
+    """Run ``program``, a file beside this one, with a question in JSON; its answer. ``payload`` follows the question.
+
+    Raises ``ProblemError`` when the site has no Python, a module cannot be loaded, or nothing answers.
+    """
+    mark = f"clew-{secrets.token_hex(8)}:"
+    source = files("clew_gui.deploy").joinpath(program).read_bytes()
+    shell = _shell(line.site, mark, len(source)).encode()
+    asked = msgspec.json.encode({**question, "mark": mark}) + b"\n"
+    words = ("sh", "-c", _START, "sh", _READ, str(len(shell)))
+    done = _behind_noise(line.run(words, stdin=shell + source + asked + payload, timeout=timeout), mark)
+    answer = _answer(done.out, mark)
+    if answer is None:
+        raise _silent(line, done, timeout)
+    if answer.get("refused") in ("module", "python") and "detail" in answer:
+        raise _refused(line, answer, done.out.partition(mark)[0])
+    return answer
+
+
+def _shell(site: Site, mark: str, length: int) -> str:
+    """What bash does before Python: the keeper's own way of loading modules, so that a job finds the same."""
+    keeper = files("clew_gui.schedulers").joinpath("keeper.sh").read_text(encoding="utf-8")
+    refuse = f"""clew_finish() {{ printf '\\n%s{{"refused":"%s","detail":"%s"}}\\n' {mark} "$1" "$3"; exit "$2"; }}"""
+    lines = [f"echo {mark}", keeper, refuse, "clew_scratch=$(mktemp -d) && trap 'rm -rf \"$clew_scratch\"' EXIT"]
+    lines += ["clew_record=${clew_scratch:-$HOME}/there"]
+    lines += ["clew_find_modules"] if site.modules else []
+    lines += [f"clew_load {shlex.quote(name)}" for name in site.modules]
+    lines += [site.prologue.strip("\n"), "set +e +u", f"clew_suits={shlex.quote(_SUITS)}", _CHOOSE]
+    names = " ".join(remote_word(name) for name in pythons(site))
+    begin = f"import sys; exec(compile(sys.stdin.buffer.read({length}), '<clew>', 'exec'))"
+    return "\n".join([*lines, f"clew_choose {names}", f'"$clew_python" -c {shlex.quote(begin)} <&9', ""])
+
+
+def pythons(site: Site) -> tuple[str, ...]:
+    """The interpreters to try, the first one first: what the site names, else what its modules put on the path."""
+    if site.venv:
+        return (f"{site.venv.rstrip('/')}/bin/python",)
+    return (site.python,) if site.python else _PYTHONS
+
+
+def remote_word(path: str) -> str:
+    """A path of the site as a word for its shell: ``~/`` at its beginning means the home folder."""
+    if path == "~" or path.startswith("~/"):
+        return f'"$HOME"{shlex.quote(path[1:])}' if path[1:] else '"$HOME"'
+    return shlex.quote(path)
+
+
+def _behind_noise(done: Output, mark: str) -> Output:
+    """Without what the login shell's own files print before our shell begins, unless that never begins."""
+    _, begun, rest = done.out.partition(f"{mark}\n")
+    return msgspec.structs.replace(done, out=rest) if begun else done
+
+
+def _answer(out: str, mark: str) -> dict[str, Any] | None:
+    _, found, rest = out.rpartition(mark)
+    if not found:
+        return None
+    try:
+        answer: dict[str, Any] = from_json(rest.partition("\n")[0], dict[str, Any])
+    except msgspec.DecodeError:
+        return None
+    return answer
+
+
+def _refused(line: SiteConnection, answer: Mapping[str, Any], before: str) -> ProblemError:
+    title, detail = line.title, answer["detail"]
+    if answer["refused"] == "python":
+        tried = " or ".join(pythons(line.site))
+        text = f"There is no working Python on {title}: looked for {tried}."
+        hint = "Name a module that brings one, or python or venv, in the site."
+        return problem("bootstrap.python", text, hint, line.name)
+    if detail == "module-command":
+        text = f"{title} has no module command, but the site names modules: {', '.join(line.site.modules)}."
+        return problem(
+            "bootstrap.module",
+            text,
+            "Remove them from the site, or source what brings the command in its prologue.",
+            line.name,
+        )
+    text = f"The module {detail} cannot be loaded on {title}.{_said(before)}"
+    hint = f"`clew site modules {shlex.quote(line.name)}` lists those that there are."
+    return problem("bootstrap.module", text, hint, line.name)
+
+
+def _silent(line: SiteConnection, done: Output, timeout: float) -> ProblemError:
+    if done.late:
+        text = f"{line.title} did not prepare its Python within {timeout:g} s."
+        return problem("bootstrap.late", text, "The login node may be busy. Try again.", line.name)
+    text = f"{line.title} could not run its Python (exit code {done.code}).{_said(done.said)}"
+    where = "modules and prologue" if line.site.prologue or line.site.modules else "python in the site"
+    return problem("bootstrap.there", text, f"Check the {where}.", line.name)
+
+
+def _said(text: str) -> str:
+    lines = [one.strip() for one in text.splitlines() if one.strip()]
+    return f" It said: {' '.join(lines[-3:])[:400]}" if lines else ""

@@ -1,0 +1,188 @@
+"""What the checks share: the site, the way to it once there is one, who may be asked, and what became known so far."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from clew_gui.deploy.probe import Probe
+from clew_gui.doctor.finding import Finding
+from clew_gui.schedulers.partitions import Partition
+from clew_gui.schedulers.scheduler import Command
+from clew_gui.schedulers.state import Output
+from clew_gui.sites.site import Site
+from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.ssh.connection import Connection, Hop, ssh_files
+from clew_gui.ssh.prompts import AskOnce, Prompt, Prompter, PromptKind, Remembers, TellingPrompter, no_one_to_ask
+from clew_gui.ssh.steady import SteadyConnection
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem, problem
+
+CALL_S = 20.0
+"""The bound on one command, but for modules and Python, which may take their time. A scheduler that is away keeps its
+commands for longer; that is a finding then."""
+TOTAL_S = 180.0
+"""The bound on everything but a job's waiting and what people are asked; what is left then is not tried."""
+
+
+class Questions:
+    """Passes questions on to a person and remembers them, without the answers. ``quiet``: nobody is asked."""
+
+    def __init__(self, prompter: Prompter) -> None:
+        self._prompter = prompter
+        self.asked: list[Prompt] = []
+        self.accepted: list[Prompt] = []
+        """Server keys that the person said yes to."""
+        self.quiet = False
+        self.seconds = 0.0
+        """How long people took to answer."""
+
+    def ask(self, prompt: Prompt) -> str | None:
+        """As ``Prompter.ask``."""
+        self.asked.append(prompt)
+        if self.quiet:
+            raise no_one_to_ask(prompt)
+        begun = time.monotonic()
+        try:
+            answer = self._prompter.ask(prompt)
+        finally:
+            self.seconds += time.monotonic() - begun
+        if prompt.kind is PromptKind.CONFIRM and answer == "yes":
+            self.accepted.append(prompt)
+        return answer
+
+    def refused(self, prompt: Prompt) -> None:
+        """As ``Remembers.refused``."""
+        if isinstance(self._prompter, Remembers):
+            self._prompter.refused(prompt)
+
+    def tell(self, text: str) -> None:
+        """See ``TellingPrompter``."""
+        if isinstance(self._prompter, TellingPrompter):
+            self._prompter.tell(text)
+
+
+class _BoundedLine(SiteConnection):
+    """No command takes longer than the doctor has time."""
+
+    def __init__(self, name: str, site: Site, connection: SteadyConnection, limit: Callable[[], float]) -> None:
+        super().__init__(name, site, connection)
+        self._limit = limit
+
+    def run(self, command: Command, *, stdin: bytes = b"", timeout: float = CALL_S) -> Output:
+        return super().run(command, stdin=stdin, timeout=max(1.0, min(timeout, self._limit())))
+
+
+class Diagnosis:
+    """One examination. ``stop`` set from any thread ends it after the check under way."""
+
+    def __init__(self, name: str, site: Site, places: Places, prompter: Prompter, stop: threading.Event) -> None:
+        self.name = name
+        self.site = site
+        self.places = places
+        self.files = ssh_files(places)
+        self.questions = Questions(prompter)
+        self.asker = AskOnce(self.questions)
+        self.stop = stop
+        self.hops: tuple[Hop, ...] = ()
+        self.findings: dict[str, Finding] = {}
+        self.causes: dict[str, str] = {}
+        """Why a check that is not fine is not: the end of "Not tried, because …"."""
+        self.partitions: tuple[Partition, ...] = ()
+        self.refused_modules: tuple[str, ...] = ()
+        self.probed: Probe | None = None
+        self.node: NodeAnswer | None = None
+        self._line: SiteConnection | None = None
+        self._begun = time.monotonic()
+
+    @property
+    def left_s(self) -> float:
+        """How much of the time for everything is left."""
+        return TOTAL_S + self.questions.seconds - (time.monotonic() - self._begun)
+
+    def more_time(self, seconds: float) -> None:
+        """What is waited for on purpose does not count."""
+        self._begun += seconds
+
+    def arrive(self, connection: Connection) -> None:
+        """The site's login node was reached."""
+        there = [connection]
+
+        def once() -> Connection:
+            if not there:
+                text = "The connection was lost during the examination."
+                raise problem("ssh.lost", text, "Start the doctor again.", self.name)
+            return there.pop()
+
+        self._line = self._bounded(self.site, SteadyConnection(once))
+
+    def _bounded(self, site: Site, connection: SteadyConnection) -> SiteConnection:
+        return _BoundedLine(self.name, site, connection, lambda: self.left_s)
+
+    def line_with(self, modules: Sequence[str]) -> SiteConnection:
+        """The same line for a site that loads only these modules."""
+        site = msgspec.structs.replace(self.site, modules=tuple(modules))
+        return self._bounded(site, self.line.connection)
+
+    @property
+    def line(self) -> SiteConnection:
+        """The site as commands. Checks that use it need a login."""
+        if self._line is None:
+            raise problem("ssh.lost", f"There is no connection to {self.site.title or self.name}.", where=self.name)
+        return self._line
+
+    def sh(self, script: str, *arguments: str) -> Output:
+        """Run a script for ``/bin/sh`` there, as ``SiteConnection.run`` does commands."""
+        return self.line.run(("sh", "-c", script, "sh", *arguments))
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._line is not None:
+            self._line.close()
+
+
+def last_line(output: Output, limit: int = 300) -> str:
+    """What a command said last, for a sentence; empty when it said nothing."""
+    lines = [line.strip() for line in output.said.splitlines() if line.strip()]
+    return lines[-1][:limit].rstrip(".") if lines else ""
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Names for a sentence, the first ones of many."""
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+# --- Node answer ------------------------------------------------------------------------------------------------------
+# What the doctor's job said of the node that it ran on.
+
+
+class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """``host`` is the node's own name. ``python`` is empty where the login node's Python does not run there.
+
+    ``clock`` is seconds since 1970 when it was written, ``gpus`` what the scheduler gave (``CUDA_VISIBLE_DEVICES``)
+    and ``cards`` what ``nvidia-smi`` lists. ``port`` is one that was free, 0 when none of the site's was.
+    ``tensorflow`` is the version once it was imported there, ``devices`` how many GPUs it sees, ``trouble`` why it
+    could not be.
+
+    The rest is seen from outside while the job ran. ``reached``: the login node could connect to the port; ``refusal``
+    is what it said instead. ``ahead``: how many seconds the node's clock is ahead of this computer's. ``no_login``: why
+    one could not log in there by SSH; None: one could.
+    """
+
+    host: str
+    python: str = ""
+    clock: float = 0.0
+    gpus: str = ""
+    cards: tuple[str, ...] = ()
+    port: int = 0
+    tensorflow: str = ""
+    devices: int = 0
+    trouble: str = ""
+    reached: bool = False
+    refusal: str = ""
+    no_login: Problem | None = None
+    ahead: float = 0.0

@@ -1,0 +1,40 @@
+"""The whole examination: the way to the site first, then everything that can be known from there."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+
+from clew_gui.doctor.checks import CHECKS, local_findings
+from clew_gui.doctor.context import Diagnosis
+from clew_gui.doctor.finding import Finding
+from clew_gui.doctor.login import travel
+from clew_gui.doctor.runner import follow
+from clew_gui.sites.site import Site, is_local
+from clew_gui.ssh.prompts import Prompter
+from clew_shared.base.places import Places
+
+
+def examine(
+    name: str,
+    site: Site,
+    places: Places,
+    prompter: Prompter,
+    want_job: bool = False,
+    stop: threading.Event | None = None,
+) -> Generator[Finding, None, None]:
+    """Look at the site ``name``, one finding after another; ``prompter`` is asked what the login asks.
+
+    Waits for the network: call it from a worker thread, and close the iterator, or set ``stop`` from any thread, to
+    end it. A command on its way is waited for: a moment mostly, two minutes at most. ``want_job`` sends a tiny job,
+    which tells what a node has. Every refusal is a finding; nothing is raised but what the prompter raises.
+    """
+    if is_local(site):
+        yield from local_findings(places)
+        return
+    ward = Diagnosis(name, site, places, prompter, stop or threading.Event())
+    try:
+        yield from travel(ward)
+        yield from follow(ward, CHECKS, want_job)
+    finally:
+        ward.close()

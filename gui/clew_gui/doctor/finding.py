@@ -1,0 +1,65 @@
+"""What the doctor says of one thing. Plain data, for the terminal, the window and programs alike."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+
+class Verdict(StrEnum):
+    """How it is. Only BAD keeps runs from working; WARN is worth knowing; SKIPPED was not tried, and why is said."""
+
+    OK = "ok"
+    WARN = "warn"
+    BAD = "bad"
+    SKIPPED = "skipped"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that was looked at.
+
+    ``check`` is its stable name for programs ("hostkey"), ``where`` the hop, user and host, for those that are looked
+    at once for each hop; both together are unique. ``title`` is for people, ``text`` whole sentences, ``hint`` how to
+    mend it. ``code`` is that of the ``Problem`` behind a bad finding, where there is one. ``seconds`` is how long it
+    took, with the time in which a person was asked.
+    """
+
+    check: str
+    title: str
+    verdict: Verdict
+    text: str
+    hint: str = ""
+    where: str = ""
+    code: str = ""
+    seconds: float = 0.0
+
+
+class CheckResult(NamedTuple):
+    """What one check says: the part of a ``Finding`` that it decides."""
+
+    verdict: Verdict
+    text: str
+    hint: str = ""
+    code: str = ""
+
+
+def fine(text: str) -> CheckResult:
+    """Nothing to mend."""
+    return CheckResult(Verdict.OK, text)
+
+
+def note(text: str, hint: str = "") -> CheckResult:
+    """Works, and is worth knowing."""
+    return CheckResult(Verdict.WARN, text, hint)
+
+
+def wrong(text: str, hint: str, code: str = "") -> CheckResult:
+    """Runs will not work before this is mended."""
+    return CheckResult(Verdict.BAD, text, hint, code)
+
+
+def untried(text: str) -> CheckResult:
+    """Not looked at; ``text`` says why."""
+    return CheckResult(Verdict.SKIPPED, text)

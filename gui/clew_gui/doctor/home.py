@@ -1,0 +1,137 @@
+"""The account: what the login shell does, the home folder and its quota, the clock."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from clew_gui.doctor.context import Diagnosis, last_line
+from clew_gui.doctor.finding import CheckResult, fine, note, wrong
+from clew_shared.base.words import in_bytes
+
+LEAST_BYTES = 300_000_000
+"""Room for the agent, its small packages and some runs with checkpoints."""
+SLOW_S = 5.0
+CLOCK_S = 5.0
+_NEARLY = 0.9
+
+# Who logs in for one command gets the same start-up files, as OpenSSH's own shells do.
+_NOISE = """command -v head >/dev/null || exit 0
+env -u SHLVL "${SHELL:-/bin/sh}" -c : 2>&1 </dev/null | head -c 2000"""
+_WRITE = """umask 077; mkdir -p -- "$1" && file="$1/.doctor.$$" && trap 'rm -f -- "$file"' EXIT &&
+head -c 65536 /dev/zero >"$file" && [ "$(wc -c <"$file")" -eq 65536 ] && df -Pk -- "$1" && df -Pi -- "$1" """
+_QUOTA = """quota -w 2>/dev/null; command -v lfs >/dev/null && lfs quota -q -u "$(id -un)" "$1" 2>/dev/null; :"""
+
+
+def shell(ward: Diagnosis) -> CheckResult:
+    """Whether the login runs commands, and what it prints or waits for before it does."""
+    begun = time.monotonic()
+    done = ward.sh(_NOISE)
+    took = time.monotonic() - begun
+    if done.late:
+        return wrong(
+            "The login works, but its shell does not come to run a command.",
+            "Look for something that waits in ~/.bashrc there, such as a question or a module on a dead file system.",
+            "ssh.shell",
+        )
+    lines = [line.strip() for line in done.out.splitlines() if line.strip()]
+    if lines:
+        shown = f"“{lines[0][:80]}”" + (f" and {len(lines) - 1} more" if len(lines) > 1 else "")
+        text = f"The login shell prints when no person is there: {shown}. Clew passes over it."
+        hint = "Other programs trip over it: print only if $- contains i in ~/.bashrc there, if $?prompt in ~/.tcshrc."
+        return note(text, hint)
+    if took > SLOW_S:
+        text = f"The login shell takes {took:.0f} s before it runs a command."
+        return note(text, "Look for what is slow in ~/.bashrc there, such as conda init or many modules.")
+    return fine("The login shell runs commands and prints nothing of its own.")
+
+
+def home(ward: Diagnosis) -> CheckResult:
+    """Whether there is room, found out by writing there."""
+    folder = ward.line.layout().home
+    done = ward.sh(_WRITE, folder)
+    if done.late:
+        text = f"The file system of {folder} does not answer."
+        return wrong(text, "Tell the site's support; try again later.", "site.folder")
+    if done.code:
+        return _unwritten(folder, done.said, last_line(done))
+    free, total = _room(done.out)
+    if free is None:
+        return fine(f"{folder} can be written.")
+    text = f"{folder} can be written; {in_bytes(free)} of {in_bytes(total)} are free."
+    if free < LEAST_BYTES:
+        return note(
+            text, f"Make room: the agent and some runs want {in_bytes(LEAST_BYTES)}, or name scratch in the site."
+        )
+    return fine(text)
+
+
+def _unwritten(folder: str, said: str, last: str) -> CheckResult:
+    if re.search("quota", said, re.IGNORECASE):
+        text = f"Your disk quota is used up: nothing more can be written to {folder}."
+        return wrong(text, "Delete something (quota -s tells how much), or name scratch in the site.", "site.quota")
+    if re.search("no space left", said, re.IGNORECASE):
+        text = f"The disk is full: not a byte can be written to {folder}."
+        return wrong(text, "Make room there (du -sh ~/* shows what is big), or name scratch in the site.", "site.full")
+    if re.search("read-only", said, re.IGNORECASE):
+        return wrong(
+            f"{folder} lies on a file system that is read-only here.", "Name scratch in the site.", "site.folder"
+        )
+    text = f"{folder} cannot be written: {last or 'the site does not say why'}."
+    return wrong(text, "Name a folder of yours as scratch in the site.", "site.folder")
+
+
+def _room(text: str) -> tuple[int | None, int]:
+    """Free and total bytes in what ``df -Pk`` says."""
+    match = re.search(r"^\S.*?\s([0-9]+)\s+[0-9]+\s+([0-9]+)\s+[0-9]+%\s", text, re.MULTILINE)
+    return (int(match[2]) * 1024, int(match[1]) * 1024) if match is not None else (None, 0)
+
+
+def quota(ward: Diagnosis) -> CheckResult:
+    """What is left of the quota, where the site tells."""
+    limits = parse_quota(ward.sh(_QUOTA, ward.line.layout().home).out)
+    if not limits:
+        return fine("The site tells no quota of yours.")
+    where, used, limit = max(limits, key=lambda one: one[1] / one[2])
+    text = f"On {where} {in_bytes(used)} of your {in_bytes(limit)} are used."
+    if used >= limit:
+        return wrong(
+            f"{text} Nothing more is taken.", "Delete something there, or name scratch in the site.", "site.quota"
+        )
+    if used >= limit * _NEARLY:
+        return note(text, "Checkpoints of a long run may not find room.")
+    return fine(text)
+
+
+def parse_quota(text: str) -> list[tuple[str, int, int]]:
+    """File system, bytes used and allowed for each line of ``quota -w`` or ``lfs quota -q`` that has a limit."""
+    found = []
+    for line in text.splitlines():
+        cells = line.split()
+        if len(cells) < 4 or not all(re.fullmatch(r"[0-9]{1,18}\*?", cell) for cell in cells[1:4]):
+            continue
+        used, soft, hard = (int(cell.rstrip("*")) * 1024 for cell in cells[1:4])
+        if hard or soft:
+            found.append((cells[0], used, hard or soft))
+    return found
+
+
+def clock(ward: Diagnosis) -> CheckResult:
+    """How far the login node's clock is from this computer's; the answer's way takes half of the time."""
+    begun = time.time()
+    done = ward.sh("date +%s.%N")
+    ended = time.time()
+    match = re.fullmatch(r"\s*([0-9]{9,11}(?:\.[0-9]+)?)\D*", done.out)
+    if match is None:
+        return fine("The login node's clock cannot be read.")
+    return compared(float(match[1]) - (begun + ended) / 2, "login node", (ended - begun) / 2)
+
+
+def compared(ahead: float, whose: str, doubt: float = 0.0) -> CheckResult:
+    """A sentence about a clock that is ``ahead`` seconds ahead of this computer's."""
+    if abs(ahead) - doubt < 1.0:
+        return fine(f"The {whose}'s clock and this computer's agree.")
+    text = f"The {whose}'s clock is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this computer's."
+    if abs(ahead) - doubt < CLOCK_S:
+        return fine(text)
+    return note(text, "Switch network time on here. Curves keep their order; one-time codes may be refused.")

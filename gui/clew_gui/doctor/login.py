@@ -1,0 +1,253 @@
+"""The way to the site, hop by hop: name, port, the server's key, login. One login for all: nothing is asked twice."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+from clew_gui.doctor.context import Diagnosis
+from clew_gui.doctor.finding import CheckResult, Finding, Verdict, fine, untried, wrong
+from clew_gui.sites.consent import consents, words_of
+from clew_gui.sites.hops import way_to
+from clew_gui.ssh.config import resolve
+from clew_gui.ssh.connection import Hop
+from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.errors import busy, no_such_name, not_reached
+from clew_gui.ssh.host_keys import HostKeys
+from clew_gui.ssh.prompts import PromptKind
+from clew_shared.base.problem import Problem, ProblemError
+
+_NAME_S = 10.0
+_PORT_S = 10.0
+_BANNER = 1024
+_STEPS = {"name": "Name", "port": "Port", "hostkey": "Host key", "login": "Login"}
+_FAILS = {
+    "name": "the name of {host} is not known",
+    "port": "{host} does not answer",
+    "hostkey": "the key of {host} was not accepted",
+    "login": "the login to {host} failed",
+}
+_UNKNOWN_NAME = re.compile(r"name or service not known|name resolution|no address|not known", re.IGNORECASE)
+
+
+def travel(ward: Diagnosis) -> Iterator[Finding]:
+    """Findings for each hop; afterwards the ward has a line to the site, or the cause why it has none."""
+    try:
+        ward.hops = way_to(ward.site, resolve)
+    except ProblemError as error:
+        yield _finding(ward, "way", "Way", None, _refused(error.problems[0]), 0.0)
+        ward.causes["login"] = "the way there is not known"
+        return
+    if (told := _consent(ward)) is not None:
+        yield _finding(ward, "way", "Way", None, told, 0.0)
+        ward.causes["login"] = "the way there needs your consent"
+        return
+    first = ward.hops[0]
+    before: list[Finding] = []
+    for step, look in (("name", _look_up), ("port", _knock)):
+        begun = time.monotonic()
+        told = look(first)
+        before.append(_finding(ward, step, _STEPS[step], first, told, time.monotonic() - begun))
+        if told.verdict is Verdict.BAD:
+            yield from before
+            yield from _unreached(ward, 0, step)
+            return
+    yield from before
+    yield from _dial(ward)
+
+
+def _consent(ward: Diagnosis) -> CheckResult | None:
+    """What lacks consent for the way itself; a prologue is needed later only."""
+    words = tuple(one for hop in ward.hops for one in words_of(type(ward.site)(), hop.proxy_command))
+    missing = consents(ward.places).missing(words)
+    if not missing:
+        return None
+    text = f"The way there is a command of its own that you have not agreed to yet: {missing[0].text}"
+    return wrong(text, f"Read it, then: clew site show {ward.name} --consent", "site.consent")
+
+
+# --- Name and port of the first hop, before anything is said there ---------------------------------------------------
+
+
+def _look_up(hop: Hop) -> CheckResult:
+    """Whether this computer knows the name. The system's own look-up has no time limit, so it gets a thread."""
+    if hop.proxy_command:
+        return untried("The way there is a ProxyCommand, which looks it up by itself.")
+    found = _addresses_of(hop)
+    if found is None:
+        text = f"Nobody said within {_NAME_S:g} s which address {hop.host} has."
+        return wrong(text, "Your network's name service does not answer: is there a VPN to be switched on?", "ssh.name")
+    if not found:
+        return _refused(no_such_name(hop).problems[0])
+    addresses = list(dict.fromkeys(found))
+    same = addresses == [hop.host]
+    return fine(f"{hop.host} is an address." if same else f"{hop.host} is {', '.join(addresses[:3])}.")
+
+
+def _addresses_of(hop: Hop) -> list[str] | None:
+    """None when nobody says it in time. The thread may then be asleep for long, and the program must end without it."""
+    found: list[list[str]] = []
+
+    def ask() -> None:
+        try:
+            infos = socket.getaddrinfo(hop.host, hop.port, 0, socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            infos = []
+        found.append([str(info[4][0]) for info in infos])
+
+    thread = threading.Thread(target=ask, name=f"look up {hop.host}", daemon=True)
+    thread.start()
+    thread.join(_NAME_S)
+    return found[0] if found else None
+
+
+def _knock(hop: Hop) -> CheckResult:
+    """Whether an SSH server greets there. A server that is merely slow, or busy, is left to the login."""
+    if hop.proxy_command:
+        return untried("The way there is a ProxyCommand, which connects by itself.")
+    try:
+        with socket.create_connection((hop.host, hop.port), _PORT_S) as sock:
+            greeting = sock.recv(_BANNER)
+    except TimeoutError as error:
+        return _refused(not_reached(hop, error).problems[0])
+    except ConnectionResetError:
+        greeting = b""
+    except OSError as error:
+        return _refused(not_reached(hop, error).problems[0])
+    if not greeting:
+        return _refused(busy(hop).problems[0])
+    said = re.search(rb"^SSH-[0-9.]+-([!-~]{1,80})", greeting, re.MULTILINE)
+    if said is None:
+        text = f"What listens at {hop.host}, port {hop.port}, is no SSH server."
+        return wrong(text, "Check the port: SSH mostly has 22.", "ssh.reach")
+    return fine(f"Port {hop.port} answers: {said[1].decode()}.")
+
+
+# --- One login through all hops --------------------------------------------------------------------------------------
+
+
+def _dial(ward: Diagnosis) -> Iterator[Finding]:
+    begun = time.monotonic()
+    try:
+        connection = dial(ward.hops, ward.asker, ward.files)
+    except ProblemError as error:
+        yield from _failed(ward, error.problems[0], time.monotonic() - begun)
+        return
+    took = time.monotonic() - begun
+    ward.arrive(connection)
+    ways = connection.route.split(", then ")
+    for number, hop in enumerate(ward.hops):
+        yield from _passed(ward, number, "login")
+        how = ways[number].partition(" (")[2].removesuffix(")") if number < len(ways) else ""
+        told = fine(f"{hop.title} let you in: {how}." if how else f"{hop.title} let you in.")
+        yield _finding(ward, "login", _STEPS["login"], hop, told, took if number == len(ward.hops) - 1 else 0.0)
+    because = re.search(r"the system's ssh, because (.*?)\)(, then|$)", connection.route)
+    text = (
+        f"It goes through this computer's own ssh, because {because[1]}." if because else "Clew speaks SSH by itself."
+    )
+    yield _finding(ward, "ssh", "SSH", None, fine(f"{text} The way: {connection.route}."), 0.0)
+
+
+def _passed(ward: Diagnosis, number: int, until: str) -> Iterator[Finding]:
+    """The steps of a hop that went well before ``until``; what was told already is left out."""
+    hop = ward.hops[number]
+    for step in _STEPS:
+        if step == until:
+            return
+        if number == 0 and step in ("name", "port"):
+            continue
+        yield _finding(ward, step, _STEPS[step], hop, _well(ward, number, step), 0.0)
+
+
+def _well(ward: Diagnosis, number: int, step: str) -> CheckResult:
+    hop = ward.hops[number]
+    if step == "name":
+        return fine(f"{ward.hops[number - 1].title} knows {hop.host}.")
+    if step == "port":
+        return fine(f"Port {hop.port} answers there.")
+    if any(prompt.title == hop.title for prompt in ward.questions.accepted):
+        return fine("It had not been seen from here before; you have said that it is the right one.")
+    keys = dict.fromkeys(
+        f"{line.key.fingerprint} ({line.key.type})" for line in HostKeys(hop, ward.files).known_lines()
+    )
+    return fine(f"It is known: {', '.join(keys)}." if keys else "It is known.")
+
+
+def _failed(ward: Diagnosis, found: Problem, took: float) -> Iterator[Finding]:
+    """What the failure says of each step: before it all went well, after it nothing was tried."""
+    number, step = _place(ward, found)
+    cause = _FAILS[step]
+    if number == 0 and step in ("name", "port"):  # both were in order a moment ago
+        step = "hostkey"
+    for earlier in range(number):
+        yield from _passed(ward, earlier, "login")
+        told = fine(f"{ward.hops[earlier].title} let you in.")
+        yield _finding(ward, "login", _STEPS["login"], ward.hops[earlier], told, 0.0)
+    yield from _passed(ward, number, step)
+    hop = ward.hops[number]
+    told = _unseen(ward, hop, found) if step == "hostkey" else _refused(found)
+    yield _finding(ward, step, _STEPS[step], hop, told, took)
+    yield from _unreached(ward, number, step, cause)
+
+
+def _place(ward: Diagnosis, found: Problem) -> tuple[int, str]:
+    """The hop and the step that a failed login speaks of."""
+    titles = [hop.title for hop in ward.hops]
+    ends = [f"{hop.host}:{hop.port}" for hop in ward.hops]
+    if found.code in ("ssh.forwarding", "ssh.connect"):
+        after = titles.index(found.where) + 1 if found.where in titles[:-1] else 1
+        number = ends.index(found.where) if found.where in ends else min(after, len(ends) - 1)
+        return number, "name" if _UNKNOWN_NAME.search(found.text) else "port"
+    last = ward.questions.asked[-1] if ward.questions.asked else None
+    if found.where in titles:
+        number = titles.index(found.where)
+    else:  # a key file: it is the hop's that names it, else the one that was spoken to last
+        named = [place for place, hop in enumerate(ward.hops) if found.where in hop.keys]
+        asked = [place for place, title in enumerate(titles) if last is not None and last.title == title]
+        number = (named or asked or [0])[0]
+    if found.code.startswith("ssh.hostkey"):
+        return number, "hostkey"
+    if found.code in ("ssh.noprompt", "ssh.cancelled") and last is not None and last.kind is PromptKind.CONFIRM:
+        return number, "hostkey"
+    return number, {"ssh.name": "name", "ssh.reach": "port", "ssh.busy": "port"}.get(found.code, "login")
+
+
+def _unseen(ward: Diagnosis, hop: Hop, found: Problem) -> CheckResult:
+    """A server that nobody has accepted yet: its fingerprint is told also where no person could be asked."""
+    asked = [one for one in ward.questions.asked if one.kind is PromptKind.CONFIRM and one.title == hop.title]
+    if found.code == "ssh.hostkey.changed" or not asked:
+        return _refused(found)
+    text = f"{' '.join(asked[-1].details)} Nothing was sent, because it was not accepted."
+    return wrong(text.replace("fingerprint SHA", "fingerprint: SHA"), found.hint, "ssh.hostkey.unknown")
+
+
+def _unreached(ward: Diagnosis, number: int, step: str, words: str = "") -> Iterator[Finding]:
+    """Everything on the way behind the step that failed."""
+    cause = (words or _FAILS[step]).format(host=ward.hops[number].title)
+    ward.causes["login"] = cause
+    steps = list(_STEPS)
+    for place, hop in enumerate(ward.hops[number:], number):
+        for later in steps[steps.index(step) + 1 :] if place == number else steps:
+            yield _finding(ward, later, _STEPS[later], hop, untried(f"Not tried, because {cause}."), 0.0)
+
+
+def _refused(found: Problem) -> CheckResult:
+    return wrong(found.text, found.hint, found.code)
+
+
+def _finding(ward: Diagnosis, check: str, title: str, hop: Hop | None, told: CheckResult, seconds: float) -> Finding:
+    shown = f"{title}, {hop.title}" if hop is not None and len(ward.hops) > 1 else title
+    where = hop.title if hop is not None else ""
+    return Finding(
+        check=check,
+        title=shown,
+        verdict=told.verdict,
+        text=told.text,
+        hint=told.hint,
+        where=where,
+        code=told.code,
+        seconds=round(seconds, 3),
+    )

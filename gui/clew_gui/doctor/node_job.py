@@ -1,0 +1,300 @@
+"""The doctor's own job: tiny, short, and gone afterwards. It tells what a node has, and whether it can be reached."""
+
+from __future__ import annotations
+
+import math
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.resources import files
+
+import msgspec
+
+from clew_gui.doctor.context import Diagnosis, NodeAnswer, listed
+from clew_gui.doctor.finding import CheckResult, fine, note, wrong
+from clew_gui.doctor.home import compared
+from clew_gui.doctor.routes import not_an_answer, refused_at, what_it_asks
+from clew_gui.nodes.routes import SPEAKS_S, first_bytes
+from clew_gui.schedulers.allocation import seconds_asked
+from clew_gui.schedulers.job import LOG, SCRIPT, JobRef, JobSpec
+from clew_gui.schedulers.registry import scheduler_of
+from clew_gui.schedulers.state import ENDED, WAITING, JobState, Phase
+from clew_gui.schedulers.words import NOT_ON_NODES
+from clew_gui.sites.site import job_of
+from clew_shared.base.foreign import from_json
+from clew_shared.base.problem import ProblemError, problem
+from clew_shared.journal.history import no_tensorflow
+
+JOB_S = 300
+"""The time that the job asks for."""
+WAIT_S = 180.0
+"""So long the doctor waits for the job to start; a queue that is longer is no illness."""
+ANSWER_S = 170.0
+"""A started job has answered by then, also where TensorFlow's import takes two minutes."""
+SAID_S = 20.0
+"""A started job that has not answered for so long is said to be waited for."""
+LATE_S = 20.0
+"""So late a file that a node has written may be seen on the login node."""
+_PROGRAM = """cd -- "$CLEW_JOB_FOLDER" || exit 0
+"$1" node_there.py "$2" "$3" && exit 0
+[ -e answer.json ] && exit 0
+printf '{"host": "%s", "whole": true}\\n' "$(uname -n)" >answer.new && mv -f answer.new answer.json
+"""
+_POLL_S = 1.0
+_LONGEST_POLL_S = 5.0
+
+
+class _Answer(NodeAnswer, frozen=True, kw_only=True):
+    whole: bool = False
+
+
+def node(ward: Diagnosis) -> CheckResult:
+    """Send the job, wait for it, call it, and keep what it says for the checks that follow."""
+    begun = time.monotonic()
+    try:
+        with _sent(ward) as (spec, ref):
+            if ref.id == "":
+                return wrong("Nobody knows whether the doctor's job was taken.", "Try again.", "doctor.job")
+            state = _started(ward, spec, ref)
+            if state is None or state.phase in WAITING:
+                return _waits(ward, state)
+            return _heard(ward, spec, ref)
+    finally:
+        ward.more_time(time.monotonic() - begun)
+
+
+@contextmanager
+def _sent(ward: Diagnosis) -> Iterator[tuple[JobSpec, JobRef]]:
+    """The job in the queue; ended and forgotten afterwards, whatever happens. Raises ``ProblemError``."""
+    dialect = scheduler_of(ward.site.scheduler)
+    spec = _job(ward)
+    ward.line.make_folder(spec.folder)
+    ref = JobRef("", spec.job)
+    try:
+        texts = {"doctor.sh": _PROGRAM, SCRIPT: dialect.script(spec)}
+        texts["node_there.py"] = files("clew_gui.doctor").joinpath("node_there.py").read_text(encoding="utf-8")
+        for name, text in texts.items():
+            ward.line.connection.write(f"{spec.folder}/{name}", text.encode())
+        taken = dialect.submitted(ward.line.run(dialect.submit(spec)))
+        if taken.problem is not None:
+            raise ProblemError(taken.problem)
+        ref = JobRef(taken.id or dialect.found(spec, ward.line.run(dialect.find(spec))), spec.job)
+        yield spec, ref
+    finally:
+        with suppress(ProblemError):  # the link may be gone; the job's own time is short
+            if ref.id:
+                ward.line.run(dialect.cancel(ref))
+            ward.sh('rm -rf -- "$1"', spec.folder)
+
+
+def _job(ward: Diagnosis) -> JobSpec:
+    job = str(uuid.uuid4())
+    folder = ward.line.layout().job(job)
+    asked = ward.site.allocation
+    seconds = min(JOB_S, seconds_asked(asked) or JOB_S)
+    executable = ward.probed.executable if ward.probed is not None else "python3"
+    first, last = ward.site.ports or (0, 0)
+    agent = ("sh", f"{folder}/doctor.sh", executable, str(first), str(last))
+    short = msgspec.structs.replace(asked, time=f"{seconds}s", nodes=1)
+    return job_of(ward.site, job, folder, agent, short)
+
+
+def _started(ward: Diagnosis, spec: JobSpec, ref: JobRef) -> JobState | None:
+    """The job's state once it does not wait any more, or when the doctor's patience ends; None: it did not become
+    known."""
+    deadline = time.monotonic() + WAIT_S
+    pause = _POLL_S
+    state: JobState | None = None
+    while time.monotonic() < deadline and not ward.stop.is_set():
+        if _answer(ward, spec) is not None:
+            return JobState(id=ref.id, phase=Phase.RUNNING)
+        dialect = scheduler_of(ward.site.scheduler)
+        state = dialect.states([ref], ward.line.run(dialect.status([ref]))).get(ref.id)
+        if state is not None and state.phase not in WAITING and state.phase is not Phase.SILENT:
+            return state
+        if state is not None and dialect.explain(state).blocked:
+            return state
+        ward.stop.wait(pause)
+        pause = min(_LONGEST_POLL_S, pause * 1.5)
+    return state
+
+
+def _waits(ward: Diagnosis, state: JobState | None) -> CheckResult:
+    if state is None or state.phase is Phase.SILENT:
+        ward.causes["node"] = "nobody knows what became of the doctor's job"
+        return note("The scheduler does not tell what became of the doctor's job; it was taken back.")
+    why = scheduler_of(ward.site.scheduler).explain(state)
+    if why.blocked:
+        return wrong(
+            f"The doctor's job was taken. {why.text}", "It was taken out of the queue again.", "doctor.blocked"
+        )
+    ward.causes["node"] = "the doctor's job did not begin"
+    return note(f"The doctor's job still waits: {why.text} It was taken out of the queue again.")
+
+
+class _Ended:
+    """Asks the scheduler now and then whether a job that has begun is over."""
+
+    def __init__(self, ward: Diagnosis, ref: JobRef) -> None:
+        self._ward = ward
+        self._ref = ref
+        self._next = 0.0
+        self._since = math.inf
+
+    def for_long(self) -> bool:
+        """Whether it has been over for so long that what it has written would be seen."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _LONGEST_POLL_S
+            dialect = scheduler_of(self._ward.site.scheduler)
+            state = dialect.states([self._ref], self._ward.line.run(dialect.status([self._ref]))).get(self._ref.id)
+            over = state is not None and (state.phase in ENDED or state.phase is Phase.GONE)
+            self._since = min(self._since, now) if over else math.inf
+        return now - self._since >= LATE_S
+
+
+def _heard(ward: Diagnosis, spec: JobSpec, ref: JobRef) -> CheckResult:
+    """Wait for the job's answer; call it when it says its port."""
+    begun, ended, said = time.monotonic(), _Ended(ward, ref), False
+    deadline = begun + ANSWER_S
+    found: _Answer | None = None
+    called = False
+    while time.monotonic() < deadline and not ward.stop.is_set():
+        found = _answer(ward, spec) or found
+        if found is not None and not called:
+            called = True
+            ward.node = _called(ward, found)
+        if found is not None and found.whole and ward.node is not None:
+            ward.node = msgspec.structs.replace(
+                ward.node, tensorflow=found.tensorflow, devices=found.devices, trouble=found.trouble
+            )
+            return fine(f"The doctor's job ran on {found.host}, which sees the folder {ward.line.layout().home}.")
+        if found is None and (_over(ward, spec) or ended.for_long()):
+            break
+        if found is None and not said and time.monotonic() - begun >= SAID_S:
+            said = True
+            ward.questions.tell(_waited_for(spec, deadline - time.monotonic()))
+        ward.stop.wait(_POLL_S)
+    if found is not None:
+        return note(f"The doctor's job ran on {found.host}; it did not come to an end in time.")
+    return wrong(
+        _silent(ward, spec), "Name a folder as scratch in the site that login node and nodes share.", "doctor.node"
+    )
+
+
+def _waited_for(spec: JobSpec, seconds: float) -> str:
+    where = f"It writes its answer into {spec.folder}, which the nodes must see as well."
+    return f"The doctor's job has begun and has not answered yet. {where} Waiting for it, for at most {seconds:.0f} s."
+
+
+def _over(ward: Diagnosis, spec: JobSpec) -> bool:
+    return ward.sh('grep -qs "^state=ended" "$1"/record.*', spec.folder).code == 0
+
+
+def _silent(ward: Diagnosis, spec: JobSpec) -> str:
+    log = ward.sh('tail -n 3 "$1"', f"{spec.folder}/{LOG}").out.strip().splitlines()
+    said = f" Its log ends with: {' '.join(log)[:300]}" if log else " It left nothing that can be seen from here."
+    return f"The doctor's job was started, but gave no answer.{said}"
+
+
+def _answer(ward: Diagnosis, spec: JobSpec) -> _Answer | None:
+    done = ward.sh('cat -- "$1" 2>/dev/null', f"{spec.folder}/answer.json")
+    try:
+        found: _Answer = from_json(done.out, _Answer)
+    except msgspec.DecodeError:
+        return None
+    return found
+
+
+def _called(ward: Diagnosis, found: _Answer) -> NodeAnswer:
+    """Connect to the node's port through the login node, as the tunnel does."""
+    known = msgspec.structs.asdict(found) | {"ahead": found.clock - time.time()}
+    del known["whole"]
+    if found.port:
+        try:
+            stream = ward.line.connection.connect(found.host, found.port)
+            try:
+                known["reached"] = (first_bytes(stream, SPEAKS_S) or b"").startswith(b"clew")
+            finally:
+                stream.close()
+        except ProblemError as error:
+            known["refusal"] = error.problems[0].text
+    known["no_login"] = refused_at(ward, found.host)
+    return NodeAnswer(**known)
+
+
+# --- What the checks after it tell ------------------------------------------------------------------------------------
+
+
+def _known(ward: Diagnosis) -> NodeAnswer:
+    if ward.node is None:
+        raise problem("doctor.node", "The node has said nothing.")
+    return ward.node
+
+
+def python_there(ward: Diagnosis) -> CheckResult:
+    """The same Python as on the login node?"""
+    found, here = _known(ward), ward.probed.python if ward.probed is not None else ""
+    if not found.python:
+        text = f"{ward.probed.executable if ward.probed else 'Python'} does not run on {found.host}."
+        return wrong(text, NOT_ON_NODES, "doctor.python")
+    if here and found.python != here:
+        return note(
+            f"{found.host} has Python {found.python}, the login node {here}.", "Name python or venv in the site."
+        )
+    return fine(f"{found.host} has Python {found.python}, as the login node.")
+
+
+def tensorflow_there(ward: Diagnosis) -> CheckResult:
+    """Whether TensorFlow can be imported where it will be used."""
+    found = _known(ward)
+    if not found.tensorflow:
+        lack = no_tensorflow(found.host, found.trouble)
+        return wrong(lack.text, lack.hint, "doctor.tensorflow")
+    return fine(f"TensorFlow {found.tensorflow} was imported on {found.host}.")
+
+
+def gpus_there(ward: Diagnosis) -> CheckResult:
+    """Whether TensorFlow sees the GPUs that were asked for."""
+    found, asked = _known(ward), ward.site.allocation.gpus or 0
+    names = listed([card.split(" (UUID")[0] for card in found.cards])
+    if asked and found.devices < asked:
+        given = f"the scheduler gave {found.gpus}, " if found.gpus else ""
+        text = f"{asked} asked for; {given}TensorFlow sees {found.devices}{f' of: {names}' if names else ''}."
+        return note(text, "Runs train on the processor. Is it a TensorFlow with CUDA, and does the module load CUDA?")
+    if not asked:
+        return fine(f"None asked for; TensorFlow sees {found.devices or 'none'}.")
+    return fine(f"TensorFlow sees {found.devices}{f': {names}' if names else ''}.")
+
+
+def clock_there(ward: Diagnosis) -> CheckResult:
+    """The node's clock; the answer was read at most a second or two after it was written."""
+    return compared(_known(ward).ahead + _POLL_S, "node", _LONGEST_POLL_S)
+
+
+def login_there(ward: Diagnosis) -> CheckResult:
+    """Whether one may log in to the node while one has a job there."""
+    host, refusal = _known(ward).host, _known(ward).no_login
+    if refusal is None:
+        return fine(f"{host} lets you in by SSH while your job runs there.")
+    if (told := not_an_answer(host, refusal)) is not None:
+        return told
+    text = f"{host} does not let you in by SSH, not even while your job runs there{what_it_asks(refusal)}."
+    return note(text, "Nothing needs mending.")
+
+
+def port_there(ward: Diagnosis) -> CheckResult:
+    """Whether the login node reaches a port of the node."""
+    found = _known(ward)
+    if not found.port:
+        first, last = ward.site.ports or (0, 0)
+        text = f"None of the ports {first} to {last} is free on {found.host}."
+        return wrong(text, "Give a wider range as ports in the site, or none.", "doctor.ports")
+    if found.reached:
+        return fine(f"Port {found.port} of {found.host} was reached through the login node: that is the agent's route.")
+    why = f" {found.refusal}" if found.refusal else ""
+    return note(
+        f"Port {found.port} of {found.host} was not reached.{why}",
+        "Clew takes another route: see Forwarding and Nodes.",
+    )

@@ -1,0 +1,165 @@
+"""The scheduler: whether it answers, and whether it would ever start what the site asks for."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+import msgspec
+
+from clew_gui.base.times import in_words
+from clew_gui.doctor.context import Diagnosis, last_line, listed
+from clew_gui.doctor.finding import CheckResult, fine, note, untried, wrong
+from clew_gui.schedulers.allocation import seconds_asked, summary
+from clew_gui.schedulers.partitions import (
+    Partition,
+    ask_partitions,
+    asked_names,
+    chosen,
+    longest_time,
+    most_gpus,
+    read_partitions,
+    time_problem,
+)
+from clew_gui.schedulers.registry import scheduler_of
+from clew_gui.schedulers.state import Output
+from clew_gui.sites.site import job_of
+from clew_shared.base.problem import ProblemError, did_you_mean
+
+
+def scheduler(ward: Diagnosis) -> CheckResult:
+    """Whether it answers a question about one's own jobs."""
+    dialect = scheduler_of(ward.site.scheduler)
+    if ward.site.scheduler == "none":
+        return fine("There is no scheduler: runs begin at once, on the host itself.")
+    job = job_of(ward.site, str(uuid.uuid4()), "/nowhere", ("true",))
+    done = ward.line.run(dialect.find(job))
+    if re.search(r"not found|no such file", done.said, re.IGNORECASE):
+        text = f"The commands of {dialect.label} are not found on this host: {last_line(done)}."
+        hint = "Is this the login node, and is the site's scheduler the right one?"
+        return wrong(text, hint, "scheduler.command")
+    try:
+        dialect.found(job, done)
+    except ProblemError:
+        said = f" It said: {last_line(done)}." if last_line(done) else ""
+        text = f"{dialect.label} does not answer.{said}"
+        return wrong(text, "Jobs that run go on. Try again in some minutes, or ask the site.", "scheduler.silent")
+    return fine(f"{dialect.label} answers.")
+
+
+def partition(ward: Diagnosis) -> CheckResult:
+    """Whether the partitions that the site asks for are there and start jobs."""
+    if ward.site.scheduler == "none":
+        return untried("There is no scheduler.")
+    ward.partitions = _partitions(ward)
+    if not ward.partitions:
+        return untried("The scheduler's commands here do not tell which partitions there are.")
+    names = [one.name for one in ward.partitions]
+    asked = asked_names(ward.site.allocation)
+    if not ward.site.allocation.partition:
+        default = next((one.name for one in ward.partitions if one.default), "")
+        return fine(f"There are: {listed(names)}. {f'Jobs go to {default}.' if default else 'The site names none.'}")
+    missing = [name for name in asked if name not in names]
+    if missing:
+        text = f"The scheduler has no partition {missing[0]!r}."
+        hint = f"{did_you_mean(missing[0], names)} There are: {listed(names)}.".lstrip()
+        return wrong(text, hint, "scheduler.partition")
+    down = [one.name for one in _chosen(ward) if not one.up]
+    if down and len(down) == len(asked):
+        text = f"The partition {listed(down)} starts no jobs at present."
+        return note(text, "Choose another one, or wait: jobs stay in the queue.")
+    return fine(f"{listed(asked)} {'is' if len(asked) == 1 else 'are'} there.")
+
+
+def _partitions(ward: Diagnosis) -> tuple[Partition, ...]:
+    command = ask_partitions(ward.site.scheduler)
+    found = read_partitions(ward.site.scheduler, ward.line.run(command)) if command is not None else ()
+    if ward.site.scheduler != "pbs":
+        return found
+    nodes = ward.line.run(("pbsnodes", "-a"))
+    gpus = most_gpus(nodes.out) if nodes.code == 0 and not nodes.late else None
+    return tuple(msgspec.structs.replace(one, gpus=gpus) for one in found)
+
+
+def _chosen(ward: Diagnosis) -> list[Partition]:
+    return chosen(ward.partitions, ward.site.allocation)
+
+
+def time_limit(ward: Diagnosis) -> CheckResult:
+    """Whether the time asked for is allowed."""
+    if ward.site.scheduler == "none":
+        return untried("There is no scheduler.")
+    asked = ward.site.allocation
+    longest, seconds = longest_time(ward.partitions, asked), seconds_asked(asked)
+    if longest is None:
+        return fine("No limit is told.")
+    found = time_problem(ward.partitions, asked)
+    if found is not None:
+        return wrong(found.text, found.hint, found.code)
+    where = listed([one.name for one in _chosen(ward)])
+    if not seconds:
+        return fine(f"The site asks for no time of its own; the limit of {where} is {in_words(longest)}.")
+    if seconds > longest:
+        text = f"It asks for {in_words(seconds)}; the limit of {where} is {in_words(longest)}"
+        return note(f"{text}, unless the QOS {asked.qos} allows more.", "Leave the QOS out, or ask for less: --time.")
+    return fine(f"It asks for {in_words(seconds)}; the limit of {where} is {in_words(longest)}.")
+
+
+def gpus(ward: Diagnosis) -> CheckResult:
+    """Whether a node has as many GPUs as are asked for, and of that name."""
+    if ward.site.scheduler == "none":
+        return untried("There is no scheduler.")
+    asked = ward.site.allocation.gpus or 0
+    there = _chosen(ward)
+    told = [one.gpus for one in there if one.gpus is not None]
+    where = listed([one.name for one in there])
+    if not told:
+        return untried("The scheduler's commands here do not tell how many GPUs a node has.")
+    most = max(told)
+    if asked > most:
+        have = f"a node in {where} has {most}" if most else f"no node in {where} has any"
+        text = f"The site asks for {asked} GPU{'s' if asked > 1 else ''} of each node; {have}."
+        return wrong(text, "Ask for fewer, with --gpus, or choose another partition.", "scheduler.gpus")
+    kind = ward.site.gres.partition(":")[2]
+    kinds = list(dict.fromkeys(kind for one in there for kind in one.kinds))
+    if asked and kind and kinds and kind not in kinds:
+        text = f"The site calls its GPUs {ward.site.gres}; in {where} they are: {listed(kinds)}."
+        return wrong(text, f'Write gres = "gpu:{kinds[0]}" in the site, or gpu for any.', "scheduler.gres")
+    if not asked:
+        return fine(f"None asked for; a node in {where} has {most}.")
+    return fine(f"{asked} of each node asked for; a node in {where} has {most}.")
+
+
+def account(ward: Diagnosis) -> CheckResult:
+    """Whether the account is one of the person's own, where Slurm keeps accounts."""
+    named = ward.site.allocation.account
+    if ward.site.scheduler == "none":
+        return untried("There is no scheduler.")
+    if ward.site.scheduler == "pbs":
+        return fine(f"Jobs are charged to {named}." if named else "The site names none.")
+    done = ward.sh('exec sacctmgr -nP show assoc user="$(id -un)" format=account')
+    mine = list(dict.fromkeys(one.strip() for one in done.out.splitlines() if one.strip()))
+    if done.code or done.late or not mine:
+        text = "The site keeps no accounts that can be asked"
+        return fine(f"{text}; jobs are charged to {named}." if named else f"{text}.")
+    if named and named not in mine:
+        text = f"The account {named} is not one of yours."
+        return wrong(text, f"Yours are: {listed(mine)}. Give one with --account.", "scheduler.account")
+    return fine(f"Jobs are charged to {named}." if named else f"Your accounts: {listed(mine)}.")
+
+
+def request(ward: Diagnosis) -> CheckResult:
+    """Whether the scheduler would take such a job: account, reservation, QOS, features and all else at once."""
+    if ward.site.scheduler == "none":
+        return untried("There is no scheduler.")
+    if ward.site.scheduler != "slurm":
+        return untried("Only Slurm tells beforehand whether it would take a job; with --job one is sent.")
+    spec = job_of(ward.site, str(uuid.uuid4()), ward.line.layout().job("doctor"), ("true",))
+    text = scheduler_of("slurm").script(spec)
+    done = ward.line.run(("sbatch", "--test-only"), stdin=text.encode())
+    if done.code == 0 and not done.late:
+        return fine(f"Slurm would take such a job: {summary(ward.site.allocation)}.")
+    found = scheduler_of("slurm").submitted(Output(done.code or 1, "", done.said, done.late)).problem
+    if found is None:
+        return wrong("Slurm did not say whether it would take the job.", "Try again in a minute.", "scheduler.silent")
+    return wrong(found.text, found.hint, found.code)

@@ -1,0 +1,143 @@
+"""Ports, and which of the routes to an agent on a node are open. A closed one is no failure: the next one is taken."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+
+import msgspec
+
+from clew_gui.doctor.context import Diagnosis, last_line
+from clew_gui.doctor.finding import CheckResult, fine, note, untried, wrong
+from clew_gui.nodes.routes import node_hop
+from clew_gui.schedulers.partitions import first_node
+from clew_gui.ssh.prompts import ASKED_FOR, Prompt, PromptKind
+from clew_shared.base.problem import Problem, ProblemError
+
+_SSH = 22
+_HOP_S = 15.0
+_BIND = """
+import socket, sys
+first, last = int(sys.argv[1]), int(sys.argv[2])
+free = 0
+for port in range(first, last + 1):
+    with socket.socket() as sock:
+        try:
+            sock.bind(("", port))
+            free += 1
+        except OSError:
+            pass
+print(free)
+"""
+_RELAY = "Clew's way to the agent is then a relay through the scheduler (srun), else the journal by file transfer."
+_UNKNOWN_KEY, _ASKS = "ssh.hostkey.unknown", "ssh.noprompt"
+_UNREACHED = {"ssh.busy", "ssh.connect", "ssh.hostkey.changed", "ssh.lost", "ssh.name", "ssh.reach", "ssh.timeout"}
+_NODES = ("sinfo", "--noheader", "--Node", "--format=%N %t")
+
+
+def ports(ward: Diagnosis) -> CheckResult:
+    """Whether any of the site's ports is free, on the host that one logs in to."""
+    if not ward.site.ports:
+        return fine("The site sets no range of ports; the system gives the agent one that is free.")
+    first, last = ward.site.ports
+    where = "the host" if ward.site.scheduler == "none" else "the login node; --job asks a node"
+    if ward.probed is None:
+        return untried("Not tried, because no Python was found to try them with.")
+    done = ward.line.run((ward.probed.executable, "-c", _BIND, str(first), str(last)))
+    if not re.fullmatch(r"\s*[0-9]+\s*", done.out):
+        return untried(f"Nobody knows: {last_line(done) or 'the site does not answer'}.")
+    free = int(done.out)
+    if not free:
+        text = f"None of the ports {first} to {last} is free on {where}."
+        return wrong(text, "Give another range as ports in the site, or none.", "site.ports")
+    return fine(f"{free} of the ports {first} to {last} are free on {where}.")
+
+
+def forwarding(ward: Diagnosis) -> CheckResult:
+    """Whether the login node connects to ports elsewhere: to one that is most likely closed, which tells as well."""
+    if _connects(ward, 20000 + secrets.randbelow(10000)):
+        return fine("The login node passes connections on: the agent is reached directly.")
+    if _connects(ward, _SSH):
+        text = "The login node passes connections on to SSH servers only. Clew then jumps into the node itself."
+        return note(text, "Nothing needs mending.")
+    text = f"The login node passes no connections on: it forbids forwarding. {_RELAY}"
+    return note(text, "Nothing needs mending; ask the site about AllowTcpForwarding for a faster way.")
+
+
+def _connects(ward: Diagnosis, port: int) -> bool:
+    """Whether the login node is willing to; nothing need listen there."""
+    try:
+        ward.line.connection.connect("localhost", port).close()
+    except ProblemError as error:
+        return error.problems[0].code != "ssh.forwarding"
+    return True
+
+
+def nodes(ward: Diagnosis) -> CheckResult:
+    """Whether one may log in to a node without having a job there."""
+    if ward.site.scheduler == "none":
+        return untried("There are no further nodes.")
+    node = _a_node(ward)
+    if not node:
+        return untried("The scheduler's commands here do not tell the names of nodes.")
+    refusal = refused_at(ward, node)
+    if refusal is None:
+        return fine(f"{node} lets you in by SSH, so Clew can jump there if the login node passes nothing else on.")
+    if (told := not_an_answer(node, refusal)) is not None:
+        return told
+    text = f"{node} does not let you in by SSH while you have no job there (pam_slurm), or not at all"
+    return note(
+        f"{text}{what_it_asks(refusal)}. {_RELAY}", "Nothing needs mending. --job finds out whether it does with a job."
+    )
+
+
+def not_an_answer(node: str, refusal: Problem) -> CheckResult | None:
+    """What is said where ``refusal`` does not tell whether the node lets one in; None where it does."""
+    if refusal.code == "ssh.forwarding":
+        return untried("Not tried, because the login node passes no connection on.")
+    if refusal.code == _UNKNOWN_KEY:
+        text = f"{node} has an SSH server whose key is not known here yet, so nobody has tried whether it lets you in."
+        return fine(f"{text} When Clew needs that way you are asked: “{refusal.text}”")
+    if refusal.code in _UNREACHED:
+        return note(f"{node} cannot be reached by SSH: {refusal.text}", refusal.hint or "Nothing needs mending.")
+    return None
+
+
+def refused_at(ward: Diagnosis, node: str) -> Problem | None:
+    """Why one cannot log in to ``node`` from the login node's side; None when one can. Nobody is asked for it: where a
+    person would be, the problem's text is that question."""
+    questions = ward.questions
+    questions.quiet = True
+    asked = len(questions.asked)
+    try:
+        ward.line.connection.hop(node_hop(ward.hops[-1], node), _HOP_S).close()
+    except ProblemError as error:
+        return _with_question(error.problems[0], questions.asked[asked:])
+    finally:
+        questions.quiet = False
+    return None
+
+
+def _with_question(found: Problem, asked: Sequence[Prompt]) -> Problem:
+    if not asked:
+        return found
+    last = asked[-1]
+    if last.kind is PromptKind.CONFIRM:
+        text = " ".join([*last.details, last.text]).replace("fingerprint SHA", "fingerprint: SHA")
+        return msgspec.structs.replace(found, code=_UNKNOWN_KEY, text=text)
+    return msgspec.structs.replace(found, code=_ASKS, text=f"it asks for {ASKED_FOR[last.kind]}")
+
+
+def what_it_asks(refusal: Problem) -> str:
+    """The end of a sentence on a node that lets nobody in; a node with pam_slurm mostly asks for a password then."""
+    return f": {refusal.text}" if refusal.code == _ASKS else ""
+
+
+def _a_node(ward: Diagnosis) -> str:
+    if ward.site.scheduler == "pbs":
+        return first_node(ward.line.run(("pbsnodes", "-a")).out)
+    done = ward.line.run(_NODES)
+    lines = [line.split() for line in done.out.splitlines() if len(line.split()) == 2]
+    up = [name for name, state in lines if re.match(r"(idle|mix|alloc)", state)]
+    return (up or [""])[0]

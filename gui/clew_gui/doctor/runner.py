@@ -1,0 +1,70 @@
+"""Runs checks in their order, each bounded, none hiding the others where these can still be known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from clew_gui.doctor.context import Diagnosis
+from clew_gui.doctor.finding import CheckResult, Finding, Verdict, untried, wrong
+from clew_shared.base.problem import ProblemError
+
+
+class Check(NamedTuple):
+    """One thing to look at. ``needs`` are checks that must not be bad or untried before; ``cause`` ends the sentence
+    "Not tried, because …" of those that need this one. ``job``: only with a job on a node."""
+
+    name: str
+    title: str
+    look: Callable[[Diagnosis], CheckResult]
+    cause: str = ""
+    needs: Sequence[str] = ("login", "shell")
+    job: bool = False
+
+
+def follow(ward: Diagnosis, checks: Sequence[Check], want_job: bool) -> Iterator[Finding]:
+    """One finding for each of ``checks``; a check that a failed one hides says so."""
+    for check in checks:
+        if ward.stop.is_set():
+            return
+        begun = time.monotonic()
+        told = _hindered(ward, check, want_job) or _look(ward, check)
+        if told.verdict in (Verdict.BAD, Verdict.SKIPPED):
+            ward.causes[check.name] = _cause(ward, check) or check.cause or f"{check.title} is not in order"
+        finding = Finding(
+            check=check.name,
+            title=check.title,
+            verdict=told.verdict,
+            text=told.text,
+            hint=told.hint,
+            code=told.code,
+            seconds=round(time.monotonic() - begun, 3),
+        )
+        ward.findings[check.name] = finding
+        yield finding
+
+
+def _cause(ward: Diagnosis, check: Check) -> str:
+    """Why it cannot be looked at: the first failure behind it, not the last one."""
+    return next((ward.causes[need] for need in check.needs if need in ward.causes), "")
+
+
+def _hindered(ward: Diagnosis, check: Check, want_job: bool) -> CheckResult | None:
+    if check.job and not want_job:
+        return untried("Asked with --job, which sends a tiny job to a node.")
+    if cause := _cause(ward, check):
+        return untried(f"Not tried, because {cause}.")
+    if ward.left_s <= 0:
+        return untried("Not tried, because the site took too long to answer the questions before.")
+    return None
+
+
+def _look(ward: Diagnosis, check: Check) -> CheckResult:
+    try:
+        return check.look(ward)
+    except ProblemError as error:
+        found = error.problems[0]
+        if found.code == "ssh.lost":
+            ward.causes["login"] = "the connection was lost"
+        return wrong(found.text, found.hint, found.code)

@@ -1,0 +1,101 @@
+"""A job as the laptop knows it: what was asked for, and what became known of it. Plain data."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.state import Phase
+from clew_shared.base.problem import Problem
+from clew_shared.spec import SITE_PATH, RunSpec
+
+_LATE_S = 60.0
+"""The clocks of two computers may differ by so much, and a scheduler takes a moment to end a job."""
+
+
+class Stage(StrEnum):
+    """How far a job is. Only ENDED and LOST are final."""
+
+    DRAFT = "DRAFT"
+    """Written down here, nothing sent."""
+    CONNECTING = "CONNECTING"
+    PREPARING = "PREPARING"
+    """Agent, data and exercises are being brought there."""
+    SUBMITTING = "SUBMITTING"
+    QUEUED = "QUEUED"
+    RUNNING = "RUNNING"
+    ENDED = "ENDED"
+    LOST = "LOST"
+    """The scheduler does not know it any more and nobody saw it end: two sources agree."""
+
+
+STAGE_WORDS = {
+    Stage.DRAFT: "Not sent yet",
+    Stage.CONNECTING: "Connecting",
+    Stage.PREPARING: "Preparing",
+    Stage.SUBMITTING: "Submitting",
+    Stage.QUEUED: "Queued",
+    Stage.RUNNING: "Running",
+    Stage.LOST: "Lost",
+}
+"""A stage for people. How a job ended is said by its phase."""
+
+
+class JobOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person asked for: a job with this UUID on the site of this name.
+
+    ``runs`` are begun by the job's agent itself. ``data`` is a file or folder of this computer that is brought there
+    first (empty: none), ``exercises`` a folder of own exercises here. ``hold``: the allocation is kept until its end or
+    until it is let go, also while nothing runs.
+    """
+
+    job: str
+    site: str
+    allocation: Allocation = Allocation()
+    runs: tuple[RunSpec, ...] = ()
+    data: str = ""
+    exercises: str = ""
+    hold: bool = False
+
+
+def as_there(spec: RunSpec) -> RunSpec:
+    """The spec as the site reads it: data of the site's own (``site:/path``) are a path there."""
+    return msgspec.structs.replace(spec, data=spec.data.removeprefix(SITE_PATH))
+
+
+class JobNews(msgspec.Struct, frozen=True, kw_only=True):
+    """The present state of a job, whole: later news replaces it.
+
+    ``text`` is one sentence for the status line ("Waits in the queue: other jobs come first."). ``id`` is the
+    scheduler's. ``starts`` is when it is expected to begin or began, ``until`` when its time is up, in seconds since
+    1970. ``phase`` is the scheduler's word at the end, ``problem`` why it was refused, failed or cannot be asked for
+    now. ``blocked``: it will not start unless somebody does something.
+    """
+
+    job: str
+    stage: Stage
+    text: str = ""
+    id: str = ""
+    starts: float | None = None
+    until: float | None = None
+    nodes: str = ""
+    phase: Phase | None = None
+    problem: Problem | None = None
+    blocked: bool = False
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will be heard of it."""
+        return self.stage in (Stage.ENDED, Stage.LOST)
+
+    def is_past(self, now: float) -> bool:
+        """Whether its time is up by this computer's clock, whatever was last heard of it. ``now`` in seconds since
+        1970."""
+        return self.stage is Stage.RUNNING and self.until is not None and now > self.until + _LATE_S
+
+    @property
+    def refused(self) -> bool:
+        """Whether it never came into a queue: refused before it was sent, or by the scheduler."""
+        return self.over and not self.id and self.problem is not None

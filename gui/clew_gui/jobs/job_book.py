@@ -1,0 +1,257 @@
+"""The laptop's own list of jobs on sites: what was asked for, under which id it runs, what became of it.
+
+One line of JSON for each thing that became known, only appended. A job stands here before anything of it is sent, so
+that it is found again whatever happens to the laptop. Windows and commands append to the same file.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from clew_gui.base.line_file import LineFile
+from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_shared.base.foreign import from_json
+from clew_shared.base.places import Places
+
+_UNSENT = frozenset({Stage.DRAFT, Stage.CONNECTING, Stage.PREPARING, Stage.SUBMITTING})
+_CLOCK_S = 5.0
+"""Two readings of when a process began may differ by so much after the clock was set."""
+
+
+class JobWish(StrEnum):
+    """What the person wanted of a job after it was sent: it tells why it ended."""
+
+    CANCEL = "cancel"
+    LET_GO = "let_go"
+
+
+class SendingProgram(msgspec.Struct, frozen=True):
+    """The program that sends a job: its process id, when that process began, in seconds since 1970, and the name of its
+    computer, as several may share a home. An empty name: an earlier version wrote the line."""
+
+    pid: int
+    began: float
+    host: str = ""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it was started on this computer, as far as names tell. A container has a name of its own."""
+        return self.host in ("", socket.gethostname())
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is seen to run. One on another computer or in a container cannot be seen."""
+        if not self.is_here:
+            return False
+        try:
+            return abs(psutil.Process(self.pid).create_time() - self.began) < _CLOCK_S
+        except psutil.Error:
+            return False
+
+    @property
+    def is_me(self) -> bool:
+        """Whether it is this program. In another container another program may have the same number."""
+        return self.pid == os.getpid() and self.alive
+
+
+class BookLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became known of a job at ``time``, in seconds since 1970. ``title`` is the site's, as it was called then."""
+
+    job: str
+    time: float = 0.0
+    order: JobOrder | None = None
+    title: str = ""
+    sender: SendingProgram | None = None
+    news: JobNews | None = None
+    runs: tuple[str, ...] = ()
+    wish: JobWish | None = None
+    forgotten: bool = False
+
+
+class _Entry:
+    def __init__(self, line: BookLine, order: JobOrder) -> None:
+        self.order = order
+        self.title = line.title
+        self.sender = line.sender
+        self.time = line.time
+        self.written = line.time
+        self.lines = 0
+        self.news = JobNews(job=line.job, stage=Stage.DRAFT)
+        self.runs = [spec.run for spec in order.runs]
+        self.wish: JobWish | None = None
+        self.forgotten = False
+
+
+class JobBook:
+    """Lines of JSON in ``path``. A line that is torn or damaged is passed over. May be used from any thread.
+
+    What writes raises ``OSError`` if the disk refuses. A job that is not in the book is a ``KeyError``.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = LineFile(path)
+        self._entries: dict[str, _Entry] = {}
+        self._lock = threading.RLock()
+        self.refresh()
+
+    # --- Reading ------------------------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Take in what others appended since."""
+        with self._lock:
+            for line in self._file.new_lines():
+                try:
+                    self._take(from_json(line, BookLine))
+                except msgspec.DecodeError:
+                    continue
+
+    def mark(self) -> tuple[int, int]:
+        """Another one after everything that anybody wrote; cheap."""
+        return self._file.mark()
+
+    def jobs(self) -> tuple[str, ...]:
+        """All jobs that were not forgotten, in the order in which they were asked for."""
+        with self._lock:
+            return tuple(job for job, entry in self._entries.items() if not entry.forgotten)
+
+    def open_jobs(self) -> tuple[str, ...]:
+        """Those of which more may be heard."""
+        with self._lock:
+            return tuple(job for job in self.jobs() if not self._entries[job].news.over)
+
+    def order(self, job: str) -> JobOrder:
+        """What was asked for."""
+        return self._entry(job).order
+
+    def title(self, job: str) -> str:
+        """What the job's site was called, also when it is known no more."""
+        entry = self._entry(job)
+        return entry.title or entry.order.site
+
+    def news(self, job: str) -> JobNews:
+        """What was last known of it."""
+        return self._entry(job).news
+
+    def wish(self, job: str) -> JobWish | None:
+        """What the person wanted of it since."""
+        return self._entry(job).wish
+
+    def sender(self, job: str) -> SendingProgram | None:
+        """Who sends it, or did."""
+        return self._entry(job).sender
+
+    def written(self, job: str) -> tuple[int, float]:
+        """How many lines any program wrote of it, and when the last one, in seconds since 1970 by that one's clock."""
+        with self._lock:
+            entry = self._entry(job)
+            return entry.lines, entry.written
+
+    def asked_at(self, job: str) -> float:
+        """When it was asked for, in seconds since 1970."""
+        return self._entry(job).time
+
+    def runs(self, job: str) -> tuple[str, ...]:
+        """The runs that were given to it, also later ones."""
+        with self._lock:
+            return tuple(self._entry(job).runs)
+
+    def job_of(self, run: str) -> str:
+        """The latest job that the run was given to, but for those that were forgotten; empty when there is none."""
+        with self._lock:
+            return next((job for job in reversed(self.jobs()) if run in self._entries[job].runs), "")
+
+    def went_with(self, run: str, but: str = "") -> bool:
+        """Whether the run was given to a job that a scheduler took, other than the job ``but``."""
+        with self._lock:
+            others = (entry for job, entry in self._entries.items() if job != but)
+            return any(run in entry.runs and entry.news.id for entry in others)
+
+    # --- Writing ------------------------------------------------------------------------------------------------------
+
+    def note_order(self, order: JobOrder, title: str = "") -> None:
+        """A new job, of which nothing was sent yet; one that is known already stays as it is."""
+        with self._lock:
+            if order.job not in self._entries:
+                me = SendingProgram(os.getpid(), psutil.Process().create_time(), socket.gethostname())
+                self._append(BookLine(job=order.job, order=order, title=title, sender=me))
+
+    def note_news(self, news: JobNews) -> None:
+        """What became of the job, if it matters: sentences alone and the forecast of its begin are not written."""
+        with self._lock:
+            if _matters(news) != _matters(self._entry(news.job).news):
+                self._append(BookLine(job=news.job, news=news))
+            if not _goes_back(self._entry(news.job).news, news):
+                self._entry(news.job).news = news
+
+    def note_beat(self, job: str) -> None:
+        """It is still being sent: also programs read so that cannot see this one."""
+        with self._lock:
+            self._append(BookLine(job=job))
+
+    def note_runs(self, job: str, *runs: str) -> None:
+        """The job got further runs."""
+        with self._lock:
+            new = tuple(run for run in runs if run not in self._entry(job).runs)
+            if new:
+                self._append(BookLine(job=job, runs=new))
+
+    def note_wish(self, job: str, wish: JobWish) -> None:
+        """The person wants it to end."""
+        with self._lock:
+            if self._entry(job).wish is not wish:
+                self._entry(job).wish = wish  # it holds here also if the disk refuses
+                self._append(BookLine(job=job, wish=wish))
+
+    def forget(self, job: str) -> None:
+        """It is not shown any more."""
+        with self._lock:
+            if not self._entry(job).forgotten:
+                self._append(BookLine(job=job, forgotten=True))
+
+    def _entry(self, job: str) -> _Entry:
+        with self._lock:
+            return self._entries[job]
+
+    def _take(self, line: BookLine) -> None:
+        if line.order is not None and line.job not in self._entries and line.order.job == line.job:
+            self._entries[line.job] = _Entry(line, line.order)
+        entry = self._entries.get(line.job)
+        if entry is None:
+            return
+        entry.lines += 1
+        entry.written = max(entry.written, line.time)
+        if line.news is not None and line.news.job == line.job and not _goes_back(entry.news, line.news):
+            entry.news = line.news
+        entry.runs += [run for run in line.runs if run not in entry.runs]
+        entry.wish = line.wish or entry.wish
+        entry.forgotten = entry.forgotten or line.forgotten
+
+    def _append(self, line: BookLine) -> None:
+        data = msgspec.json.encode(msgspec.structs.replace(line, time=time.time()))
+        try:
+            self._file.append(data)
+        finally:
+            self.refresh()
+
+
+def _matters(news: JobNews) -> tuple[object, ...]:
+    code = news.problem.code if news.problem is not None and news.over else ""
+    return news.stage, news.id, news.nodes, news.until, news.phase, news.blocked, code
+
+
+def _goes_back(before: JobNews, now: JobNews) -> bool:
+    """Whether ``now`` was written by a program that knew less: that a job was sent, and that it is over, stays true."""
+    return (before.over and not now.over) or (bool(before.id) and now.stage in _UNSENT)
+
+
+def job_book(places: Places) -> JobBook:
+    """The book of this computer's viewers."""
+    return JobBook(places.home / "jobs.jsonl")

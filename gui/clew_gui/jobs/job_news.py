@@ -1,0 +1,135 @@
+"""What a scheduler says of a job, as news for people. Pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from clew_gui.jobs.job import JobNews, Stage
+from clew_gui.jobs.job_book import JobWish
+from clew_gui.schedulers.reasons import Reason
+from clew_gui.schedulers.state import ENDED, ON_NODE, WAITING, JobState, Output, Phase
+from clew_shared.base.problem import Problem
+
+_CODES: Mapping[Phase, tuple[str, str]] = {
+    Phase.FAILED: ("job.failed", ""),
+    Phase.OUT_OF_MEMORY: ("job.memory", "Ask for more memory, or use a smaller batch or model."),
+    Phase.NODE_FAILED: ("job.node", "Continue goes on from the last checkpoint, on another node."),
+    Phase.TIMED_OUT: ("job.time", "Continue goes on from the last checkpoint."),
+    Phase.CANCELLED: ("job.cancelled", "Continue goes on from the last checkpoint."),
+    Phase.GONE: ("job.lost", "What it wrote is still there."),
+}
+_DAY_S = 12 * 3600
+
+
+def of_state(before: JobNews, state: JobState, reason: Reason, now: float) -> JobNews:
+    """The news while the job waits or runs. ``now`` in seconds since 1970."""
+    if state.phase in WAITING:
+        begin = f" It is expected to begin {moment(state.start, now)}." if _is_ahead(state.start, now) else ""
+        return replace(
+            before,
+            stage=Stage.QUEUED,
+            text=reason.text + begin,
+            starts=state.start,
+            until=None,
+            nodes="",
+            problem=None,
+            blocked=reason.blocked,
+        )
+    if state.phase in ON_NODE:
+        return replace(
+            before,
+            stage=Stage.RUNNING,
+            text=reason.text,
+            starts=state.start if state.start is not None else before.starts,
+            until=state.end if state.end is not None else before.until,
+            nodes=state.nodes or before.nodes,
+            problem=None,
+            blocked=False,
+        )
+    return before
+
+
+def begun(before: JobNews) -> JobNews:
+    """The news when its agent was found, if the scheduler still said that it waits."""
+    if before.stage is not Stage.QUEUED:
+        return before
+    return replace(before, stage=Stage.RUNNING, text="The job runs.", blocked=False, problem=None)
+
+
+_STEPS = tuple(Stage)
+
+
+def heard_from_another(before: JobNews, heard: JobNews, wish: JobWish | None) -> JobNews:
+    """The news when another program wrote ``heard`` into the book: it counts as far as it is ahead of what is known."""
+    ahead = heard.over or (heard.id and not before.id) or _STEPS.index(heard.stage) > _STEPS.index(before.stage)
+    now = heard if ahead else before
+    return now if wish is None or now.over else replace(now, text=ending(wish))
+
+
+def ending(wish: JobWish) -> str:
+    """What is said while that is done."""
+    return "The job is being cancelled." if wish is JobWish.CANCEL else "The allocation is let go."
+
+
+def not_ended(before: JobNews, done: Output) -> JobNews:
+    """The scheduler was asked to end it, and ``done`` is no yes."""
+    said = "no answer in time" if done.late else done.said.strip()[-200:] or f"exit code {done.code}"
+    found = Problem("job.end", f"The job could not be ended: {said.rstrip('.')}.", "It is tried again.", before.job)
+    return replace(before, text=found.text, problem=found)
+
+
+def of_end(
+    before: JobNews, state: JobState, reason: Reason, wish: JobWish | None, log: str = "", remedy: str = ""
+) -> JobNews:
+    """The last news of a job. ``wish`` is what the person wanted of it, ``log`` where its own words lie, ``remedy`` a
+    hint for just this end."""
+    text, wanted = reason.text, wish is not None and state.phase in (Phase.CANCELLED, Phase.COMPLETED, Phase.GONE)
+    if wanted:
+        text = "You cancelled the job." if wish is JobWish.CANCEL else "You let the allocation go."
+    stage = Stage.LOST if state.phase is Phase.GONE and not wanted else Stage.ENDED
+    found = None
+    if state.phase is not Phase.COMPLETED and not wanted and (state.phase in ENDED or stage is Stage.LOST):
+        code, hint = _CODES[state.phase]
+        said = f"Its own words are in {log}." if log and state.phase in (Phase.FAILED, Phase.GONE) else ""
+        found = Problem(code, text, " ".join(part for part in (hint, remedy, said) if part), before.job)
+    return replace(
+        before,
+        stage=stage,
+        text=text,
+        phase=state.phase,
+        problem=found,
+        blocked=False,
+        starts=state.start if state.start is not None else before.starts,
+        until=state.end if state.end is not None else before.until,
+        nodes=state.nodes or before.nodes,
+    )
+
+
+def unreached(before: JobNews, problem: Problem, title: str) -> JobNews:
+    """Nobody can be asked now. The job goes on, and so does what is known of it."""
+    if problem.code == "scheduler.silent":
+        return replace(before, text=problem.text, problem=problem)
+    goes_on = {Stage.QUEUED: " The job waits on.", Stage.RUNNING: " The job goes on."}.get(before.stage, "")
+    return replace(before, text=f"{title} cannot be asked now.{goes_on}", problem=problem)
+
+
+def refused(before: JobNews, problem: Problem) -> JobNews:
+    """Nothing runs: it was never sent, or not taken."""
+    return replace(before, stage=Stage.ENDED, text=problem.text, problem=problem, blocked=False)
+
+
+def moment(at: float | None, now: float) -> str:
+    """A time for people, by this computer's clock: ``at 14:05``, ``on Tue 24 Nov at 09:30``."""
+    if at is None:
+        return ""
+    local = time.localtime(at)
+    if at - now < _DAY_S:
+        return time.strftime("at %H:%M", local)
+    return time.strftime("on %a %d %b at %H:%M", local)
+
+
+def _is_ahead(at: float | None, now: float) -> bool:
+    return at is not None and at > now

@@ -1,0 +1,351 @@
+"""All jobs of one site: sent, watched, concluded, cancelled, by threads of their own. Nobody who asks has to wait."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from functools import partial
+
+from msgspec.structs import replace
+
+from clew_gui.deploy.install import Installed
+from clew_gui.jobs import job_news
+from clew_gui.jobs.background import BackgroundTasks, pauses
+from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.jobs.job_book import JobBook, JobWish
+from clew_gui.jobs.sending import Sending
+from clew_gui.jobs.status_store import JobStatusStore
+from clew_gui.jobs.submitter import Deployer, Say, Submitter, job_spec
+from clew_gui.jobs.target import JobTarget
+from clew_gui.jobs.watch import SURE_S, JobWatch
+from clew_gui.nodes.routes import RouteFinder
+from clew_gui.schedulers.job import LOG, JobRef
+from clew_gui.schedulers.state import ON_NODE, JobState, PartitionLimits
+from clew_gui.schedulers.words import describe, remedy
+from clew_gui.sites.shared_connection import SharedConnection
+from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.ssh.login_policy import LoginPromptPolicy
+from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.spec import RunSpec
+
+_log = logging.getLogger(__name__)
+
+Tell = Callable[[JobNews], None]
+
+_CLOSE_S = 3.0
+_END = "end "
+
+
+class SiteJobManager:
+    """One per site and program. ``open_site`` makes the line when it is first needed, in a thread of the desk; what it
+    raises becomes news. ``tell`` is called from threads of the desk with all that is new of a job; it must not wait.
+    A job that the scheduler does not know is asked for once more after ``sure`` seconds. With a ``gate`` nobody is
+    asked anything before a person wants something of this site.
+
+    Everything but ``ask_now``, ``line``, ``finder``, ``installed``, ``preview`` and ``close`` returns at once.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        open_site: Callable[[], SiteConnection],
+        book: JobBook,
+        tell: Tell,
+        bringer: Deployer | None = None,
+        sure: float = SURE_S,
+        gate: LoginPromptPolicy | None = None,
+    ) -> None:
+        self.name = name
+        self.title = name
+        self._shared = SharedConnection(open_site, gate)
+        self._book = book
+        self._bringer = bringer if bringer is not None else Deployer()
+        self._lock = threading.Lock()
+        self._installing = threading.Lock()
+        self._finder: RouteFinder | None = None
+        self._installed: Installed | None = None
+        self._confirmed: set[str] = set()
+        self._targets: dict[str, JobTarget] = {}
+        self._board = JobStatusStore(book, tell, self._kick)
+        self._errands = BackgroundTasks(self._failed)
+        self._sending = Sending(
+            self.line, self.installed, lambda: self.title, book, self._board, self._errands, self._bringer, sure
+        )
+        self._watch = JobWatch(self.line, self, sure=sure)
+
+    # --- What can be asked for ----------------------------------------------------------------------------------------
+
+    def take(self, order: JobOrder, title: str = "") -> None:
+        """Send the job; it is written into the book first. Raises ``ProblemError`` if that cannot be done."""
+        try:
+            self._book.note_order(order, title)
+        except OSError as error:
+            text = f"The job cannot be noted on this computer, so it is not sent: {error}."
+            raise problem("book.write", text, "Make room on the disk.") from None
+        self.title = title or self.title
+        self._shared.knock()
+        self._errands.start(order.job, lambda: self._send(order))
+
+    def follow(self, job: str, asked: bool = True) -> None:
+        """Watch a job of the book that is not over, after this program was started anew; ``asked`` by a person, or
+        because another program sent it."""
+        news = self._book.news(job)
+        self.title = self._book.title(job)
+        if news.over or self._errands.is_busy(job):
+            return
+        if asked:
+            self._shared.knock()
+        self._take_over(job, news)
+        if not news.id:
+            self._errands.start(job, lambda: self._resume(job))
+        elif self._book.wish(job) is not None:
+            self._errands.start(_END + job, lambda: self._end_it(job))
+
+    def ask_now(self, jobs: Collection[str], seconds: float) -> bool:
+        """Ask the scheduler about these jobs of the book at once; waits, so many seconds at most. Whether there is word
+        of each, be it that nobody can be asked."""
+        for job in jobs:
+            self.follow(job)
+        ids = [news.id for job in jobs if (news := self.news(job)).id and not news.over]
+        return self._watch.ask_now(ids, seconds)
+
+    def noted(self, job: str) -> None:
+        """Another program wrote into the book what it knows of a job, or wants of it."""
+        before, news, wish = self.news(job), self._book.news(job), self._book.wish(job)
+        self._board.publish(job, partial(job_news.heard_from_another, heard=news, wish=wish))
+        if self.news(job) != before:
+            if news.id and not news.over:
+                self._watch_it(job, news.id)
+            self._watch.hurry()
+
+    def cancel(self, job: str) -> None:
+        """End the job, or take it out of the queue."""
+        self._wish(job, JobWish.CANCEL)
+
+    def let_go(self, job: str) -> None:
+        """End an allocation that was held."""
+        self._wish(job, JobWish.LET_GO)
+
+    def target(self, job: str) -> JobTarget:
+        """The way to the job's agent; the same one each time, until it is closed."""
+        with self._lock:
+            known = self._targets.get(job)
+            if known is None or known.closed:
+                known = self._targets[job] = JobTarget(self, job)
+            return known
+
+    def news(self, job: str) -> JobNews:
+        """What is known of a job now. Raises ``KeyError`` for one that is not in the book."""
+        return self._board.news(job)
+
+    def preview(self, order: JobOrder) -> str:
+        """The job script exactly as it would be sent. Dials, installs the agent and stages exercises if that was not
+        done before, since the script names where they lie. Raises ``ProblemError``."""
+        self._shared.knock()
+        line = self.line()
+        submitter = Submitter(self.line, self._bringer, _log.info, self._errands.pause)
+        return line.scheduler.script(job_spec(line, order, self.installed(), submitter.exercises(order)))
+
+    def wake(self) -> None:
+        """The laptop woke up, or the network changed: look at once."""
+        self._shared.wake()
+        self._watch.hurry()
+        self._errands.wake()
+        for target in self._all_targets():
+            target.kick()
+
+    @property
+    def refusal(self) -> Problem | None:
+        """Why nobody is logged in; a person has to ``log_in``."""
+        return self._shared.refusal
+
+    def log_in(self) -> None:
+        """A person wants to be logged in, and answers what is asked."""
+        self._shared.knock()
+        self.wake()
+
+    def close(self) -> None:
+        """End threads and connection; jobs go on. Waits a few seconds at most."""
+        self._errands.close()
+        self._shared.close()
+        targets = self._all_targets()
+        for target in targets:
+            target.leave()
+        for target in targets:
+            target.close()
+        self._watch.close()
+        self._errands.join(_CLOSE_S)
+
+    # --- For targets and services: may wait ---------------------------------------------------------------------------
+
+    def line(self) -> SiteConnection:
+        """The site's line, connected: see ``SharedConnection.line``."""
+        line = self._shared.line()
+        self.title = line.title
+        return line
+
+    def finder(self) -> RouteFinder:
+        """Looks for ways to the site's nodes. Raises ``ProblemError`` when there is no line to it."""
+        line = self._shared.opened()
+        with self._lock:
+            if self._finder is None:
+                self._finder = RouteFinder(line, self.installed)
+            return self._finder
+
+    def installed(self, say: Say = _log.info) -> Installed:
+        """The agent there, brought at the first call. Raises ``ProblemError``."""
+        line = self.line()
+        with self._installing:
+            if self._installed is None:
+                self._installed = self._bringer.ensure_agent(line, say)
+            return self._installed
+
+    def spec_of(self, run: str) -> RunSpec | None:
+        """A spec that was given to a job."""
+        job = self._book.job_of(run)
+        return next((spec for spec in self._book.order(job).runs if spec.run == run), None) if job else None
+
+    def heard(self, job: str) -> None:
+        """The job's agent speaks: nobody needs to ask the scheduler, once it has said where the job runs."""
+        news = self.news(job)
+        with self._lock:
+            known = job in self._confirmed
+        if known:
+            self._watch.heard(news.id)
+        if news.problem is not None:
+            self._board.publish(job, lambda news: replace(news, text="The job runs.", problem=None))
+
+    def serves(self, job: str) -> None:
+        """Its agent's address was found, so it runs, whatever the scheduler said last."""
+        self._board.publish(job, job_news.begun)
+        self._watch.hurry()
+
+    def fell_silent(self, job: str) -> None:
+        """Its agent has ended: the scheduler knows why."""
+        with self._lock:
+            self._confirmed.discard(job)
+        self._watch.hurry()
+
+    # --- For the watch ------------------------------------------------------------------------------------------------
+
+    def at(self, job: str, state: JobState, limits: PartitionLimits | None) -> None:
+        """The job waits or runs."""
+        with self._lock:
+            (self._confirmed.add if state.phase in ON_NODE else self._confirmed.discard)(job)
+        reason = describe(state, self._shared.opened().scheduler, limits)
+        wish = self._latest_wish(job)
+
+        def change(news: JobNews) -> JobNews:
+            now = job_news.of_state(news, state, reason, time.time())
+            return now if wish is None else replace(now, text=job_news.ending(wish))
+
+        self._board.publish(job, change)
+
+    def ended(self, job: str, state: JobState) -> None:
+        """The job is over."""
+        line, wish = self._shared.opened(), self._latest_wish(job)
+        log = f"{line.layout().job(job)}/{LOG} on {self.title}"
+        reason = describe(state, line.scheduler)
+        hint = remedy(state, self.name)
+        self._board.publish(job, lambda news: job_news.of_end(news, state, reason, wish, log, hint))
+
+    def unanswered(self, jobs: tuple[str, ...], problem: Problem) -> None:
+        """Nobody could be asked: told as such, and nothing is over."""
+        for job in jobs:
+            self._unreached(job, problem)
+
+    def runs_of(self, job: str) -> tuple[str, ...]:
+        """The runs that were given to the job."""
+        return self._book.runs(job)
+
+    # --- On its way ---------------------------------------------------------------------------------------------------
+
+    def _send(self, order: JobOrder) -> None:
+        self._sent(order.job, self._sending.send(order))
+
+    def _resume(self, job: str) -> None:
+        """A job of the book of which nobody knows whether it was sent."""
+        found = self._sending.find(job)
+        if found:
+            self._sent(job, found)
+        else:
+            self._take_over(job, self._book.news(job))
+
+    def _sent(self, job: str, job_id: str) -> None:
+        sent = {"stage": Stage.QUEUED, "id": job_id, "text": "It was sent.", "problem": None}
+        self._board.publish(job, lambda news: replace(news, **sent))
+        self._watch_it(job, job_id)
+        self._kick(job)
+        if self._book.wish(job) is not None:
+            self._end_it(job)
+
+    def _take_over(self, job: str, news: JobNews) -> None:
+        """What stands in the book."""
+        self._board.publish(job, lambda _: news)
+        if news.id and not news.over:
+            self._watch_it(job, news.id)
+
+    def _watch_it(self, job: str, job_id: str) -> None:
+        self._watch.add(JobRef(job_id, job), self._book.order(job).allocation.partition)
+
+    # --- Ending -------------------------------------------------------------------------------------------------------
+
+    def _wish(self, job: str, wish: JobWish) -> None:
+        if self.news(job).over:
+            return
+        try:
+            self._book.note_wish(job, wish)
+        except OSError as error:
+            _log.warning("The wish to end a job cannot be noted: %s", error)
+        self._shared.knock()
+        self._board.publish(job, lambda news: replace(news, text=job_news.ending(wish)))
+        self._errands.wake()
+        self._errands.start(_END + job, lambda: self._end_it(job))
+
+    def _end_it(self, job: str) -> None:
+        """Ask the scheduler to end it, until it was asked; whoever sends it just now does that behind."""
+        news, pause = self.news(job), pauses()
+        while news.id and not self.news(job).over:
+            try:
+                line = self.line()
+                done = line.run(line.scheduler.cancel(JobRef(news.id, job)))
+            except ProblemError as error:
+                self._unreached(job, error.problems[0])
+            else:
+                self._watch.hurry()  # it may be over already
+                if not done.late and not done.code:
+                    return
+                self._board.publish(job, partial(job_news.not_ended, done=done))
+            if not self._errands.pause(pause()):
+                return
+
+    def _latest_wish(self, job: str) -> JobWish | None:
+        """Also that of another program: it tells why the job ended."""
+        with suppress(OSError):
+            self._book.refresh()
+        return self._book.wish(job)
+
+    def _failed(self, key: str, found: Problem) -> None:
+        """A job's refusal becomes its news; of one that was sent the watch knows more."""
+        if self._errands.closing or key.startswith(_END):
+            _log.info("%s: %s", key, found)
+        else:
+            self._board.publish(key, lambda news: news if news.id else job_news.refused(news, found))
+
+    # --- Helpers ------------------------------------------------------------------------------------------------------
+
+    def _unreached(self, job: str, found: Problem) -> None:
+        self._board.publish(job, lambda news: job_news.unreached(news, found, self.title))
+
+    def _kick(self, job: str) -> None:
+        with self._lock:
+            target = self._targets.get(job)
+        if target is not None:
+            target.kick()
+
+    def _all_targets(self) -> list[JobTarget]:
+        with self._lock:
+            return list(self._targets.values())

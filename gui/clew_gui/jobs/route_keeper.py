@@ -1,0 +1,208 @@
+"""What leads to one job's agent: where it says that it listens, the key that lets a viewer in, and the way there, kept
+as long as it holds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+
+from clew_gui.nodes.routes import Route, RouteFinder
+from clew_gui.schedulers.job import JobRef
+from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.ssh.connection import Stream
+from clew_shared.base.foreign import from_json
+from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.wire.channel import KEY_SUFFIX
+from clew_shared.wire.messages import AgentAddress
+
+ROUTE_PAUSES_S = (1.0, 2.0, 5.0, 15.0, 30.0)
+"""Between two searches: finding a way may start a program on the node, through the scheduler."""
+_SOON_S = 20.0
+"""A way that breaks sooner was none."""
+_CALL_S = 10.0
+_ADDRESS_BYTES = 65536
+
+
+class KeptRoute:
+    """A way that was found, until it breaks; the next one is then not looked for at once if it broke soon.
+
+    One thread searches, others open streams. ``heard`` is called with each piece that comes through one, ``stirred``
+    when one ended or could not be opened: another agent may have taken the place of this one.
+    """
+
+    def __init__(
+        self, heard: Callable[[], None], stirred: Callable[[], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.problem: Problem | None = None
+        """Why there is no way, after the last search."""
+        self._heard = heard
+        self._stirred = stirred
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._way: Route | None = None
+        self._broken = False
+        self._streams = 0
+        self._failures = 0
+        self._since = self._not_before = 0.0
+
+    @property
+    def way(self) -> Route | None:
+        """The way that is used."""
+        return self._way
+
+    # --- For the thread that searches ---------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Give a way up that broke."""
+        if not self._broken:
+            return
+        if self._clock() - self._since >= _SOON_S:
+            self._failures = 0
+            self.leave()
+        else:
+            self.leave()
+            self._put_off()
+
+    def wait_s(self) -> float:
+        """So many seconds the next search has to wait."""
+        return max(0.0, self._not_before - self._clock())
+
+    def hurry(self) -> None:
+        """Something is new: the next search may begin now."""
+        self._not_before = 0.0
+
+    def search(
+        self, finder: RouteFinder, job: JobRef, address: AgentAddress, ended: Callable[[], bool]
+    ) -> Route | None:
+        """Look for a way. Raises ``ProblemError`` when the site does not answer."""
+        found = finder.find(job, address, ended)
+        with self._lock:
+            self._way, self.problem = found.way, found.problem
+            self._broken, self._streams, self._since = False, 0, self._clock()
+        if found.way is None:
+            self._put_off()
+        return found.way
+
+    def leave(self) -> None:
+        """Give the way up; what was opened through it ends when its own ends do."""
+        with self._lock:
+            way, self._way, self._broken = self._way, None, False
+        if way is not None:
+            way.close()
+
+    def forget(self) -> None:
+        """Give it up because it leads to an agent that is no more: nothing that was learned holds for another."""
+        self.leave()
+        self.problem, self._failures, self._not_before = None, 0, 0.0
+
+    def _put_off(self) -> None:
+        self._not_before = self._clock() + ROUTE_PAUSES_S[min(self._failures, len(ROUTE_PAUSES_S) - 1)]
+        self._failures += 1
+
+    # --- For the tunnels' threads -------------------------------------------------------------------------------------
+
+    def through(self) -> Route:
+        """The way that is used. Raises ``ProblemError`` while there is none."""
+        if (way := self._way) is None:
+            raise problem("route.none", "There is no way to the node now; it is looked for.")
+        return way
+
+    def open(self) -> Stream:
+        """A stream to the agent. Raises ``ProblemError``."""
+        way = self.through()
+        try:
+            stream = way.open()
+        except ProblemError:
+            self._failed(way)
+            raise
+        with self._lock:
+            self._streams += way is self._way
+        return _Watched(stream, self._heard, partial(self._ended, way))
+
+    def _failed(self, way: Route) -> None:
+        with self._lock:
+            self._broken |= way is self._way
+        self._stirred()
+
+    def _ended(self, way: Route, wanted: bool) -> None:
+        """The way is as good as before while another stream goes through it: an agent hangs up on strangers."""
+        with self._lock:
+            if way is self._way:
+                self._streams -= 1
+                self._broken |= not wanted and not self._streams
+        if not wanted:
+            self._stirred()
+
+
+class _Watched:
+    """A stream whose every byte shows that the agent lives; ``ended`` hears once whether this end wanted its end."""
+
+    def __init__(self, stream: Stream, heard: Callable[[], None], ended: Callable[[bool], None]) -> None:
+        self._stream = stream
+        self._heard = heard
+        self._ended = ended
+        self._wanted = False
+        self._lock = threading.Lock()
+        self._over = False
+        self.send = stream.send
+        self.last_words = stream.last_words
+
+    def recv(self, limit: int) -> bytes:
+        """See ``Stream.recv``."""
+        try:
+            data = self._stream.recv(limit)
+        except ProblemError:
+            self._finish()
+            raise
+        if data:
+            self._heard()
+        else:
+            self._finish()
+        return data
+
+    def end(self) -> None:
+        """See ``Stream.end``."""
+        self._wanted = True
+        self._stream.end()
+
+    def close(self) -> None:
+        """See ``Stream.close``."""
+        self._wanted = True
+        self._stream.close()
+        self._finish()
+
+    def _finish(self) -> None:
+        with self._lock:
+            over, self._over = self._over, True
+        if not over:
+            self._ended(self._wanted)
+
+
+# --- On the site ------------------------------------------------------------------------------------------------------
+
+
+def put_key(line: SiteConnection, address: AgentAddress, name: str, public_key: str) -> None:
+    """Write a viewer's key into the agent's allow-list in one go. Raises ``ProblemError``."""
+    part, path = f"{address.allow_list}/{name}.part", f"{address.allow_list}/{name}{KEY_SUFFIX}"
+    line.connection.write(part, public_key.encode("ascii"), timeout=_CALL_S)
+    done = line.run(("mv", "-f", "--", part, path), timeout=_CALL_S)
+    if done.late or done.code:
+        raise problem("link.key", f"The key for the agent cannot be written on {line.title}: {done.err.strip()}.")
+
+
+def read_address(line: SiteConnection, job: str) -> AgentAddress | None:
+    """Where the job's agent listens; None while it does not. Raises ``ProblemError`` when the site does not answer."""
+    try:
+        data = line.connection.read(line.layout().address(job), 0, _ADDRESS_BYTES, timeout=_CALL_S)
+        found: AgentAddress = from_json(data, AgentAddress)
+    except msgspec.DecodeError:
+        return None
+    except ProblemError as error:
+        if error.problems[0].code == "ssh.file":  # there is none
+            return None
+        raise
+    return found if found.agent == job else None

@@ -1,0 +1,228 @@
+"""How a job comes to its id: it is sent from here, or found where another program may have sent it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+
+from msgspec.structs import replace
+
+from clew_gui.deploy.install import Installed
+from clew_gui.jobs import job_news
+from clew_gui.jobs.background import BackgroundTasks, pauses
+from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.jobs.job_book import JobBook
+from clew_gui.jobs.status_store import JobStatusStore
+from clew_gui.jobs.submitter import Deployer, Say, Submitter, job_spec
+from clew_gui.schedulers.job import JobSpec
+from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.ssh.errors import TRANSIENT
+from clew_shared.base.problem import Problem, ProblemError, problem
+
+_log = logging.getLogger(__name__)
+
+_SENDERS = 2
+"""Jobs that are sent at the same time: more would only share the same line."""
+_BOOK_S = 1.0
+BEAT_S = 15.0
+"""So often a program that sends a job says so in the book."""
+QUIET_S = 60.0
+"""A program that neither runs here nor has written for so long does not send any more: four beats in a row are missing,
+more than a disk of the network makes anybody wait."""
+_MAYBE_SENT = frozenset({"scheduler.silent", "job.ended"})
+"""After these nobody knows whether the scheduler has the job."""
+_BEAT = "beat "
+_UNSURE = "The program that was about to send the job is not seen any more; if it is silent for a minute, it has ended."
+_NO_AGENT = Installed(command=("?",), environment={}, python="", tensorflow="")
+
+
+class Sending:
+    """Sends jobs of one site, a few at a time, and tells on the ``board`` how far each is. ``line`` is the site's line,
+    connected; ``installed`` brings the agent there; both may wait and raise ``ProblemError``. ``title`` is the site's.
+    ``clock`` tells how long something lasts, ``today`` seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        line: Callable[[], SiteConnection],
+        installed: Callable[[Say], Installed],
+        title: Callable[[], str],
+        book: JobBook,
+        board: JobStatusStore,
+        errands: BackgroundTasks,
+        bringer: Deployer,
+        sure: float,
+        clock: Callable[[], float] = time.monotonic,
+        today: Callable[[], float] = time.time,
+    ) -> None:
+        self._line = line
+        self._installed = installed
+        self._title = title
+        self._book = book
+        self._board = board
+        self._errands = errands
+        self._bringer = bringer
+        self._sure = sure
+        self._clock = clock
+        self._today = today
+        self._places = threading.Semaphore(_SENDERS)
+
+    # --- Sent from here -----------------------------------------------------------------------------------------------
+
+    def send(self, order: JobOrder) -> str:
+        """Send the job; the scheduler's id. Raises ``ProblemError`` when it is refused or nobody wants it any more."""
+        job = order.job
+        self._errands.start(_BEAT + job, lambda: self._beat(job))
+        if not self._places.acquire(blocking=False):
+            self._at(job, Stage.DRAFT, "Waits until other jobs are sent.")
+            self._places.acquire()
+        line = None
+        try:
+            line = self._connect(job)
+            spec = self._patiently(job, lambda: self._prepare(order))
+            scheduler, title = line.scheduler, self._title()
+            text = f"Goes to {scheduler.label} on {title}." if scheduler.has_queue else f"Starts on {title}."
+            self._at(job, Stage.SUBMITTING, text)
+            return self._submitter(job, self._say(job, Stage.SUBMITTING)).submit(spec)
+        except ProblemError as error:
+            if error.problems[0].code not in _MAYBE_SENT | TRANSIENT and line is not None:
+                line.remove_unbegun(job)
+            raise
+        finally:
+            self._places.release()
+
+    def _beat(self, job: str) -> None:
+        """Say so in the book as long as it is being sent, also while a person is asked or much is brought there."""
+        due = self._clock() + BEAT_S
+        while self._errands.pause(BEAT_S) and self._errands.is_busy(job):
+            if self._clock() < due:  # woken for something else
+                continue
+            try:
+                self._book.note_beat(job)
+            except OSError as error:
+                _log.warning("That a job is being sent cannot be noted: %s", error)
+            due = self._clock() + BEAT_S
+
+    def _connect(self, job: str) -> SiteConnection:
+        """The first connection is not tried twice: whoever has just asked for the job learns at once what is wrong."""
+        self._at(job, Stage.CONNECTING, f"Connects to {self._title()}.")
+        return self._line()
+
+    def _prepare(self, order: JobOrder) -> JobSpec:
+        say = partial(self._say_preparing, order.job)
+        say(f"Prepares {self._title()}.")
+        installed = self._installed(say)
+        return self._submitter(order.job, say).prepare(order, installed)
+
+    def _submitter(self, job: str, say: Say) -> Submitter:
+        return Submitter(
+            self._line, self._bringer, say, self._errands.pause, lambda: not self._given_up(job), self._sure
+        )
+
+    def _patiently(self, job: str, work: Callable[[], JobSpec]) -> JobSpec:
+        """Do ``work``, again and again while the network is away: nothing is lost by that."""
+        pause = pauses()
+        while True:
+            self._check_wanted(job)
+            try:
+                return work()
+            except ProblemError as error:
+                if error.problems[0].code not in TRANSIENT:
+                    raise
+                self._unreached(job, error.problems[0])
+            self._errands.pause(pause())
+
+    def _check_wanted(self, job: str) -> None:
+        news = self._book.news(job)
+        if news.over and news.problem is not None:
+            raise ProblemError(news.problem)
+        if self._given_up(job):
+            raise problem("job.cancelled", "You cancelled the job; nothing was sent.")
+
+    def _say_preparing(self, job: str, text: str) -> None:
+        """What brings things tells its progress every second: there it is ended, if nobody wants the job any more."""
+        self._check_wanted(job)
+        self._at(job, Stage.PREPARING, text)
+
+    def _given_up(self, job: str) -> bool:
+        """Also when another program has given it up: it is told as never sent, so it must not run."""
+        return self._book.wish(job) is not None or self._book.news(job).over or self._errands.closing
+
+    # --- Found again --------------------------------------------------------------------------------------------------
+
+    def find(self, job: str) -> str:
+        """The id of a job of the book of which nobody knows whether it was sent; empty when it is another program's
+        matter, or the desk closes. Raises ``ProblemError`` when it was not sent."""
+        while self._await_silence(job):
+            if self._book.news(job).stage is not Stage.SUBMITTING:
+                text = "The job was never sent: the program that was about to send it has ended."
+                raise problem("job.unsent", text, "Send it again.")
+            before = self._book.written(job)
+            say = self._say(job, Stage.SUBMITTING)
+            say("Nobody knows whether it was sent; it is looked for.")
+            line = self._found_home(job)
+            if line is None:
+                return ""
+            found = self._submitter(job, say).find(job_spec(line, self._book.order(job), _NO_AGENT))  # by its name
+            if found:
+                return found
+            self._book.refresh()
+            if self._book.written(job) == before:  # else the program that sends it has come back meanwhile
+                raise problem("job.unsent", "The scheduler did not get the job.", "Send it again.")
+        return ""
+
+    def _await_silence(self, job: str) -> bool:
+        """Wait until nobody sends the job any more; False when it was sent or ended meanwhile, or the desk closes.
+
+        That its sender is not seen here proves nothing: it may run in a container, or on another computer with the same
+        home. So it must have been silent as well. What was written long ago counts at once, unless by another
+        computer's clock; otherwise the silence is awaited here.
+        """
+        self._book.refresh()
+        sender, heard, since = self._book.sender(job), self._book.written(job), self._clock()
+        if sender is None or sender.is_me:
+            return True
+        long_ago = sender.is_here and self._today() - heard[1] >= QUIET_S
+        while True:
+            news = self._book.news(job)
+            if not (news.over or news.id or sender.alive):
+                if long_ago or self._clock() - since >= QUIET_S:
+                    return True
+                news = replace(news, text=_UNSURE)
+            self._board.publish(job, partial(_instead, now=news))
+            if news.over or news.id or not self._errands.pause(_BOOK_S):
+                return False
+            self._book.refresh()
+            if sender.alive or self._book.written(job) != heard:
+                heard, since, long_ago = self._book.written(job), self._clock(), False
+
+    def _found_home(self, job: str) -> SiteConnection | None:
+        """The line, when it is known where things lie; None when the desk closes before."""
+        pause = pauses()
+        while True:
+            try:
+                line = self._line()
+                line.layout()
+                return line
+            except ProblemError as error:
+                self._unreached(job, error.problems[0])
+            if not self._errands.pause(pause()):
+                return None
+
+    # --- Helpers ------------------------------------------------------------------------------------------------------
+
+    def _say(self, job: str, stage: Stage) -> Say:
+        return lambda text: self._at(job, stage, text)
+
+    def _at(self, job: str, stage: Stage, text: str) -> None:
+        self._board.publish(job, lambda news: replace(news, stage=stage, text=text, problem=None))
+
+    def _unreached(self, job: str, found: Problem) -> None:
+        self._board.publish(job, lambda news: job_news.unreached(news, found, self._title()))
+
+
+def _instead(_before: JobNews, now: JobNews) -> JobNews:
+    return now

@@ -1,0 +1,406 @@
+"""One job's agent as a session's link sees it: a thread of its own looks for it and lets viewers in; no call waits."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from clew_gui.jobs.job import JobNews, Stage
+from clew_gui.jobs.journal_files import SiteJournals
+from clew_gui.jobs.route_keeper import ROUTE_PAUSES_S, KeptRoute, put_key, read_address
+from clew_gui.jobs.submitter import read_printed
+from clew_gui.nodes.routes import RouteFinder
+from clew_gui.schedulers.job import LOG, SCHEDULER_LOG, JobRef
+from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.ssh.connection import Stream
+from clew_gui.ssh.errors import TRANSIENT
+from clew_gui.ssh.prompts import plain
+from clew_gui.ssh.tunnel import Tunnel
+from clew_gui.targets.target import JournalFiles
+from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.spec import RunSpec
+from clew_shared.wire.messages import AgentAddress
+
+_log = logging.getLogger(__name__)
+
+HERE = "127.0.0.1"
+_ADMIT_S = 2.0
+_SPEC_S = 2.0
+_STEADY_S = 10.0
+_WITHOUT_WAY_S = 1.0
+_PACES = ((20.0, 0.3), (120.0, 2.0))
+"""The address is looked for every 0.3 s for 20 s, every 2 s for two minutes, and then every"""
+_SLOW_S = 10.0
+_NEVER_S = 3600.0
+_PAUSES_S = (0.3, 0.5, 1.0, 2.0, 3.0)
+_SLEPT_S = 10.0
+_JOIN_S = 3.0
+
+
+class Owner(Protocol):
+    """The desk that a target belongs to."""
+
+    title: str
+
+    def line(self) -> SiteConnection:
+        """The way to the site; may wait, raises ``ProblemError``."""
+
+    def finder(self) -> RouteFinder:
+        """Looks for ways to its nodes; as ``line``."""
+
+    def news(self, job: str) -> JobNews:
+        """What is known of the job."""
+
+    def spec_of(self, run: str) -> RunSpec | None:
+        """A spec that was given to a job of this site."""
+
+    def heard(self, job: str) -> None:
+        """Its agent speaks."""
+
+    def serves(self, job: str) -> None:
+        """Its agent's address was found."""
+
+    def fell_silent(self, job: str) -> None:
+        """Its agent has ended, or another took its place."""
+
+    def wake(self) -> None:
+        """The laptop has slept."""
+
+
+class JobTarget:
+    """A ``Target``; made by ``SiteDesk.target``. No call waits for the network, but those of ``files()`` do."""
+
+    def __init__(self, owner: Owner, job: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._owner = owner
+        self._job = job
+        self._missing = MissingAgent(clock)
+        self._bell = threading.Event()
+        self._closed = threading.Event()
+        self._changed = threading.Condition()
+        self._address: AgentAddress | None = None
+        self._looked = 0.0
+        self._key: tuple[str, str] | None = None
+        self._admitted: tuple[int, tuple[str, str]] | None = None
+        self._kept = KeptRoute(self._hear, self._bell.set)
+        self._tunnel: Tunnel | None = None
+        self._trouble: Problem | None = None
+        self._failures = 0
+        self._heard = 0.0
+        self._stage = Stage.DRAFT
+        self._stage_since = time.monotonic()
+        self._specs: dict[str, RunSpec | None] = {}
+        self._wanted: list[str] = []
+        self._journals = SiteJournals(owner.line, lambda: owner.news(job).over)
+        self._thread = threading.Thread(target=self._work, name="clew-target", daemon=True)
+        self._thread.start()
+
+    # --- For the link's thread ----------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """In words: ``node1 of Mini cluster``."""
+        nodes = self._owner.news(self._job).nodes
+        return f"{nodes} of {self._owner.title}" if nodes else self._owner.title
+
+    @property
+    def route(self) -> str:
+        """The way that is used, in words for the status line; empty while there is none."""
+        if (way := self._kept.way) is not None:
+            return way.text
+        return "its journal as a file" if self.files(self._owner.news(self._job).over) is not None else ""
+
+    def introduce(self, name: str, public_key: str) -> None:
+        """The viewer's key, as early as it is known, so that it lies on the node before ``admit`` is called."""
+        self._key = (name, public_key)
+        self._bell.set()
+
+    def find(self) -> AgentAddress | None:
+        """The agent with the tunnel's end on this computer as its address; None while it cannot be reached."""
+        address, tunnel = self._address, self._tunnel
+        if address is None or tunnel is None or self._kept.way is None or self._owner.news(self._job).over:
+            return None
+        if self._key is not None and not self._is_admitted(address):
+            return None
+        return msgspec.structs.replace(address, address=HERE, port=tunnel.port)
+
+    def start(self) -> None:
+        """Nothing: the job's own keeper starts it."""
+
+    def check_start(self) -> None:
+        """Nothing."""
+
+    def is_alive(self, address: AgentAddress) -> bool:
+        """Whether that agent still serves, as far as is known: the job is not over, and no other took its place."""
+        if self._owner.news(self._job).over:
+            return False
+        known = self._address
+        return known is None or (known.agent, known.generation) == (address.agent, address.generation)
+
+    def admit(self, address: AgentAddress, name: str, public_key: str) -> None:
+        """See that the key is on the allow-list. Raises ``ProblemError`` (``link.key_pending``) while it is on its way
+        for more than two seconds."""
+        self.introduce(name, public_key)
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._is_admitted(address), _ADMIT_S):
+                raise problem("link.key_pending", f"The key for the agent on {address.host} is on its way there.")
+
+    def read_spec(self, run: str) -> RunSpec | None:
+        """The spec of a run: what was asked for here, else it is fetched, for which two seconds are waited."""
+        known = self._owner.spec_of(run)
+        if known is not None:
+            return known
+        with self._changed:
+            if run not in self._specs:
+                self._wanted.append(run)
+                self._bell.set()
+                self._changed.wait_for(lambda: run in self._specs, _SPEC_S)
+            return self._specs.get(run)
+
+    def absent(self) -> str:
+        """Why nobody serves: what the job waits for, that it is over, that there is no network."""
+        news, trouble = self._owner.news(self._job), self._trouble or self._kept.problem
+        if news.stage is Stage.RUNNING and news.problem is None:
+            return trouble.text if trouble is not None else self._missing.text
+        return news.text or "The job has not been sent yet."
+
+    def files(self, over: bool) -> JournalFiles | None:
+        """Journals by files: when the job is over, or no way leads to its agent."""
+        return self._journals if over or self._kept.problem is not None else None
+
+    def let_in(self, name: str, public_key: str) -> None:
+        """Put a further viewer's key on the list of the agent that was found. Waits; raises ``ProblemError``."""
+        if (address := self._address) is not None:
+            put_key(self._owner.line(), address, name, public_key)
+
+    def tunnel(self, port: int) -> Tunnel:
+        """An end here that leads to another port beside the agent's, by the way that is used when somebody connects."""
+
+        return Tunnel(lambda: self._kept.through().open(port))
+
+    def leave(self) -> None:
+        """Begin to let go; ``close`` will wait for it."""
+        self._closed.set()
+        self._bell.set()
+
+    def close(self) -> None:
+        """Let go; agent and runs stay."""
+        self.leave()
+        if self._thread is not threading.current_thread():
+            self._thread.join(_JOIN_S)
+        if self._tunnel is not None:
+            self._tunnel.close()
+        self._kept.leave()
+
+    # --- For the desk -------------------------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was let go."""
+        return self._closed.is_set()
+
+    def kick(self) -> None:
+        """Something is new: look now."""
+        self._failures = 0
+        self._kept.hurry()
+        self._bell.set()
+
+    # --- The thread ---------------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        drift = time.time() - time.monotonic()
+        while not self._closed.is_set():
+            self._bell.clear()
+            try:
+                pause = self._turn()
+                self._trouble = None
+            except ProblemError as error:
+                self._trouble = error.problems[0]
+                pause = self._again(_PAUSES_S if self._trouble.code in TRANSIENT else ROUTE_PAUSES_S)
+                self._missing.pause()
+            except Exception as error:  # noqa: BLE001  # the thread's border: it goes on with what comes next
+                _log.exception("The way to a job's agent failed.")
+                self._trouble = Problem("link.internal", f"The way to the agent failed: {error}.", "It is tried again.")
+                pause = self._again(ROUTE_PAUSES_S)
+                self._missing.pause()
+            self._bell.wait(pause)
+            before, drift = drift, time.time() - time.monotonic()
+            if drift - before > _SLEPT_S:  # the monotonic clock stands still while a computer sleeps
+                self._owner.wake()
+
+    def _again(self, pauses: tuple[float, ...]) -> float:
+        pause = pauses[min(self._failures, len(pauses) - 1)]
+        self._failures += 1
+        return pause
+
+    def _turn(self) -> float:
+        """Do what can be done; how long the next look may wait, in seconds."""
+        news = self._owner.news(self._job)
+        if news.stage is not self._stage:
+            self._stage, self._stage_since = news.stage, time.monotonic()
+        self._fetch_specs()
+        if news.over or not news.id:
+            self._kept.leave()
+            self._address = None
+            return _NEVER_S
+        line = self._owner.line()
+        if self._address is None or self._kept.way is None or time.monotonic() - self._looked >= _WITHOUT_WAY_S:
+            self._look(line)
+        address = self._address
+        if address is None:
+            self._miss(line, news)
+            return self._pace()
+        self._missing.end()
+        self._let_in(line, address)
+        self._kept.settle()
+        if self._kept.way is None and (wait := self._kept.wait_s()) > 0:
+            return wait
+        if self._kept.way is None:
+            self._search(line, JobRef(news.id, self._job), address)
+        self._failures = 0
+        return _STEADY_S if self._kept.way is not None else self._kept.wait_s()
+
+    def _miss(self, line: SiteConnection, news: JobNews) -> None:
+        if news.stage is not Stage.RUNNING:
+            self._missing.end()
+        elif news.problem is not None:
+            self._missing.pause()
+        else:
+            self._missing.look(line, self._job)
+
+    def _search(self, line: SiteConnection, job: JobRef, address: AgentAddress) -> None:
+        way = self._kept.search(self._owner.finder(), job, address, self._closed.is_set)
+        if way is None:
+            return
+        _log.info("The agent on %s is reached %s.", address.host, way.text)
+        if self._tunnel is None:
+            self._tunnel = Tunnel(self._open)
+        self._let_in(line, address)
+
+    def _pace(self) -> float:
+        since = time.monotonic() - self._stage_since
+        return next((pause for until, pause in _PACES if since < until), _SLOW_S)
+
+    def _look(self, line: SiteConnection) -> None:
+        """Read the address. Another agent or generation has another key and allow-list: all begins anew."""
+        found = read_address(line, self._job)
+        self._looked = time.monotonic()
+        before = self._address
+        if found == before:
+            return
+        if before is not None:
+            self._owner.fell_silent(self._job)
+        self._kept.forget()
+        self._address = found
+        if found is not None:
+            self._owner.serves(self._job)
+
+    def _let_in(self, line: SiteConnection, address: AgentAddress) -> None:
+        key = self._key
+        if key is None or self._admitted == (address.generation, key):
+            return
+        put_key(line, address, *key)
+        with self._changed:
+            self._admitted = (address.generation, key)
+            self._changed.notify_all()
+
+    def _is_admitted(self, address: AgentAddress) -> bool:
+        return self._key is not None and self._admitted == (address.generation, self._key)
+
+    def _fetch_specs(self) -> None:
+        while self._wanted:
+            run = self._wanted.pop()
+            try:
+                spec = self._journals.spec(run)
+            except ProblemError:
+                continue
+            with self._changed:
+                self._specs[run] = spec
+                self._changed.notify_all()
+
+    # --- For the tunnel's threads -------------------------------------------------------------------------------------
+
+    def _open(self) -> Stream:
+        self._kept.through()
+        try:
+            self._owner.line()  # a login that was refused is not tried again because of a reconnecting socket
+        except ProblemError:
+            self._bell.set()
+            raise
+        return self._kept.open()
+
+    def _hear(self) -> None:
+        if time.monotonic() - self._heard > 1.0:
+            self._heard = time.monotonic()
+            self._owner.heard(self._job)
+
+
+# --- Missing agent ----------------------------------------------------------------------------------------------------
+# A job runs, and its agent does not say where it listens: for how long, and what the job's own log says to that.
+
+
+PATIENCE_S = 120.0
+"""Modules on a busy file system and a first import take their time; after that something is the matter."""
+_AGAIN_S = 30.0
+_LINES = 3
+_CHARACTERS = 300
+_SOON = "The job runs; its agent is coming up."
+
+
+class MissingAgent:
+    """Counts the time in which the job is known to run without an agent, and puts it into words.
+
+    One thread calls ``look``, ``pause`` and ``end``; ``text`` may be read by others.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.text = _SOON
+        """Why nobody serves, in sentences."""
+        self._clock = clock
+        self._missed = 0.0
+        self._looked: float | None = None
+        self._read: float | None = None
+
+    def look(self, line: SiteConnection, job: str) -> None:
+        """The scheduler says that the job runs, and there is no agent. After two minutes of that the job's log is read,
+        which may wait. Raises ``ProblemError`` when the site cannot be reached."""
+        now = self._clock()
+        if self._looked is not None:
+            self._missed += now - self._looked
+        self._looked = now
+        if self._missed < PATIENCE_S or (self._read is not None and now - self._read < _AGAIN_S):
+            return
+        self.text = _sentences(line, job)
+        self._read = now
+
+    def pause(self) -> None:
+        """Nobody knows now: what passes until the next look does not count."""
+        self._looked = None
+
+    def end(self) -> None:
+        """The job does not run, or has its agent."""
+        self.text, self._missed = _SOON, 0.0
+        self._looked = self._read = None
+
+
+def _sentences(line: SiteConnection, job: str) -> str:
+    folder = line.layout().job(job)
+    missing = f"The job has run for more than {PATIENCE_S / 60:.0f} minutes without its agent."
+    doctor = f"`clew site doctor {shlex.quote(line.name)} --job` tries a node"
+    for log in (LOG, SCHEDULER_LOG):
+        if last := _last_lines(read_printed(line, job, log)):
+            said = f"Its log, {folder}/{log} on {line.title}, ends with: {last.rstrip('.')}."
+            return f"{missing} {said} Mend that, or cancel the job; {doctor}."
+    said = f"Nothing is in its log yet, {folder}/{LOG} on {line.title}."
+    why = "Look for what takes so long in the site's modules, its prologue or ~/.bashrc there"
+    return f"{missing} {said} {why}, or cancel the job; {doctor}."
+
+
+def _last_lines(text: str) -> str:
+    lines = [line.strip() for line in plain(text, len(text)).splitlines() if line.strip()]
+    return " ".join(lines[-_LINES:])[-_CHARACTERS:]

@@ -1,0 +1,315 @@
+"""Ways from here to a port on a compute node, tried in order until one really leads there.
+
+A way counts only when the agent at its end speaks: a firewall may accept a connection and swallow what is sent, and a
+relay is there before the agent is. All of it waits for the network.
+"""
+
+from __future__ import annotations
+
+import shlex
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from functools import partial
+
+import msgspec
+
+from clew_gui.base.checked_text import is_host
+from clew_gui.deploy.install import Installed
+from clew_gui.schedulers.job import JobRef
+from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.ssh.connection import Connection, Hop, Stream
+from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.wire.messages import AgentAddress
+
+_OPEN_S = 8.0
+_HOP_S = 20.0
+_RELAY_S = 30.0
+SPEAKS_S = 4.0
+"""A greeting comes in one round trip; a relay's program has to start before."""
+_GREETING = b"\xff"
+"""Every ZMTP peer begins so at once, without being asked (https://rfc.zeromq.org/spec/23, section "Framing")."""
+_HOME = "127.0.0.1"
+_ASIDE = 'exec 8>&1 9<&0 1>&2 </dev/null && exec bash -l -c "$1"'
+"""Not for bash itself: over SSH that reads ~/.bashrc even without ``-l``, and it reads what ``BASH_ENV`` names. What a
+login file starts in the background inherits 8 and 9; it ends with the step."""
+_UNREACHED = frozenset({"ssh.connect", "ssh.forwarding", "ssh.name", "ssh.reach", "ssh.busy"})
+"""Troubles before a node has said anything: it may answer under another name."""
+
+
+class RouteKind(Enum):
+    """Kinds of ways, the best first."""
+
+    LOGIN = "login"
+    HOP = "hop"
+    RELAY = "relay"
+
+
+class Route:
+    """A way that led to the agent when it was found. ``text`` is for the status line: "through login, jumping into
+    node1". ``connect`` makes a stream to a port of that node, ``port`` is the agent's.
+
+    Through a relay the stream that was checked is kept for whoever opens the way first: the scheduler may take seconds
+    to start another one, and nothing at its far end grows impatient meanwhile. Of the other kinds none is kept: there
+    an agent waits already at the far end, and not for long.
+    """
+
+    def __init__(
+        self, kind: RouteKind, text: str, connect: Callable[[int], Stream], port: int, further: Connection | None = None
+    ) -> None:
+        self.kind = kind
+        self.text = text
+        self._connect = connect
+        self._port = port
+        self._further = further
+        self._lock = threading.Lock()
+        self._closed = False
+        self._kept: Stream | None = None
+
+    def open(self, port: int = 0) -> Stream:
+        """One more stream through it, to the agent or another ``port`` there. Raises ``ProblemError`` when it leads
+        there no more."""
+        port = port or self._port
+        if port == self._port:
+            with self._lock:
+                kept, self._kept = self._kept, None
+            if kept is not None:
+                return kept
+        return self._connect(port)
+
+    def check(self, seconds: float) -> None:
+        """See that the agent speaks at its end, within so many seconds. Raises ``ProblemError`` when it does not."""
+        stream = self._connect(self._port)
+        spoken = b""
+        try:
+            spoken = _greeting(stream, seconds)
+        finally:
+            if not (spoken and self._keep(SpokenStream(stream, spoken))):
+                stream.close()
+
+    def _keep(self, stream: Stream) -> bool:
+        with self._lock:
+            wanted = self.kind is RouteKind.RELAY and not self._closed
+            if wanted:
+                self._kept = stream
+        return wanted
+
+    def close(self) -> None:
+        """Give back what it needs beside the connection to the login node."""
+        with self._lock:
+            self._closed = True
+            kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.close()
+        if self._further is not None:
+            self._further.close()
+
+
+class RouteSearch(msgspec.Struct, frozen=True):
+    """The way, or why there is none."""
+
+    way: Route | None
+    problem: Problem | None = None
+
+
+class RouteFinder:
+    """Looks for ways at one site. ``installed`` tells what starts a program of ours there, for the relay.
+
+    The kind that worked last comes first the next time; after a failure all are tried.
+    """
+
+    def __init__(self, line: SiteConnection, installed: Callable[[], Installed], patience: float = SPEAKS_S) -> None:
+        self._line = line
+        self._patience = patience
+        self._installed = installed
+        self._last: RouteKind | None = None
+        self._declined: set[str] = set()
+        """Nodes whose login a person was asked about and cancelled: nobody is asked twice."""
+
+    def find(self, job: JobRef, address: AgentAddress, ended: Callable[[], bool] = lambda: False) -> RouteSearch:
+        """The first way that works. Raises ``ProblemError`` when the login node itself cannot be reached."""
+        self._line.connection.connected()
+        why: list[str] = []
+        for kind in sorted(RouteKind, key=lambda kind: kind is not self._last):
+            for way in self._ways(kind, job, address, why):
+                if ended():
+                    way.close()
+                    return RouteSearch(None)
+                try:
+                    way.check(_RELAY_S if kind is RouteKind.RELAY else self._patience)
+                except ProblemError as error:
+                    way.close()
+                    if error.problems[0].code == "ssh.lost":
+                        raise
+                    why.append(f"{way.text}: {error.problems[0].text}")
+                    continue
+                self._last = kind
+                return RouteSearch(way)
+        text = f"No way leads to the agent on {address.host}. " + " ".join(dict.fromkeys(why))
+        hint = "The journal comes as a file meanwhile. Ask the site how a port of a compute node is reached."
+        return RouteSearch(None, Problem("route.none", text, hint, self._line.name))
+
+    # --- Kinds of ways ------------------------------------------------------------------------------------------------
+
+    def _ways(self, kind: RouteKind, job: JobRef, address: AgentAddress, why: list[str]) -> Iterator[Route]:
+        try:
+            if kind is RouteKind.LOGIN:
+                yield from self._through_login(address)
+            elif kind is RouteKind.HOP:
+                yield from self._into_the_node(address)
+            else:
+                yield from self._relayed(job, address)
+        except ProblemError as error:
+            if error.problems[0].code == "ssh.lost":
+                raise
+            if error.problems[0].code == "ssh.cancelled":
+                self._declined.add(address.host)
+            why.append(f"{_TRIED[kind].format(node=address.host)}: {error.problems[0].text}")
+
+    def _through_login(self, address: AgentAddress) -> Iterator[Route]:
+        through = self._line.connection
+        text = f"through {self._login}"
+        for host in dict.fromkeys((address.address, address.host)):
+            yield Route(RouteKind.LOGIN, text, partial(through.connect, host, timeout=_OPEN_S), address.port)
+
+    def _into_the_node(self, address: AgentAddress) -> Iterator[Route]:
+        if not self._line.hops or self._line.site.scheduler == "none" or address.host in self._declined:
+            return
+        node = self._jump(address)
+
+        def connect(port: int) -> Stream:
+            try:
+                return node.connect(address.address, port, _OPEN_S)
+            except ProblemError as error:
+                if error.problems[0].code == "ssh.lost":
+                    raise
+                return node.connect(_HOME, port, _OPEN_S)
+
+        yield Route(RouteKind.HOP, f"through {self._login}, jumping into {address.host}", connect, address.port, node)
+
+    def _jump(self, address: AgentAddress) -> Connection:
+        """Log in to the node, by its address where the login node does not know its name; both in the time of one.
+
+        Who was reached and said no is not asked by another name: a person would have to answer twice.
+        """
+        login, begun = self._line.hops[-1], time.monotonic()
+        try:
+            return self._line.connection.hop(node_hop(login, address.host), _HOP_S)
+        except ProblemError as error:
+            left = _HOP_S - (time.monotonic() - begun)
+            if error.problems[0].code not in _UNREACHED or address.address == address.host or left < 1.0:
+                raise
+        return self._line.connection.hop(node_hop(login, address.address), left)
+
+    def _relayed(self, job: JobRef, address: AgentAddress) -> Iterator[Route]:
+        if self._line.scheduler.relay(job, ("true",)) is None:
+            return
+        line, installed = self._line, self._installed()
+
+        def connect(port: int) -> Stream:
+            there = msgspec.structs.replace(address, port=port)
+            relay = relay_command(installed, line.site.modules, line.site.prologue, there, port == address.port)
+            return line.connection.open(line.command(line.scheduler.relay(job, relay) or ()), _RELAY_S)
+
+        yield Route(RouteKind.RELAY, f"through {self._login}, as a step of the job", connect, address.port)
+
+    @property
+    def _login(self) -> str:
+        return self._line.site.host or self._line.title
+
+
+_TRIED = {
+    RouteKind.LOGIN: "through the login node",
+    RouteKind.HOP: "jumping into {node}",
+    RouteKind.RELAY: "as a step of the job",
+}
+
+
+def node_hop(login: Hop, node: str) -> Hop:
+    """The compute node as a further hop: the same person with the same keys as on the login node.
+
+    Raises ``ProblemError`` for a name that is none. It was told by the site, and becomes part of a command line here.
+    """
+    if not is_host(node):
+        raise problem("route.node", f"The site calls a node {node[:80]!r}, which is no name of a host.")
+    return msgspec.structs.replace(
+        login, host=node, name=node, port=22, host_key_alias="", fingerprints=(), proxy_command=""
+    )
+
+
+def relay_command(
+    installed: Installed, modules: Sequence[str], prologue: str, address: AgentAddress, agent: bool = False
+) -> tuple[str, ...]:
+    """What joins its standard input and output to a port of a node, after what the site's jobs load. Where an ``agent``
+    listens, its greeting comes at once and its patience is not tried before something is sent.
+
+    Neither their words nor those of the login shell's own files may get between the bytes, and none of them may read
+    what is meant for the relay. So both ends are put aside before that shell begins, by one that reads no files of its
+    own, and only the relay gets them back: what modules and prologue start does not have them.
+    """
+    words = [f"{name}={value}" for name, value in sorted(installed.environment.items())]
+    greeted = ["--agent"] if agent else []
+    relay = shlex.join(["env", *words, *installed.command, "relay", *greeted, address.address, str(address.port)])
+    loaded = [f"module load {shlex.quote(name)}" for name in modules]
+    loaded += [prologue] if prologue.strip() else []
+    first = shlex.quote("\n".join(loaded))
+    return ("sh", "-c", _ASIDE, "sh", f"eval {first} 8>&- 9<&-\nexec {relay} 0<&9 1>&8 8>&- 9<&-")
+
+
+# --- Whether somebody speaks ------------------------------------------------------------------------------------------
+
+
+class SpokenStream:
+    """A stream of which something was read already: that comes first once more."""
+
+    def __init__(self, stream: Stream, spoken: bytes) -> None:
+        self._stream = stream
+        self._spoken = spoken
+        self.send = stream.send
+        self.end = stream.end
+        self.close = stream.close
+        self.last_words = stream.last_words
+
+    def recv(self, limit: int) -> bytes:
+        """See ``Stream.recv``."""
+        if self._spoken:
+            data, self._spoken = self._spoken[:limit], self._spoken[limit:]
+            return data
+        return self._stream.recv(limit)
+
+
+def _greeting(stream: Stream, seconds: float) -> bytes:
+    """An agent's first bytes. Raises ``ProblemError`` when it is none or none speaks."""
+    first = first_bytes(stream, seconds)
+    if first is None:
+        text = f"the connection is accepted, but nothing comes back within {seconds:g} s."
+        raise problem("route.silent", _with_words(text, stream))
+    if first and not first.startswith(_GREETING):
+        raise problem("route.stranger", "something answers there that is no agent.")
+    if not first:
+        raise problem("route.closed", _with_words("the connection is accepted and closed at once.", stream))
+    return first
+
+
+def _with_words(text: str, stream: Stream) -> str:
+    """With what a step of the scheduler said itself: mostly the true reason."""
+    words = stream.last_words()
+    return f"{text} It said: {words.rstrip('.')}." if words else text
+
+
+def first_bytes(stream: Stream, seconds: float) -> bytes | None:
+    """What comes first through ``stream``; empty when it ends, None when nothing comes in time."""
+    found: list[bytes] = []
+    come = threading.Event()
+
+    def read() -> None:
+        try:
+            found.append(stream.recv(64))
+        except (ProblemError, OSError):
+            found.append(b"")
+        come.set()
+
+    threading.Thread(target=read, name="first bytes", daemon=True).start()
+    come.wait(seconds)
+    return found[0] if found else None

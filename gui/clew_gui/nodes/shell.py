@@ -1,0 +1,107 @@
+"""A terminal on an allocation: by which way, and with which words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from clew_gui.nodes.routes import node_hop
+from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.job import JobRef
+from clew_gui.schedulers.scheduler import Command
+from clew_gui.schedulers.state import ON_NODE, WAITING
+from clew_gui.sites.site import job_of
+from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.ssh.connection import Connection
+from clew_gui.ssh.steady import SteadyConnection
+from clew_gui.ssh.terminals import Size, Terminal
+from clew_shared.base.problem import ProblemError, problem
+
+LOGIN_SHELL = ("bash", "-l")
+_START_S = 60.0
+_NOBODY = ("true",)
+
+
+class NodeShell(msgspec.Struct, frozen=True):
+    """A terminal that is open, in words: ``on node1, as a step of the job``; ``close`` ends it with what it needed."""
+
+    terminal: Terminal
+    text: str
+    close: Callable[[], None]
+
+
+def where_it_runs(line: SiteConnection, job: JobRef) -> str:
+    """The job's nodes in the scheduler's words. Waits; raises ``ProblemError`` when the job is on no node now."""
+    state = line.scheduler.states((job,), line.run(line.scheduler.status((job,)))).get(job.id)
+    if state is None or state.phase not in ON_NODE:
+        why = line.scheduler.explain(state).text if state is not None and state.phase in WAITING else ""
+        hint = f"`clew let-go --list` shows what is held; or: clew shell --site {line.name} --fresh"
+        raise problem("shell.waits", f"The allocation does not run now. {why}".strip(), hint, "site")
+    return state.nodes
+
+
+def shell_on_job(
+    line: SiteConnection, job: JobRef, nodes: Sequence[str], command: Command, term: str, size: Size | None
+) -> NodeShell:
+    """A terminal on a job's first node: as a step of the job where its scheduler can do that, else by SSH.
+
+    Waits. Raises ``ProblemError``, also when the site lets nobody in.
+    """
+    wanted = command or LOGIN_SHELL
+    if line.site.scheduler == "none":
+        return _on(line.connection, "on the host itself", wanted, term, size)
+    ways = line.scheduler
+    step = ways.attach(job, wanted) if size is not None else ways.relay(job, wanted)
+    where = nodes[0] if nodes else "the allocation"
+    if step is not None:
+        return _on(line.connection, f"on {where}, as a step of the job", line.command(step), term, size)
+    if not nodes or not line.hops:
+        text = f"{line.title} does not say on which node the job runs."
+        raise problem("shell.node", text, "Try again in a moment.", line.name)
+    try:
+        node = line.connection.hop(node_hop(line.hops[-1], where), _START_S)
+    except ProblemError as error:
+        found = error.problems[0]
+        hint = f"For a terminal with an allocation of its own: clew shell --site {line.name} --fresh"
+        raise problem("shell.refused", f"No terminal on {where}: {found.text}", hint, line.name) from None
+    return _on(node, f"on {where}", wanted, term, size, node.close)
+
+
+def shell_of_its_own(
+    line: SiteConnection, job: str, allocation: Allocation, command: Command, term: str, size: Size | None
+) -> NodeShell:
+    """A terminal that comes with an allocation and ends with it. Waits only for its start, not for the queue's end.
+
+    Raises ``ProblemError``.
+    """
+    words = line.scheduler.hold(job_of(line.site, job, "/", _NOBODY, allocation))
+    if command:
+        if words[-len(LOGIN_SHELL) :] != LOGIN_SHELL:
+            text = f"{line.scheduler.label} gives a terminal to a person only, not to a command."
+            raise problem("shell.command", text, f"Hold an allocation first: clew hold --site {line.name}", line.name)
+        words = (*words[: -len(LOGIN_SHELL)], *command)
+    if size is None:
+        words = tuple(word for word in words if word != "--pty")
+    return _on(line.connection, "with an allocation of its own", line.command(words), term, size)
+
+
+def _on(
+    connection: Connection | SteadyConnection,
+    text: str,
+    command: Command,
+    term: str,
+    size: Size | None,
+    close: Callable[[], None] = lambda: None,
+) -> NodeShell:
+    try:
+        terminal = connection.terminal(command, term, size, _START_S)
+    except BaseException:
+        close()
+        raise
+
+    def end() -> None:
+        terminal.close()
+        close()
+
+    return NodeShell(terminal, text, end)

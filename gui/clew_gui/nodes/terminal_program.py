@@ -1,0 +1,129 @@
+"""The user's own terminal program, and how it is told to run one of Clew's commands in a window of its own."""
+
+from __future__ import annotations
+
+import ntpath
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from clew_shared.base.problem import problem
+
+_PROGRAMS = (
+    ("x-terminal-emulator", "-e"),  # Debian's name for whichever the user has chosen
+    ("gnome-terminal", "--"),
+    ("konsole", "-e"),
+    ("xfce4-terminal", "-x"),
+    ("xterm", "-e"),
+)
+_EARLY_S = 1.5
+"""A terminal program that ends so soon, and not well, has shown no window."""
+_KEEP = 's=$?; [ $s -eq 0 ] || { printf "\\nIt ended with status %s. Press Enter to close this. " $s; read -r _; }'
+"""Whoever is refused wants to read why before the window closes."""
+_KEPT = ("CLEW_HOME", "SSH_AUTH_SOCK")
+"""Not every terminal program hands on what it was started with."""
+
+Which = Callable[[str], str | None]
+
+
+def own_command(words: Sequence[str]) -> list[str]:
+    """``clew`` with these words, by the very program that runs now."""
+    if getattr(sys, "frozen", False):
+        return [sys.executable, *words]
+    # -P: a file of the current folder must not stand in for a module.
+    return [sys.executable, "-P", "-m", "clew_gui", *words]
+
+
+def terminal_command(
+    command: Sequence[str], environ: Mapping[str, str], system: str, which: Which = shutil.which
+) -> list[str] | str | None:
+    """What opens a terminal window with ``command`` in it; None where no terminal program is found.
+
+    ``system`` is ``sys.platform``. For Windows it is one line, to be started with a console of its own, which is shown
+    by the terminal program that the user has chosen there. macOS and Windows by their documentation: only Linux could
+    be tried.
+    """
+    if system == "win32":
+        return cmd_line(command, environ)
+    line = f"{_line(command, environ)}; {_KEEP}"
+    if system == "darwin":
+        script = f'tell application "Terminal" to do script {_apple(line)}'
+        return ["osascript", "-e", script, "-e", 'tell application "Terminal" to activate']
+    if not (environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")):
+        return None
+    for name, before in _PROGRAMS:
+        if found := which(name):
+            return [found, before, "sh", "-c", line]
+    return None
+
+
+def cmd_line(command: Sequence[str], environ: Mapping[str, str]) -> str:
+    """The line that has cmd run ``command``, and wait for a key when that failed.
+
+    cmd takes away the quotes around what follows ``/c``, always with ``/s``: without it only sometimes, among other
+    things when there is a bracket in a path. (learn.microsoft.com/windows-server/administration/windows-commands/cmd)
+    """
+    cmd = ntpath.join(environ.get("SystemRoot") or r"C:\Windows", "System32", "cmd.exe")
+    return f'"{cmd}" /d /v:off /s /c "{" ".join(map(cmd_word, command))} || pause"'
+
+
+def cmd_word(text: str) -> str:
+    """``text`` as a word of a line for cmd, which hands it on to a program that takes its words apart as C does.
+
+    In quotes nothing but ``%`` has a meaning for cmd; that, and a quote, stand outside of them behind a caret. C wants
+    backslashes doubled that stand before a quote. Line breaks cannot be told.
+    """
+    found = ""
+    for part in re.split(r'([%"])', text):
+        if part == "%":
+            found += "^%"
+        elif part == '"':
+            found += '\\^"'
+        elif part:
+            ending = len(part) - len(part.rstrip("\\"))
+            found += f'"{part}{chr(92) * ending}"'
+    return found or '""'
+
+
+def open_terminal(words: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Open a terminal window with ``clew`` and these words in it. Waits a moment; raises ``ProblemError``."""
+    command = terminal_command(own_command(words), os.environ, sys.platform)
+    if command is None:
+        raise problem("terminal.none", "No terminal program was found.", "Type the command in one of your own.")
+    program = command if isinstance(command, str) else command[0]
+    try:
+        process = subprocess.Popen(command, **_apart())
+    except OSError as error:
+        text = f"{program} cannot be started: {error.strerror}."
+        raise problem("terminal.start", text, "Type the command in a terminal of your own.") from error
+    try:
+        status = process.wait(_EARLY_S)
+    except subprocess.TimeoutExpired:
+        return process
+    if status:
+        text = f"{program} ended at once, with status {status}."
+        raise problem("terminal.start", text, "Type the command in a terminal of your own.")
+    return process
+
+
+def _apart() -> dict[str, Any]:
+    """With nothing of this program's: on Windows a console of its own, which alone it reads and writes."""
+    if sys.platform == "win32":
+        return {"creationflags": subprocess.CREATE_NEW_CONSOLE}
+    nothing = subprocess.DEVNULL
+    return {"stdin": nothing, "stdout": nothing, "stderr": nothing, "start_new_session": True}
+
+
+def _line(command: Sequence[str], environ: Mapping[str, str]) -> str:
+    kept = [f"{name}={environ[name]}" for name in _KEPT if environ.get(name)]
+    return shlex.join(["env", *kept, *command] if kept else command)
+
+
+def _apple(text: str) -> str:
+    """A text in AppleScript's quotes."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

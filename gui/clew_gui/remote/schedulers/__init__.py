@@ -1,1 +1,0 @@
-"""Schedulers: pure functions that write job scripts and commands, and read what the scheduler answers."""

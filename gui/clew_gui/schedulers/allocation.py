@@ -1,0 +1,108 @@
+"""What is asked of the scheduler for one job: a site says what is usual, and each run may say otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from clew_gui.base.checked_text import check_form
+from clew_gui.base.times import as_clock, in_words, read_time
+from clew_shared.base.problem import Problem, raise_all
+from clew_shared.params import Knob, Params, ParamSpec, Value, check, describe
+
+_GROUP = "Allocation"
+
+
+class Allocation(Params, frozen=True):
+    """Empty texts and None mean that the scheduler's own default holds. GPUs and CPU cores are those of one node."""
+
+    partition: Annotated[str, Knob("Partition", "partition or queue; several with commas", _GROUP)] = ""
+    account: Annotated[str, Knob("Account", "account or project that pays", _GROUP)] = ""
+    reservation: Annotated[str, Knob("Reservation", "nodes kept for a course; may change daily", _GROUP)] = ""
+    qos: Annotated[str, Knob("QOS", "quality of service", _GROUP)] = ""
+    time: Annotated[
+        str, Knob("Time limit", "as 02:00:00, 30 (minutes), 1-00:00:00 or 2h; empty: the scheduler's own", _GROUP)
+    ] = ""
+    nodes: Annotated[int, Knob("Nodes", "how many nodes", _GROUP, ge=1, le=10_000)] = 1
+    gpus: Annotated[int | None, Knob("GPUs per node", "how many GPUs of each node", _GROUP, ge=0, le=64)] = None
+    cpus: Annotated[int | None, Knob("CPU cores per node", "how many cores of each node", _GROUP, ge=1, le=4096)] = None
+    features: Annotated[str, Knob("Node features", "which kind of node, such as k80 or xk", _GROUP)] = ""
+
+
+FIELDS: tuple[ParamSpec, ...] = describe(Allocation)
+"""The fields as data: a form draws them like hyperparameters, commands make flags of them."""
+
+_FORMS = {"partition": "names", "account": "name", "reservation": "names", "qos": "name", "features": "features"}
+
+
+def flag(field: ParamSpec) -> str:
+    """The field's flag on a command line, such as ``--partition``."""
+    return f"--{field.name.replace('_', '-')}"
+
+
+def build_allocation(base: Allocation, given: Mapping[str, object]) -> Allocation:
+    """``base`` with what ``given`` says otherwise, typed or as text from a form or flags.
+
+    An empty text takes a field's value away. Raises ``ProblemError`` with everything that is wrong.
+    """
+    usual = msgspec.structs.asdict(base)
+    typed, problems = check(FIELDS, usual | dict(given))
+    allocation = Allocation(**typed)  # type: ignore[arg-type]  # check returns each field's own type
+    raise_all([*problems, *check_allocation(allocation)])
+    return allocation
+
+
+def check_allocation(allocation: Allocation, where: str = "") -> list[Problem]:
+    """Everything that is wrong with it, whatever the scheduler. ``where`` is put before the fields' names."""
+    _, found = check(FIELDS, msgspec.structs.asdict(allocation))
+    problems = [msgspec.structs.replace(one, where=where + one.where) for one in found]
+    labels = {field.name: field.label for field in FIELDS}
+    for name, form in _FORMS.items():
+        problems += check_form(form, getattr(allocation, name), where + name, f"The {labels[name].lower()}")
+    return problems + _check_time(allocation.time, where)
+
+
+def _check_time(text: str, where: str) -> list[Problem]:
+    if not text or read_time(text) is not None:
+        return []
+    words = f"The time limit {text[:40]!r} cannot be read."
+    hint = "Write 02:00:00 (hours), 30 (minutes), 1-00:00:00 (days) or 2h; a year at most."
+    return [Problem("allocation.time", words, hint, where + "time")]
+
+
+def seconds_asked(allocation: Allocation) -> int:
+    """The time limit in seconds; 0 where none is asked for."""
+    return read_time(allocation.time) or 0
+
+
+def node_hours(nodes: int, seconds: float) -> str:
+    """What most sites count, in words: ``1.5 node-hours``."""
+    hours = nodes * seconds / 3600
+    number = f"{hours:.0f}" if hours >= 10 else f"{hours:.1f}" if hours >= 0.95 else f"{hours:.2f}"
+    return f"{number.removesuffix('.0')} node-hour{'' if number in ('1', '1.0') else 's'}"
+
+
+def clock_asked(allocation: Allocation) -> str:
+    """The time limit as ``HH:MM:SS``; empty where none is asked for."""
+    seconds = seconds_asked(allocation)
+    return as_clock(seconds) if seconds else ""
+
+
+def changed(base: Allocation, other: Allocation) -> dict[str, Value]:
+    """What ``other`` says otherwise than ``base``, by field."""
+    mine, theirs = msgspec.structs.asdict(base), msgspec.structs.asdict(other)
+    return {name: theirs[name] for name in theirs if theirs[name] != mine[name]}
+
+
+def summary(allocation: Allocation) -> str:
+    """On one line, for people: ``2 nodes with 4 GPUs each, 2 hours, partition gpu``."""
+    gpus = allocation.gpus
+    parts = [f"{allocation.nodes} nodes" if allocation.nodes > 1 else "1 node"]
+    if gpus:
+        parts[0] += f" with {gpus} GPU{'s' if gpus > 1 else ''}{' each' if allocation.nodes > 1 else ''}"
+    seconds = seconds_asked(allocation)
+    parts += [in_words(seconds)] if seconds else []
+    named: dict[str, Any] = {name: getattr(allocation, name) for name in (*_FORMS,)}
+    return ", ".join([*parts, *(f"{name} {value}" for name, value in named.items() if value)])

@@ -1,0 +1,236 @@
+"""A job before it is sent: what is asked for, checked, and the script that is written from it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import uuid
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+
+import msgspec
+
+from clew_gui.base.checked_text import is_module
+from clew_gui.schedulers.allocation import Allocation, check_allocation, seconds_asked
+from clew_shared.base.problem import Problem, raise_all
+
+_VALUE = r"[A-Za-z0-9_.,:=@%+/&|*\[\]-]{1,200}"
+_FORMS = {
+    "slurm": (re.compile(rf"--(?P<name>[a-z][a-z0-9-]{{1,40}})(={_VALUE})?"), "--mem=8G or --exclusive"),
+    "pbs": (re.compile(rf"-(?P<name>[A-Za-z]) {_VALUE}"), "-l mem=8gb or -W group_list=course"),
+    "mnsubmit": (re.compile(rf"(?P<name>[a-z][a-z0-9_]{{1,40}}) = {_VALUE}"), "tasks_per_node = 4"),
+}
+_OURS = {
+    "slurm": """job-name output error input open-mode no-requeue requeue nodes ntasks-per-node cpus-per-task
+        time partition account reservation qos gres constraint signal wrap array chdir uid gid get-user-env test-only
+        wait parsable export export-file comment""",
+    "pbs": "N o e j q A I t z S d D r v V C f",
+    "mnsubmit": """job_name initialdir output error total_tasks cpus_per_task gpus_per_node wall_clock_limit features
+        class partition reservation account qos""",
+}
+"""What Clew writes itself, and what would change which script runs, as whom or where its output goes."""
+
+
+def check_directive(line: str, scheduler: str) -> list[Problem]:
+    """The problem with one line for the scheduler, if there is one."""
+    form = _FORMS.get(scheduler)
+    if form is None:
+        text = f"There is no scheduler here to take {line[:60]!r}."
+        return [Problem("site.directive", text, "Remove the line.", "extra")]
+    match = form[0].fullmatch(line)
+    if match is None:
+        text = f"{line[:60]!r} is no directive that can be taken."
+        return [Problem("site.directive", text, f"Write it like {form[1]}, one for each entry.", "extra")]
+    # Schedulers take abbreviations: --outp is --output.
+    if any(own.startswith(match["name"]) for own in _OURS[scheduler].split()):
+        hint = "Use the field of that name, where there is one."
+        return [Problem("site.directive", f"{line[:60]!r} is something that Clew decides itself.", hint, "extra")]
+    return []
+
+
+# --- Script -----------------------------------------------------------------------------------------------------------
+# The job script: the scheduler's lines, the site's modules and prologue, and the agent's keeper.
+#
+# The keeper itself is a file of shell beside this one, the same for every scheduler and every job.
+
+
+GRACE_S = 20
+"""So long the agent's processes may take to end by themselves: less than Slurm's usual 30 s between TERM and KILL."""
+HEALTHY_S = 60
+"""An agent that lived so long has not crashed at its start."""
+
+
+def render(job: JobSpec, header: Sequence[str]) -> str:
+    """The whole script, with the scheduler's lines ``header`` at its top. ``job`` must have been checked."""
+    top = ["#!/bin/bash -l", *header, f"# Clew {job.job}: written by Clew, started by the scheduler."]
+    parts = ["\n".join(top), _constants(job), keeper().rstrip(), _start_agent(job), _body(job)]
+    return "\n\n".join(parts) + "\n"
+
+
+def keeper() -> str:
+    """The keeper's functions, as text."""
+    return files("clew_gui.schedulers").joinpath("keeper.sh").read_text(encoding="utf-8")
+
+
+def _constants(job: JobSpec) -> str:
+    return "\n".join(
+        [
+            "set -u",
+            f"clew_job={shlex.quote(job.job)}",
+            f"clew_folder={shlex.quote(job.folder)}",
+            f"clew_grace={GRACE_S} clew_healthy={HEALTHY_S}",
+            "clew_agent='' clew_timer='' clew_pause='' clew_code='' clew_starts=0 clew_own='' clew_left=0",
+        ]
+    )
+
+
+def _start_agent(job: JobSpec) -> str:
+    words = [f"    export {name}={shlex.quote(value)}" for name, value in sorted(job.environment.items())]
+    command = shlex.join([*job.launch, *job.agent])
+    marks = '    export CLEW_JOB="$clew_job" CLEW_JOB_FOLDER="$clew_folder" CLEW_JOB_UNTIL="$clew_until"'
+    count = '    export CLEW_JOB_RESTART="$clew_restart"'
+    return "\n".join(["clew_start_agent() {", *words, marks, count, f"    exec {command} </dev/null", "}"])
+
+
+def _body(job: JobSpec) -> str:
+    log = f'if : >>"$clew_folder/{LOG}"; then exec >>"$clew_folder/{LOG}" 2>&1; fi'
+    lines = [log, f"clew_begin {seconds_asked(job.allocation)}"]
+    if job.modules or job.prologue.strip():
+        lines.append("set +u  # modules and prologues are written by others")
+        lines += ["clew_find_modules"] if job.modules else []
+        lines += [f"clew_load {shlex.quote(name)}" for name in job.modules]
+        lines += (
+            ["# --- the site's prologue ---", job.prologue.strip("\n"), "# --- end of the prologue ---"]
+            if (job.prologue.strip())
+            else []
+        )
+        lines.append("set +e; set -u")
+    return "\n".join([*lines, "clew_serve_until_end"])
+
+
+# --- Job --------------------------------------------------------------------------------------------------------------
+# A job before it is sent: what the script is written from, checked so that nothing in it can break out of its line.
+
+
+SCRIPT = "job.sh"
+"""The script's name in the job's folder on the site."""
+LOG = "job.log"
+"""What the keeper and the agent print."""
+SCHEDULER_LOG = "scheduler.log"
+"""What the scheduler itself prints about the job."""
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_GRES = re.compile(r"[A-Za-z0-9_]{1,40}(:[A-Za-z0-9_.-]{1,40})?")
+_SECRET = re.compile(r"PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|API_?KEY|CREDENTIAL", re.IGNORECASE)
+MAX_PROLOGUE = 20_000
+
+
+class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One job. ``job`` is a UUID made by whoever submits; ``folder`` is an absolute path on the site, the job's own.
+
+    ``agent`` is the command line that serves, such as ``(".../python", "-m", "clew_agent", "serve")``, and ``launch``
+    what must stand before it to reach a compute node (``aprun -n 1``). ``gres`` is what the site's scheduler calls
+    GPUs: Slurm's ``gpu`` or ``gpu:tesla``, PBS' ``gpus``. ``select`` chooses the request form of OpenPBS. ``requeue``
+    lets the scheduler start the job a second time. ``extra`` are further directives in the scheduler's own words.
+    ``environment`` is for the agent, and holds no secret: others may read a job's environment.
+    """
+
+    job: str
+    folder: str
+    agent: tuple[str, ...]
+    allocation: Allocation = Allocation()
+    launch: tuple[str, ...] = ()
+    gres: str = ""
+    select: bool = False
+    requeue: bool = False
+    extra: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    prologue: str = ""
+    environment: Mapping[str, str] = {}
+
+
+class JobRef(msgspec.Struct, frozen=True):
+    """A job that was sent: the scheduler's ``id`` and our own UUID ``job``, which its name carries."""
+
+    id: str
+    job: str
+
+
+def long_name(job: str) -> str:
+    """The job's name where names may be long; the whole UUID stands in it."""
+    return f"clew-{job}"
+
+
+def short_name(job: str) -> str:
+    """The job's name where 15 characters are the limit (PBS): 56 of the UUID's 122 random bits."""
+    return f"c{job.replace('-', '')[:14]}"
+
+
+def check_job(job: JobSpec, scheduler: str) -> None:
+    """Raise ``ProblemError`` with everything in ``job`` that cannot be written into a script for ``scheduler``."""
+    found = check_allocation(job.allocation)
+    found += [_wrong("job", "The job's id", job.job)] if not _is_uuid(job.job) else []
+    found += [_wrong("folder", "The job's folder", job.folder)] if not _is_folder(job.folder) else []
+    if not job.agent or not all(_is_argument(word) for word in (*job.agent, *job.launch)):
+        found.append(_wrong("agent", "The agent's command", " ".join(job.agent)))
+    found += [_wrong("gres", "The GPU resource", job.gres)] if job.gres and not is_gres(job.gres) else []
+    found += [_wrong("modules", "The module", name) for name in job.modules if not is_module(name)]
+    found += [problem for line in job.extra for problem in check_directive(line, scheduler)]
+    found += check_prologue(job.prologue)
+    for name, value in job.environment.items():
+        found += _check_variable(name, value)
+    raise_all(found)
+
+
+def is_gres(text: str) -> bool:
+    """A generic resource without its number: ``gpu``, ``gpu:tesla``."""
+    return _GRES.fullmatch(text) is not None
+
+
+def check_prologue(text: str) -> list[Problem]:
+    """The problem with a site's own lines of shell: control characters could hide what they do."""
+    hidden = [char for char in text if not char.isprintable() and char not in "\n\t"]
+    if hidden:
+        words = f"The prologue holds a character that cannot be seen (U+{ord(hidden[0]):04X})."
+        return [Problem("site.prologue", words, "Retype that line.", "prologue")]
+    if len(text) > MAX_PROLOGUE:
+        words = f"The prologue has {len(text):,} characters; {MAX_PROLOGUE:,} are allowed."
+        return [Problem("site.prologue", words, "Put it into a file on the site and source that.", "prologue")]
+    return []
+
+
+def _check_variable(name: str, value: str) -> list[Problem]:
+    if not _VARIABLE.fullmatch(name) or not _is_argument(value):
+        return [_wrong("environment", "The variable", f"{name}={value}")]
+    if _SECRET.search(name):
+        text = f"The variable {name} looks like a secret; a job's environment can be read by others."
+        return [Problem("job.secret", text, where="environment")]
+    return []
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text
+    except ValueError:
+        return False
+
+
+def _is_folder(text: str) -> bool:
+    return text.startswith("/") and text.isprintable() and ".." not in text.split("/") and len(text) <= 1024
+
+
+def _is_argument(text: str) -> bool:
+    """What a command line can hold: no NUL, and nothing that UTF-8 cannot write."""
+    return "\0" not in text and text.isascii() | _encodes(text)
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _wrong(where: str, label: str, value: str) -> Problem:
+    return Problem("job.field", f"{label} cannot be {value[:60]!r}.", "Only what is safe in a script is taken.", where)

@@ -1,0 +1,178 @@
+"""MinoTauro's commands over Slurm: mnsubmit, mnq, mncancel, mnsh, with ``# @`` lines in the script.
+
+The machine is gone and its programs are not to be had; the dialect follows the lines that the course shows, and
+answers are read by their headings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from clew_gui.base.times import read_time
+from clew_gui.schedulers.allocation import clock_asked
+from clew_gui.schedulers.job import SCHEDULER_LOG, JobRef, JobSpec, check_job, render, short_name
+from clew_gui.schedulers.reasons import Reason, slurm_reason
+from clew_gui.schedulers.refusals import SLURM, is_silent, submission
+from clew_gui.schedulers.scheduler import Command, all_silent, by_number, in_folder
+from clew_gui.schedulers.slurm import moment, phase_of, requeue_option
+from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase, Submitted
+from clew_shared.base.problem import problem
+
+_COLUMNS = {
+    "JOBID": "id",
+    "JOB_ID": "id",
+    "ID": "id",
+    "NAME": "name",
+    "JOBNAME": "name",
+    "ST": "state",
+    "STATE": "state",
+    "STATUS": "state",
+    "TIMELIMIT": "limit",
+    "TIME_LIMIT": "limit",
+    "NODELIST(REASON)": "where",
+    "NODELIST": "where",
+    "REASON": "reason",
+    "START_TIME": "start",
+}
+
+
+class MnSubmit:
+    """The dialect of MinoTauro."""
+
+    name = "mnsubmit"
+    label = "mnsubmit (MinoTauro)"
+    has_queue = True
+
+    def script(self, job: JobSpec) -> str:
+        """The job script. Raises ``ProblemError`` for a job that cannot be written safely."""
+        check_job(job, self.name)
+        header = [f"# @ {line}" for line in [*_lines(job), *job.extra]]
+        return render(job, header + [f"#SBATCH {option}" for option in _slurm_options(job)])
+
+    def submit(self, job: JobSpec) -> Command:
+        """``mnsubmit`` in the job's folder."""
+        return in_folder(job.folder, "mnsubmit")
+
+    def submitted(self, output: Output) -> Submitted:
+        """It is sbatch that answers."""
+        return submission(output, r"(?:Submitted batch job )?([0-9]{1,12})(?: on cluster \S+)?", SLURM)
+
+    def find(self, job: JobSpec) -> Command:
+        """The list of one's own jobs."""
+        return ("mnq",)
+
+    def found(self, job: JobSpec, output: Output) -> str:
+        """The id of the latest job whose name is the job's, also when the list shows only its beginning."""
+        if output.late or output.code:
+            raise problem("scheduler.silent", "The scheduler does not answer.", "Try again in a minute.")
+        name = short_name(job.job)
+        ids = [one.id for one in parse_mnq(output.out) if len(one.name) >= 8 and name.startswith(one.name)]
+        return max(ids, key=by_number, default="")
+
+    def status(self, jobs: Sequence[JobRef]) -> Command:
+        """The list of one's own jobs."""
+        return ("mnq",)
+
+    def states(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
+        """Jobs that are not in the list are gone."""
+        if output.late or output.code != 0 or is_silent(output.said):
+            return all_silent(jobs, output)
+        found = {state.id: state for state in parse_mnq(output.out)}
+        return {job.id: found.get(job.id) or JobState(id=job.id, phase=Phase.GONE) for job in jobs}
+
+    def history(self, jobs: Sequence[JobRef]) -> Command | None:
+        """The course shows no command for that."""
+        return None
+
+    def ended(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
+        """Nothing: see ``history``."""
+        return {}
+
+    def cancel(self, job: JobRef) -> Command:
+        """``mncancel``."""
+        return ("mncancel", job.id)
+
+    def hold(self, job: JobSpec) -> Command:
+        """``mnsh``: ``-k`` for the nodes with K80, ``-g`` for GPUs."""
+        check_job(job, self.name)
+        kind = ("-k",) if "k80" in job.allocation.features.lower() else ()
+        return ("mnsh", *kind, *(("-g",) if job.allocation.gpus else ()))
+
+    def relay(self, job: JobRef, command: Command) -> Command | None:
+        """The courses' pages know no way to do that."""
+        return None
+
+    def attach(self, job: JobRef, command: Command) -> Command | None:
+        """The courses' pages know no way to do that."""
+        return None
+
+    def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
+        """The reasons are Slurm's."""
+        return slurm_reason(state.reason, limits, state.limit)
+
+    def ask_limits(self, partition: str) -> Command | None:
+        """The course shows no command for that."""
+        return None
+
+    def limits(self, output: Output) -> PartitionLimits:
+        """Nothing: see ``ask_limits``."""
+        return PartitionLimits()
+
+
+def _lines(job: JobSpec) -> list[str]:
+    asked = job.allocation
+    values = {
+        "job_name": short_name(job.job),
+        "initialdir": ".",
+        "output": SCHEDULER_LOG,
+        "error": SCHEDULER_LOG,
+        "total_tasks": str(asked.nodes),
+        "cpus_per_task": str(asked.cpus) if asked.cpus else "",
+        "gpus_per_node": str(asked.gpus) if asked.gpus else "",
+        "wall_clock_limit": clock_asked(asked),
+        "features": asked.features,
+        "class": asked.partition,
+    }
+    return [f"{name} = {value}" for name, value in values.items() if value]
+
+
+def _slurm_options(job: JobSpec) -> list[str]:
+    """What the dialect has no word for; the course writes its reservation like this as well."""
+    asked = job.allocation
+    named = {"reservation": asked.reservation, "account": asked.account, "qos": asked.qos}
+    options = [f"--{name}={value}" for name, value in named.items() if value]
+    return [*options, requeue_option(job), *(["--ntasks-per-node=1"] if asked.nodes > 1 else [])]
+
+
+def parse_mnq(text: str) -> list[JobState]:
+    """The jobs in a table with headings; lines that do not fit are passed over."""
+    columns: list[str] = []
+    jobs: list[JobState] = []
+    for line in text.splitlines():
+        words = line.split()
+        names = [_COLUMNS.get(word.upper(), word) for word in words]
+        if "id" in names and "state" in names:
+            columns = names
+        elif columns and len(words) >= len(columns):
+            cells = dict(zip(columns, [*words[: len(columns) - 1], " ".join(words[len(columns) - 1 :])], strict=True))
+            state = _state(cells)
+            jobs += [state] if state is not None else []
+    return jobs
+
+
+def _state(cells: dict[str, str]) -> JobState | None:
+    phase = phase_of(cells["state"])
+    if phase is None or not re.fullmatch(r"[0-9]{1,12}", cells["id"]):
+        return None
+    where = cells.get("where", "")
+    bracketed = re.fullmatch(r"\((.*)\)", where)
+    return JobState(
+        id=cells["id"],
+        phase=phase,
+        name=cells.get("name", ""),
+        reason=bracketed[1] if bracketed is not None else cells.get("reason", ""),
+        nodes="" if bracketed is not None else where,
+        start=moment(cells.get("start", "")),
+        limit=read_time(cells.get("limit", "")),
+    )

@@ -1,0 +1,126 @@
+"""No scheduler: the job is a process on the SSH host itself, in a session of its own, with the same keeper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from clew_gui.schedulers.job import GRACE_S, SCHEDULER_LOG, SCRIPT, JobRef, JobSpec, check_job, keeper, render
+from clew_gui.schedulers.reasons import Reason
+from clew_gui.schedulers.refusals import submission
+from clew_gui.schedulers.scheduler import Command, all_silent
+from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase, Submitted
+from clew_shared.base.problem import problem
+
+_START = f'cd -- "$1" && {{ setsid bash -l "$1/{SCRIPT}" </dev/null >>{SCHEDULER_LOG} 2>&1 & echo "$!"; }}'
+_LIST = ("ps", "-ww", "-x", "-o", "pid=,pgid=,args=")
+_LOOK = rf"""{" ".join(_LIST)}
+clew_code=$?
+for clew_job; do
+    if grep -qszxF "CLEW_JOB=$clew_job" /proc/[0-9]*/environ; then echo "at work $clew_job"; fi
+done
+exit $clew_code"""
+"""The processes, and which of the jobs have one that descends from their agent: those outlive a keeper that was
+killed."""
+_END = f"""
+case $(ps -ww -o args= -p "$1") in *"$2/"*) kill -s TERM "$1" && exit ;; esac
+clew_job=$2 clew_grace={GRACE_S} clew_agent='' clew_own='' clew_left=0
+[ -z "$(clew_marked)" ] || clew_end_processes </dev/null >/dev/null 2>&1 &
+"""
+"""TERM to the keeper, if the process is still it. If it was killed, its functions end what it left, after the call."""
+
+
+class NoScheduler:
+    """A plain SSH host. An id is a process id; the command line of the process names the job, so another one that
+    has got the same id later is not taken for it."""
+
+    name = "none"
+    label = "no scheduler"
+    has_queue = False
+
+    def script(self, job: JobSpec) -> str:
+        """The job script. Raises ``ProblemError`` for a job that cannot be written safely."""
+        check_job(job, self.name)
+        return render(job, [])
+
+    def submit(self, job: JobSpec) -> Command:
+        """Start the script and print its process id; it outlives the connection."""
+        return ("sh", "-c", _START, "sh", job.folder)
+
+    def submitted(self, output: Output) -> Submitted:
+        """The process id."""
+        return submission(output, r"([0-9]{1,10})", ())
+
+    def find(self, job: JobSpec) -> Command:
+        """One's own processes."""
+        return _LIST
+
+    def found(self, job: JobSpec, output: Output) -> str:
+        """The leader of the job's process group."""
+        if output.late or output.code:
+            raise problem("scheduler.silent", "The host does not list its processes.", "Try again in a minute.")
+        return next((str(pid) for pid, name in _keepers(output.out) if name == job.job), "")
+
+    def status(self, jobs: Sequence[JobRef]) -> Command:
+        """One's own processes; one call for all jobs."""
+        return ("sh", "-c", _LOOK, "sh", *(job.job for job in jobs))
+
+    def states(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
+        """A job of which a process is there is running; nothing is known of one that has none."""
+        if output.late or output.code not in (0, 1):
+            return all_silent(jobs, output)
+        alive = {(str(pid), name) for pid, name in _keepers(output.out)}
+        at_work = set(re.findall(r"(?m)^at work ([0-9a-f-]{36})$", output.out))
+        return {
+            job.id: JobState(
+                id=job.id,
+                name=job.job,
+                phase=Phase.RUNNING if (job.id, job.job) in alive or job.job in at_work else Phase.GONE,
+            )
+            for job in jobs
+        }
+
+    def history(self, jobs: Sequence[JobRef]) -> Command | None:
+        """The keeper's own record is all there is."""
+        return None
+
+    def ended(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
+        """Nothing: see ``history``."""
+        return {}
+
+    def cancel(self, job: JobRef) -> Command:
+        """TERM to the keeper, which ends the rest; where there is none any more, the rest is ended in the same way."""
+        return ("bash", "-c", keeper() + _END, "bash", job.id, job.job)
+
+    def hold(self, job: JobSpec) -> Command:
+        """A login shell."""
+        return ("bash", "-l")
+
+    def relay(self, job: JobRef, command: Command) -> Command | None:
+        """The host is the node."""
+        return None
+
+    def attach(self, job: JobRef, command: Command) -> Command | None:
+        """The host is the node."""
+        return None
+
+    def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
+        """It does not wait."""
+        return Reason("It starts at once.")
+
+    def ask_limits(self, partition: str) -> Command | None:
+        """There are none."""
+        return None
+
+    def limits(self, output: Output) -> PartitionLimits:
+        """There are none."""
+        return PartitionLimits()
+
+
+def _keepers(text: str) -> Iterator[tuple[int, str]]:
+    """Process id and job of each keeper that leads its process group, in the output of ``ps``."""
+    form = re.compile(rf"\s*([0-9]{{1,10}})\s+([0-9]{{1,10}})\s.*/([0-9a-f-]{{36}})/{re.escape(SCRIPT)}\s*")
+    for line in text.splitlines():
+        match = form.fullmatch(line)
+        if match is not None and match[1] == match[2]:
+            yield int(match[1]), match[3]

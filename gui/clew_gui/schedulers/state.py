@@ -1,0 +1,93 @@
+"""What a scheduler says of a job, in one form for all of them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from clew_shared.base.problem import Problem
+
+
+class Phase(StrEnum):
+    """Where a job is, or how it ended. GONE and SILENT are what remains when nobody says more."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    SUSPENDED = "SUSPENDED"
+    COMPLETING = "COMPLETING"
+    REQUEUED = "REQUEUED"
+    """It ran, and waits again: it will begin from the start."""
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+    TIMED_OUT = "TIMED_OUT"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    NODE_FAILED = "NODE_FAILED"
+    GONE = "GONE"
+    """The scheduler does not know it, or not any more."""
+    SILENT = "SILENT"
+    """The scheduler does not answer: nothing is known, and nothing is over."""
+
+
+WAITING = frozenset({Phase.PENDING, Phase.REQUEUED})
+ON_NODE = frozenset({Phase.RUNNING, Phase.SUSPENDED, Phase.COMPLETING})
+ENDED = frozenset(
+    {Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED, Phase.TIMED_OUT, Phase.OUT_OF_MEMORY, Phase.NODE_FAILED}
+)
+"""The scheduler itself says that the job is over. Neither GONE nor SILENT is among them: one source is not enough."""
+
+
+class JobState(msgspec.Struct, frozen=True, kw_only=True):
+    """One job as one answer of the scheduler describes it.
+
+    ``reason`` is the scheduler's own word. ``start`` is when it began, or is expected to begin while it waits; ``end``
+    when its time is up, or when it ended; both in seconds since 1970, None when not told. ``nodes`` is how the
+    scheduler writes them (``node[1-3]``). ``by`` is who cancelled it, empty when not told. ``exit_code`` and ``signal``
+    are those of the job script. ``limit`` is the time asked for, in seconds.
+    """
+
+    id: str
+    phase: Phase
+    name: str = ""
+    reason: str = ""
+    nodes: str = ""
+    start: float | None = None
+    end: float | None = None
+    limit: int | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    by: str = ""
+
+
+class Output(msgspec.Struct, frozen=True):
+    """What a command on the site left behind. ``late`` means that it was given up, and nothing else counts."""
+
+    code: int
+    out: str = ""
+    err: str = ""
+    late: bool = False
+
+    @property
+    def said(self) -> str:
+        """All that it printed."""
+        return f"{self.out}\n{self.err}"
+
+
+class PartitionLimits(msgspec.Struct, frozen=True):
+    """What a partition allows a job; None: not told, or no limit."""
+
+    time: int | None = None
+    nodes: int | None = None
+
+
+class Submitted(msgspec.Struct, frozen=True):
+    """What became of a submission: the job's id, or why not."""
+
+    id: str = ""
+    problem: Problem | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Nobody knows whether the job was taken: look for its name before it is sent again."""
+        return not self.id and (self.problem is None or self.problem.code == "scheduler.silent")

@@ -1,0 +1,175 @@
+"""What became of a job, from all that is known: the queue, the accounts, and the exit record that the job's keeper
+leaves.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from clew_gui.schedulers.state import ENDED, ON_NODE, WAITING, JobState, Phase
+
+_LINE = re.compile(r"([a-z]{1,16})=([^\n\0]{0,300})")
+NAME = re.compile(r"record\.[0-9]{1,6}")
+"""Files in the job's folder that are records: one for each time that the scheduler started the job."""
+
+
+class ExitRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """``state`` is running, ending or ended; ``why`` one of finished, time, terminated, absent, crashing, module,
+    ended.
+
+    Times are seconds since 1970 by the node's clock; ``until`` is when the scheduler ends the job, 0 if not known.
+    ``code`` is the agent's last exit code.
+    """
+
+    job: str
+    state: str
+    why: str = ""
+    detail: str = ""
+    id: str = ""
+    host: str = ""
+    restart: int = 0
+    starts: int = 0
+    began: int = 0
+    until: int = 0
+    written: int = 0
+    code: int | None = None
+
+
+def parse_record(text: str, job: str) -> ExitRecord | None:
+    """The record of the job with the UUID ``job``; None when the text is none, is torn, or is another job's."""
+    values = {match[1]: match[2] for line in text.splitlines() if (match := _LINE.fullmatch(line))}
+    if values.get("job") != job or values.get("state") not in ("running", "ending", "ended") or "code" not in values:
+        return None
+    return ExitRecord(
+        job=job,
+        state=values["state"],
+        why=values.get("why", ""),
+        detail=values.get("detail", ""),
+        id=values.get("id", ""),
+        host=values.get("host", ""),
+        code=_number(values["code"]),
+        restart=_number(values.get("restart", "")) or 0,
+        starts=_number(values.get("starts", "")) or 0,
+        began=_number(values.get("began", "")) or 0,
+        until=_number(values.get("until", "")) or 0,
+        written=_number(values.get("written", "")) or 0,
+    )
+
+
+def _number(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"[0-9]{1,12}", text) else None
+
+
+_PHASES = {
+    "finished": Phase.COMPLETED,
+    "time": Phase.TIMED_OUT,
+    "terminated": Phase.CANCELLED,
+    "absent": Phase.FAILED,
+    "crashing": Phase.FAILED,
+    "module": Phase.FAILED,
+    "ended": Phase.FAILED,
+}
+
+
+def state_of_record(record: ExitRecord, job_id: str) -> JobState | None:
+    """What the record says of the job's end; None while it has not ended, as far as the record tells.
+
+    The scheduler ends a job in the same way when its time is up and when it was cancelled: the clock tells them apart.
+    """
+    if record.state == "running":
+        return None
+    phase = _PHASES.get(record.why, Phase.FAILED)
+    if phase is Phase.CANCELLED and record.until and record.written >= record.until - 5:
+        phase = Phase.TIMED_OUT
+    end = float(record.written) if record.state == "ended" else None
+    reason = f"keeper: {record.why}{' ' + record.detail if record.detail else ''}"
+    code = None if phase in (Phase.COMPLETED, Phase.TIMED_OUT, Phase.CANCELLED) else record.code
+    return JobState(
+        id=job_id, phase=phase, reason=reason, nodes=record.host, start=float(record.began), end=end, exit_code=code
+    )
+
+
+# --- Verdict ----------------------------------------------------------------------------------------------------------
+# What became of a job, from all that is known: the queue, the accounts, and the record that its keeper left.
+
+
+NO_TRACE = "no trace"
+"""Reason of a job that is gone although its record says that it was running: nobody saw it end."""
+NEVER_BEGAN = "never began"
+"""Reason of a job that is gone and has no record: as far as anybody knows it never ran."""
+_CERTAIN = frozenset({Phase.OUT_OF_MEMORY, Phase.NODE_FAILED, Phase.TIMED_OUT})
+"""What the scheduler knows better than the keeper, which was only told to end, or not even that."""
+
+_MEMORY = re.compile(r"exceeded (job )?memory limit|\boom[-_]kill|job killed: v?mem \S+ exceeded limit", re.IGNORECASE)
+"""Where no control groups keep the limit, Slurm ends the job, calls it FAILED, and says why in its output alone."""
+
+
+def follow(before: JobState | None, now: JobState) -> JobState:
+    """``now`` in the light of what was known before.
+
+    A job that ran and waits again was requeued, if the scheduler gives a reason; without one a controller has come back
+    with an older memory, and the job still runs.
+    """
+    if before is None or before.phase not in ON_NODE or now.phase is not Phase.PENDING:
+        return now
+    if now.reason in ("", "None"):
+        return before
+    return msgspec.structs.replace(now, phase=Phase.REQUEUED)
+
+
+def conclude(
+    queue: JobState,
+    accounts: JobState | None = None,
+    record: ExitRecord | None = None,
+    looked: bool = True,
+    printed: str = "",
+    done: bool = False,
+) -> JobState:
+    """How the job ended; a state that is not over is returned as it is.
+
+    ``looked`` says that the record was looked for and that ``record`` is what there was. Without that a job of which
+    the scheduler knows nothing is SILENT, not GONE: one source alone does not end a job. ``printed`` is what the
+    scheduler wrote into the job's output. ``done`` says that all its runs have ended in it: then it has done its work,
+    although nobody saw it end.
+    """
+    if queue.phase is Phase.SILENT or queue.phase in WAITING or queue.phase in ON_NODE:
+        return queue
+    told = _best(queue, accounts)
+    kept = state_of_record(record, queue.id) if record is not None else None
+    if kept is not None and told.phase not in _CERTAIN:
+        return _joined(kept, told)
+    if told.phase is Phase.FAILED and _MEMORY.search(printed):
+        return msgspec.structs.replace(told, phase=Phase.OUT_OF_MEMORY)
+    if told.phase in ENDED:
+        return told
+    if not looked:
+        return msgspec.structs.replace(queue, phase=Phase.SILENT, reason="only one source was asked")
+    if done and record is not None:
+        return msgspec.structs.replace(told, phase=Phase.COMPLETED, nodes=record.host, start=float(record.began))
+    return msgspec.structs.replace(told, phase=Phase.GONE, reason=NEVER_BEGAN if record is None else NO_TRACE)
+
+
+def _best(queue: JobState, accounts: JobState | None) -> JobState:
+    """The accounts say more (exit code, who cancelled), the queue is newer."""
+    if accounts is not None and accounts.phase in ENDED and (queue.phase not in ENDED or accounts.phase is queue.phase):
+        return accounts
+    return queue
+
+
+def _joined(kept: JobState, told: JobState) -> JobState:
+    """The keeper's word, with what only the scheduler knows."""
+    phase = kept.phase
+    if told.phase in (Phase.FAILED, Phase.CANCELLED) and phase is Phase.COMPLETED:
+        phase = told.phase  # an agent that was asked to end did so in good order
+    return msgspec.structs.replace(
+        kept,
+        phase=phase,
+        name=told.name,
+        nodes=told.nodes or kept.nodes,
+        limit=told.limit,
+        by=told.by,
+        exit_code=kept.exit_code if kept.exit_code is not None or phase is not Phase.FAILED else told.exit_code,
+        signal=told.signal,
+    )

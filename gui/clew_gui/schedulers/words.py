@@ -1,0 +1,86 @@
+"""A job's state as a sentence for the status line, the log and the terminal."""
+
+from __future__ import annotations
+
+import shlex
+
+from clew_gui.base.times import in_words
+from clew_gui.schedulers.reasons import Reason
+from clew_gui.schedulers.scheduler import Scheduler
+from clew_gui.schedulers.state import JobState, PartitionLimits, Phase
+from clew_gui.schedulers.verdict import NEVER_BEGAN
+
+NOT_ON_NODES = "Name a python or venv in the site that nodes have as well."
+_AT_START = {"absent": NOT_ON_NODES, "module": "Name a module in the site that nodes have as well."}
+
+
+def asked(scheduler: Scheduler) -> str:
+    """Who is asked about jobs, in a sentence: the scheduler, or the host where there is none."""
+    return "scheduler" if scheduler.has_queue else "host"
+
+
+def remedy(state: JobState, site: str) -> str:
+    """What to do where the job's keeper could not start the agent: in the doctor's words, who can look at a node."""
+    word = state.reason.removeprefix("keeper: ").partition(" ")[0] if state.reason.startswith("keeper: ") else ""
+    hint = _AT_START.get(word, "")
+    return f"{hint} clew site doctor {shlex.quote(site)} --job looks at a node." if hint else ""
+
+
+def describe(state: JobState, scheduler: Scheduler, limits: PartitionLimits | None = None) -> Reason:
+    """What is the matter with the job. ``blocked`` is set where somebody has to do something first."""
+    match state.phase:
+        case Phase.PENDING:
+            return scheduler.explain(state, limits)
+        case Phase.FAILED:
+            return Reason(_failed(state))
+        case Phase.CANCELLED:
+            return Reason(f"The job was cancelled{_by(state.by)}.")
+        case Phase.TIMED_OUT:
+            limit = f" of {in_words(state.limit)}" if state.limit else ""
+            return Reason(f"The job reached its time limit{limit}.")
+        case Phase.GONE:
+            return Reason(_gone(state, asked(scheduler)))
+        case Phase.SILENT:
+            said = f" It said: {state.reason}." if state.reason else ""
+            return Reason(f"The {asked(scheduler)} does not answer. That alone changes nothing for the job.{said}")
+        case _:
+            return Reason(_plain(state, asked(scheduler)))
+
+
+def _plain(state: JobState, who: str) -> str:
+    where = f" on {state.nodes}" if state.nodes else ""
+    return {
+        Phase.RUNNING: f"The job runs{where}.",
+        Phase.SUSPENDED: f"The {who} has suspended the job{where}; it goes on later.",
+        Phase.COMPLETING: f"The job is ending{where}.",
+        Phase.REQUEUED: "The job was put back into the queue, and will begin anew.",
+        Phase.COMPLETED: "The job has ended.",
+        Phase.OUT_OF_MEMORY: "The job used more memory than it had asked for, and was killed.",
+        Phase.NODE_FAILED: f"A node of the job failed{where}.",
+    }[state.phase]
+
+
+def _by(who: str) -> str:
+    return f" by user {who}" if who.isdecimal() else f" by {who}" if who else ""
+
+
+def _failed(state: JobState) -> str:
+    word, _, detail = state.reason.removeprefix("keeper: ").partition(" ")
+    if state.reason.startswith("keeper: "):
+        known = {
+            "absent": "The agent's program could not be started on the node.",
+            "crashing": "The agent crashed again and again; its last lines stand in the job's log.",
+            "module": f"The module {detail} could not be loaded on the node.",
+            "ended": "The job's script ended before the agent was started; the site's prologue may be the reason.",
+        }
+        if word in known:
+            return known[word] if detail != "module-command" else "The node has no module command."
+    if state.signal:
+        return f"The job was killed by signal {state.signal}."
+    return f"The job failed with exit code {state.exit_code}." if state.exit_code is not None else "The job failed."
+
+
+def _gone(state: JobState, who: str) -> str:
+    if state.reason == NEVER_BEGAN:
+        return f"The {who} does not know the job, and nothing shows that it ever ran."
+    return f"The job is gone without a trace: the {who} does not know it any more, and nobody saw it end."

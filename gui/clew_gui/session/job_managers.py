@@ -1,0 +1,184 @@
+"""The desks of all sites that a program talks to, each made when it is first needed. No desk dials before it has to."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Protocol
+
+from clew_gui.jobs.job import JobNews, JobOrder
+from clew_shared.base.problem import Problem, problem
+
+if TYPE_CHECKING:  # SSH is loaded with the first site that is used, and the book imports this package
+    from clew_gui.jobs.job_book import JobBook
+    from clew_gui.sites.site_connection import SiteConnection
+    from clew_gui.ssh.prompts import Prompter
+    from clew_gui.targets.target import Target
+    from clew_shared.base.places import Places
+
+Tell = Callable[[JobNews], None]
+
+
+class JobManager(Protocol):
+    """What is needed of a ``SiteJobManager``."""
+
+    def take(self, order: JobOrder, title: str = "") -> None:
+        """Note the job and send it."""
+
+    @property
+    def refusal(self) -> Problem | None:
+        """Why nobody is logged in, if that takes a person."""
+
+    def follow(self, job: str, asked: bool = True) -> None:
+        """Watch a job that was sent earlier; not ``asked``: by another program, just now."""
+
+    def ask_now(self, jobs: Collection[str], seconds: float) -> bool:
+        """Ask the scheduler about these jobs at once; waits."""
+
+    def noted(self, job: str) -> None:
+        """Another program wrote something of the job into the book."""
+
+    def cancel(self, job: str) -> None:
+        """End it."""
+
+    def let_go(self, job: str) -> None:
+        """End an allocation that was held."""
+
+    def target(self, job: str) -> Target:
+        """The way to its agent and files."""
+
+    def preview(self, order: JobOrder) -> str:
+        """The script; waits."""
+
+    def log_in(self) -> None:
+        """Log in, and ask what has to be asked."""
+
+    def close(self) -> None:
+        """Hang up."""
+
+
+class JobManagers:
+    """``make`` makes the desk of a site, given its name, the book and where to tell news. Used from one thread, but
+    ``preview``; the news come from threads of the desks."""
+
+    def __init__(
+        self, book: JobBook, make: Callable[[str, JobBook, Tell], JobManager], title: Callable[[str], str]
+    ) -> None:
+        self.book = book
+        self.title = title
+        """A site's name in words. Raises ``ProblemError`` when there is no such site, or its file is wrong."""
+        self.listen: Tell = lambda _news: None
+        """Called, from any thread, with everything new of any job."""
+        self._make = make
+        self._desks: dict[str, JobManager] = {}
+        self._making = threading.Lock()
+
+    def submit(self, order: JobOrder) -> None:
+        """Note the job and begin to send it. Raises ``ProblemError`` when the site is not known or the disk refuses."""
+        title = self.title(order.site)
+        self._of(order.site).take(order, title)
+
+    def follow(self, job: str, asked: bool = True) -> None:
+        """Watch a job of the book. Not ``asked``: another program sent it, and no person is asked anything for it."""
+        self._of_job(job).follow(job, asked)
+
+    def noted(self, job: str) -> None:
+        """Another program wrote something of the job into the book."""
+        self._of_job(job).noted(job)
+
+    def ask_now(self, jobs: Collection[str], seconds: float) -> None:
+        """Ask all schedulers about these jobs at the same time, and write what is new into the book. Waits, so many
+        seconds at most."""
+        by_site: dict[str, list[str]] = {}
+        for job in jobs:
+            by_site.setdefault(self.book.order(job).site, []).append(job)
+        threads = [
+            threading.Thread(target=self._of(site).ask_now, args=(mine, seconds), name="clew-ask", daemon=True)
+            for site, mine in by_site.items()
+        ]
+        for thread in threads:
+            thread.start()
+        until = time.monotonic() + seconds
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
+
+    def refusals(self) -> dict[str, Problem]:
+        """The sites where nobody is logged in until a person does something, and why."""
+        found = ((site, desk.refusal) for site, desk in tuple(self._desks.items()))
+        return {site: refusal for site, refusal in found if refusal is not None}
+
+    def log_in(self, site: str) -> None:
+        """A person wants to be logged in on a site, and answers what is asked."""
+        self._of(site).log_in()
+
+    def cancel(self, job: str) -> None:
+        """End the job, or take it out of the queue."""
+        self._of_job(job).cancel(job)
+
+    def let_go(self, job: str) -> None:
+        """End an allocation that was held."""
+        self._of_job(job).let_go(job)
+
+    def target(self, job: str) -> Target:
+        """The way to the job's agent and files."""
+        return self._of_job(job).target(job)
+
+    def preview(self, order: JobOrder) -> str:
+        """The job's script, exactly as it would be sent. Waits. Raises ``ProblemError``."""
+        self.title(order.site)
+        return self._of(order.site).preview(order)
+
+    def close(self) -> None:
+        """Hang up everywhere at the same time; jobs go on."""
+        desks = tuple(self._desks.values())  # ``preview`` may just make one
+        others = [threading.Thread(target=desk.close, name="clew-desk closing", daemon=True) for desk in desks[1:]]
+        for thread in others:
+            thread.start()
+        for desk in desks[:1]:
+            desk.close()
+        for thread in others:
+            thread.join()
+        self._desks.clear()
+
+    def _of_job(self, job: str) -> JobManager:
+        try:
+            return self._of(self.book.order(job).site)
+        except KeyError:
+            raise problem("job.unknown", f"There is no job {job}.", "`clew jobs` lists them.", job) from None
+
+    def _of(self, site: str) -> JobManager:
+        with self._making:
+            if site not in self._desks:
+                self._desks[site] = self._make(site, self.book, lambda news: self.listen(news))
+            return self._desks[site]
+
+
+def open_desks(places: Places, prompter: Prompter, quiet: bool = False) -> JobManagers:
+    """The desks of this user's sites. Who is asked for passwords and codes is ``prompter``, each thing once; with
+    ``quiet`` only after a person has wanted something of the site, and never out of nowhere."""
+    from clew_gui.jobs.job_book import job_book
+    from clew_gui.sites.store import site_store
+    from clew_gui.ssh.prompts import AskOnce
+
+    store, asker = site_store(places), AskOnce(prompter)
+
+    def make(name: str, book: JobBook, tell: Tell) -> JobManager:
+        from clew_gui.jobs.manager import SiteJobManager
+        from clew_gui.sites.site_connection import open_line
+        from clew_gui.ssh.login_policy import LoginPromptPolicy
+
+        if not quiet:
+            return SiteJobManager(name, lambda: open_line(name, store.load(name), places, asker), book, tell)
+        gate = LoginPromptPolicy(asker)
+        behind = AskOnce(gate)
+
+        def open_site() -> SiteConnection:
+            return open_line(name, store.load(name), places, behind, gate.dialling)
+
+        return SiteJobManager(name, open_site, book, tell, gate=gate)
+
+    def title(name: str) -> str:
+        return store.load(name).title or name
+
+    return JobManagers(job_book(places), make, title)

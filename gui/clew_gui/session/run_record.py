@@ -1,0 +1,131 @@
+"""The viewer's own list of runs: which number each has, which were taken out. One line each, only appended.
+
+Windows and commands append to the same file. Whoever reads it from its beginning comes to the same numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from clew_gui.base.line_file import LineFile
+from clew_shared.base.foreign import from_json
+from clew_shared.base.places import Places
+from clew_shared.journal.files import MIRRORS_LIST
+
+
+class JobLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became known of a run: its number, that it was ``forgotten``, or why the agent ``refused`` it; the ``job``
+    whose share of its journals is here as a whole; the machine ``where`` it ran without a job of this computer's."""
+
+    run: str
+    number: int = 0
+    time: float = 0.0
+    forgotten: bool = False
+    refused: str = ""
+    job: str = ""
+    where: str = ""
+
+
+class JobRecord:
+    """Lines of JSON in ``path``. A line that is torn or damaged is passed over; nothing is ever changed or removed.
+
+    When two writers gave the same number at once, the earlier line has it and the later run gets the next free one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = LineFile(path)
+        self.numbers: dict[str, int] = {}
+        self.forgotten: set[str] = set()
+        self.refused: dict[str, str] = {}
+        self.settled: dict[str, str] = {}
+        """The latest job whose share of a run's journals is here as a whole, by run."""
+        self.where: dict[str, str] = {}
+        self._taken: set[int] = set()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take in what others appended since."""
+        for line in self._file.new_lines():
+            try:
+                self._take(from_json(line, JobLine))
+            except msgspec.DecodeError:
+                continue
+
+    def number(self, run: str, time: float, lasting: bool = True) -> int:
+        """The run's number; a new run gets the next one for good. Raises ``OSError`` if the disk refuses.
+
+        Not ``lasting``: the disk is not waited for; ``settle`` does that later.
+        """
+        if run not in self.numbers:
+            self.refresh()
+        if run not in self.numbers:
+            self._append(JobLine(run=run, number=self._next(), time=time), lasting)
+        return self.numbers[run]
+
+    def number_all(self, runs: Iterable[str], keep: bool = True) -> dict[str, int]:
+        """The numbers of ``runs``, which come in the order in which they began. New ones are given for good.
+
+        With ``keep`` false, or when the disk refuses, new ones get the numbers that they would be given.
+        """
+        found: dict[str, int] = {}
+        spare = itertools.count(self._next())
+        for run in runs:
+            try:
+                known = self.number(run, time.time()) if keep else self.numbers.get(run)
+            except OSError:
+                known, keep = None, False
+                spare = itertools.count(self._next())
+            found[run] = next(spare) if known is None else known
+        return found
+
+    def forget(self, run: str, time: float) -> None:
+        """The run is not shown any more. Raises ``OSError`` if the disk refuses."""
+        self._append(JobLine(run=run, time=time, forgotten=True))
+
+    def refuse(self, run: str, reason: str, time: float) -> None:
+        """The agent did not take the run. Raises ``OSError`` if the disk refuses."""
+        self._append(JobLine(run=run, time=time, refused=reason))
+
+    def settle_run(self, run: str, job: str, time: float) -> None:
+        """All that ``job`` left of the run's journals is here. Raises ``OSError`` if the disk refuses."""
+        self._append(JobLine(run=run, time=time, job=job))
+
+    def came_from(self, run: str, where: str, time: float) -> None:
+        """The run was made on another machine, without a job of this computer. Raises ``OSError``."""
+        self._append(JobLine(run=run, time=time, where=where))
+
+    def _next(self) -> int:
+        return max(self._taken, default=0) + 1
+
+    def _take(self, line: JobLine) -> None:
+        if line.number and line.run not in self.numbers:
+            self.numbers[line.run] = number = line.number if line.number not in self._taken else self._next()
+            self._taken.add(number)
+        if line.forgotten:
+            self.forgotten.add(line.run)
+        if line.refused:
+            self.refused[line.run] = line.refused
+        if line.job:
+            self.settled[line.run] = line.job
+        if line.where:
+            self.where[line.run] = line.where
+
+    def settle(self) -> None:
+        """Wait until what was appended survives a power cut. Raises ``OSError`` if the disk refuses."""
+        self._file.settle()
+
+    def _append(self, line: JobLine, lasting: bool = True) -> None:
+        try:
+            self._file.append(msgspec.json.encode(line), lasting)
+        finally:
+            self.refresh()
+
+
+def job_record(places: Places) -> JobRecord:
+    """The record of this computer's viewers."""
+    return JobRecord(places.mirrors / MIRRORS_LIST)

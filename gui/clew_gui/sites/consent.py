@@ -1,0 +1,70 @@
+"""What a site runs in its own words is shown whole and needs one consent; the consent holds for exactly that text."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from pathlib import Path
+
+import msgspec
+import tomli_w
+
+from clew_gui.sites.site import Site
+from clew_shared.base.places import Places
+from clew_shared.base.private_files import make_private, write_private
+from clew_shared.base.problem import problem
+
+_PROLOGUE = "prologue"
+_COMMAND = "proxy command"
+
+
+class OwnWords(msgspec.Struct, frozen=True):
+    """A text that is run as it stands: ``kind`` says where, ``text`` is all of it."""
+
+    kind: str
+    text: str
+
+    @property
+    def digest(self) -> str:
+        """What a consent is remembered by."""
+        return hashlib.sha256(f"{self.kind}\0{self.text}".encode()).hexdigest()
+
+
+def words_of(site: Site, proxy_command: str = "") -> tuple[OwnWords, ...]:
+    """What of the site needs consent: its prologue, and the ProxyCommand that the SSH configuration has for it."""
+    found = (OwnWords(_PROLOGUE, site.prologue), OwnWords(_COMMAND, proxy_command))
+    return tuple(words for words in found if words.text.strip())
+
+
+class Consents:
+    """The texts that the user has agreed to, as digests in ``path``; a file that cannot be read holds none."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def missing(self, words: tuple[OwnWords, ...]) -> tuple[OwnWords, ...]:
+        """Those of ``words`` that nobody has agreed to yet."""
+        known = self._load()
+        return tuple(one for one in words if one.digest not in known)
+
+    def give(self, words: tuple[OwnWords, ...]) -> None:
+        """Remember the user's consent. Raises ``ProblemError`` when the disk refuses."""
+        known = self._load() | {one.digest: one.kind for one in words}
+        try:
+            make_private(self._path.parent)
+            write_private(self._path, tomli_w.dumps({"consents": known}).encode())
+        except OSError as error:
+            text = f"The consent cannot be kept in {self._path}: {error.strerror}."
+            raise problem("consent.write", text, "Make room on that disk.", str(self._path)) from None
+
+    def _load(self) -> dict[str, str]:
+        try:
+            table = tomllib.loads(self._path.read_text(encoding="utf-8"))
+            return msgspec.convert(table.get("consents", {}), dict[str, str])
+        except (OSError, ValueError, RecursionError):
+            return {}
+
+
+def consents(places: Places) -> Consents:
+    """The consents of this user."""
+    return Consents(places.config / "consents.toml")

@@ -1,0 +1,86 @@
+"""The way to a site as hops: what the site says, completed by what ``~/.ssh/config`` says of each host on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from clew_gui.sites.site import Site
+from clew_gui.ssh.config import SshHost
+from clew_gui.ssh.connection import Hop
+from clew_shared.base.problem import problem
+
+MOST_HOPS = 8
+_DEFAULT_KEYS = frozenset(
+    f"id_{kind}" for kind in ("rsa", "dsa", "ecdsa", "ecdsa_sk", "ed25519", "ed25519_sk", "xmss", "mldsa44_ed25519")
+)
+
+Resolve = Callable[[str], SshHost]
+"""What the configuration says of a name; ``ssh_config.resolve`` mostly."""
+
+
+def way_to(site: Site, resolve: Resolve) -> tuple[Hop, ...]:
+    """All hops to the site's login node, that one last. What the site says counts more than the configuration.
+
+    Raises ``ProblemError`` when the configuration leads round in a circle.
+    """
+    entry = resolve(site.host)
+    before = site.jump or entry.jump
+    last = Hop(
+        name=site.host,
+        host=entry.host or site.host,
+        port=site.port or entry.port or 22,
+        user=site.user or entry.user,
+        keys=(site.key,) if site.key else named_keys(entry.keys),
+        identities_only=entry.identities_only,
+        host_key_alias=entry.host_key_alias,
+        known_hosts=tuple(str(Path(path).expanduser()) for path in entry.known_hosts),
+        fingerprints=site.fingerprints,
+        proxy_command="" if before else entry.proxy_command,
+    )
+    return (*_chain(before, resolve, site.host, 0), last)
+
+
+def _chain(specs: tuple[str, ...], resolve: Resolve, site: str, depth: int) -> tuple[Hop, ...]:
+    """The hops of a ProxyJump list. As in OpenSSH only the first one of it may have jumps of its own."""
+    found: list[Hop] = []
+    for number, spec in enumerate(specs):
+        user, name, port = split_jump(spec)
+        entry = resolve(name)
+        if number == 0 and entry.jump:
+            if depth >= MOST_HOPS:
+                text = f"The way to {site} goes round in a circle: {name} is reached through {', '.join(entry.jump)}."
+                raise problem("ssh.circle", text, "Mend ProxyJump in ~/.ssh/config.", site)
+            found += _chain(entry.jump, resolve, site, depth + 1)
+        hop = Hop(
+            name=name,
+            host=entry.host or name,
+            port=port or entry.port or 22,
+            user=user or entry.user,
+            keys=named_keys(entry.keys),
+            identities_only=entry.identities_only,
+            host_key_alias=entry.host_key_alias,
+            known_hosts=tuple(str(Path(path).expanduser()) for path in entry.known_hosts),
+            proxy_command="" if found else entry.proxy_command,
+        )
+        found.append(hop)
+    return tuple(found)
+
+
+def split_jump(spec: str) -> tuple[str, str, int]:
+    """User, host and port of ``[ssh://][user@]host[:port]``; what is not there is empty or 0."""
+    user, _, rest = spec.strip().removeprefix("ssh://").rpartition("@")
+    if rest.startswith("["):
+        host, _, tail = rest[1:].partition("]")
+        port = tail.removeprefix(":")
+    else:
+        host, _, port = rest.partition(":") if rest.count(":") == 1 else (rest, "", "")
+    return user, host, int(port) if port.isascii() and port.isdecimal() else 0
+
+
+def named_keys(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """The key files that were asked for by name. Without any, OpenSSH tells all that it would look for; a file that is
+    not there is passed over, as there."""
+    if len(paths) > 1 and all(Path(path).name in _DEFAULT_KEYS for path in paths):
+        return ()
+    return tuple(path for path in paths if Path(path).expanduser().is_file())

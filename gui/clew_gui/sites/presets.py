@@ -1,0 +1,75 @@
+"""Sites to begin with: the machines of five courses, and plain ones for each scheduler.
+
+The courses' machines are gone or have changed since; their presets keep the way to them, their scheduler's dialect and
+what the slides ask for. Hosts, accounts and reservations are for the user to fill in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from clew_gui.schedulers.allocation import Allocation
+from clew_gui.sites.check import check_title
+from clew_gui.sites.site import Site
+
+THIS_COMPUTER = Site(title="This computer", note="Runs train here, without a scheduler.")
+
+_GONE = "The course's machine is gone; this shows how it was reached. Use it as a pattern for its successor."
+
+PRESETS: Mapping[str, Site] = {
+    "minotauro": Site(
+        title="MinoTauro (BSC)",
+        host="mt1.bsc.es",
+        scheduler="mnsubmit",
+        modules=("K80", "cuda", "mkl", "CUDNN", "python_ML"),
+        allocation=Allocation(time="02:00:00", gpus=4, features="k80"),
+        note=f"{_GONE} The course gives the day's reservation.",
+    ),
+    "jureca": Site(
+        title="JURECA (Jülich)",
+        host="jureca.fz-juelich.de",
+        scheduler="slurm",
+        allocation=Allocation(time="01:00:00"),
+        note="The reservation changes daily: set the day's before a run. Keys only; the key must be uploaded.",
+    ),
+    "davide": Site(
+        title="D.A.V.I.D.E. (CINECA)",
+        host="login.davide.cineca.it",
+        scheduler="slurm",
+        gres="gpu:tesla",
+        modules=("autoload",),
+        allocation=Allocation(time="01:00:00", gpus=1),
+        note=f"{_GONE} The account is the one that the course gives.",
+    ),
+    "bluewaters": Site(
+        title="Blue Waters (NCSA)",
+        host="bw.ncsa.illinois.edu",
+        scheduler="pbs",
+        launch="aprun",
+        allocation=Allocation(time="01:00:00", nodes=8, cpus=16, features="xk"),
+        note=f"{_GONE} One process a node was started with aprun.",
+    ),
+    "slurm": Site(title="A Slurm cluster", scheduler="slurm", allocation=Allocation(time="01:00:00")),
+    "pbs": Site(title="A PBS or Torque cluster", scheduler="pbs", allocation=Allocation(time="01:00:00")),
+    "ssh": Site(title="A machine with SSH", scheduler="none"),
+    "local": THIS_COMPUTER,
+}
+
+
+KINDS = frozenset({"slurm", "pbs", "ssh"})
+"""Presets of a kind of site, not of one machine: their titles are for a menu, and no site is called like that."""
+
+
+def site_from(preset: str, name: str, known: Mapping[str, Site | None]) -> Site:
+    """The site ``name`` as it begins with this preset, among the ``known`` ones. It has the preset's title where that
+    is a machine's and no other site has it. Raises ``KeyError`` where there is no such preset."""
+    found = PRESETS[preset]
+    own = preset not in KINDS and not check_title(name, found, known)
+    return found if own else msgspec.structs.replace(found, title="")
+
+
+def about_presets() -> str:
+    """One line with all names, for help and refusals."""
+    return ", ".join(PRESETS)

@@ -1,0 +1,92 @@
+"""Which scheduler a site has: its commands are looked for on the host and the path from which jobs will be sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from clew_gui.schedulers.registry import SchedulerName, scheduler_of
+from clew_gui.schedulers.state import Output
+from clew_gui.sites.site import Site, address
+from clew_gui.sites.site_connection import NOT_FOUND, SiteConnection
+from clew_shared.base.problem import problem
+
+LIMIT_S = 60.0
+"""Modules on a busy file system take their time."""
+TIME = "01:00:00"
+
+_COMMANDS: Mapping[str, SchedulerName] = {"mnsubmit": "mnsubmit", "sbatch": "slurm", "qsub": "pbs"}
+"""The most specific one first: mnsubmit stands before a Slurm, and Slurm has a qsub of its own."""
+_OTHERS = {
+    "qconf": "Grid Engine",
+    "bsub": "LSF",
+    "condor_submit": "HTCondor",
+    "oarsub": "OAR",
+}
+"""Schedulers that Clew does not speak. Grid Engine's submission command is called qsub as well."""
+_LOOK = f"""
+for name in "$@"; do
+    path=$(command -v "$name") && printf 'clew-found %s %s\\n' "$name" "$path" && found=yes
+done
+if [ -z "${{found:-}}" ]; then exit {NOT_FOUND}; fi
+if command -v qsub >/dev/null; then printf 'clew-says %s\\n' "$(qsub --version 2>&1 </dev/null | head -n 1)"; fi
+"""
+ABSENT = "scheduler.absent"
+"""The code of the refusal where there is none that Clew speaks."""
+
+
+class FoundScheduler(msgspec.Struct, frozen=True):
+    """A scheduler, the ``command`` that submits its jobs and where that lies. ``select``: it is OpenPBS."""
+
+    scheduler: SchedulerName
+    command: str
+    path: str
+    select: bool = False
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        label = scheduler_of(self.scheduler).label
+        named = label if self.command in label else f"{label} ({self.command})"
+        return f"Found {named}: jobs will go to its queue."
+
+
+def look_for_scheduler(line: SiteConnection) -> FoundScheduler:
+    """The site's scheduler. Logs in and waits.
+
+    Raises ``ProblemError`` when the site cannot be reached or does not answer, and when there is no scheduler that
+    Clew speaks: runs would train on the login node then, which a person has to want.
+    """
+    done = line.run(("sh", "-c", _LOOK, "sh", *_COMMANDS, *_OTHERS), timeout=LIMIT_S)
+    if done.late:
+        text = f"{line.title} did not say within {LIMIT_S:g} s which scheduler it has."
+        raise problem("scheduler.late", text, "The login node may be busy. Try again.", "scheduler")
+    found = parse_look(done)
+    if isinstance(found, FoundScheduler):
+        return found
+    where, commands = address(line.site), ", ".join(_COMMANDS)
+    text = f"{where} has {found}, which Clew cannot use." if found else f"{where} has no scheduler: no {commands}."
+    text += " Runs would train on that host itself, which most sites forbid on a login node."
+    raise problem(ABSENT, text, where="scheduler")
+
+
+def parse_look(done: Output) -> FoundScheduler | str:
+    """What was found; the name of a scheduler that Clew does not speak, or empty."""
+    paths = dict(re.findall(r"^clew-found (\S+) (.+)$", done.out, re.MULTILINE))
+    other = next((label for name, label in _OTHERS.items() if name in paths), "")
+    for command, scheduler in _COMMANDS.items():
+        if command in paths and not (command == "qsub" and "qconf" in paths):
+            says = re.search(r"^clew-says (.*)$", done.out, re.MULTILINE)
+            select = scheduler == "pbs" and says is not None and "pbs_version" in says[1]
+            return FoundScheduler(scheduler, command, paths[command], select)
+    return other
+
+
+def with_scheduler(site: Site, found: FoundScheduler) -> Site:
+    """The site with what was found. Its jobs ask for an hour where it says nothing, as in the presets."""
+    asked = msgspec.structs.replace(site.allocation, time=site.allocation.time or TIME)
+    return msgspec.structs.replace(
+        site, scheduler=found.scheduler, select=site.select or found.select, allocation=asked
+    )

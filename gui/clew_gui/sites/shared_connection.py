@@ -1,0 +1,93 @@
+"""The one line to a site that all work of a program shares, made when it is first needed; nobody is asked in vain."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.ssh.errors import TRANSIENT
+from clew_gui.ssh.login_policy import NEEDS_PERSON, LoginPromptPolicy
+from clew_shared.base.problem import Problem, ProblemError, problem
+
+
+class SharedConnection:
+    """``open_site`` makes the line and raises ``ProblemError``, as when consent is lacking; it is tried again then.
+
+    With a ``gate`` only a login that a person has just asked for asks a person anything.
+    """
+
+    def __init__(self, open_site: Callable[[], SiteConnection], gate: LoginPromptPolicy | None = None) -> None:
+        self._open_site = open_site
+        self._gate = gate
+        self._opening = threading.Lock()
+        self._dialling = threading.Lock()
+        self._line: SiteConnection | None = None
+        self._refusal: ProblemError | None = None
+        self._knocks = 0
+        self._closed = threading.Event()
+
+    @property
+    def seen(self) -> SiteConnection | None:
+        """The line, if it was needed before."""
+        return self._line
+
+    @property
+    def refusal(self) -> Problem | None:
+        """Why nobody is logged in, if it takes a person to mend that; None while there is a line, or none is needed."""
+        refusal, line = self._refusal, self._line
+        gone = refusal is not None and (line is None or not line.connection.alive)
+        return refusal.problems[0] if refusal is not None and gone else None
+
+    def opened(self) -> SiteConnection:
+        """The line, connected or not. Raises ``ProblemError``."""
+        with self._opening:
+            if self._closed.is_set():
+                raise problem("ssh.lost", "The connection was closed here.")
+            if self._line is None:
+                self._line = self._open_site()
+                if self._closed.is_set():  # meanwhile: nobody would close it any more
+                    self._line.close()
+                    raise problem("ssh.lost", "The connection was closed here.")
+            return self._line
+
+    def line(self) -> SiteConnection:
+        """The line, connected. May wait for a person. Raises ``ProblemError``.
+
+        Where a login was refused or cancelled, that is said again without asking anybody, until the person does
+        something: who looks at jobs in the background must not ask for codes every few seconds.
+        """
+        line = self.opened()
+        with self._dialling:
+            if self._refusal is not None and not line.connection.alive:
+                raise ProblemError(*self._refusal.problems)  # a new one: each raise leaves its trace in what is raised
+            knocks = self._knocks
+            try:
+                line.connection.connected()
+            except ProblemError as error:
+                if knocks == self._knocks and error.problems[0].code not in TRANSIENT - {NEEDS_PERSON}:
+                    self._refusal = error
+                raise
+            finally:
+                if knocks == self._knocks and self._gate is not None:  # what was knocked for meanwhile is still to come
+                    self._gate.shut()
+            return line
+
+    def knock(self) -> None:
+        """The person does something: a login may be tried again, and may ask."""
+        self._knocks += 1
+        self._refusal = None
+        if self._gate is not None:
+            self._gate.open()
+
+    def wake(self) -> None:
+        """The laptop woke up, or the network changed: a login may be tried again, without asking anybody."""
+        self._refusal = None
+        if self._line is not None:
+            self._line.connection.wake()
+
+    def close(self) -> None:
+        """Hang up, for good."""
+        self._closed.set()
+        if self._line is not None:
+            self._line.close()

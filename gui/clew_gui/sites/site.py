@@ -1,0 +1,117 @@
+"""A site: how to reach a machine, what to ask of its scheduler, and what its jobs need. Plain data, without a secret.
+
+A site stands in a TOML file that a teacher can hand to a class (``site_file``), and is checked as a whole
+(``site_check``). ``job_of`` makes the scheduler's job from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.job import JobSpec
+from clew_gui.schedulers.registry import SchedulerName
+
+SITE_FORMAT = 1
+LOCAL = "local"
+"""The name of this computer among the sites."""
+
+Launch = Literal["", "aprun", "srun"]
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """One machine, or one way to it. Empty fields mean that nothing special is needed.
+
+    ``host`` is the login node, empty for this computer; an entry of ``~/.ssh/config`` is a host as well. ``port`` 0 is
+    that entry's, or 22. ``key`` is the path of a private key on this computer. ``jump`` are hosts on the way, the first
+    one first. ``fingerprints`` are those of the host's keys, as the site publishes them: shown beside the question
+    whether to trust a host, never trusted by themselves.
+
+    ``gres`` is what the scheduler calls GPUs (Slurm ``gpu`` or ``gpu:tesla``; PBS ``gpus``), ``select`` the request
+    form of OpenPBS, ``launch`` the program that reaches the compute node from a script, ``extra`` further directives.
+    With ``requeue`` the scheduler may put a job that it has started back into its queue and start it again.
+    ``modules`` are loaded and ``prologue`` is run in each job before the agent. ``python`` is the interpreter on the
+    nodes, ``venv`` a virtual environment there, ``data`` the course's data folder, ``scratch`` where runs are kept.
+    ``ports`` bounds the ports that the agent may choose from, first and last. ``note`` is for whoever uses the site.
+    """
+
+    format: int = SITE_FORMAT
+    title: str = ""
+    host: str = ""
+    user: str = ""
+    port: int = 0
+    key: str = ""
+    jump: tuple[str, ...] = ()
+    fingerprints: tuple[str, ...] = ()
+    scheduler: SchedulerName = "none"
+    gres: str = ""
+    select: bool = False
+    launch: Launch = ""
+    requeue: bool = False
+    extra: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    prologue: str = ""
+    python: str = ""
+    venv: str = ""
+    data: str = ""
+    scratch: str = ""
+    ports: tuple[int, ...] = ()
+    note: str = ""
+    allocation: Allocation = Allocation()
+
+
+def is_local(site: Site) -> bool:
+    """Whether the site is this computer."""
+    return not site.host
+
+
+def title_of(name: str, site: Site | None) -> str:
+    """What a person reads in lists and messages: the site's title, else its name."""
+    return (site.title.strip() if site is not None else "") or name
+
+
+def address(site: Site) -> str:
+    """For people: ``student@login.example.org:2222``, or this computer."""
+    if is_local(site):
+        return "this computer"
+    user = f"{site.user}@" if site.user else ""
+    return f"{user}{site.host}{f':{site.port}' if site.port else ''}"
+
+
+def launcher(site: Site, allocation: Allocation) -> tuple[str, ...]:
+    """What stands before the agent's command in the job script: on a Cray the script itself runs beside the nodes."""
+    cores = str(allocation.cpus) if allocation.cpus else ""
+    if site.launch == "aprun":  # -b: the program lies where the node can read it, do not copy it
+        return ("aprun", "-q", "-b", "-n", "1", "-N", "1", *(("-d", cores) if cores else ()))
+    if site.launch == "srun":
+        return ("srun", "--nodes=1", "--ntasks=1", "--overlap", *((f"--cpus-per-task={cores}",) if cores else ()))
+    return ()
+
+
+def job_of(
+    site: Site,
+    job: str,
+    folder: str,
+    agent: tuple[str, ...],
+    allocation: Allocation | None = None,
+    environment: Mapping[str, str] = {},
+) -> JobSpec:
+    """The job with the UUID ``job`` that serves on this site, with the site's own allocation or another one."""
+    asked = allocation if allocation is not None else site.allocation
+    return JobSpec(
+        job=job,
+        folder=folder,
+        agent=agent,
+        allocation=asked,
+        launch=launcher(site, asked),
+        gres=site.gres,
+        select=site.select,
+        requeue=site.requeue,
+        extra=site.extra,
+        modules=site.modules,
+        prologue=site.prologue,
+        environment=environment,
+    )

@@ -1,0 +1,233 @@
+"""A site as commands and files: the way to its login node, its scheduler's language, and where things are there."""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from importlib.resources import files
+from pathlib import Path
+
+import msgspec
+
+from clew_gui.schedulers.registry import scheduler_of
+from clew_gui.schedulers.scheduler import Command, environment
+from clew_gui.schedulers.state import Output
+from clew_gui.schedulers.watcher import CALL_LIMIT_S
+from clew_gui.sites.consent import consents, words_of
+from clew_gui.sites.hops import way_to
+from clew_gui.sites.site import Site
+from clew_gui.ssh.config import resolve
+from clew_gui.ssh.connection import Connection, Hop, ssh_files
+from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.prompts import AskOnce
+from clew_gui.ssh.steady import SteadyConnection
+from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError, problem
+
+
+class SiteLayout(msgspec.Struct, frozen=True):
+    """``home`` is what the agent there gets as ``CLEW_HOME``: on a file system that login node and nodes share."""
+
+    home: str
+
+    @property
+    def software(self) -> str:
+        """What was installed: the agent, one folder for each version of it, and packages that the site lacks."""
+        return f"{self.home}/software"
+
+    @property
+    def launcher(self) -> str:
+        """Starts the agent that was installed last, for job scripts of the user's own."""
+        return f"{self.home}/bin/clew-agent"
+
+    @property
+    def data(self) -> str:
+        """The user's data sets there, where the agent looks for them by itself."""
+        return f"{self.home}/data"
+
+    @property
+    def staged(self) -> str:
+        """Files of the laptop, each in a folder named by its SHA-256."""
+        return f"{self.home}/staged"
+
+    def job(self, job: str) -> str:
+        """The folder of one job: its script, its runs' specs, its records and logs."""
+        return f"{self.home}/jobs/{job}"
+
+    def job_runs(self, job: str) -> str:
+        """Specs that the job's agent begins by itself, ``<run>.toml``: also when nobody watches."""
+        return f"{self.job(job)}/runs"
+
+    def address(self, job: str) -> str:
+        """What a viewer needs to reach the job's agent, whose id is the job's (``AgentAddress``)."""
+        return f"{self.home}/agents/{job}.json"
+
+    def agent_files(self, job: str) -> tuple[str, ...]:
+        """What the job's agent has beside its log while it serves: its address, queue, and who is let in."""
+        return self.address(job), f"{self.home}/agents/{job}.queue", f"{self.home}/agents/{job}.allow"
+
+    def run(self, run: str) -> str:
+        """A run's folder."""
+        return f"{self.home}/runs/{run}"
+
+    def journal(self, run: str, attempt: int) -> str:
+        """The journal of one attempt."""
+        return f"{self.run(run)}/journal.{attempt:04d}"
+
+
+# --- Site line --------------------------------------------------------------------------------------------------------
+# A site as commands and files: the way to its login node, its scheduler's language, and where things lie there.
+#
+# Everything here waits for the network and is called from worker threads only.
+
+
+_REMOVE = 'ls "$1" | grep -q "^record\\.\\|\\.log$" || rm -rf -- "$1"'
+NOT_FOUND = 127
+"""A shell's status where there is no such command."""
+# Modules are loaded as the keeper does it in a job. One that cannot be loaded is the doctor's to report.
+_PATH = """
+clew_finish() { :; }
+clew_record=$(mktemp -u)
+[ $# -eq 0 ] || clew_find_modules
+for clew_name in "$@"; do clew_load "$clew_name"; done
+printf '\nclew-path %s\n' "$PATH"
+"""
+_HOME = 'printf "%s\\n%s\\n" "$HOME" "${XDG_DATA_HOME:-}"'
+
+
+class SiteConnection:
+    """One per site and program. ``connection`` dials when it is first needed, and anew when the link died.
+
+    ``hops`` is the way to the login node, that one last.
+    """
+
+    def __init__(self, name: str, site: Site, connection: SteadyConnection, hops: tuple[Hop, ...] = ()) -> None:
+        self.name = name
+        self.site = site
+        self.hops = hops
+        self.scheduler = scheduler_of(site.scheduler)
+        self.connection = connection
+        self._layout: SiteLayout | None = None
+        self._login_path: str | None = None
+        self._path = ""
+        self._asking = threading.Lock()
+
+    @property
+    def title(self) -> str:
+        """The site in words."""
+        return self.site.title or self.name
+
+    def run(self, command: Command, *, stdin: bytes = b"", timeout: float = CALL_LIMIT_S) -> Output:
+        """Run a command on the login node, in one language and one clock. A late one gives ``Output.late``.
+
+        What is not found there as it is, is looked for as a person's own shell would: on the path of a login shell with
+        the site's modules. Raises ``ProblemError`` when the site cannot be reached.
+        """
+        done = self._run(command, stdin, timeout, self._path)
+        if done.code != NOT_FOUND or self._path or not (path := self._path_of_login(timeout)):
+            return done
+        done = self._run(command, stdin, timeout, path)
+        if done.code != NOT_FOUND:
+            self._path = path
+        return done
+
+    def command(self, command: Command) -> Command:
+        """``command`` for a stream or a terminal, with the path on which ``run`` has found the site's programs."""
+        return ("env", f"PATH={self._path}", *command) if self._path else command
+
+    def _path_of_login(self, timeout: float) -> str:
+        """The search path of a login shell with the site's modules, asked for once; empty when it is not told."""
+        if self._login_path is None:
+            keeper = files("clew_gui.schedulers").joinpath("keeper.sh").read_text(encoding="utf-8")
+            done = self._run(("bash", "-l", "-c", keeper + _PATH, "bash", *self.site.modules), b"", timeout)
+            self._login_path = done.out.rpartition("\nclew-path ")[2].strip() if "\nclew-path " in done.out else ""
+        return self._login_path
+
+    def _run(self, command: Command, stdin: bytes, timeout: float, path: str = "") -> Output:
+        found = {**environment(), **({"PATH": path} if path else {})}
+        words = ("env", *(f"{name}={value}" for name, value in found.items()), *command)
+        try:
+            done = self.connection.run(words, stdin=stdin, timeout=timeout)
+        except ProblemError as error:
+            if error.problems[0].code == "ssh.timeout":
+                return Output(code=-1, late=True)
+            raise
+        return Output(done.exit_status, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+
+    def layout(self) -> SiteLayout:
+        """Where things lie, asked for once. Raises ``ProblemError`` when the site has no home for this user."""
+        with self._asking:
+            if self._layout is None:
+                self._layout = SiteLayout(self._find_home())
+            return self._layout
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder of one's own with all above it. Raises ``ProblemError`` with what the site says."""
+        done = self.run(("sh", "-c", 'umask 077 && mkdir -p -- "$1"', "sh", path))
+        if done.late or done.code:
+            said = done.err.strip().splitlines()[-1:] or ["it did not answer"]
+            text = f"The folder {path} cannot be made on {self.title}: {said[0]}."
+            raise problem("site.folder", text, "Is the home folder full? See the site's quota.", self.name)
+
+    def remove_unbegun(self, job: str) -> None:
+        """Leave nothing of a job that never began; of one that did, all stays. A site that cannot be reached is left as
+        it is."""
+        with suppress(ProblemError):
+            self.run(("sh", "-c", _REMOVE, "sh", self.layout().job(job)))
+
+    def remove_agent_files(self, job: str) -> None:
+        """Remove what an agent that was killed has left, of a job that nobody will start again. A site that cannot be
+        reached is left as it is."""
+        with suppress(ProblemError):
+            self.run(("rm", "-rf", "--", *self.layout().agent_files(job)))
+
+    def close(self) -> None:
+        """Hang up; jobs go on."""
+        self.connection.close()
+
+    def _find_home(self) -> str:
+        done = self.run(("sh", "-c", _HOME))
+        home, _, data = done.out.partition("\n")
+        data = data.strip()
+        if self.site.scratch:
+            base = self.site.scratch.replace("~", home, 1) if self.site.scratch.startswith("~/") else self.site.scratch
+        else:
+            base = data if data.startswith("/") else f"{home}/.local/share"
+        if done.late or done.code or not base.startswith("/"):
+            said = f" It said: {done.said.strip()[:300]}" if done.said.strip() else ""
+            text = f"{self.title} does not tell where the home folder is.{said}"
+            raise problem("site.home", text, "Give scratch, an absolute path, in the site.", self.name)
+        return f"{base.rstrip('/')}/clew"
+
+
+def open_line(
+    name: str,
+    site: Site,
+    places: Places,
+    asker: AskOnce,
+    around: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> SiteConnection:
+    """The line to ``site``; nothing is dialled yet, and then within ``around``. Raises ``ProblemError`` when something
+    of it lacks consent."""
+    files = ssh_files(places)
+    hops = way_to(site, resolve)
+    needed = tuple(words for hop in hops for words in words_of(site, hop.proxy_command))
+    missing = consents(places).missing(needed)
+    if missing:
+        shown = "\n".join(f"  {words.kind}: {words.text}" for words in dict.fromkeys(missing))
+        text = f"{site.title or name} runs words of its own that nobody has agreed to yet:\n{shown}"
+        hint = f"Read them, then: clew site show {shlex.quote(name)} --consent"
+        raise problem("site.consent", text, hint, name)
+
+    def connect() -> Connection:
+        with around():
+            return dial(hops, asker, files)
+
+    return SiteConnection(name, site, SteadyConnection(connect), hops)
+
+
+def local_path(text: str) -> Path:
+    """A path of this computer as a person wrote it."""
+    return Path(text).expanduser().absolute()

@@ -1,0 +1,136 @@
+"""The user's sites: one TOML file each, below the settings' folder.
+
+Whoever looks after a computer can have sites known to all its users; a user's own site of the same name goes first.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import platformdirs
+
+from clew_gui.sites.check import check_name, check_site
+from clew_gui.sites.presets import THIS_COMPUTER
+from clew_gui.sites.site import LOCAL, Site
+from clew_gui.sites.site_file import from_toml, read_site, to_toml
+from clew_shared.base.places import Places
+from clew_shared.base.private_files import make_private, write_private
+from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
+
+
+class NamedSite(msgspec.Struct, frozen=True):
+    """A site's name, and the site, or why its file cannot be used."""
+
+    name: str
+    site: Site | None
+    problems: tuple[Problem, ...] = ()
+
+
+class SiteStore:
+    """The files in ``folder``, then those in ``common``, which are only read. This computer is always among the sites
+    and has no file."""
+
+    def __init__(self, folder: Path, common: tuple[Path, ...] = ()) -> None:
+        self.folder = folder
+        self.common = common
+
+    def path(self, name: str) -> Path:
+        """The file of the site ``name``; where it would be kept when there is none.
+
+        Raises ``ProblemError`` for what cannot be a site's name.
+        """
+        own = self._own(name)
+        there = (folder / own.name for folder in self.common)
+        return own if own.exists() else next((path for path in there if path.exists()), own)
+
+    def _own(self, name: str) -> Path:
+        raise_all(check_name(name))
+        return self.folder / f"{name}.toml"
+
+    def names(self) -> tuple[str, ...]:
+        """All sites, this computer first; files whose name cannot be a site's are passed over."""
+        stems: set[str] = set()
+        for folder in (self.folder, *self.common):
+            with suppress(OSError):
+                stems.update(path.stem for path in folder.glob("*.toml"))
+        return (LOCAL, *(stem for stem in sorted(stems) if not check_name(stem)))
+
+    def all(self) -> tuple[NamedSite, ...]:
+        """All sites; one that cannot be read hides no other."""
+        return tuple(self._named(name) for name in self.names())
+
+    def _named(self, name: str) -> NamedSite:
+        try:
+            return NamedSite(name, self.load(name))
+        except ProblemError as error:
+            return NamedSite(name, None, error.problems)
+
+    def load(self, name: str) -> Site:
+        """The site of this name. Raises ``ProblemError`` when there is none, or its file is wrong."""
+        if name == LOCAL:
+            return THIS_COMPUTER
+        path = self.path(name)
+        if not path.exists():
+            known = ", ".join(self.names())
+            raise problem("site.absent", f"There is no site {name!r}.", f"There are: {known}. See: clew site add", name)
+        return read_site(path)
+
+    def known(self) -> dict[str, Site | None]:
+        """All sites by name; None for one that cannot be read."""
+        return {one.name: one.site for one in self.all()}
+
+    def check_free(self, name: str) -> list[Problem]:
+        """The problem with a name that another site has."""
+        if check_name(name) or not self.path(name).exists():
+            return []
+        hint = "Choose another name, or say --replace."
+        return [Problem("site.taken", f"There is a site {name!r} already.", hint, name)]
+
+    def save(self, name: str, site: Site, replace: bool = False) -> Path:
+        """Keep the site. Raises ``ProblemError`` for anything wrong with it, and when the name is taken."""
+        raise_all([*check_name(name), *check_site(site)])
+        raise_all([] if replace else self.check_free(name))
+        return self._write(name, to_toml(site))
+
+    def save_text(self, name: str, text: str) -> Site:
+        """Keep the site in ``text``, comments and all, in the place of the one that there is. Raises ``ProblemError``
+        for anything wrong with it."""
+        site = from_toml(text, name)
+        raise_all(check_name(name))
+        self._write(name, text)
+        return site
+
+    def _write(self, name: str, text: str) -> Path:
+        path = self._own(name)
+        try:
+            make_private(self.folder)
+            write_private(path, text.encode())
+        except OSError as error:
+            text = f"The site cannot be kept in {path}: {error.strerror}."
+            raise problem("site.write", text, "Make room on that disk.", str(path)) from None
+        return path
+
+    def remove(self, name: str) -> Path:
+        """Remove the site's file; nothing on the site itself changes. Raises ``ProblemError`` when there is none."""
+        if name == LOCAL:
+            raise problem("site.name", "This computer cannot be removed.", where=name)
+        path = self._own(name)
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            if (shared := self.path(name)) != path and shared.exists():
+                text = f"The site {name!r} is for all users of this computer and cannot be removed from here."
+                raise problem("site.common", text, f"Its file is {shared}.", name) from None
+            raise problem("site.absent", f"There is no site {name!r}.", "See: clew site list", name) from None
+        except OSError as error:
+            raise problem("site.write", f"{path} cannot be removed: {error.strerror}.", where=str(path)) from None
+        return path
+
+
+def site_store(places: Places) -> SiteStore:
+    """The sites of this user, and those in ``clew/sites`` below the folders for all users (``XDG_CONFIG_DIRS``)."""
+    named = platformdirs.site_config_dir("clew", appauthor=False, multipath=True)
+    return SiteStore(places.config / "sites", tuple(Path(one) / "sites" for one in named.split(os.pathsep) if one))

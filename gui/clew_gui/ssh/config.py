@@ -1,0 +1,222 @@
+"""Hosts of the user's SSH configuration: which there are, and what it says of one.
+
+``ssh -G`` answers the second question where OpenSSH is installed; elsewhere a small reader does, which knows Host,
+Include and `Match all`, and passes over other Match blocks.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from clew_gui.base.checked_text import is_host
+
+MAX_DEPTH = 16
+"""OpenSSH's own limit for files that include others."""
+_MAX_BYTES = 1 << 20
+_LIMIT_S = 10.0
+"""For ``ssh -G``: a `Match exec` of the user's own may look something up in a network."""
+
+
+class SshHost(msgspec.Struct, frozen=True, kw_only=True):
+    """What the configuration says of ``name``; empty or 0 where it says nothing special.
+
+    ``keys`` are paths of private keys, ``jump`` is the ProxyJump chain, the first hop first.
+    """
+
+    name: str
+    host: str = ""
+    user: str = ""
+    port: int = 0
+    keys: tuple[str, ...] = ()
+    identities_only: bool = False
+    jump: tuple[str, ...] = ()
+    proxy_command: str = ""
+    host_key_alias: str = ""
+    known_hosts: tuple[str, ...] = ()
+
+
+class ConfigLine(msgspec.Struct, frozen=True):
+    """One setting: its keyword in small letters and its arguments, and the text of these as it stood."""
+
+    keyword: str
+    arguments: tuple[str, ...]
+    text: str
+
+
+_BEGIN, _END = ConfigLine("<begin>", (), ""), ConfigLine("<end>", (), "")
+"""Stand around the lines of an included file: a Host in it means nothing behind it."""
+
+
+# --- Reading ----------------------------------------------------------------------------------------------------------
+
+
+def parse_line(line: str) -> ConfigLine | None:
+    """A line of ssh_config(5); None for comments, empty lines and what cannot be read."""
+    bare = line.strip()
+    if not bare or bare.startswith("#"):
+        return None
+    keyword, rest = _split_keyword(bare)
+    try:
+        arguments = tuple(shlex.split(rest, comments=False, posix=True)) if "\\" not in rest else tuple(rest.split())
+    except ValueError:  # an open quote
+        return None
+    return ConfigLine(keyword.lower(), arguments, rest.strip()) if keyword else None
+
+
+def _split_keyword(bare: str) -> tuple[str, str]:
+    """``Port 22``, ``Port=22`` and ``Port = 22`` are the same."""
+    end = next((place for place, char in enumerate(bare) if char in " \t="), len(bare))
+    rest = bare[end:].lstrip(" \t")
+    return bare[:end], rest[1:].lstrip(" \t") if rest.startswith("=") else rest
+
+
+def read_lines(path: Path, depth: int = 0) -> Iterator[ConfigLine]:
+    """The lines of a configuration with those of the files that it includes in their place."""
+    if depth > MAX_DEPTH:
+        return
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MAX_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return
+    for raw in text.splitlines():
+        line = parse_line(raw)
+        if line is None:
+            continue
+        if line.keyword != "include":
+            yield line
+            continue
+        for pattern in line.arguments:
+            for found in _included(pattern, path):
+                yield _BEGIN
+                yield from read_lines(found, depth + 1)
+                yield _END
+
+
+def _included(pattern: str, path: Path) -> list[Path]:
+    """The files that an Include names; relative ones lie in ``~/.ssh``, where the first file lies."""
+    wanted = Path(pattern).expanduser()
+    if not wanted.is_absolute():
+        wanted = path.parent / wanted
+    return [Path(name) for name in sorted(glob.glob(str(wanted)))]  # noqa: PTH207  # a pattern, not a folder and a pattern
+
+
+def offered_hosts(path: Path) -> tuple[str, ...]:
+    """The hosts that the configuration names one by one, in its order: no patterns, no negations, nothing odd."""
+    names: dict[str, None] = {}
+    for line in read_lines(path):
+        if line.keyword == "host":
+            names |= {name: None for name in line.arguments if is_host(name) and not name.startswith("-")}
+    return tuple(names)
+
+
+# --- What it says of one host -----------------------------------------------------------------------------------------
+
+
+def look_up(name: str, path: Path) -> SshHost:
+    """What the file says of ``name``, by the small reader: the first value counts, keys add up."""
+    values: dict[str, list[ConfigLine]] = {}
+    applies, outside = True, [True]
+    for line in read_lines(path):
+        if line is _BEGIN:
+            outside.append(applies)
+        elif line is _END:
+            applies = outside.pop()
+        elif not outside[-1]:
+            continue
+        elif line.keyword == "host":
+            applies = _matches(name, line.arguments)
+        elif line.keyword == "match":
+            applies = [word.lower() for word in line.arguments] == ["all"]
+        elif applies:
+            values.setdefault(line.keyword, []).append(line)
+    return _host(name, values)
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    wanted = [pattern for pattern in patterns if not pattern.startswith("!")]
+    unwanted = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+    return any(_like(name, one) for one in wanted) and not any(_like(name, one) for one in unwanted)
+
+
+def _like(name: str, pattern: str) -> bool:
+    literal = pattern.replace("[", "[[]")  # ssh knows * and ? only
+    return fnmatch.fnmatchcase(name.lower(), literal.lower())
+
+
+def parse_ssh_g(name: str, text: str) -> SshHost:
+    """The output of ``ssh -G``. OpenSSH writes its defaults as well; what is only a default is left out."""
+    values: dict[str, list[ConfigLine]] = {}
+    for raw in text.splitlines():
+        keyword, _, rest = raw.strip().partition(" ")
+        if keyword and rest:
+            values.setdefault(keyword.lower(), []).append(ConfigLine(keyword.lower(), tuple(rest.split()), rest))
+    found = _host(name, values)
+    return msgspec.structs.replace(found, port=0 if found.port == 22 else found.port)
+
+
+def _host(name: str, values: dict[str, list[ConfigLine]]) -> SshHost:
+    def first(keyword: str) -> str:
+        return values[keyword][0].text.strip('"') if keyword in values else ""
+
+    jump = first("proxyjump")
+    command = first("proxycommand")
+    port = first("port")
+    aliases = first("hostname").replace("%h", name)
+    return SshHost(
+        name=name,
+        host=aliases or name,
+        user=first("user"),
+        port=int(port) if port.isascii() and port.isdecimal() and 0 < int(port[:6]) < 65536 else 0,
+        keys=tuple(line.text.strip('"') for line in values.get("identityfile", ()) if line.text.lower() != "none"),
+        identities_only=first("identitiesonly").lower() == "yes",
+        jump=tuple(jump.split(",")) if jump and jump.lower() != "none" else (),
+        proxy_command=command if command.lower() != "none" else "",
+        host_key_alias=first("hostkeyalias"),
+        known_hosts=tuple(word for line in values.get("userknownhostsfile", ())[:1] for word in line.arguments),
+    )
+
+
+Runner = Callable[[Sequence[str]], str | None]
+"""Runs a program and gives its output; None when it is not there or fails."""
+
+
+def run_ssh(command: Sequence[str]) -> str | None:
+    """``ssh`` of this computer, without a question and with a time limit."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_LIMIT_S,
+            check=False,
+            text=True,
+            errors="replace",
+        )
+    except (OSError, subprocess.TimeoutExpired, ValueError):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def resolve(name: str, path: Path | None = None, run: Runner = run_ssh, ssh: str = "ssh") -> SshHost:
+    """What the configuration says of ``name``: by ``ssh -G``, else by the small reader.
+
+    ``path`` names another file than the user's own. A name that is no host's is given back as it is.
+    """
+    if not is_host(name):
+        return SshHost(name=name, host=name)
+    other = ["-F", str(path)] if path is not None else []
+    answer = run([ssh, *other, "-G", "--", name])
+    return parse_ssh_g(name, answer) if answer else look_up(name, path or user_config())
+
+
+def user_config() -> Path:
+    """The user's own configuration."""
+    return Path.home() / ".ssh" / "config"

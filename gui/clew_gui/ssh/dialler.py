@@ -1,0 +1,75 @@
+"""Which way of speaking SSH is taken: a login that is there, paramiko, or the system's ``ssh``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from clew_gui.ssh.connection import Connection, Hop, SshFiles
+from clew_gui.ssh.key_files import Incompatible
+from clew_gui.ssh.openssh.connection import SystemSsh, dial_system, has_system_ssh
+from clew_gui.ssh.openssh.kept_logins import KeptLogins
+from clew_gui.ssh.paramiko.connection import ParamikoConnection, dial_paramiko
+from clew_gui.ssh.prompts import AskOnce, PersonNeeded, Unattended
+from clew_shared.base.problem import problem
+
+_log = logging.getLogger(__name__)
+
+
+def dial(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float = 30.0) -> Connection:
+    """Connect to the last of ``hops`` through all the others; ``timeout`` is for each hop, without a person's thinking.
+
+    A kept login that answers is used. What paramiko cannot do goes through the system's ``ssh``, from the first hop on,
+    and ``route`` says why; so does a login that has to ask a person, where logins are kept. Raises ``ProblemError``.
+    Closing the connection closes all hops but kept ones.
+    """
+    kept = KeptLogins(files) if files.keep_login_s and has_system_ssh(files) else None
+    if kept is not None and (found := kept.find(hops, asker)) is not None:
+        return found
+    try:
+        return _through_paramiko(hops, asker if kept is None else Unattended(asker), files, timeout)
+    except PersonNeeded:
+        because = "it keeps the login for further commands"
+    except Incompatible as why:
+        if kept is None and not has_system_ssh(files):
+            text = f"{hops[-1].title} cannot be reached: {why}."
+            raise problem("ssh.incompatible", text, "Install OpenSSH 8.4 or newer here.", hops[-1].title) from why
+        because = str(why)
+    _log.info("%s goes through the system's ssh: %s", hops[-1].title, because)
+    if kept is not None:
+        return kept.log_in(hops, asker, timeout, because)
+    return _through_system(hops, asker, files, timeout, because)
+
+
+def _through_paramiko(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float) -> ParamikoConnection:
+    def onto(below: ParamikoConnection | None, hop: Hop) -> ParamikoConnection:
+        return dial_paramiko(hop, files, asker, timeout, below)
+
+    return _chain(hops, onto)
+
+
+def _through_system(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float, because: str) -> SystemSsh:
+    def onto(below: SystemSsh | None, hop: Hop) -> SystemSsh:
+        return dial_system(hop, files, asker, timeout, below, because if below is None else "")
+
+    return _chain(hops, onto)
+
+
+_Chained = TypeVar("_Chained", ParamikoConnection, SystemSsh)
+
+
+def _chain(hops: Sequence[Hop], onto: Callable[[_Chained | None, Hop], _Chained]) -> _Chained:
+    """Dial hop by hop, each through the one before; when one fails those before are closed."""
+    connection: _Chained | None = None
+    for hop in hops:
+        try:
+            connection = onto(connection, hop)
+        except BaseException:
+            if connection is not None:
+                connection.close_all()
+            raise
+    if connection is None:
+        raise ValueError("there is no hop to dial")
+    connection.owns_below = True
+    return connection

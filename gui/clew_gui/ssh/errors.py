@@ -1,0 +1,84 @@
+"""What can go wrong on the way to a server, and a server that did not let somebody in, as sentences."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+
+from clew_gui.ssh.connection import Hop
+from clew_gui.ssh.login_policy import NEEDS_PERSON
+from clew_gui.ssh.prompts import PromptKind
+from clew_shared.base.problem import ProblemError, problem
+
+BUSY_PAUSES_S = (0.5, 1.0, 2.0)
+"""Between two dials of a server that has too many logins under way: it drops new ones at random (MaxStartups)."""
+TRANSIENT = frozenset(
+    {"ssh.name", "ssh.reach", "ssh.busy", "ssh.lost", "ssh.timeout", "scheduler.silent", NEEDS_PERSON}
+)
+"""Troubles that pass: nothing is over because of them, and it is tried again."""
+PROHIBITED = 1
+"""SSH's reason code for a channel that the administrator does not allow (RFC 4254, section 5.1)."""
+
+
+def no_such_name(hop: Hop) -> ProblemError:
+    """The name cannot be looked up."""
+    text = f"There is no computer named {hop.host}, or this computer has no network."
+    return problem("ssh.name", text, "Check its spelling and your network; some sites need a VPN.", hop.title)
+
+
+def not_reached(hop: Hop, error: BaseException) -> ProblemError:
+    """It is there by name and does not answer."""
+    code = getattr(error, "errno", None)
+    if isinstance(error, TimeoutError):
+        why, hint = "it does not answer", "Check your network; some sites need a VPN or let only known addresses in."
+    elif code == errno.ECONNREFUSED:
+        why, hint = "no SSH server listens there", "Check the port; the site may be down for maintenance."
+    else:
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        hint = "Check your network and the port."
+    return problem("ssh.reach", f"{hop.host}, port {hop.port}, cannot be reached: {why}.", hint, hop.title)
+
+
+def busy(hop: Hop) -> ProblemError:
+    """The server hangs up on newcomers."""
+    text = f"{hop.title} hangs up before it says its name: too many logins at this moment, or it blocks this address."
+    return problem(
+        "ssh.busy", text, "Wait a minute and try again; after many wrong logins it may take longer.", hop.title
+    )
+
+
+def refused_channel(title: str, host: str, port: int, code: int, words: str) -> ProblemError:
+    """The server did not connect further, and said why."""
+    if code == PROHIBITED or "prohibited" in words:
+        text = f"{title} forbids to be used as a way to {host}, port {port}."
+        return problem("ssh.forwarding", text, "Clew has other ways; ask the site about AllowTcpForwarding.", title)
+    return cannot_connect(title, host, port, words or "it cannot be reached")
+
+
+def cannot_connect(title: str, host: str, port: int, words: str) -> ProblemError:
+    """The server tried and did not reach it."""
+    text = f"{title} cannot reach {host}, port {port}: {words.removeprefix('connect failed: ').strip().rstrip('.')}."
+    return problem("ssh.connect", text, "What listens there may have ended.", f"{host}:{port}")
+
+
+# --- Refusals ---------------------------------------------------------------------------------------------------------
+# A server that did not let somebody in, as sentences.
+
+
+def refused_answers(title: str, kinds: set[PromptKind]) -> ProblemError:
+    """A password or a code was wrong, or the server says so of both."""
+    if kinds == {PromptKind.PASSWORD}:
+        hint = "Type it again. If it is right, the account may be locked for a while, or it is another user name there."
+        return problem("ssh.password", f"The password for {title} was refused.", hint, title)
+    what = "The password or the one-time code" if PromptKind.PASSWORD in kinds else "The one-time code"
+    hint = "A code works once and for half a minute: wait for the next one. The clock of the phone must be right."
+    return problem("ssh.code", f"{what} for {title} was refused.", hint, title)
+
+
+def refused_keys(title: str, tried: Sequence[str], allowed: Sequence[str], kept_back: int = 0) -> ProblemError:
+    """No key fits; so many of the agent were not offered."""
+    offered = ", ".join(dict.fromkeys(tried)) or "nothing, because there is no key here"
+    offered += f"; not {kept_back} more of the agent, since servers hang up after some" if kept_back else ""
+    wants = f" It takes: {', '.join(allowed)}." if allowed else ""
+    hint = "Put your public key into ~/.ssh/authorized_keys there (ssh-copy-id), or name the right one with --key FILE."
+    return problem("ssh.auth", f"{title} let nobody in; offered were: {offered}.{wants}", hint, title)

@@ -1,0 +1,227 @@
+"""Which server keys are known: OpenSSH's known_hosts files, read by ourselves.
+
+paramiko's own reader gives the whole file up at a line that it does not know. Here such a line is passed over, and so
+is ``@cert-authority``: a host known through an authority alone is asked about. ``read_known`` and ``judge`` are pure.
+Accepted keys are added to Clew's own file; no other file is ever written.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import fnmatch
+import hashlib
+import hmac
+import os
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from pathlib import Path
+
+import msgspec
+
+from clew_gui.ssh.connection import Hop, SshFiles
+from clew_gui.ssh.prompts import Prompt, Prompter, PromptKind, cancelled
+from clew_shared.base.private_files import make_private
+from clew_shared.base.problem import ProblemError, problem
+
+SSH_PORT = 22
+
+
+class HostKey(msgspec.Struct, frozen=True):
+    """A server's public key: the type's name ("ssh-ed25519") and the bytes."""
+
+    type: str
+    blob: bytes
+
+    @property
+    def fingerprint(self) -> str:
+        """As OpenSSH prints it: "SHA256:…"."""
+        return "SHA256:" + base64.b64encode(hashlib.sha256(self.blob).digest()).decode().rstrip("=")
+
+
+class KnownLine(msgspec.Struct, frozen=True):
+    """One readable line of a known_hosts file."""
+
+    patterns: tuple[str, ...]
+    key: HostKey
+    marker: str = ""
+    place: str = ""
+
+
+class HostKeyVerdict(Enum):
+    """What the known keys say about a server's key."""
+
+    KNOWN = "known"
+    UNKNOWN = "unknown"
+    CHANGED = "changed"
+    REVOKED = "revoked"
+
+
+def read_known(text: str, file: str = "") -> list[KnownLine]:
+    """The lines of a known_hosts file that can be read."""
+    lines = (_read_line(line, f"{file}:{number}") for number, line in enumerate(text.splitlines(), 1))
+    return [line for line in lines if line is not None]
+
+
+def _read_line(line: str, place: str) -> KnownLine | None:
+    fields = line.split()
+    marker = fields.pop(0) if fields and fields[0].startswith("@") else ""
+    if len(fields) < 3 or fields[0].startswith("#"):
+        return None
+    try:
+        blob = base64.b64decode(fields[2], validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    name = fields[1].encode(errors="replace")
+    if not blob.startswith(len(name).to_bytes(4, "big") + name):  # the bytes begin with the type's own name
+        return None
+    return KnownLine(tuple(fields[0].split(",")), HostKey(fields[1], blob), marker, place)
+
+
+def lookup_name(host: str, port: int = SSH_PORT) -> str:
+    """A host as known_hosts files have it: with brackets and port unless the port is 22."""
+    return host.lower() if port == SSH_PORT else f"[{host.lower()}]:{port}"
+
+
+def matches(patterns: Sequence[str], name: str) -> bool:
+    """Whether a line is about ``name``: plain, hashed, with ``*`` and ``?``, or ruled out by a pattern with ``!``."""
+    if any(_same(pattern[1:], name) for pattern in patterns if pattern.startswith("!")):
+        return False
+    return any(_same(pattern, name) for pattern in patterns if not pattern.startswith("!"))
+
+
+def _same(pattern: str, name: str) -> bool:
+    if pattern.startswith("|1|"):
+        return _hashed(pattern, name)
+    # fnmatch knows sets in brackets, OpenSSH does not: there "[host]:2222" is a name.
+    return fnmatch.fnmatchcase(name, pattern.lower().replace("[", "[[]"))
+
+
+def _hashed(pattern: str, name: str) -> bool:
+    try:
+        _, _, salt, digest = pattern.split("|")
+        made = hmac.new(base64.b64decode(salt), name.encode(), hashlib.sha1).digest()
+        return hmac.compare_digest(made, base64.b64decode(digest))
+    except (binascii.Error, ValueError):
+        return False
+
+
+def keys_of(lines: Iterable[KnownLine], name: str) -> list[KnownLine]:
+    """The plain lines about ``name``: no authorities, no revoked keys."""
+    return [line for line in lines if not line.marker and matches(line.patterns, name)]
+
+
+def judge(lines: Sequence[KnownLine], name: str, key: HostKey) -> HostKeyVerdict:
+    """What is known of ``key`` as ``name``'s. As in OpenSSH a host with another known key, of any type, has changed."""
+    if any(line.marker == "@revoked" and line.key == key and matches(line.patterns, name) for line in lines):
+        return HostKeyVerdict.REVOKED
+    known = keys_of(lines, name)
+    if any(line.key == key for line in known):
+        return HostKeyVerdict.KNOWN
+    return HostKeyVerdict.CHANGED if known else HostKeyVerdict.UNKNOWN
+
+
+# --- The files, the question, the refusals --------------------------------------------------------------------------
+
+
+class HostKeys:
+    """The known keys for one hop, and what happens with a key that is not among them."""
+
+    def __init__(self, hop: Hop, files: SshFiles) -> None:
+        self._hop = hop
+        self._own = files.known_hosts
+        self._paths = [files.known_hosts, *map(Path, hop.known_hosts), *files.also_known]
+        self._name = lookup_name(hop.host_key_alias) if hop.host_key_alias else lookup_name(hop.host, hop.port)
+
+    def known_types(self) -> list[str]:
+        """The types of the keys that are known: the server is asked for one of these."""
+        return list(dict.fromkeys(line.key.type for line in keys_of(self._lines(), self._name)))
+
+    def known_lines(self) -> list[KnownLine]:
+        """What is known of this host."""
+        return keys_of(self._lines(), self._name)
+
+    def check(self, key: HostKey, prompter: Prompter, put: Callable[[Prompt], str | None] | None = None) -> None:
+        """Return when the key is known, or the person says that it is right; it is known from then on.
+
+        Raises ``ProblemError`` when it changed, was revoked or was not accepted. Nothing may be sent before.
+        """
+        verdict = judge(self._lines(), self._name, key)
+        if verdict is HostKeyVerdict.REVOKED:
+            raise revoked_text(self._hop, key.fingerprint)
+        if verdict is HostKeyVerdict.CHANGED:
+            raise changed(self._hop, [line.key for line in self.known_lines()], key, self.known_lines()[0].place)
+        if verdict is HostKeyVerdict.UNKNOWN:
+            answer = (put or prompter.ask)(question(self._hop, key.type, key.fingerprint))
+            if answer is None:
+                raise cancelled(self._hop.title)
+            if answer.strip().lower() != "yes" and answer.strip() != key.fingerprint:
+                raise not_accepted_text(self._hop, key.fingerprint)
+            self._remember(key)
+
+    def _lines(self) -> list[KnownLine]:
+        return [line for path in self._paths for line in read_known(_text(path), str(path))]
+
+    def _remember(self, key: HostKey) -> None:
+        make_private(self._own.parent)
+        before = _text(self._own)
+        begin = "" if not before or before.endswith("\n") else "\n"
+        line = f"{begin}{self._name} {key.type} {base64.b64encode(key.blob).decode()}\n"
+        handle = os.open(self._own, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(handle, "ab") as file:
+            file.write(line.encode())
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def question(hop: Hop, key_type: str, fingerprint: str) -> Prompt:
+    """Whether a server that was never seen is the right one."""
+    at = f"{hop.host}, port {hop.port}" if hop.port != SSH_PORT else hop.host
+    details = [
+        f"The server at {at} has not been seen from here before.",
+        f"Its {key_type} key has the fingerprint",
+        fingerprint,
+    ]
+    if hop.fingerprints:
+        published = fingerprint in hop.fingerprints
+        details += (
+            ["This is one of the fingerprints in the site's settings."]
+            if published
+            else ["It is NOT among those in the site's settings:", *hop.fingerprints]
+        )
+    text = "Compare it with the one that the site publishes. Is it the same?"
+    return Prompt(kind=PromptKind.CONFIRM, title=hop.title, text=text, echo=True, details=tuple(details))
+
+
+def changed(hop: Hop, known: Sequence[HostKey], now: HostKey, place: str) -> ProblemError:
+    """The server shows another key than before."""
+    before = next((key for key in known if key.type == now.type), known[0])
+    return changed_text(hop, before.fingerprint, now.fingerprint, place)
+
+
+def changed_text(hop: Hop, before: str, now: str, place: str) -> ProblemError:
+    """As ``changed``, from fingerprints."""
+    text = (
+        f"The server {hop.name or hop.host} shows another key than before: known is {before}, it shows {now}. "
+        "Somebody may be listening in between; nothing was sent."
+    )
+    hint = f"Ask the site whether its key has changed. If so, remove the old one ({place}) and compare the new one."
+    return problem("ssh.hostkey.changed", text, hint, hop.title)
+
+
+def revoked_text(hop: Hop, fingerprint: str) -> ProblemError:
+    """The key is marked as one that nobody may trust any more."""
+    text = f"The key that {hop.name or hop.host} shows ({fingerprint}) is marked as revoked; nothing was sent."
+    return problem("ssh.hostkey.revoked", text, "Ask the site.", hop.title)
+
+
+def not_accepted_text(hop: Hop, fingerprint: str) -> ProblemError:
+    """The person said no."""
+    text = f"The key of {hop.name or hop.host} ({fingerprint}) was not accepted, so nothing was sent."
+    hint = "Ask the site for the fingerprint of its key and compare again."
+    return problem("ssh.hostkey.refused", text, hint, hop.title)

@@ -1,0 +1,177 @@
+"""Private key files: what a file is, told without its passphrase, and the key in it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import paramiko
+
+from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind, cancelled
+from clew_shared.base.problem import ProblemError, problem
+
+_MAGIC = b"openssh-key-v1\0"
+_CLASSES: dict[str, type[paramiko.PKey]] = {
+    "ssh-ed25519": paramiko.Ed25519Key,
+    "ssh-rsa": paramiko.RSAKey,
+    "ecdsa-sha2-nistp256": paramiko.ECDSAKey,
+    "ecdsa-sha2-nistp384": paramiko.ECDSAKey,
+    "ecdsa-sha2-nistp521": paramiko.ECDSAKey,
+}
+_PEM_TYPES = {b"RSA": "ssh-rsa", b"EC": "ecdsa-sha2-nistp256"}  # one class reads all three curves
+_TRIES = 3
+
+
+class Incompatible(Exception):
+    """paramiko cannot do this, the system's ``ssh`` perhaps can. The text says what, as the end of a sentence."""
+
+
+class KeyFile(msgspec.Struct, frozen=True):
+    """What is known of a private key file without opening it; ``public`` are the public key's bytes, where they are."""
+
+    type: str
+    encrypted: bool
+    public: bytes = b""
+
+
+def describe_key(data: bytes, path: str) -> KeyFile:
+    """What a key file is. Raises ``ProblemError`` for what no SSH can use, ``Incompatible`` for what paramiko cannot.
+
+    PROTOCOL.key of OpenSSH describes the newer form.
+    """
+    head = data.lstrip()[:200]
+    if head.startswith(b"PuTTY-User-Key-File"):
+        text = f"{path} is a key in PuTTY's own form (.ppk), which SSH here cannot read."
+        hint = (
+            "In PuTTYgen: load it, then Conversions, Export OpenSSH key. Or: puttygen KEY.ppk -O private-openssh -o KEY"
+        )
+        raise problem("ssh.key.ppk", text, hint, path)
+    if head.startswith((b"ssh-", b"ecdsa-", b"sk-", b"---- BEGIN SSH2 PUBLIC")):
+        text = f"{path} is a public key; logging in needs the private one."
+        hint = "It mostly has the same name without .pub; or load it into ssh-agent, which then signs."
+        raise problem("ssh.key", text, hint, path)
+    if b"BEGIN OPENSSH PRIVATE KEY" in head:
+        return _describe_openssh(data, path)
+    for name, key_type in _PEM_TYPES.items():
+        if b"BEGIN " + name + b" PRIVATE KEY" in head:
+            return KeyFile(key_type, b"ENCRYPTED" in data[:400])
+    if b"PRIVATE KEY-----" in head:
+        raise Incompatible(f"{path} is a key in a form that only the system's ssh reads")
+    raise problem("ssh.key", f"{path} is no private key.", "Give the file that ssh-keygen made, without .pub.", path)
+
+
+def _describe_openssh(data: bytes, path: str) -> KeyFile:
+    """Strings with their length: cipher, key derivation, its options, number of keys, the public key."""
+    try:
+        body = base64.b64decode(b"".join(data.strip().splitlines()[1:-1]))
+        if not body.startswith(_MAGIC):
+            raise ValueError("no OpenSSH key")
+        cipher, rest = _string(body[len(_MAGIC) :])
+        _, rest = _string(rest)
+        _, rest = _string(rest)
+        public, _ = _string(rest[4:])
+        key_type = _string(public)[0].decode()
+    except (ValueError, struct.error, binascii.Error) as error:
+        raise problem(
+            "ssh.key", f"The key file {path} is damaged.", "Copy it anew, or make another one.", path
+        ) from error
+    if key_type not in _CLASSES:
+        raise Incompatible(f"{path} is a key of the type {key_type}")
+    return KeyFile(key_type, cipher != b"none", public)
+
+
+def _string(data: bytes) -> tuple[bytes, bytes]:
+    (length,) = struct.unpack(">I", data[:4])
+    if len(data) < 4 + length:
+        raise ValueError("too short")
+    return data[4 : 4 + length], data[4 + length :]
+
+
+def read_key_file(path: Path) -> bytes:
+    """The file's bytes. Raises ``ProblemError``."""
+    try:
+        return path.expanduser().read_bytes()
+    except OSError as error:
+        text = f"The key {path} cannot be read: {error.strerror}."
+        raise problem(
+            "ssh.key", text, "Check its name, or make a key with ssh-keygen -t ed25519.", str(path)
+        ) from error
+
+
+def check_key(path: Path) -> None:
+    """Raise ``ProblemError`` for a file that no SSH can use. A public key stands for a private one in the agent."""
+    data = read_key_file(path)
+    if not _public_line(data):
+        with suppress(Incompatible):
+            describe_key(data, str(path))
+
+
+def _public_line(data: bytes) -> bytes:
+    """The bytes of the key in a ``.pub`` file; empty when it is none."""
+    try:
+        name, blob = data.split()[:2]
+        key = base64.b64decode(blob, validate=True)
+    except (ValueError, binascii.Error):
+        return b""
+    return key if key.startswith(struct.pack(">I", len(name)) + name) else b""
+
+
+def public_part(path: Path, data: bytes) -> bytes:
+    """The public key's bytes, from the file itself or the ``.pub`` beside it; empty when neither has them."""
+    if public := _public_line(data):
+        return public
+    try:
+        if public := describe_key(data, str(path)).public:
+            return public
+    except (ProblemError, Incompatible):
+        pass
+    try:
+        return _public_line(path.expanduser().with_name(f"{path.name}.pub").read_bytes())
+    except OSError:
+        return b""
+
+
+def is_encrypted(path: Path, data: bytes) -> bool:
+    """Whether it takes a passphrase; no for what is no key."""
+    try:
+        return describe_key(data, str(path)).encrypted
+    except (ProblemError, Incompatible):
+        return False
+
+
+def load_key(path: Path, asker: AskOnce) -> paramiko.PKey:
+    """The key in a file; its passphrase is asked for when it has one. Raises ``ProblemError`` or ``Incompatible``."""
+    file = path.expanduser()
+    kind = describe_key(read_key_file(path), str(path))
+    if not kind.encrypted:
+        return _opened(file, kind, None)
+    again = ""
+    for _ in range(_TRIES):
+        text = f"Passphrase for the key {path}:"
+        prompt = Prompt(kind=PromptKind.PASSPHRASE, title=str(path), text=text, again=again)
+        passphrase = asker.ask(prompt)
+        if passphrase is None:
+            raise cancelled(str(path))
+        try:
+            return _opened(file, kind, passphrase)
+        except ProblemError:
+            asker.refused(prompt)
+            again = "That was not the passphrase."
+    raise problem("ssh.key", f"The passphrase of the key {path} was wrong.", "Log in again and retype it.", str(path))
+
+
+def _opened(file: Path, kind: KeyFile, passphrase: str | None) -> paramiko.PKey:
+    try:
+        key = _CLASSES[kind.type].from_private_key_file(str(file), passphrase)
+        certificate = file.with_name(f"{file.name}-cert.pub")
+        if certificate.exists():
+            key.load_certificate(str(certificate))
+    except (paramiko.SSHException, ValueError, IndexError, UnicodeError) as error:
+        text = f"The key {file} cannot be opened."
+        hint = "It may be damaged or of a form that is not known here; ssh-keygen -y -f KEY tells."
+        raise problem("ssh.key", text, hint, str(file)) from error
+    return key

@@ -1,0 +1,138 @@
+"""Which keys are offered to a server, and in which order, so that it never closes the door for want of patience.
+
+A usual server (``MaxAuthTries 6``) hangs up at the sixth refusal of a login, and each wrong key is one. Some are left
+for what a person types, who is let in on the same connection then.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import paramiko
+from paramiko.agent import AgentSSH, get_agent_connection
+
+from clew_gui.ssh.connection import Hop, SshFiles
+from clew_gui.ssh.key_files import is_encrypted, load_key, public_part, read_key_file
+from clew_gui.ssh.prompts import ANSWER_WITHIN_S, AskOnce
+
+_log = logging.getLogger(__name__)
+
+MOST_KEYS = 4
+"""So many keys of the agent are offered that nobody named: with them a password may be wrong once."""
+_MOST_REFUSALS = 5
+"""So many refusals of keys leave one attempt at a usual server."""
+_AGENT_S = 5.0
+
+
+class Credential(msgspec.Struct, frozen=True):
+    """One key to offer: what tells it from others, in words for the route, how to have it, and whether it was asked for
+    by name."""
+
+    id: bytes
+    words: str
+    load: Callable[[], paramiko.PKey]
+    named: bool
+
+
+class Agent(AgentSSH):
+    """paramiko's own waits for ever when the agent does not answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._agent = get_agent_connection()
+        if self._agent is None:
+            return
+        try:
+            self._set_timeout(_AGENT_S)
+            inner: Any = self
+            inner._connect(self._agent)
+            self._set_timeout(ANSWER_WITHIN_S)  # some ask the person before they sign
+        except (paramiko.SSHException, OSError, ValueError) as error:  # a comment that is no UTF-8
+            _log.debug("the agent does not answer: %s", error)
+
+    def _set_timeout(self, seconds: float) -> None:
+        if isinstance(self._agent, socket.socket):  # on Windows it is none
+            self._agent.settimeout(seconds)
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._agent is not None:
+            self._agent.close()
+
+
+def credentials(
+    hop: Hop, files: SshFiles, agent: Sequence[paramiko.AgentKey], asker: AskOnce
+) -> tuple[list[Credential], list[Credential]]:
+    """The keys to offer, in order, none twice, and those of the agent that are kept back.
+
+    The agent signs for a file whose key it holds: no passphrase then.
+    """
+    held = {key.asbytes(): key for key in agent}
+    found: list[Credential] = []
+    for name in hop.keys:
+        public = public_part(Path(name), read_key_file(Path(name)))
+        key = held.pop(public, None)
+        found.append(_from_agent(key, f"key {name}", True) if key else _from_file(Path(name), asker, True))
+    if hop.identities_only:
+        return found, []
+    files_left = [] if hop.keys else default_keys(files, set(held))
+    few = few_of(list(held.values()), files, len(found) + len(files_left))
+    unasked = {id(key): _from_agent(key, f"agent key {key.comment}".rstrip(), False) for key in held.values()}
+    found += [unasked.pop(id(key)) for key in few]
+    found += [_from_file(path, asker, False) for path in files_left]
+    return found, list(unasked.values())
+
+
+def few_of(agent: Sequence[paramiko.AgentKey], files: SshFiles, others: int) -> list[paramiko.AgentKey]:
+    """The keys of the agent to offer beside ``others``: those that lie under the usual names as well come first."""
+    usual = [public_part(path, data) for path, data in _there(files)]
+    ordered = sorted(agent, key=lambda key: key.asbytes() not in usual)
+    return ordered[: max(0, min(MOST_KEYS, _MOST_REFUSALS - others))]
+
+
+def files_to_name(files: SshFiles, agent: Sequence[paramiko.AgentKey], folder: Path) -> tuple[list[Path], int]:
+    """For the system's ``ssh``, which by itself offers the whole agent: the files to name instead, nothing when the
+    agent's keys are few, and how many of these are kept back. In ``folder`` it gets the public halves of those that the
+    agent is to sign for."""
+    held = {key.asbytes() for key in agent}
+    security_keys = [path.with_name(f"{path.name}_sk") for path in files.default_keys]
+    left = [*default_keys(files, held), *(path for path in security_keys if path.is_file())]
+    few = few_of(agent, files, len(left))
+    if len(few) == len(agent):
+        return [], 0
+    named = [folder / f"agent{number}.pub" for number, _ in enumerate(few)]
+    for path, key in zip(named, few, strict=True):
+        path.touch(0o600)  # what others may read is no key file for ssh
+        path.write_text(f"{key.get_name()} {base64.b64encode(key.asbytes()).decode()}\n")
+    return [*named, *left], len(agent) - len(few)
+
+
+def default_keys(files: SshFiles, held: set[bytes]) -> list[Path]:
+    """Those that are there and that the agent does not hold; those that need a passphrase last."""
+    wanted = [(path, data) for path, data in _there(files) if public_part(path, data) not in held]
+    return [path for path, data in sorted(wanted, key=lambda pair: is_encrypted(*pair))]
+
+
+def _there(files: SshFiles) -> list[tuple[Path, bytes]]:
+    return [(path, data) for path in files.default_keys if (data := _bytes(path))]
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _from_agent(key: paramiko.AgentKey, words: str, named: bool) -> Credential:
+    return Credential(key.asbytes(), f"{words} (agent)" if named else words, lambda: key, named)
+
+
+def _from_file(path: Path, asker: AskOnce, named: bool) -> Credential:
+    return Credential(bytes(path), f"key {path}", lambda: load_key(path, asker), named)

@@ -1,0 +1,54 @@
+"""What a command wrote to its standard error last: where it ends before it has done anything, that says why."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from clew_gui.ssh.connection import after_mark
+from clew_gui.ssh.prompts import plain
+
+_CHUNK = 32768
+_KEPT_BYTES = 4096
+_KEPT_LINES = 4
+_KEPT_CHARACTERS = 400
+_END_S = 1.0
+"""Both outputs of a command that has ended come to their end at the same time, but are read by two threads."""
+
+
+class LastWords:
+    """Reads ``recv`` to its end in a thread of its own, so that nothing is held up, and keeps a little of the end. What
+    came before ``mark`` is a login shell's own; without a mark it is nobody's words. ``heard`` gets all of it, in
+    pieces, and an empty one at the end."""
+
+    def __init__(
+        self, recv: Callable[[int], bytes], mark: bytes, name: str, heard: Callable[[bytes], None] = lambda _data: None
+    ) -> None:
+        self._recv = recv
+        self._mark = mark
+        self._heard = heard
+        self._kept = b""
+        self._thread = threading.Thread(target=self._read, name=name, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with suppress(OSError, ValueError):  # closed meanwhile
+            while data := self._recv(_CHUNK):
+                self._kept = (self._kept + data)[-_KEPT_BYTES:]
+                self._heard(data)
+        self._heard(b"")
+
+    def join(self, seconds: float) -> None:
+        """Wait until all is read, so many seconds at most."""
+        self._thread.join(seconds)
+
+    def text(self) -> str:
+        """The last lines, as one; empty when it said nothing. Waits a moment for their end."""
+        if not self._mark:
+            return ""
+        self._thread.join(_END_S)
+        behind = after_mark(self._kept, self._mark)
+        words = plain((self._kept if behind is None else behind).decode(errors="replace"), _KEPT_BYTES)
+        lines = [line.strip() for line in words.splitlines() if line.strip()]
+        return " ".join(lines[-_KEPT_LINES:])[-_KEPT_CHARACTERS:]

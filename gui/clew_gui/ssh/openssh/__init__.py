@@ -1,0 +1,3 @@
+"""SSH through the `ssh` of the system."""
+
+from __future__ import annotations

@@ -1,0 +1,294 @@
+"""Logins that stay for a while after the command that made them, so that a code is asked once and not once per command.
+
+OpenSSH does the work: a master process for each hop, which ends some time after its last use (ControlPersist). What is
+decided here is when one may be used. Each has a folder named by the whole way to its hop, so that a site that was
+changed finds none; the folder and all above it must be the user's alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from clew_gui.ssh.connection import Hop, SshFiles
+from clew_gui.ssh.openssh.connection import SystemSsh, route_to
+from clew_gui.ssh.openssh.master import Master
+from clew_gui.ssh.prompts import ANSWER_WITHIN_S, PROOF, AskOnce, PromptKind
+from clew_shared.base.private_files import make_private, write_private
+from clew_shared.base.problem import ProblemError, problem
+
+_ANSWERS_S = 5.0
+"""So long a kept login gets to answer a command that would like to use it."""
+_ANSWERS_AT_LAST_S = 15.0
+"""So long once more before it is ended. By then a new login got as far as a person, so the network works; but an old
+link still sleeps for up to 24 s after a cut of half a minute."""
+_TURN_S = 0.1
+_EXPLAIN_S = 1.0
+_OTHER_S = ANSWER_WITHIN_S + 60.0
+"""So long another command may be logging in: a person has most of that for an answer."""
+_RUNTIME_LIMIT = 60
+"""A socket's path may have 104 bytes on macOS; folders, name and what ssh adds while it makes one are 40."""
+_RECORD = "login.json"
+_LOCK = ".lock"
+
+
+class KeptLogin(msgspec.Struct, frozen=True, kw_only=True):
+    """A login and its way. ``through`` is the id of the one before it on the way, empty for the first.
+
+    ``since`` and ``used``, when it was last used, are in seconds since 1970; it stays for ``keep_s`` after that.
+    """
+
+    id: str
+    title: str
+    route: str
+    pid: int
+    since: float
+    keep_s: int
+    asks_codes: bool
+    through: str = ""
+    used: float = 0.0
+
+    @property
+    def until(self) -> float:
+        """When it ends unless it is used again."""
+        return self.used + self.keep_s
+
+
+class KeptLogins:
+    """The kept logins of this user, for one Clew home: whoever trusts other servers' keys has other logins."""
+
+    def __init__(self, files: SshFiles) -> None:
+        self._files = files
+        runtime = files.runtime
+        if len(os.fsencode(runtime)) > _RUNTIME_LIMIT:
+            runtime = Path(tempfile.gettempdir()) / f"clew-{_own_id()}"
+        home = hashlib.sha256(os.fsencode(files.known_hosts)).hexdigest()
+        self.folder = runtime / f"l-{home[:8]}"
+
+    # --- Using one ----------------------------------------------------------------------------------------------------
+
+    def find(self, hops: Sequence[Hop], asker: AskOnce, answers_s: float = 0.0) -> SystemSsh | None:
+        """A login at the last of ``hops`` that lives and answers, else None. Asks nobody; ``asker`` is for later hops.
+
+        Raises ``ProblemError`` when somebody else could have a hand in it.
+        """
+        known = self._known(login_id(hops))
+        if known is None:
+            return None
+        master = Master(hops[-1], self._files, self.folder / known.id, known.keep_s, known.pid)
+        connection = SystemSsh(master, known.route, self._files, asker, known.asks_codes)
+        return connection if master.alive and connection.probe(answers_s or _ANSWERS_S) else None
+
+    def log_in(self, hops: Sequence[Hop], asker: AskOnce, timeout: float, because: str) -> SystemSsh:
+        """Log in at each of ``hops`` where no login answers, and keep it. Raises ``ProblemError``.
+
+        One command at a time does so; others wait, and use its login.
+        """
+        try:
+            return self._log_in(hops, asker, timeout, because)
+        except OSError as error:
+            text = f"The login to {hops[-1].title} cannot be kept in {self.folder}: {error.strerror or error}."
+            hint = "Make room there, or let no login stay: keep_login = 0 in the settings."
+            raise problem("ssh.kept", text, hint, hops[-1].title) from error
+
+    def _log_in(self, hops: Sequence[Hop], asker: AskOnce, timeout: float, because: str) -> SystemSsh:
+        for folder in (self.folder.parent, self.folder):
+            make_private(folder)
+        connection, found = None, None
+        for number in range(1, len(hops) + 1):
+            way = hops[:number]
+            with self._alone(login_id(way), hops[-1].title, asker):
+                found = self._awaited(way, asker)
+                connection = found or self._new(way, asker, timeout, connection, because)
+        if connection is None:
+            raise ValueError("there is no hop to dial")
+        if found is None:
+            minutes = f"{self._files.keep_login_s / 60:g} min"
+            asker.tell(
+                f"You stay logged in to {hops[-1].title} until {minutes} after the last use. `clew logout` ends it."
+            )
+        return connection
+
+    def _awaited(self, way: Sequence[Hop], asker: AskOnce) -> SystemSsh | None:
+        """As ``find``, with more patience for one that is silent."""
+        found, title = self.find(way, asker), way[-1].title
+        if found is None and self._known(login_id(way)) is not None:
+            asker.tell(f"The login to {title} does not answer. In {_ANSWERS_AT_LAST_S:g} s a new one is made.")
+            found = self.find(way, asker, _ANSWERS_AT_LAST_S)
+        return found
+
+    def _new(
+        self, way: Sequence[Hop], asker: AskOnce, timeout: float, through: SystemSsh | None, because: str
+    ) -> SystemSsh:
+        """Log in at the last hop of ``way``. What was there before, and does not answer, is ended."""
+        hop, name, keep_s = way[-1], login_id(way), self._files.keep_login_s
+        self._clear(name)
+        master = Master(hop, self._files, make_private(self.folder / name), keep_s)
+        try:
+            asked = master.log_in(asker, timeout, through.master if through is not None else None)
+            login = KeptLogin(
+                id=name,
+                title=hop.title,
+                route=route_to(hop, _how(asked, "" if through is not None else because), through),
+                pid=master.pid,
+                since=time.time(),
+                keep_s=keep_s,
+                asks_codes=PromptKind.CODE in asked or (through is not None and through.asks_codes),
+                through=login_id(way[:-1]) if through is not None else "",
+            )
+            write_private(master.folder / _RECORD, msgspec.json.encode(login), lasting=False)
+        except BaseException:
+            master.end()
+            raise
+        return SystemSsh(master, login.route, self._files, asker, login.asks_codes)
+
+    @contextmanager
+    def _alone(self, name: str, title: str, asker: AskOnce) -> Iterator[None]:
+        """No other program logs in there within. Raises ``ProblemError`` when one does so for very long."""
+        with self._lock_file(name) as file:
+            begun, told = time.monotonic(), False
+            while not _locked(file):
+                waited = time.monotonic() - begun
+                if waited > _OTHER_S:
+                    text = f"Another command of yours has been logging in to {title} for {waited / 60:.0f} minutes."
+                    raise problem("ssh.busy", text, "Answer its question or end it, then try again.", title)
+                if waited > _EXPLAIN_S and not told:
+                    asker.tell(f"Another command of yours is logging in to {title}. This one waits for that.")
+                    told = True
+                time.sleep(_TURN_S)
+            yield
+
+    # --- Looking, and ending ------------------------------------------------------------------------------------------
+
+    def all(self) -> list[KeptLogin]:
+        """Those that live and may be used, the oldest first."""
+        known: list[KeptLogin | None] = []
+        for path in self._folders():
+            with suppress(ProblemError):
+                known.append(self._known(path.name))
+        return sorted((one for one in known if one is not None), key=lambda one: one.since)
+
+    def end(self, ids: Collection[str]) -> list[KeptLogin]:
+        """End these, and return them. One that a further login goes through stays while that one is there."""
+        left = {one.id: one for one in self.all()}
+        ended: list[KeptLogin] = []
+        while free := [one for one in left.values() if one.id in ids and not _is_way(one, left.values())]:
+            for one in free:
+                self._clear(one.id)
+                ended.append(left.pop(one.id))
+        return ended
+
+    def clear(self) -> None:
+        """End and remove all, also what may not be used, but for logins that a command is making just now.
+
+        Raises ``ProblemError`` for what cannot be removed.
+        """
+        if not os.path.lexists(self.folder):
+            return
+        for folder in (self.folder.parent, self.folder):
+            make_private(folder)
+        for path in self._folders():
+            with self._lock_file(path.name) as file:
+                if _locked(file):
+                    self._clear(path.name)
+                    if path.exists():
+                        raise _strange(path)
+
+    def _folders(self) -> list[Path]:
+        """Those of logins, whatever they are by now."""
+        there = self.folder.iterdir() if self.folder.is_dir() else ()
+        return [path for path in there if path.suffix != _LOCK]
+
+    def _clear(self, name: str) -> None:
+        """End the login of this name and remove its folder, if they are there."""
+        folder = self.folder / name
+        if folder.is_symlink():
+            folder.unlink()
+        elif folder.exists():
+            record = _record(folder)
+            Master(Hop(host=""), self._files, folder, pid=record.pid if record is not None else 0).end()
+
+    def _known(self, name: str) -> KeptLogin | None:
+        """What is written of a login that lives. Raises ``ProblemError`` when it is not the user's alone."""
+        folder = self.folder / name
+        if not os.path.lexists(folder):
+            return None
+        for path in (self.folder.parent, self.folder, folder):
+            _check(path, stat.S_ISDIR)
+        record, master = _record(folder), Master(Hop(host=""), self._files, folder)
+        if record is None or not os.path.lexists(master.socket):
+            return None
+        _check(master.socket, stat.S_ISSOCK)
+        master.pid = record.pid
+        with suppress(OSError):  # it ends in this moment
+            return msgspec.structs.replace(record, used=master.log.stat().st_mtime) if master.runs else None
+        return None
+
+    def _lock_file(self, name: str) -> IO[bytes]:
+        return open(self.folder / f"{name}{_LOCK}", "ab", opener=lambda path, flags: os.open(path, flags, 0o600))
+
+
+def login_id(hops: Sequence[Hop]) -> str:
+    """The name of the login at the last of ``hops``: another one when anything on the way is another."""
+    way = [msgspec.structs.replace(hop, user=hop.login, fingerprints=()) for hop in hops]  # those are shown only
+    return hashlib.sha256(msgspec.json.encode(way)).hexdigest()[:10]
+
+
+def _how(asked: Sequence[PromptKind], because: str) -> str:
+    """How somebody was let in, for a route."""
+    proof = " and ".join(PROOF[kind] for kind in dict.fromkeys(asked) if kind is not PromptKind.CONFIRM)
+    words = f"{proof} at {time.strftime('%H:%M')}, the system's ssh".lstrip()
+    return f"{words}, because {because}" if because else words
+
+
+def _is_way(login: KeptLogin, others: Collection[KeptLogin]) -> bool:
+    return any(other.through == login.id for other in others)
+
+
+def _record(folder: Path) -> KeptLogin | None:
+    """What is written down in a login's folder; None while it is being made, or when that was cut short."""
+    try:
+        return msgspec.json.decode((folder / _RECORD).read_bytes(), type=KeptLogin)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _check(path: Path, is_kind: Callable[[int], bool]) -> None:
+    """Raise ``ProblemError`` unless it is of this kind and nobody else can reach it."""
+    try:
+        state = path.lstat()
+    except OSError:
+        return  # gone: so is the login
+    if not is_kind(state.st_mode) or state.st_uid != _own_id() or stat.S_IMODE(state.st_mode) & 0o077:
+        raise _strange(path)
+
+
+def _strange(path: Path) -> ProblemError:
+    text = f"{path} belongs to a kept login, and is not yours alone. It is not used, and nothing was sent."
+    return problem(
+        "ssh.kept", text, "Remove it: `clew logout`. If somebody else made it, tell your administrator.", str(path)
+    )
+
+
+def _own_id() -> int:
+    return os.geteuid() if hasattr(os, "geteuid") else 0
+
+
+def _locked(file: IO[bytes]) -> bool:
+    """Whether the file is locked for this program now; that ends when it is closed."""
+    import fcntl  # not on Windows, where nothing is kept
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,3 @@
+"""SSH through paramiko."""
+
+from __future__ import annotations

@@ -1,0 +1,367 @@
+"""SSH through paramiko: no program of the system is needed, and one thread serves any number of streams."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import paramiko
+from paramiko.ssh_exception import IncompatiblePeer
+
+from clew_gui.ssh import errors as troubles
+from clew_gui.ssh import shell_files
+from clew_gui.ssh.connection import (
+    Command,
+    Finished,
+    Hop,
+    RemoteFile,
+    SshFiles,
+    for_login_shell,
+    lost,
+    marked,
+    new_mark,
+    shell_line,
+    skip_noise,
+    timed_out,
+    unmarked,
+)
+from clew_gui.ssh.errors import busy, cannot_connect, no_such_name, not_reached, refused_channel
+from clew_gui.ssh.host_keys import HostKey, HostKeys
+from clew_gui.ssh.key_files import Incompatible
+from clew_gui.ssh.paramiko import sftp_files
+from clew_gui.ssh.paramiko.login import DoorClosed, Login
+from clew_gui.ssh.paramiko.streams import ChannelStream, ChannelTerminal, Reader, StdinWriter, read_all
+from clew_gui.ssh.paramiko.transport import Bound, SshTransport
+from clew_gui.ssh.prompts import AskOnce, Unattended
+from clew_gui.ssh.terminals import Size
+from clew_shared.base.problem import ProblemError, problem
+
+T = TypeVar("T")
+
+_KNOCK_S = 4.0
+"""So long a server may take to accept a connection before it is asked anew."""
+_DIALS = 4
+"""So often a hop is dialled when the server hangs up in the middle of the login."""
+
+
+def dial_paramiko(
+    hop: Hop, files: SshFiles, asker: AskOnce, timeout: float = 30.0, through: ParamikoConnection | None = None
+) -> ParamikoConnection:
+    """Connect to a server and log in; ``timeout`` is for what needs no person.
+
+    Raises ``ProblemError``, or ``Incompatible`` when the system's ``ssh`` is to be tried instead; ``PersonNeeded`` with
+    an ``Unattended`` asker.
+    """
+    if hop.proxy_command:
+        raise Incompatible("the way there is a ProxyCommand")
+    if through is None:
+        return _log_in(hop, files, asker, timeout, lambda: _dial(hop, timeout), None)
+    return _log_in(hop, files, asker, timeout, lambda: through.tcp_channel(hop.host, hop.port, timeout), through)
+
+
+def _dial(hop: Hop, timeout: float) -> socket.socket:
+    begun = time.monotonic()
+    while True:
+        left = timeout - (time.monotonic() - begun)
+        try:
+            # The system itself would pause ever longer between its attempts, and miss a network that is back.
+            sock = socket.create_connection((hop.host, hop.port), max(min(left, _KNOCK_S), 0.1))
+            break
+        except socket.gaierror as error:
+            raise no_such_name(hop) from error
+        except OSError as error:
+            if not isinstance(error, TimeoutError) or left <= _KNOCK_S:
+                raise not_reached(hop, error) from error
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+
+def _log_in(
+    hop: Hop,
+    files: SshFiles,
+    asker: AskOnce,
+    timeout: float,
+    dial: Callable[[], Any],
+    below: ParamikoConnection | None,
+) -> ParamikoConnection:
+    login = Login(hop, files, asker)
+    door = DoorClosed()
+    for _ in range(_DIALS):
+        link = _shake_hands(hop, files, asker, timeout, dial)
+        try:
+            how = login.run(link)
+        except DoorClosed as error:
+            door = error
+            link.end()
+            continue
+        except BaseException:
+            link.end()
+            raise
+        later = asker.asker if isinstance(asker, Unattended) else asker  # for hops that are wanted afterwards
+        return ParamikoConnection(link, how, hop, files, later, below, login.asked_codes)
+    raise login.given_up(door)
+
+
+def _shake_hands(hop: Hop, files: SshFiles, asker: AskOnce, timeout: float, dial: Callable[[], Any]) -> SshTransport:
+    """A link whose server has shown a key that is known; nothing of the person's was sent yet."""
+    keys = HostKeys(hop, files)
+    for pause in (*troubles.BUSY_PAUSES_S, None):
+        link = SshTransport(dial(), hop.title)
+        _prefer(link, keys.known_types())
+        link.banner_timeout = link.handshake_timeout = timeout
+        try:
+            link.start_client(timeout=timeout)
+            shown = link.get_remote_server_key()
+            keys.check(HostKey(shown.get_name(), shown.asbytes()), asker)
+            return link
+        except IncompatiblePeer as error:
+            link.end()
+            raise Incompatible(f"the server speaks only methods that paramiko does not know: {error}") from error
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            link.end()
+            if pause is None or not _is_busy(error):
+                raise _no_handshake(hop, error, timeout) from error
+            time.sleep(pause)
+        except BaseException:
+            link.end()
+            raise
+    raise busy(hop)
+
+
+def _prefer(link: SshTransport, known: list[str]) -> None:
+    """Ask for a key of a type that is known, or a server with several would look like one that changed. Then for a
+    cipher that authenticates as well: where a processor has no instructions for SHA-256, that took half of all time."""
+    options = link.get_security_options()
+    options.ciphers = sorted(options.ciphers, key=lambda name: "-gcm" not in name)
+    types = list(options.key_types)
+    wanted = [name for name in types if _plain_type(name) in known]
+    options.key_types = wanted + [name for name in types if name not in wanted]
+
+
+def _plain_type(name: str) -> str:
+    return "ssh-rsa" if name.startswith("rsa-sha2-") else name
+
+
+def _is_busy(error: Exception) -> bool:
+    """Whether the server hung up before its greeting. Of a greeting that does not come paramiko says the same words."""
+    return "protocol banner" in str(error) and not isinstance(error.__context__, TimeoutError)
+
+
+def _no_handshake(hop: Hop, error: Exception, timeout: float) -> ProblemError:
+    if _is_busy(error):
+        return busy(hop)
+    late = ("Negotiation failed", "No existing session", "protocol banner")
+    if isinstance(error, EOFError) or any(words in str(error) for words in late):
+        return timed_out(hop.title, "the first greeting", timeout)
+    return not_reached(hop, error)
+
+
+class ParamikoConnection:
+    """A ``Connection`` through paramiko. Made by ``dial_paramiko`` and ``hop``."""
+
+    def __init__(
+        self,
+        link: SshTransport,
+        how: str,
+        hop: Hop,
+        files: SshFiles,
+        asker: AskOnce,
+        below: ParamikoConnection | None,
+        asked_codes: bool,
+    ) -> None:
+        before = f"{below.route}, then " if below is not None else ""
+        self.route: str = f"{before}{hop.title} ({how})"
+        self.asks_codes: bool = asked_codes or (below is not None and below.asks_codes)
+        self.owns_below = False
+        """Whether closing this one closes the hops that it goes through."""
+        self._below = below
+        self._link = link
+        self._hop = hop
+        self._files = files
+        self._asker = asker
+        self._sftp_is_there = True
+
+    @property
+    def alive(self) -> bool:
+        """See ``Connection.alive``."""
+        return self._link.is_active()
+
+    # --- Commands ----------------------------------------------------------------------------------------------------
+
+    def run(self, command: Command, *, stdin: bytes = b"", timeout: float = 30.0) -> Finished:
+        """See ``Connection.run``. The status is -1 when the command died of a signal."""
+        mark = new_mark()
+        with self._session(f"the command {_short(command)}", timeout) as channel:
+            channel.exec_command(marked(command, mark))
+            err = Reader(channel.recv_stderr)
+            writer = StdinWriter(channel, stdin)
+            out = read_all(channel.recv)
+            noise = err.result()
+            status = channel.recv_exit_status()
+            writer.join()
+        if status == -1 and not self._link.is_active():
+            raise lost(self._hop.title, self._link.goodbye)
+        return unmarked(status, out, noise, mark, self._hop.title)
+
+    def open(self, command: Command, timeout: float = 30.0) -> ChannelStream:
+        """See ``Connection.open``."""
+        mark = new_mark()
+        with self._session(f"the command {_short(command)}", timeout, keep=True) as channel:
+            channel.exec_command(marked(command, mark))
+            rest = skip_noise(channel.recv, mark, self._hop.title)
+        return ChannelStream(self._link, channel, self._hop.title, rest, mark)
+
+    def terminal(self, command: Command, term: str, size: Size | None, timeout: float = 30.0) -> ChannelTerminal:
+        """See ``Connection.terminal``."""
+        with self._session(f"the command {_short(command)}", timeout, keep=True) as channel:
+            if size is not None:
+                channel.get_pty(term, size.columns, size.rows)
+            else:
+                channel.set_combine_stderr(True)
+            channel.exec_command(for_login_shell(shell_line(command)))
+        return ChannelTerminal(self._link, channel, self._hop.title)
+
+    # --- Streams and hops --------------------------------------------------------------------------------------------
+
+    def connect(self, host: str, port: int, timeout: float = 10.0) -> ChannelStream:
+        """See ``Connection.connect``."""
+        return ChannelStream(self._link, self.tcp_channel(host, port, timeout), self._hop.title)
+
+    def tcp_channel(self, host: str, port: int, timeout: float) -> paramiko.Channel:
+        """A bare channel to ``host:port``, for a further hop. Raises ``ProblemError``."""
+        try:
+            return self._link.open_channel("direct-tcpip", (host, port), ("127.0.0.1", 0), timeout=timeout)
+        except paramiko.ChannelException as error:
+            raise refused_channel(self._hop.title, host, port, error.code, self._link.refusal) from error
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            if not self._link.is_active():
+                raise lost(self._hop.title, self._link.goodbye) from error
+            raise cannot_connect(self._hop.title, host, port, f"no answer within {timeout:g} s") from error
+
+    def hop(self, hop: Hop, timeout: float = 30.0) -> ParamikoConnection:
+        """See ``Connection.hop``."""
+        try:
+            return dial_paramiko(hop, self._files, self._asker, timeout, self)
+        except Incompatible as error:
+            text = f"{hop.title} cannot be reached through {self._hop.title} as it is: {error}."
+            raise problem(
+                "ssh.incompatible", text, "Let the whole way go through the system's ssh.", hop.title
+            ) from error
+
+    # --- Files -------------------------------------------------------------------------------------------------------
+
+    def read(self, path: str, offset: int = 0, limit: int | None = None, timeout: float = 60.0) -> bytes:
+        """See ``Connection.read``."""
+        return self._files_by(
+            lambda sftp: sftp_files.sftp_read(sftp, path, offset, limit),
+            lambda: shell_files.read_file(self._run, path, offset, limit, timeout, self._hop.title),
+            path,
+            timeout,
+        )
+
+    def write(
+        self, path: str, data: bytes | Path, *, mode: int = 0o600, offset: int = 0, timeout: float = 600.0
+    ) -> None:
+        """See ``Connection.write``."""
+        self._files_by(
+            lambda sftp: sftp_files.sftp_write(sftp, path, data, mode, offset),
+            lambda: shell_files.write_file(self._run, path, data, mode, offset, timeout, self._hop.title),
+            path,
+            timeout,
+        )
+
+    def stat(self, path: str, timeout: float = 30.0) -> RemoteFile | None:
+        """See ``Connection.stat``."""
+        return self._files_by(
+            lambda sftp: sftp_files.sftp_stat(sftp, path),
+            lambda: shell_files.stat_file(self._run, path, timeout, self._hop.title),
+            path,
+            timeout,
+        )
+
+    def _files_by(
+        self, sftp: Callable[[paramiko.SFTPClient], T], shell: Callable[[], T], path: str, timeout: float
+    ) -> T:
+        """Through SFTP; through the shell where that is not to be had, or a noisy login shell spoils it."""
+        client: paramiko.SFTPClient | None = None
+        if self._sftp_is_there:
+            with self._session(f"{path}", timeout) as channel:
+                try:
+                    channel.invoke_subsystem("sftp")
+                    client = paramiko.SFTPClient(channel)
+                except (paramiko.SSHException, paramiko.SFTPError, EOFError, OSError) as error:
+                    if not self._link.is_active():
+                        raise lost(self._hop.title, self._link.goodbye) from error
+                else:
+                    try:
+                        return sftp(client)
+                    except (OSError, paramiko.SFTPError) as error:
+                        if channel.closed:
+                            raise
+                        raise shell_files.no_file(path, self._hop.title, [sftp_files.words_of(error)]) from error
+            self._sftp_is_there = False
+        return shell()
+
+    def _run(self, command: list[str] | Any, stdin: bytes, timeout: float) -> Finished:
+        return self.run(command, stdin=stdin, timeout=timeout)
+
+    # --- The link ----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _session(self, what: str, timeout: float, keep: bool = False) -> Iterator[paramiko.Channel]:
+        """A session channel whose whole use is bounded. Its errors come out as ``ProblemError``."""
+        begun = time.monotonic()
+        channel = self._open_session(what, timeout)
+        good = False
+        bound = Bound(self._link, channel, timeout - (time.monotonic() - begun))
+        try:
+            with bound:
+                yield channel
+            good = True
+        except (paramiko.SSHException, paramiko.SFTPError, EOFError, OSError) as error:
+            if bound.expired:
+                raise timed_out(self._hop.title, what, timeout) from error
+            raise lost(self._hop.title, self._link.goodbye) from error
+        finally:
+            if not (good and keep):
+                with suppress(paramiko.SSHException, EOFError, OSError):
+                    channel.close()
+        if bound.expired:
+            raise timed_out(self._hop.title, what, timeout)
+
+    def _open_session(self, what: str, timeout: float) -> paramiko.Channel:
+        try:
+            return self._link.open_session(timeout=timeout)
+        except paramiko.ChannelException as error:
+            text = (
+                f"{self._hop.title} allows no further command on this connection ({self._link.refusal or error.text})."
+            )
+            raise problem("ssh.busy", text, "Wait until another one has ended.", self._hop.title) from error
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            if self._link.is_active():
+                raise timed_out(self._hop.title, what, timeout) from error
+            raise lost(self._hop.title, self._link.goodbye) from error
+
+    def probe(self, timeout: float = 5.0) -> bool:
+        """See ``Connection.probe``."""
+        return self._link.is_active() and self._link.ping(timeout)
+
+    def close(self) -> None:
+        """See ``Connection.close``."""
+        self._link.end()
+        if self.owns_below and self._below is not None:
+            self._below.close_all()
+
+    def close_all(self) -> None:
+        """Close this one and all hops that it goes through."""
+        self.owns_below = True
+        self.close()
+
+
+def _short(command: Command) -> str:
+    words = command if isinstance(command, str) else " ".join(command)
+    return words if len(words) <= 60 else f"{words[:57]}..."

@@ -1,0 +1,182 @@
+"""paramiko's transport, mended where its waits have no end and its reasons go only into a log."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import struct
+import threading
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+import paramiko
+from paramiko.message import Message
+
+_log = logging.getLogger(__name__)
+
+_MSG_GLOBAL_REQUEST = 80  # RFC 4250, section 4.1.2
+_MSGS_OF_CHANNELS = range(93, 101)
+_MSG_CHANNEL_CLOSE = 97
+_NUMBER = struct.Struct(">I")
+_GRACE_S = 1.0
+"""A call whose time is up gets this long to leave its channel before the whole link is given up."""
+
+
+class SshTransport(paramiko.Transport):
+    """Says why the server hung up or refused a channel, answers ``ping`` in time, and logs for developers only.
+
+    Behind the end of a channel nothing of it is sent any more. paramiko makes a message in one thread and may send it
+    behind the end that another one sends meanwhile (https://github.com/paramiko/paramiko/issues/1115); a server hangs
+    up on that, or another channel has the number by then. So each channel knows a number of the server's that is its
+    own for ever, and the true one is put in when a message leaves, in the order in which they leave.
+    """
+
+    def __init__(self, sock: Any, name: str) -> None:
+        super().__init__(sock)
+        self.name = f"ssh {name}"
+        self.goodbye = ""
+        """The server's own words when it hung up."""
+        self.refusal = ""
+        """Its words for the last channel that it did not open."""
+        self._ping_lock = threading.Lock()
+        self._pong: threading.Event | None = None
+        self._own_numbers = itertools.count(1)
+        self._theirs: dict[int, int] = {}
+        """The server's true number of each open channel, by the one that the channel knows."""
+
+    def ping(self, timeout: float) -> bool:
+        """Whether the server answers within ``timeout`` seconds.
+
+        ``global_request`` waits for ever; and sending can block while the network is dead, so a thread does it. One
+        question is on its way at a time: who asks meanwhile waits for the same answer.
+        """
+        with self._ping_lock:
+            pong = self._pong
+            if pong is None:
+                pong = self._pong = threading.Event()
+                threading.Thread(target=self._send_ping, name=f"{self.name} ping", daemon=True).start()
+        return pong.wait(timeout) and self.is_active()
+
+    def _send_ping(self) -> None:
+        message = Message()
+        message.add_byte(bytes([_MSG_GLOBAL_REQUEST]))
+        message.add_string("keepalive@openssh.com")
+        message.add_boolean(True)
+        with suppress(paramiko.SSHException, EOFError, OSError):
+            self._anything()._send_user_message(message)
+
+    def _anything(self) -> Any:
+        return self  # private methods of paramiko, which its stubs do not know
+
+    def _answered(self, m: Message) -> None:
+        """Success or failure, both are an answer."""
+        with self._ping_lock:
+            if self._pong is not None:
+                self._pong.set()
+                self._pong = None
+
+    _parse_request_success = _answered
+    _parse_request_failure = _answered
+
+    def _parse_disconnect(self, m: Message) -> None:
+        m.get_int()
+        self.goodbye = m.get_text()
+        _log.debug("%s hung up: %s", self.name, self.goodbye)
+
+    def _parse_channel_open_failure(self, m: Message) -> None:
+        m.get_int()
+        m.get_int()
+        self.refusal = m.get_text()
+        m.rewind()
+        inner: Any = super()
+        inner._parse_channel_open_failure(m)
+
+    def _parse_channel_open_success(self, m: Message) -> None:
+        """A channel that was opened after its time-out is closed, or the server would keep it for ever."""
+        channel, theirs, number = m.get_int(), m.get_int(), next(self._own_numbers)
+        self._theirs[number] = theirs
+        inner: Any = super()
+        if self._anything()._channels.get(channel) is not None:
+            with m.packet.getbuffer() as data:
+                _NUMBER.pack_into(data, 4, number)
+            m.rewind()
+            inner._parse_channel_open_success(m)
+            return
+        close = Message()
+        close.add_byte(bytes([_MSG_CHANNEL_CLOSE]))
+        close.add_int(number)
+        inner._send_user_message(close)
+
+    def _send_message(self, data: Message) -> None:
+        """The last step of every sender; one at a time passes here with messages of channels."""
+        if self._addressed(data):
+            inner: Any = super()
+            inner._send_message(data)
+
+    def _addressed(self, message: Message) -> bool:
+        """Put in the server's number of the channel, if it is one of a channel; False behind that channel's end."""
+        with message.packet.getbuffer() as data:
+            if data[0] not in _MSGS_OF_CHANNELS:
+                return True
+            (number,) = _NUMBER.unpack_from(data, 1)
+            theirs = self._theirs.get(number)
+            if theirs is None:
+                return False
+            if data[0] == _MSG_CHANNEL_CLOSE:
+                del self._theirs[number]
+            _NUMBER.pack_into(data, 1, theirs)
+            return True
+
+    def _log(self, level: int, msg: Any, *args: Any) -> None:
+        """What paramiko calls an error becomes a ``ProblemError`` here; its log is for developers."""
+        for line in msg if isinstance(msg, list) else [msg]:
+            _log.debug(line, *args)
+
+    def get_exception(self) -> Exception | None:
+        """What ended it. Rubbish from the other end makes paramiko stumble in any way; to callers it is one kind."""
+        error = super().get_exception()
+        if error is None or isinstance(error, (paramiko.SSHException, EOFError, OSError)):
+            return error
+        return paramiko.SSHException(f"the server's bytes make no sense ({type(error).__name__})")
+
+    def end(self) -> None:
+        """Close at once, also on a dead network, and wait for the thread that read."""
+        self.close()
+        self.packetizer.complete_handshake()  # or its timer lives on after a handshake that failed
+        if self.is_alive() and threading.current_thread() is not self:
+            self.join(_GRACE_S)
+
+
+class Bound:
+    """A call on ``channel`` may take ``seconds``; then the channel is closed, which wakes whoever waits on it.
+
+    paramiko waits without end for a reply to a request, and a write can block while the network is dead. When closing
+    the channel does not help within a second, the link is closed. ``expired`` tells whether the time was up.
+    """
+
+    def __init__(self, link: SshTransport, channel: paramiko.Channel, seconds: float) -> None:
+        self.expired = False
+        self._link = link
+        self._channel = channel
+        self._timers = [
+            threading.Timer(max(seconds, 0.0), self._expire),
+            threading.Timer(max(seconds, 0.0) + _GRACE_S, link.close),
+        ]
+
+    def _expire(self) -> None:
+        self.expired = True
+        with suppress(paramiko.SSHException, EOFError, OSError):
+            self._channel.close()
+
+    def __enter__(self) -> Bound:
+        for timer in self._timers:
+            timer.daemon = True
+            timer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for timer in self._timers:
+            timer.cancel()

@@ -1,0 +1,330 @@
+"""Questions that an SSH login may have: who is asked, and that nobody is asked twice. No answer is stored on disk."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import IO, Protocol, runtime_checkable
+
+import msgspec
+
+from clew_shared.base.problem import ProblemError, problem
+
+ANSWER_WITHIN_S = 300.0
+"""A person who is fetching the phone with the codes gets this long; most servers hang up after two minutes anyway."""
+
+
+class PromptKind(Enum):
+    """What is asked for."""
+
+    PASSWORD = "password"  # noqa: S105  # the word, not one
+    PASSPHRASE = "passphrase"  # noqa: S105
+    CODE = "code"
+    CONFIRM = "confirm"
+
+
+ASKED_FOR = {
+    PromptKind.PASSWORD: "a password",
+    PromptKind.PASSPHRASE: "the passphrase of a key",
+    PromptKind.CODE: "a one-time code",
+    PromptKind.CONFIRM: "whether its key is the right one",
+}
+
+
+PROOF = {
+    PromptKind.PASSWORD: "password",
+    PromptKind.PASSPHRASE: "passphrase",
+    PromptKind.CODE: "one-time code",
+    PromptKind.CONFIRM: "answer",
+}
+"""By what a server let somebody in, for a route."""
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """One question. ``title`` says which host or key file, ``text`` is the server's own wording where it has one.
+
+    ``echo``: the answer may be seen while it is typed. ``details`` are lines to show with it, such as fingerprints.
+    ``again`` says why it is asked once more. The answer to ``CONFIRM`` is "yes"; everything else is no.
+    """
+
+    kind: PromptKind
+    title: str
+    text: str
+    echo: bool = False
+    details: tuple[str, ...] = ()
+    again: str = ""
+
+
+class Prompter(Protocol):
+    """Asks a person. Called from any thread but the window's own."""
+
+    def ask(self, prompt: Prompt) -> str | None:
+        """The answer; None when the person cancelled. Raises ``ProblemError`` when nobody can be asked."""
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A ``Prompter`` that may give an answer without asking."""
+
+    def refused(self, prompt: Prompt) -> None:
+        """The answer was wrong: ask again the next time."""
+
+
+@runtime_checkable
+class TellingPrompter(Protocol):
+    """A ``Prompter`` that can also say something that needs no answer."""
+
+    def tell(self, text: str) -> None:
+        """Say it. From any thread; never waits for a person."""
+
+
+class PersonNeeded(Exception):
+    """A login that is to ask nobody came to the point where it must."""
+
+
+class AskOnce:
+    """Remembers passwords and passphrases as long as the program runs, in memory only; codes and confirmations never.
+
+    An answer that turned out wrong is forgotten by ``refused``. One question at a time, also from several threads. It
+    is a ``Prompter`` itself: one for all that logs in may stand behind those of each part of the program.
+    """
+
+    def __init__(self, prompter: Prompter) -> None:
+        self._prompter = prompter
+        self._known: dict[tuple[PromptKind, str], str] = {}
+        self._lock = threading.Lock()
+
+    def ask(self, prompt: Prompt) -> str | None:
+        """As ``Prompter.ask``; a password or passphrase of this title that is known already is not asked for."""
+        with self._lock:
+            key = (prompt.kind, prompt.title)
+            if key in self._known:
+                return self._known[key]
+            answer = self._prompter.ask(prompt)
+            if answer is not None and prompt.kind in (PromptKind.PASSWORD, PromptKind.PASSPHRASE):
+                self._known[key] = answer
+            return answer
+
+    def remembered(self, prompt: Prompt) -> str | None:
+        """What would be answered without asking anybody; None when somebody would be asked."""
+        known = self._known.get((prompt.kind, prompt.title))
+        if known is None and isinstance(self._prompter, AskOnce):
+            return self._prompter.remembered(prompt)
+        return known
+
+    def refused(self, prompt: Prompt) -> None:
+        """The answer was wrong: ask again the next time. Does not wait for a question that is being asked."""
+        self._known.pop((prompt.kind, prompt.title), None)
+        if isinstance(self._prompter, Remembers):
+            self._prompter.refused(prompt)
+
+    def tell(self, text: str) -> None:
+        """See ``TellingPrompter``."""
+        if isinstance(self._prompter, TellingPrompter):
+            self._prompter.tell(text)
+
+
+class Unattended(AskOnce):
+    """Answers what ``asker`` remembers, and asks it whether a server's key is right. Raises ``PersonNeeded`` for
+    everything else."""
+
+    def __init__(self, asker: AskOnce) -> None:
+        super().__init__(asker)
+        self.asker = asker
+
+    def ask(self, prompt: Prompt) -> str | None:
+        """See ``AskOnce.ask``."""
+        if prompt.kind is PromptKind.CONFIRM:
+            return self.asker.ask(prompt)
+        known = self.asker.remembered(prompt)
+        if known is None:
+            raise PersonNeeded(prompt.title)
+        return known
+
+
+def kind_of(text: str) -> PromptKind:
+    """What a server or the system's ``ssh`` asks for, from its wording. What is not clearly a password is a code."""
+    words = text.lower()
+    if "continue connecting" in words or "fingerprint" in words:
+        return PromptKind.CONFIRM
+    if "passphrase" in words:
+        return PromptKind.PASSPHRASE
+    code = (
+        "one-time",
+        "one time",
+        "otp",
+        "code",
+        "token",
+        "verification",
+        "factor",
+        "authenticator",
+        "response",
+        "new pass",
+    )
+    return PromptKind.PASSWORD if "password" in words and not any(word in words for word in code) else PromptKind.CODE
+
+
+def plain(text: str, limit: int = 2000) -> str:
+    """A server's text without anything that could play tricks with a terminal or a window: no control characters."""
+    return "".join(char for char in text[:limit] if char.isprintable() or char in "\n\t")
+
+
+# --- Without a window -----------------------------------------------------------------------------------------------
+
+
+class _Headless:
+    """What those have in common who ask without a window."""
+
+    def tell(self, text: str) -> None:
+        """See ``TellingPrompter``."""
+        print(text, file=sys.stderr, flush=True)
+
+
+class TerminalPrompter(_Headless):
+    """Asks on the terminal that the program belongs to, whatever its standard input and output are joined to."""
+
+    def __init__(self, device: str = "/dev/tty") -> None:
+        self._device = device
+
+    def ask(self, prompt: Prompt) -> str | None:
+        """What was typed; None after Ctrl-C or Ctrl-D, or when nothing came for minutes."""
+        try:
+            with Path(self._device).open("r+b", buffering=0) as tty:
+                return _ask_on(tty, prompt)
+        except OSError as error:
+            raise no_one_to_ask(prompt) from error
+
+
+def _ask_on(tty: IO[bytes], prompt: Prompt) -> str | None:
+    with _echo_off(tty.fileno(), prompt.echo or prompt.kind is PromptKind.CONFIRM) as quiet:
+        tty.write(f"{spoken(prompt)} ".encode())  # not sooner: what is typed before the switch is thrown away
+        answer = _typed_line(tty)
+    if quiet:
+        tty.write(b"\n")
+    return answer
+
+
+class _echo_off:  # noqa: N801  # reads as a statement, like contextlib's own
+    """Typed characters stay unseen within; Ctrl-C arrives as a character, so that the program is not ended by it."""
+
+    def __init__(self, handle: int, echo: bool) -> None:
+        self._handle = handle
+        self._echo = echo
+
+    def __enter__(self) -> bool:
+        import termios
+
+        self._before = termios.tcgetattr(self._handle)
+        now = termios.tcgetattr(self._handle)
+        now[3] &= ~termios.ISIG
+        if not self._echo:
+            now[3] &= ~termios.ECHO
+        termios.tcsetattr(self._handle, termios.TCSAFLUSH, now)
+        return not self._echo
+
+    def __exit__(self, *_: object) -> None:
+        import termios
+
+        termios.tcsetattr(self._handle, termios.TCSAFLUSH, self._before)
+
+
+def _typed_line(tty: IO[bytes]) -> str | None:
+    """One line; None when it holds Ctrl-C, at Ctrl-D, or when nothing was typed for minutes."""
+    import select
+
+    typed = b""
+    while not typed.endswith(b"\n"):
+        ready, _, _ = select.select([tty], [], [], ANSWER_WITHIN_S)
+        data = tty.read(1024) if ready else b""
+        if not data:
+            return None
+        typed += data
+    return None if b"\x03" in typed else typed.decode(errors="replace").rstrip("\r\n")
+
+
+class ProgramPrompter(_Headless):
+    """Asks through the program that ``SSH_ASKPASS`` names, as OpenSSH does: the question is its argument."""
+
+    def __init__(self, program: str) -> None:
+        self._program = program
+
+    def ask(self, prompt: Prompt) -> str | None:
+        """The first line it prints; None when it exits with another status than 0."""
+        kind = {"SSH_ASKPASS_PROMPT": "confirm"} if prompt.kind is PromptKind.CONFIRM else {}
+        try:
+            done = subprocess.run(
+                [self._program, spoken(prompt)],
+                env={**os.environ, **kind},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                timeout=ANSWER_WITHIN_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return None
+        except OSError as error:
+            text = f"SSH_ASKPASS names {self._program}, which cannot be started: {error.strerror}."
+            raise problem("ssh.noprompt", text, "Correct it, or unset it.", prompt.title) from error
+        if done.returncode != 0:
+            return None
+        answer = done.stdout.decode(errors="replace").split("\n", 1)[0].rstrip("\r")
+        return (
+            "yes" if prompt.kind is PromptKind.CONFIRM and not answer else answer
+        )  # OpenSSH: for confirm the status counts
+
+
+class NobodyToAsk(_Headless):
+    """No terminal, no window, no program: every question becomes a ``ProblemError`` that says what to do."""
+
+    def ask(self, prompt: Prompt) -> str | None:
+        """Never answers."""
+        raise no_one_to_ask(prompt)
+
+
+def headless_prompter(environment: Mapping[str, str], has_terminal: Callable[[], bool] | None = None) -> Prompter:
+    """Who is asked without a window, by OpenSSH's own rules: the terminal, else the program that ``SSH_ASKPASS`` names.
+
+    ``SSH_ASKPASS_REQUIRE`` set to ``force`` or ``prefer`` turns that round, ``never`` forbids the program.
+    """
+    program, rule = environment.get("SSH_ASKPASS", ""), environment.get("SSH_ASKPASS_REQUIRE", "")
+    if program and rule in ("force", "prefer"):
+        return ProgramPrompter(program)
+    if (has_terminal or _has_terminal)():
+        return TerminalPrompter()
+    return ProgramPrompter(program) if program and rule != "never" else NobodyToAsk()
+
+
+def _has_terminal() -> bool:
+    try:
+        with Path("/dev/tty").open("rb", buffering=0):
+            return True
+    except OSError:
+        return False
+
+
+def spoken(prompt: Prompt) -> str:
+    """The whole question as text, for a terminal or a small dialog."""
+    question = prompt.text.strip() or {PromptKind.CONFIRM: "Continue?"}.get(
+        prompt.kind, f"{prompt.kind.value.capitalize()}:"
+    )
+    answers = " (yes/no)" if prompt.kind is PromptKind.CONFIRM else ""
+    return "\n".join(filter(None, [prompt.again, *prompt.details, f"({prompt.title}) {question}{answers}"]))
+
+
+def no_one_to_ask(prompt: Prompt) -> ProblemError:
+    """The question cannot be put to anybody."""
+    text = f"{prompt.title} asks for {ASKED_FOR[prompt.kind]}, and there is neither a terminal nor a window to ask on."
+    hint = "Run it in a terminal, let SSH_ASKPASS name a program that asks, or use a key that ssh-agent holds."
+    if prompt.kind is PromptKind.CONFIRM:
+        hint = "Log in there once from a terminal and compare the fingerprint with the one on the site's page."
+    return problem("ssh.noprompt", text, hint, prompt.title)
+
+
+def cancelled(title: str) -> ProblemError:
+    """The person did not want to answer."""
+    return problem("ssh.cancelled", f"The login to {title} was cancelled.", "", title)

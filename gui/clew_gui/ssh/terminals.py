@@ -1,0 +1,131 @@
+"""A terminal over there: a command that believes to sit before a screen, whichever way SSH is spoken.
+
+Without a size there is none: the command gets plain pipes, and its two outputs come as one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Protocol
+
+import msgspec
+
+from clew_gui.ssh.connection import Stream
+
+_END_S = 2.0
+
+
+class Size(msgspec.Struct, frozen=True):
+    """Of a terminal, in characters."""
+
+    columns: int = 80
+    rows: int = 24
+
+
+class Terminal(Stream, Protocol):
+    """A ``Stream`` with a screen at its end. ``recv`` gives what the command prints; empty: it has ended."""
+
+    def resize(self, size: Size) -> None:
+        """The window has another size now. Nothing happens where there is no terminal."""
+
+    def exit_status(self, timeout: float) -> int:
+        """How the command ended, asked behind its end: 255 when that is not known within ``timeout`` seconds."""
+
+
+UNKNOWN = 255
+"""What ``ssh`` itself exits with when it cannot tell."""
+
+
+class ProcessTerminal:
+    """A program of this computer with a terminal of its own: the system's ``ssh``, which passes everything on."""
+
+    def __init__(self, command: Sequence[str], size: Size | None) -> None:
+        import pty  # not on Windows, and neither is this way of speaking SSH
+
+        self._sized = size is not None
+        if size is not None:
+            self._handle, theirs = pty.openpty()
+            _set_size(theirs, size)
+            reading = theirs
+        else:
+            (reading, into), (self._handle, theirs) = os.pipe(), os.pipe()
+            self._into = into
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=reading,
+                stdout=theirs,
+                stderr=subprocess.DEVNULL if size is not None else theirs,
+                start_new_session=True,
+            )
+        finally:
+            for handle in {reading, theirs}:
+                os.close(handle)
+        if size is not None:
+            self._into = self._handle
+
+    def recv(self, limit: int) -> bytes:
+        """See ``Stream.recv``."""
+        try:
+            return os.read(self._handle, limit)
+        except OSError:  # EIO: nobody has the other end any more
+            return b""
+
+    def send(self, data: bytes) -> None:
+        """See ``Stream.send``. What nobody reads any more is dropped."""
+        with suppress(OSError):
+            while data:
+                data = data[os.write(self._into, data) :]
+
+    def end(self) -> None:
+        """See ``Stream.end``. A terminal has no such end but Ctrl+D."""
+        if not self._sized:
+            self._shut(self._into)
+
+    def last_words(self) -> str:
+        """See ``Stream.last_words``. Here they stand on the screen."""
+        return ""
+
+    def resize(self, size: Size) -> None:
+        """See ``Terminal.resize``."""
+        if self._sized:
+            with suppress(OSError):
+                _set_size(self._handle, size)
+                self._process.send_signal(signal.SIGWINCH)
+
+    def exit_status(self, timeout: float) -> int:
+        """See ``Terminal.exit_status``."""
+        with suppress(subprocess.TimeoutExpired):
+            code = self._process.wait(timeout)
+            return code if code >= 0 else UNKNOWN
+        return UNKNOWN
+
+    def close(self) -> None:
+        """See ``Stream.close``."""
+        self._process.terminate()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._shut(self._into)
+        self._shut(self._handle)
+
+    def _shut(self, handle: int) -> None:
+        if handle >= 0:
+            with suppress(OSError):
+                os.close(handle)
+        self._into = -1 if handle == self._into else self._into
+        self._handle = -1 if handle == self._handle else self._handle
+
+
+def _set_size(handle: int, size: Size) -> None:
+    import fcntl
+    import termios
+
+    fcntl.ioctl(handle, termios.TIOCSWINSZ, struct.pack("HHHH", size.rows, size.columns, 0, 0))

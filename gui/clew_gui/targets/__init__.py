@@ -1,0 +1,3 @@
+"""Where runs go: the interface, and the agent of this computer."""
+
+from __future__ import annotations

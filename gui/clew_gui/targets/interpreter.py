@@ -1,0 +1,65 @@
+"""Will this Python do for the agent? What to ask it, and what its answer means. The caller runs it, without waiting."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from clew_shared.base.problem import Problem
+
+ANSWER_WITHIN_S = 30.0
+"""Python on a cold network disk; nothing of TensorFlow is imported."""
+_NEEDED = {"tensorflow": "TensorFlow", "clew_agent": "Clew", "clew_shared": "Clew", "zmq": "pyzmq"}
+_QUESTION = (
+    "import importlib.util as u, json, sys; "
+    f"print(json.dumps([list(sys.version_info[:2]), [n for n in {tuple(_NEEDED)} if u.find_spec(n) is None]]))"
+)
+_OLDEST = (3, 11)
+
+
+def question(python: str) -> list[str]:
+    """The command that asks a Python for its version and for what it lacks."""
+    return [python, "-P", "-c", _QUESTION]
+
+
+def judge(python: str, exit_code: int, output: str) -> Problem | None:
+    """What is wrong with it, in words; None when the agent can run there."""
+    try:
+        version, lacking = json.loads(output.strip().splitlines()[-1])
+        found = (int(version[0]), int(version[1]))
+        absent = dict.fromkeys(_NEEDED[name] for name in lacking)
+    except (ValueError, LookupError, TypeError, OverflowError, RecursionError):  # no limit to what a program may print
+        said = output.strip().splitlines()[-1:] or [f"it ended with exit code {exit_code}"]
+        return _problem(python, f"{python} is no Python of version 3.11 or later: {said[0]}.")
+    if found < _OLDEST:
+        return _problem(python, f"{python} is Python {found[0]}.{found[1]}; Clew needs 3.11 or later.")
+    if absent:
+        hint = "Install it there with: pip install 'clew[cpu]', or choose another Python."
+        return _problem(python, f"{python} has no {' and no '.join(absent)}.", hint)
+    return None
+
+
+def not_there(python: str) -> Problem | None:
+    """What can be seen without running it."""
+    if Path(python).expanduser().is_file():
+        return None
+    return _problem(python, f"There is no file {python}.")
+
+
+def silent(python: str) -> Problem:
+    """It did not answer in time."""
+    return _problem(python, f"{python} did not answer within {ANSWER_WITHIN_S:.0f} s.")
+
+
+def no_folder(folder: str) -> Problem | None:
+    """What is wrong with a folder of own exercises; None when it is there or none is named."""
+    if not folder or Path(folder).expanduser().is_dir():
+        return None
+    hint = "Choose the folder that holds your exercise files, or leave the field empty."
+    return Problem("settings.exercises", f"There is no folder {folder}.", hint, folder)
+
+
+def _problem(
+    python: str, text: str, hint: str = "Choose the program python of an environment with TensorFlow."
+) -> Problem:
+    return Problem("settings.interpreter", text, hint, python)

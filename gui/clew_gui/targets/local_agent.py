@@ -1,0 +1,118 @@
+"""This computer's agent: which Python runs it, how it is started as a program of its own, how it is found."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from clew_gui.base.settings import local_settings
+from clew_shared.base.places import Places
+from clew_shared.base.private_files import make_private
+from clew_shared.base.problem import problem
+from clew_shared.wire.messages import AgentAddress, read_address
+
+_LOG_BYTES = 1 << 20
+_INSTALL = "Install TensorFlow beside Clew with: pip install 'clew[cpu]', or name a Python that has it in {}."
+
+
+def agent_command(places: Places) -> list[str]:
+    """``python -m clew_agent serve`` with the folder of own exercises that the settings name.
+
+    Raises ``ProblemError`` as ``agent_program``, and when there is no such folder.
+    """
+    settings = local_settings(places)
+    folder = settings.load().exercises
+    if folder and not Path(folder).expanduser().is_dir():
+        hint = f"Mend exercises in {settings.path}, or remove that line."
+        raise problem("agent.exercises", f"There is no folder {folder}.", hint, folder)
+    own = ["--exercises", str(Path(folder).expanduser())] if folder else []
+    return [*agent_program(places), "serve", *own]
+
+
+def agent_program(places: Places) -> list[str]:
+    """``python -m clew_agent``, by the Python of the settings, else this one if it has TensorFlow.
+
+    Raises ``ProblemError`` when neither will do. TensorFlow is looked for, not imported.
+    """
+    settings = local_settings(places)
+    chosen = settings.load().interpreter
+    if chosen and not Path(chosen).expanduser().is_file():
+        hint = f"Mend interpreter in {settings.path}, or remove that line."
+        raise problem("agent.interpreter", f"There is no Python at {chosen}.", hint, chosen)
+    if not chosen and importlib.util.find_spec("tensorflow") is None:
+        text = f"{sys.executable} has no TensorFlow, so nothing can be trained on this computer."
+        raise problem("agent.tensorflow", text, _INSTALL.format(settings.path), sys.executable)
+    # -P: a file of the current folder must not stand in for a module.
+    return [str(Path(chosen).expanduser()) if chosen else sys.executable, "-P", "-m", "clew_agent"]
+
+
+def log_path(places: Places) -> Path:
+    """Where this computer's agent writes what it does."""
+    return places.agents / "agent.log"
+
+
+def start_agent(places: Places, command: list[str]) -> subprocess.Popen[bytes]:
+    """Start the agent in a session of its own: it outlives this program. Raises ``ProblemError`` if it cannot."""
+    make_private(places.agents)
+    path = log_path(places)
+    if path.exists() and path.stat().st_size > _LOG_BYTES:
+        path.replace(path.with_suffix(".log.1"))
+    try:
+        with path.open("ab") as log:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=os.environ | {"CLEW_HOME": str(places.home)},
+                **_detached(),
+            )
+    except OSError as error:
+        raise problem("agent.start", f"{command[0]} cannot be started: {error}.", "Check the path.") from None
+
+
+def _detached() -> dict[str, Any]:
+    if os.name == "posix":
+        return {"start_new_session": True}
+    group = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0) | getattr(subprocess, "DETACHED_PROCESS", 0)
+    return {"creationflags": group}
+
+
+def find_agent(places: Places) -> AgentAddress | None:
+    """The newest agent of this computer whose process lives."""
+    found = [address for path in places.agents.glob("*.json") if (address := read_address(path)) is not None]
+    alive = [address for address in found if address.host == platform.node() and is_alive(address)]
+    return max(alive, key=lambda address: address.started, default=None)
+
+
+def is_alive(address: AgentAddress) -> bool:
+    """Whether the process that wrote the address still runs."""
+    with suppress(psutil.Error):
+        process = psutil.Process(address.pid)
+        younger = process.create_time() > address.started + 60.0
+        return process.status() != psutil.STATUS_ZOMBIE and (not younger or _serves(process))
+    return False
+
+
+def _serves(process: psutil.Process) -> bool:
+    """Whether it holds an agent's lock file. Looks younger than the address that it wrote, when somebody has set the
+    clock in between; most such processes are others that have got the same id."""
+    files = [Path(file.path) for file in process.open_files()]
+    return any(file.suffix == ".lock" and file.parent.name == "agents" for file in files)
+
+
+def last_lines(places: Places, count: int = 5) -> str:
+    """The end of the agent's log, for the sentence that says that it did not start."""
+    try:
+        lines = log_path(places).read_bytes()[-4096:].decode("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(line[:300] for line in lines[-count:])

@@ -1,0 +1,138 @@
+"""Where runs go. A target finds, starts and admits to an agent: this computer's here, a job's in ``job_target``."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from clew_gui.targets.local_agent import agent_command, find_agent, is_alive, last_lines, start_agent
+from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError, problem
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.spec import RunSpec, read_spec
+from clew_shared.wire.channel import allow
+from clew_shared.wire.messages import AgentAddress, Fetched
+
+
+class JournalFiles(Protocol):
+    """A run's files where no agent serves any more, or none can be reached. Each call is one bounded read that may wait
+    for the network. Both raise ``ProblemError`` when the machine cannot be reached."""
+
+    def fetch(self, run: str, attempt: int, offset: int) -> Fetched | None:
+        """Bytes of a journal from ``offset`` on, as an agent would give them; ``sealed`` when the file will grow no
+        more. None when there is no such journal."""
+
+    def spec(self, run: str) -> RunSpec | None:
+        """The run's spec; None when there is none."""
+
+
+class Target(Protocol):
+    """All calls return soon; they are made from the link's thread."""
+
+    @property
+    def name(self) -> str:
+        """In words, such as "This computer"."""
+
+    def introduce(self, name: str, public_key: str) -> None:
+        """The viewer's key, told once and early: where bringing it to the agent takes its time, that can begin."""
+
+    def find(self) -> AgentAddress | None:
+        """Where its agent listens; None when none serves."""
+
+    def start(self) -> None:
+        """Begin to start an agent; ``find`` will find it later. Raises ``ProblemError`` when that is in vain."""
+
+    def check_start(self) -> None:
+        """Raise ``ProblemError`` when the agent that was started has ended."""
+
+    def is_alive(self, address: AgentAddress) -> bool:
+        """Whether that agent still runs, as far as it can be told from here."""
+
+    def admit(self, address: AgentAddress, name: str, public_key: str) -> None:
+        """Put the viewer's key on the agent's allow-list. Raises ``OSError`` or ``ProblemError``, with the code
+        ``link.key_pending`` while the key is still on its way there."""
+
+    def read_spec(self, run: str) -> RunSpec | None:
+        """The spec of a run that somebody else started there."""
+
+    def absent(self) -> str:
+        """Why nobody serves and starting one would be in vain, as a sentence ("Waits in the queue: …"); empty when
+        ``start`` is to be called. Asked after ``find`` found none."""
+
+    def files(self, over: bool) -> JournalFiles | None:
+        """A way to journals without an agent; None when there is none, or not yet. ``over``: no agent will be there any
+        more, and there is something to fetch."""
+
+    def close(self) -> None:
+        """Let go; agent and runs stay."""
+
+
+class LocalTarget:
+    """This computer: the agent is a program of its own that outlives the window. ``command`` replaces it in tests."""
+
+    name = "This computer"
+
+    def __init__(self, places: Places, command: Sequence[str] | None = None) -> None:
+        self._places = places
+        self._command = command
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def introduce(self, name: str, public_key: str) -> None:
+        """Nothing: ``admit`` takes no time here."""
+
+    def find(self) -> AgentAddress | None:
+        """The agent of this home on this computer."""
+        self._reap()
+        return find_agent(self._places)
+
+    def start(self) -> None:
+        """Start one, unless one that was started is still coming up."""
+        self._reap()
+        if self._process is None:
+            command = list(self._command) if self._command is not None else agent_command(self._places)
+            self._process = start_agent(self._places, command)
+
+    def check_start(self) -> None:
+        """Say how the agent ended when it did; status 0 is one that found another serving already."""
+        code = self._process.poll() if self._process is not None else 0
+        if code:
+            self._process = None
+            text = f"This computer's agent ended with exit code {code}:\n{last_lines(self._places)}"
+            raise problem("agent.ended", text, f"Its log is in {self._places.agents}.")
+
+    def is_alive(self, address: AgentAddress) -> bool:
+        """Whether its process runs."""
+        self._reap()
+        return is_alive(address)
+
+    def admit(self, address: AgentAddress, name: str, public_key: str) -> None:
+        """Write the key into the folder that the address names."""
+        allow(Path(address.allow_list), name, public_key)
+
+    def read_spec(self, run: str) -> RunSpec | None:
+        """From the run's own folder."""
+        try:
+            return read_spec(RunFolder(self._places.runs / run).spec)
+        except ProblemError:
+            return None
+
+    def absent(self) -> str:
+        """Never: an agent can be started here at any time."""
+        return ""
+
+    def files(self, over: bool) -> JournalFiles | None:
+        """None: the agent that is started finds all runs."""
+        return None
+
+    def close(self) -> None:
+        """Leave the agent to itself."""
+        self._reap()
+        if self._process is not None:
+            self._process.returncode = 0  # it outlives this program on purpose; no ResourceWarning for it
+            self._process = None
+
+    def _reap(self) -> None:
+        if self._process is not None and self._process.poll() == 0:
+            self._process = None

@@ -1,0 +1,84 @@
+"""Lets the session take in what arrived and tells the views what changed: at once after a quiet time, else by a timer.
+
+No socket here.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QElapsedTimer, QObject, Qt, QTimer, Signal
+
+from clew_gui.views.presentation.interfaces import ChangesLike, SessionLike
+
+INTERVAL_MS = 33
+BUDGET_S = 0.008
+
+
+class Bridge(QObject):
+    """Calls ``session.tick()`` 30 times a second and turns its answer into signals.
+
+    The first news after a quiet time are taken in as they come: what a person waits for (a run begins, its first
+    point) does not wait for the timer. A stream of news is still drawn 30 times a second only.
+    """
+
+    points = Signal(frozenset)
+    states = Signal(frozenset)
+    arrived = Signal(frozenset)
+    link = Signal()
+    jobs = Signal(frozenset)
+    problems = Signal(tuple)
+    catalogue = Signal(object)
+    ticked = Signal()
+    _rung = Signal()
+
+    def __init__(self, session: SessionLike, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._timer = QTimer(self)
+        self._timer.setObjectName("bridge")
+        self._timer.setInterval(INTERVAL_MS)
+        self._timer.timeout.connect(self.tick)
+        self._since_news = QElapsedTimer()
+        self._rung.connect(self._hurry, Qt.ConnectionType.QueuedConnection)  # from the link's thread into this one
+
+    def start(self) -> None:
+        """Begin to tick."""
+        self._session.call_on_news(self._rung.emit)
+        self._timer.start()
+
+    def stop(self) -> None:
+        """Tick no more."""
+        self._session.call_on_news(lambda: None)
+        self._timer.stop()
+
+    def tick(self) -> None:
+        """One round. New runs are told before their points."""
+        changes = self._session.tick(BUDGET_S)
+        if changes.catalogue is not None:
+            self.catalogue.emit(changes.catalogue)
+        if changes.new:
+            self.arrived.emit(changes.new)
+        if changes.states:
+            self.states.emit(changes.states)
+        if changes.points:
+            self.points.emit(changes.points)
+        if changes.link:
+            self.link.emit()
+        if changes.jobs:
+            self.jobs.emit(changes.jobs)
+        if changes.problems:
+            self.problems.emit(changes.problems)
+        if _has_news(changes):
+            self._since_news.start()
+        self.ticked.emit()
+
+    def _hurry(self) -> None:
+        """News came. After a quiet time they are taken in now; else the timer is about to come round anyway."""
+        quiet = not self._since_news.isValid() or self._since_news.elapsed() >= INTERVAL_MS
+        if quiet and self._timer.isActive():
+            self._timer.start()
+            self.tick()
+
+
+def _has_news(changes: ChangesLike) -> bool:
+    told = changes.new or changes.states or changes.points or changes.link or changes.jobs
+    return bool(told or changes.problems)

@@ -1,0 +1,376 @@
+"""What a click asks for, and what news from the session mean for the window. One for each window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from clew_gui.views.actions.bridge import Bridge
+from clew_gui.views.actions.panel_updater import PanelUpdater
+from clew_gui.views.actions.scope import Scope
+from clew_gui.views.presentation.interfaces import RunLike, SessionLike
+from clew_gui.views.window.window import MainWindow
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.cards import Catalogue
+from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.spec import RunSpec
+
+if TYPE_CHECKING:
+    from clew_gui.session.job_model import Place
+
+SECOND_TICKS = 32
+"""What counts down follows about once a second."""
+SLOW_TICKS = 8
+"""The table, the card and the log follow every so many ticks, about four times a second; curves every tick."""
+_NO_DATA = "data.missing"
+_NOTHING_YET = "Clew is still starting; this takes a second or two"
+
+
+class WindowController(QObject):
+    """Keeps every panel true to the session. Works without one while it is still being made."""
+
+    elsewhere_asked = Signal(RunSpec)
+    """These values are to run on a site, which may need a consent first."""
+    curves_changed = Signal()
+    """Which runs are drawn, or how, changed."""
+    points = Signal(frozenset)
+    """These runs have new values or events."""
+    ticked = Signal()
+    """The session was asked; about 30 times a second."""
+
+    def __init__(self, window: MainWindow, catalogue: Catalogue, places: Places) -> None:
+        super().__init__(window)
+        self.window = window
+        self.scope = Scope(catalogue)
+        self.tell = PanelUpdater(window, self.scope, places)
+        self.bridge: Bridge | None = None
+        self._dirty: set[str] = set()
+        self._ticks = 0
+        self._awaited = ""
+        self._started: set[str] = set()
+        window.lab.fill(catalogue)
+        window.lab.opened.connect(self.open_exercise)
+        window.next_run.run_asked.connect(self._run_asked)
+        window.next_run.edited.connect(self._form_edited)
+        window.bottom.chosen.connect(self.select)
+        window.bottom.model.toggled.connect(self.show_curve)
+        window.bottom.log_shown.connect(self.tell.log)
+        window.next_run.refuse(_NOTHING_YET)
+        self.tell.link()
+
+    # --- The session --------------------------------------------------------------------------------------------------
+
+    def attach(self, session: SessionLike) -> None:
+        """The session is there: show what it has and follow it."""
+        self.scope.session = session
+        bridge = self.bridge = Bridge(session, self)
+        bridge.catalogue.connect(self.take_catalogue)
+        bridge.arrived.connect(self._arrived)
+        bridge.states.connect(self._states)
+        bridge.points.connect(self._points)
+        bridge.link.connect(self._link)
+        bridge.jobs.connect(lambda _jobs: self._link())
+        bridge.problems.connect(self.window.messages.show_problems)
+        bridge.ticked.connect(self._ticked)
+        self.window.next_run.refuse("")
+        self.tell.link()
+        self._data_found()
+        self.tell.progress()
+        self._show_all()
+        bridge.start()
+
+    def take_catalogue(self, catalogue: Catalogue) -> None:
+        """The agent's own exercises are others: show them. What stands in the form stays where the card is the same."""
+        scope, before = self.scope, self.scope.card
+        scope.catalogue, scope.cards = catalogue, {card.id: card for card in catalogue.exercises}
+        self.window.lab.fill(catalogue)
+        if before is None or scope.cards.get(before.id) != before:
+            scope.card = None
+            known = before is not None and before.id in scope.cards
+            self.open_exercise(before.id if before is not None and known else next(iter(scope.cards), ""))
+        else:
+            self.window.lab.tree.select(before.id)
+        self.tell.progress()
+
+    def detach(self) -> None:
+        """Follow no more; the caller closes the session."""
+        if self.bridge is not None:
+            self.bridge.stop()
+
+    # --- What is open -------------------------------------------------------------------------------------------------
+
+    def open_exercise(self, exercise: str) -> None:
+        """Show another exercise in every panel."""
+        scope, window = self.scope, self.window
+        card = scope.cards.get(exercise)
+        if card is None or (scope.card is not None and card.id == scope.card.id):
+            return
+        scope.card = card
+        window.lab.tree.select(card.id)
+        window.head.show_card(card)
+        window.guide.set_card(card)
+        window.next_run.set_card(card)
+        window.run_view.controls.set_scales(bool(card.datasets))
+        window.setWindowTitle(f"{card.title} – Clew")
+        if card.problem is not None:
+            window.messages.show_problems((card.problem,))
+        self._show_all()
+
+    def _show_all(self) -> None:
+        """Every panel that depends on the open exercise and its runs."""
+        self._choose()
+        self.tell.table()
+        self._dirty.clear()
+        self.window.bottom.select(self._selected())
+        self.tell.card()
+        self.tell.goals()
+        self.tell.cost()
+        self.tell.data()
+        self.tell.log()
+        self.curves_changed.emit()
+
+    def _selected(self) -> str:
+        return self.scope.board.choices(self.scope.card.id).selected if self.scope.card is not None else ""
+
+    def _choose(self) -> None:
+        """Select the newest run, rather one at work, until a person selects one, and when that one is gone."""
+        if self.scope.card is None:
+            return
+        runs, chosen = self.scope.runs(), self.scope.board.choices(self.scope.card.id)
+        if not chosen.by_hand or chosen.selected not in {run.id for run in runs}:
+            at_work = [run for run in runs if run.state in (RunState.RUNNING, RunState.PAUSED)]
+            chosen.selected = (at_work or runs)[-1].id if runs else ""
+
+    def select(self, run: str) -> None:
+        """Put a run on the card and its curve in front."""
+        if self.scope.card is None or not run or self._selected() == run:
+            return
+        chosen = self.scope.board.choices(self.scope.card.id)
+        chosen.selected, chosen.by_hand = run, True
+        self.window.bottom.select(run)
+        self._curves_chosen()
+        self.tell.log()
+
+    def _curves_chosen(self) -> None:
+        self.tell.table_rows()
+        self.tell.card()
+        self.curves_changed.emit()
+
+    def step_exercise(self, by: int) -> None:
+        """The exercise after or before the open one."""
+        ids = self.window.lab.tree.exercise_ids()
+        if self.scope.card is not None and ids:
+            self.open_exercise(ids[(ids.index(self.scope.card.id) + by) % len(ids)])
+
+    def _form_edited(self) -> None:
+        self.tell.cost()
+        self.tell.data()
+
+    # --- What a person asks for ---------------------------------------------------------------------------------------
+
+    def _run_asked(self, spec: RunSpec) -> None:
+        if self.window.next_run.where.choice().key:
+            self.elsewhere_asked.emit(spec)
+        else:
+            self.start(spec)
+
+    def start(self, spec: RunSpec, place: Place | None = None) -> bool:
+        """Run these values, on this computer or at a place; whether they could be asked for."""
+        return self.begin(lambda session: session.start_run(spec, *(() if place is None else (place,))))
+
+    def begin(self, start: Callable[[SessionLike], str]) -> bool:
+        """Start a run as ``start`` says, which gives its id; whether it could be asked for."""
+        session = self.scope.session
+        if session is None:
+            return False
+        try:
+            self._awaited = start(session)
+        except ProblemError as error:
+            self.refused(error)
+            return False
+        self._started.add(self._awaited)
+        self.window.show_tab(1)
+        if self._awaited in session.runs:
+            self._arrived(frozenset((self._awaited,)))
+        return True
+
+    def start_all(self, specs: Sequence[RunSpec]) -> None:
+        """Run these one after the other and draw them alone, with the baseline; the one at work is on the card."""
+        if self.scope.card is None:
+            return
+        chosen = self.scope.board.choices(self.scope.card.id)
+        chosen.shown.clear()
+        chosen.recent.clear()
+        chosen.selected = ""
+        started: list[str] = []
+        for spec in specs:
+            if not self.start(spec):
+                break
+            started.append(chosen.selected)
+        chosen.shown.update(started)
+        chosen.selected, chosen.by_hand = (started or [""])[0], False
+        self.window.bottom.select(chosen.selected)
+        self._follow()
+        self._curves_chosen()
+
+    def _follow(self) -> None:
+        """The run at work is on the card until a person selects one."""
+        if self.scope.card is None or self.scope.board.choices(self.scope.card.id).by_hand:
+            return
+        at_work = [run.id for run in self.scope.runs() if run.state in (RunState.RUNNING, RunState.PAUSED)]
+        if at_work and self._selected() not in at_work:
+            self.scope.board.choices(self.scope.card.id).selected = at_work[-1]
+            self.window.bottom.select(at_work[-1])
+
+    def refused(self, error: ProblemError) -> None:
+        """Show a refusal at its fields and as a message."""
+        self.window.next_run.form.show_problems(error.problems)
+        self.window.messages.show_problems(error.problems)
+
+    def ask(self, call: Callable[[SessionLike, RunLike], None]) -> None:
+        """Ask the session for something about the selected run; a refusal is shown."""
+        run, session = self.scope.run(), self.scope.session
+        if run is None or session is None:
+            return
+        try:
+            call(session, run)
+        except ProblemError as error:
+            self.refused(error)
+
+    def pause_or_resume(self) -> None:
+        """Pause a run that trains, let a paused one go on."""
+        self.ask(lambda session, run: (session.unpause if run.state is RunState.PAUSED else session.pause)(run.id))
+
+    def stop(self, now: bool = False) -> None:
+        """End the selected run."""
+        self.ask(lambda session, run: session.stop(run.id, now))
+
+    def set_live(self, name: str, value: float, run: str = "") -> None:
+        """Change a live hyperparameter of a run, of the selected one if none is named."""
+        self.ask(lambda session, selected: session.set_live(run or selected.id, name, value))
+
+    def continue_run(self) -> None:
+        """Go on from the last checkpoint."""
+        self.ask(lambda session, run: session.continue_run(run.id))
+
+    def reuse(self) -> None:
+        """Put the selected run's values into the form."""
+        run = self.scope.run()
+        if run is not None:
+            self.window.next_run.use_spec(run.spec)
+
+    def runs_changed(self) -> None:
+        """Runs were taken out of the list, or came back."""
+        self.tell.progress()
+        self._show_all()
+
+    def show_curve(self, run: str, on: bool) -> None:
+        """Show or hide a run in the plots."""
+        if self.scope.card is not None:
+            self.scope.board.show(self.scope.card.id, run, on)
+            self._curves_chosen()
+
+    def pin(self, on: bool) -> None:
+        """Pin the selected run as the baseline that is always drawn."""
+        run = self.scope.run()
+        if run is not None and self.scope.card is not None:
+            self.scope.board.pin(self.scope.card.id, run.id if on else "")
+            self._curves_chosen()
+
+    # --- News ---------------------------------------------------------------------------------------------------------
+
+    def _mine(self, runs: Iterable[str]) -> set[str]:
+        return {run for run in runs if self.scope.is_mine(run)}
+
+    def _arrived(self, new: frozenset[str]) -> None:
+        mine = self._mine(new)
+        if mine and self.scope.card is not None:
+            before = self._selected()
+            if self._awaited in mine:
+                self.scope.board.select_started(self.scope.card, self._awaited, self.scope.runs())
+            self._choose()
+            self.tell.table_rows()
+            self.window.bottom.select(self._selected())
+            if self._selected() != before:
+                self.tell.log()
+            self._awaited = "" if self._awaited in mine else self._awaited
+            self.tell.card()
+            self.curves_changed.emit()
+        self.tell.progress()
+        self.tell.queue()
+
+    def _states(self, changed: frozenset[str]) -> None:
+        mine = self._mine(changed)
+        self._tell_failures(changed)
+        if mine:
+            self._follow()
+            self.tell.table_rows(mine)
+            self.tell.card()
+            self.tell.goals()
+            self.tell.cost()
+            self.tell.log()
+            self.curves_changed.emit()
+            self.points.emit(frozenset(mine))
+        self.tell.progress()
+        self.tell.queue()
+
+    def _tell_failures(self, changed: frozenset[str]) -> None:
+        """A run that was started here and failed says why, once, with what to do now."""
+        session = self.scope.session
+        for run in filter(None, map(session.runs.get, changed & self._started)) if session is not None else ():
+            trouble = run.history.fold.problem
+            if run.state not in TERMINAL:
+                continue
+            self._started.discard(run.id)
+            if run.state is not RunState.STOPPED and trouble is not None:
+                self.window.messages.show_problems((self._mended(run, trouble),))
+
+    def _mended(self, run: RunLike, trouble: Problem) -> Problem:
+        """Data that are not here: the built-in digits are chosen for the next run, and said so."""
+        card = self.scope.card
+        missing = trouble.code == _NO_DATA and card is not None and card.id == run.spec.exercise
+        if not missing or card is None or "digits" not in card.datasets or run.spec.data == "digits":
+            return trouble
+        self.window.next_run.use_data("digits")
+        hint = "The next run is set to the built-in digits: press Run. Or choose a file of your own as data set."
+        return Problem(trouble.code, trouble.text, hint, trouble.where)
+
+    def _points(self, changed: frozenset[str]) -> None:
+        mine = self._mine(changed)
+        self._dirty |= mine
+        if mine:
+            self.points.emit(frozenset(mine))
+
+    def _link(self) -> None:
+        self.scope.link_told = True
+        self.tell.link()
+        self._data_found()
+        self.tell.card()
+        self.tell.table_rows()
+
+    def _data_found(self) -> None:
+        if self.scope.session is not None:
+            self.window.next_run.data_found(self.scope.session.link.datasets)
+            self.tell.data()
+
+    def _ticked(self) -> None:
+        self.ticked.emit()
+        self._ticks += 1
+        if self._ticks % SLOW_TICKS == 0 and self._dirty:
+            dirty, self._dirty = self._dirty, set()
+            if self._selected() in dirty:
+                self.tell.card()
+                self.tell.log()
+            self.tell.table_rows(dirty)
+        if self._ticks % SECOND_TICKS == 0:
+            self._second()
+
+    def _second(self) -> None:
+        """What counts down: a job's time, the silence of a link."""
+        run = self.scope.run()
+        if run is not None and run.job is not None and not run.job.over:
+            self.tell.card()
+            self.tell.link()

@@ -1,0 +1,217 @@
+"""Small windows: the exercise's file, the live learning rate, shortcuts, settings. Opened, never waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QRegularExpression, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QGuiApplication, QSyntaxHighlighter, QTextCharFormat, QTextDocument
+from PySide6.QtWidgets import QGridLayout, QPlainTextEdit, QWidget
+
+from clew_gui.views.actions.agent_settings import AgentSettings
+from clew_gui.views.form.fields import NumberEdit, combo
+from clew_gui.views.form.form import short
+from clew_gui.views.theme.dialog import Dialog
+from clew_gui.views.theme.parts import Appearance, Button, Elided, frame, label, row
+from clew_gui.views.theme.theme import font
+from clew_shared.cards import ExerciseCard
+from clew_shared.params import ParamSpec, Value, convert, format_value
+
+_ONE_COLUMN = 16
+
+
+class PythonColours(QSyntaxHighlighter):
+    """Just enough colour to read an exercise: keywords, strings, comments, numbers."""
+
+    def __init__(self, document: QTextDocument, look: Appearance) -> None:
+        super().__init__(document)
+        theme = look.theme
+        words = "and|as|class|def|elif|else|for|from|if|import|in|is|lambda|not|or|pass|return|self|while|with|yield"
+        self._rules = [
+            (QRegularExpression(rf"\b({words}|None|True|False)\b"), _ink(theme.accent, bold=True)),
+            (QRegularExpression(r"\b\d[\d_]*(\.\d+)?(e-?\d+)?\b"), _ink(theme.warn)),
+            (QRegularExpression(r"\"[^\"]*\"|'[^']*'"), _ink(theme.ok)),
+            (QRegularExpression(r"#.*$"), _ink(theme.text3)),
+        ]
+        self._doc = _ink(theme.text3)
+
+    def highlightBlock(self, text: str) -> None:
+        """One line; triple-quoted texts may begin and end here."""
+        for pattern, look in self._rules:
+            found = pattern.globalMatch(text)
+            while found.hasNext():
+                match = found.next()
+                self.setFormat(match.capturedStart(), match.capturedLength(), look)
+        inside = self.previousBlockState() == 1
+        marks = text.count('"""')
+        if inside or marks:
+            start = 0 if inside else text.index('"""')
+            self.setFormat(start, len(text) - start, self._doc)
+        self.setCurrentBlockState(int(inside != (marks % 2 == 1)))
+
+
+def _ink(colour: str, bold: bool = False) -> QTextCharFormat:
+    result = QTextCharFormat()
+    result.setForeground(QColor(colour))
+    if bold:
+        result.setFontWeight(QFont.Weight.DemiBold)
+    return result
+
+
+class CodeDialog(Dialog):
+    """The text of the very file that runs."""
+
+    def __init__(self, parent: QWidget, look: Appearance, card: ExerciseCard) -> None:
+        lines = card.source.count("\n") + 1
+        sentence = f"This is the file that runs, {lines} lines, with the hash every run records."
+        super().__init__(parent, card.file.replace("\\", "/").rsplit("/", 1)[-1] or f"{card.id}.py", sentence)
+        self.text = QPlainTextEdit(card.source)
+        self.text.setReadOnly(True)
+        self.text.setTabChangesFocus(True)
+        self.text.setProperty("role", "code")
+        self.text.setFont(font("mono"))
+        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.text.setAccessibleName("Source of the exercise")
+        self._colours = PythonColours(self.text.document(), look)
+        self.add(self.text, 1)
+        short = Elided(f"SHA-256 {card.source_hash}", "caption", "3")
+        copy = Button(look, "Copy", "", "copy", "Copy the whole file")
+        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(card.source))
+        close = Button(look, "Close", "primarySmall")
+        close.clicked.connect(self.accept)
+        self.finish(short, copy, close)
+        self.resize(820, 640)
+
+
+class LiveDialog(Dialog):
+    """Change what may be changed while the run goes on. Acts from the next block."""
+
+    changed = Signal(str, float)
+
+    def __init__(self, parent: QWidget, look: Appearance, number: int, live: Sequence[tuple[ParamSpec, Value]]) -> None:
+        title = live[0][0].label if len(live) == 1 else "Change while it runs"
+        super().__init__(parent, title, f"Acts on run {number} from the next block on and is recorded with its step.")
+        self._fields: list[tuple[ParamSpec, Value, NumberEdit]] = []
+        for spec, value in live:
+            self._add_field(look, spec, value)
+        self.error = label("", "caption", "bad", wrap=True)
+        self.error.hide()
+        self.add(self.error)
+        cancel = Button(look, "Cancel")
+        cancel.clicked.connect(self.reject)
+        self.apply = Button(look, "Change", "primarySmall")
+        self.apply.setDefault(True)
+        self.apply.clicked.connect(self._apply)
+        self.finish(None, cancel, self.apply)
+
+    def _add_field(self, look: Appearance, spec: ParamSpec, value: Value) -> None:
+        edit = NumberEdit(spec)
+        edit.setAccessibleName(spec.label)
+        edit.setMinimumHeight(32)
+        edit.set_value(value)
+        edit.selectAll()
+        name = label(f"{spec.label}, now {format_value(value)}", "strong")
+        name.setBuddy(edit)
+        self.add(name)
+        steps = row(edit, gap=6)
+        for text, factor in (("÷ 10", 0.1), ("÷ 2", 0.5), ("× 2", 2.0), ("× 10", 10.0)):
+            button = Button(look, text, "quiet", "", f"{spec.label} {text}")
+            button.setAccessibleName(f"{spec.label} {text}")
+            button.clicked.connect(lambda _checked=False, e=edit, f=factor: _scale(e, f))
+            steps.addWidget(button)
+        steps.setStretch(0, 1)
+        self.add(steps)
+        self._fields.append((spec, value, edit))
+        if len(self._fields) == 1:
+            edit.setFocus()
+
+    def field(self, name: str) -> NumberEdit:
+        """The field of one hyperparameter."""
+        return next(edit for spec, _, edit in self._fields if spec.name == name)
+
+    def _apply(self) -> None:
+        found = [(spec, before, *convert(spec, edit.raw())) for spec, before, edit in self._fields]
+        several = len(found) > 1
+        wrong = [
+            f"{spec.label}: {short(problem, spec)}" if several else short(problem, spec)
+            for spec, _, _, problem in found
+            if problem is not None
+        ]
+        self.say_wrong(self.error, wrong)
+        if wrong:
+            return
+        for spec, before, value, _ in found:
+            if value != before and isinstance(value, int | float):
+                self.changed.emit(spec.name, float(value))
+        self.accept()
+
+
+def _scale(edit: NumberEdit, factor: float) -> None:
+    try:
+        edit.set_value(float(f"{float(edit.text()) * factor:.6g}"))
+    except ValueError:
+        edit.setFocus()
+
+
+class TextDialog(Dialog):
+    """Pairs of name and text: shortcuts, the state of this computer, about."""
+
+    def __init__(
+        self, parent: QWidget, look: Appearance, title: str, sentence: str, pairs: Sequence[tuple[str, str]]
+    ) -> None:
+        super().__init__(parent, title, sentence)
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(20)
+        grid.setVerticalSpacing(6)
+        half = len(pairs) if len(pairs) <= _ONE_COLUMN else -(-len(pairs) // 2)
+        for number, (name, text) in enumerate(pairs):
+            what = label(text, "body", "2", wrap=len(pairs) <= _ONE_COLUMN)
+            what.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            side = 2 * (number // half)
+            grid.addWidget(label(name, "strong"), number % half, side, Qt.AlignmentFlag.AlignTop)
+            grid.addWidget(what, number % half, side + 1)
+            grid.setColumnStretch(side + 1, 1)
+        box = frame("sunken")
+        grid.setContentsMargins(14, 12, 14, 12)
+        box.setLayout(grid)
+        self.add(box)
+        self._pairs = tuple(pairs)
+        copy = Button(look, "Copy", "", "copy", "Copy as text")
+        copy.clicked.connect(self.copy)
+        close = Button(look, "Close", "primarySmall")
+        close.clicked.connect(self.accept)
+        close.setFocus()
+        self.finish(None, copy, close)
+        self.setMinimumWidth(480)
+
+    def copy(self) -> None:
+        """All pairs as lines."""
+        QGuiApplication.clipboard().setText("\n".join(f"{name}: {text}" for name, text in self._pairs))
+
+
+class SettingsDialog(Dialog):
+    """Light or dark, the layout, and this computer's agent."""
+
+    theme_chosen = Signal(str)
+    reset_asked = Signal()
+
+    def __init__(self, parent: QWidget, look: Appearance, theme: str, folder: str, agent: AgentSettings) -> None:
+        super().__init__(parent, "Settings", "Kept on this computer. They change nothing in runs that exist.")
+        choice = combo([("system", "As the system has it"), ("light", "Light"), ("dark", "Dark")], "Light or dark")
+        choice.setCurrentIndex(max(0, choice.findData(theme)))
+        choice.currentIndexChanged.connect(lambda _index: self.theme_chosen.emit(str(choice.currentData())))
+        name = label("Light or dark", "strong")
+        name.setBuddy(choice)
+        self.add(row(name, choice, gap=16))
+        self.choice = choice
+        self.add(row(label("Runs and settings are in", "body", "2"), Elided(folder, "mono", "2"), gap=8))
+        self.agent = agent
+        self.add(frame("hline"))
+        self.add(agent)
+        self.finished.connect(agent.stop)
+        self.setMinimumWidth(480)
+        reset = Button(look, "Reset the layout", "", "reset", "Sizes and folded panels as on the first day")
+        reset.clicked.connect(self.reset_asked)
+        close = Button(look, "Close", "primarySmall")
+        close.clicked.connect(self.accept)
+        self.finish(reset, None, close)

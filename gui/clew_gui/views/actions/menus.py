@@ -1,0 +1,389 @@
+"""Joins menus, buttons and dialogs to the desk, and the plots once they are loaded.
+
+A dialog is imported when it is asked for: the first frame shows none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from PySide6.QtCore import QObject, Qt, QTimer
+from PySide6.QtWidgets import QApplication
+
+from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.actions.race_actions import Races
+from clew_gui.views.actions.run_actions import LiveChange, QueueActions, Removal
+from clew_gui.views.runs.runs_model import COLUMNS
+from clew_gui.views.theme.parts import wear
+from clew_gui.views.theme.theme import DARK, LIGHT, Theme, apply, system_theme
+from clew_gui.views.window.window import MainWindow
+from clew_gui.views.window.window_state import ThemeChoice
+from clew_shared import __version__
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem
+from clew_shared.spec import RunSpec
+
+if TYPE_CHECKING:
+    from clew_gui.base.settings import LocalSettings, SettingsFile
+    from clew_gui.views.plots.feed import PlotFeed
+    from clew_gui.views.plots.panel import ConvergencePlots
+    from clew_gui.views.runs.run_card import RunCard
+
+POINTS_A_TICK = 200_000
+"""Recorded values brought to the plots in one tick; about 10 ms."""
+
+
+def known_choice(choice: str) -> ThemeChoice:
+    """Light, dark, or for anything else the system's."""
+    return "light" if choice == "light" else "dark" if choice == "dark" else "system"
+
+
+def theme_of(app: QApplication, choice: str) -> Theme:
+    """The theme that is worn for a choice."""
+    chosen = {"light": LIGHT, "dark": DARK}.get(choice)
+    return chosen if chosen is not None else system_theme(app)
+
+
+class WindowActions(QObject):
+    """Owns what is joined; the window and the desk stay ignorant of each other's callers."""
+
+    def __init__(self, app: QApplication, window: MainWindow, desk: WindowController, places: Places) -> None:
+        super().__init__(window)
+        self._app, self._window, self._desk, self._places = app, window, desk, places
+        self.theme_choice: ThemeChoice = "system"
+        self.plots: ConvergencePlots | None = None
+        self.feed: PlotFeed | None = None
+        self._behind: set[str] = set()
+        self._drawn: tuple[str, ...] = ()
+        self._curves_due = False
+        self.races = Races(window, desk)
+        self.live = LiveChange(window, desk)
+        self.removal = Removal(desk)
+        self._join_actions()
+        self._join_buttons()
+        app.styleHints().colorSchemeChanged.connect(lambda _scheme: self._system_changed())
+
+    # --- Joining ------------------------------------------------------------------------------------------------------
+
+    def _join_actions(self) -> None:
+        window, desk = self._window, self._desk
+        queue = QueueActions(desk)
+        deeds: dict[str, Callable[[], object]] = {
+            "find": self._find,
+            "next_exercise": lambda: desk.step_exercise(1),
+            "previous_exercise": lambda: desk.step_exercise(-1),
+            "settings": self.show_settings,
+            "quit": window.close,
+            "run": window.next_run.ask_run,
+            "race": window.next_run.race.click,
+            "slides": window.next_run.slides.click,
+            "reuse": desk.reuse,
+            "pause": desk.pause_or_resume,
+            "rate": self.live.ask,
+            "stop": lambda: desk.stop(False),
+            "stop_now": lambda: desk.stop(True),
+            "continue": desk.continue_run,
+            "queue_next": queue.run_next,
+            "queue_up": lambda: queue.move(-1),
+            "queue_down": lambda: queue.move(1),
+            "unqueue": queue.leave_queue,
+            "export_run": self.export_run,
+            "remove": self.removal.remove,
+            "undo": window.messages.undo,
+            "guide": lambda: window.show_tab(0),
+            "work": lambda: window.show_tab(1),
+            "copy_picture": self.copy_picture,
+            "export_plots": lambda: self.export_plots("png"),
+            "log": self._show_log,
+            "theme": self.toggle_theme,
+            "reset_layout": window.reset_layout,
+            "shortcuts": self.show_shortcuts,
+            "code": self.show_code,
+            "report": self.show_computer,
+            "about": self.show_about,
+        }
+        for name, deed in deeds.items():
+            window.actions_[name].triggered.connect(lambda _checked=False, deed=deed: deed())
+        window.actions_["show"].triggered.connect(self._show_selected)
+        window.actions_["pin"].triggered.connect(desk.pin)
+        window.actions_["log_scale"].setChecked(True)
+        window.actions_["log_scale"].triggered.connect(window.run_view.controls.log.setChecked)
+
+    def _join_buttons(self) -> None:
+        window = self._window
+        window.top.site_asked.connect(self.show_computer)
+        window.top.theme_asked.connect(self.toggle_theme)
+        window.top.settings_asked.connect(self.show_settings)
+        window.guide.code_asked.connect(self.show_code)
+        window.next_run.code_asked.connect(self.show_code)
+        window.next_run.replaced.connect(self._offer_back)
+        window.run_view.hello.guide_asked.connect(lambda: window.show_tab(0))
+        window.bottom.export_asked.connect(self.export_table)
+        window.bottom.remove_asked.connect(self.removal.remove)
+        window.run_view.card_made.connect(self._join_card)
+
+    def _join_card(self, card: RunCard) -> None:
+        desk = self._desk
+        card.pause_asked.connect(desk.pause_or_resume)
+        card.rate_asked.connect(self.live.ask)
+        card.stop_asked.connect(desk.stop)
+        card.continue_asked.connect(desk.continue_run)
+        card.reuse_asked.connect(desk.reuse)
+
+    def _offer_back(self, before: RunSpec) -> None:
+        """Own values gave way to a preset's or a run's."""
+        window = self._window
+        window.messages.show_note(
+            "The values of your own were replaced.", undo=lambda: window.next_run.put_back(before)
+        )
+
+    def _find(self) -> None:
+        self._window.fold("lab", False)
+        self._window.lab.search.setFocus()
+        self._window.lab.search.selectAll()
+
+    def _show_log(self) -> None:
+        self._window.fold("runs", False)
+        self._window.bottom.show_log()
+
+    def _show_selected(self, on: bool) -> None:
+        run = self._desk.scope.run()
+        if run is not None:
+            self._desk.show_curve(run.id, on)
+
+    # --- The plots ----------------------------------------------------------------------------------------------------
+
+    def put_plots(self, plots: ConvergencePlots, feed: PlotFeed) -> None:
+        """The plots are loaded: show them and keep them fed."""
+        window, desk = self._window, self._desk
+        self.plots, self.feed = plots, feed
+        window.run_view.put_plots(plots)
+        controls = window.run_view.controls
+        controls.page_changed.connect(plots.show_page)
+        controls.unit_chosen.connect(plots.set_unit)
+        controls.log_toggled.connect(plots.set_log_y)
+        controls.log_toggled.connect(window.actions_["log_scale"].setChecked)
+        controls.smoothing_moved.connect(self._smooth)
+        controls.copy_asked.connect(self.copy_picture)
+        controls.export_asked.connect(self.export_plots)
+        plots.set_log_y(controls.log.isChecked())
+        self._smooth(controls.smoothing.value() / 100)
+        plots.run_clicked.connect(desk.select)
+        plots.failed.connect(lambda trouble: window.messages.show_problems((trouble,)))
+        plots.saved.connect(lambda path: window.messages.show_note(f"Written: {path}"))
+        desk.curves_changed.connect(self._curves_changed)
+        desk.points.connect(self._bring)
+        desk.ticked.connect(self._ticked)
+        self._show_curves()
+
+    def _smooth(self, amount: float) -> None:
+        if self.plots is not None:
+            self.plots.set_smoothing(amount)
+            slider = self._window.run_view.controls.smoothing
+            slider.setToolTip(f"{self.plots.smoothing_text()}. The raw curve stays faint behind.")
+
+    def _curves_changed(self) -> None:
+        """In an event of its own, once for all changes of this one: a click should answer before curves are drawn."""
+        if not self._curves_due:
+            self._curves_due = True
+            QTimer.singleShot(0, self, self._show_curves)
+
+    def _show_curves(self) -> None:
+        self._curves_due = False
+        scope, feed = self._desk.scope, self.feed
+        if feed is None or scope.card is None:
+            return
+        feed.set_card(scope.card)
+        self._window.run_view.controls.offer_surface(bool(scope.card.surfaces))
+        wanted = set(scope.shown())
+        selected = scope.run()
+        runs = [run for run in scope.runs() if run.id in wanted]
+        feed.show(runs, selected.id if selected is not None else "", scope.pinned())
+        self._drawn = tuple(run.id for run in runs)
+        self._behind = set(self._drawn)
+
+    def _bring(self, changed: frozenset[str]) -> None:
+        self._behind |= changed.intersection(self._drawn)
+
+    def _ticked(self) -> None:
+        """Bring what is new of the drawn runs, in pieces that leave the thread free."""
+        session, feed = self._desk.scope.session, self.feed
+        if feed is None or session is None or not self._behind or self._curves_due:
+            return
+        room = POINTS_A_TICK
+        for run in filter(None, map(session.runs.get, self._drawn)):
+            if run.id in self._behind and room > 0:
+                brought, complete = feed.bring(run, room)
+                room -= brought
+                if complete:
+                    self._behind.discard(run.id)
+        self._behind.intersection_update(session.runs)
+        drawn = [
+            run for run in map(session.runs.get, self._drawn) if run is not None and run.history.schema is not None
+        ]
+        if not self._behind and self.plots is not None and drawn:
+            self._window.run_view.controls.set_scales(self.plots.knows("images"))
+
+    def copy_picture(self) -> None:
+        """The plots to the clipboard."""
+        if self.plots is not None:
+            self.plots.copy_picture()
+            self._window.messages.show_note("The plots were copied as a picture.")
+
+    def export_plots(self, kind: str) -> None:
+        """The plots to a file that a person names."""
+        if self.plots is not None:
+            self.plots.export(kind)
+
+    # --- Files --------------------------------------------------------------------------------------------------------
+
+    def _ask_file(self, title: str, name: str, write: Callable[[Path], None]) -> None:
+        from PySide6.QtWidgets import QFileDialog
+
+        dialog = QFileDialog(self._window, title, "", "Values (*.csv)")
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix("csv")
+        dialog.selectFile(name)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(lambda path: self._write(Path(path), write))
+        dialog.open()
+
+    def _write(self, path: Path, write: Callable[[Path], None]) -> None:
+        try:
+            write(path)
+        except OSError as error:
+            text = f"{path} could not be written: {error.strerror or error}."
+            hint = "Choose a folder with room that you may write to."
+            self._window.messages.show_problems((Problem("window.export", text, hint, str(path)),))
+        else:
+            self._window.messages.show_note(f"Written: {path}")
+
+    def export_table(self) -> None:
+        """The runs table as CSV."""
+        card = self._desk.scope.card
+        self._ask_file("Export the runs table", f"{card.id if card is not None else 'runs'}.csv", self.write_table)
+
+    def write_table(self, path: Path) -> None:
+        """Write the runs table as shown; raises OSError."""
+        import csv
+
+        with path.open("w", encoding="utf-8", newline="") as file:
+            out = csv.writer(file, lineterminator="\n")
+            out.writerow([column.title for column in COLUMNS])
+            for row in self._window.bottom.model.rows():
+                out.writerow([column.text(row) for column in COLUMNS])
+
+    def export_run(self) -> None:
+        """Every recorded value of the selected run as CSV."""
+        run = self._desk.scope.run()
+        if run is None:
+            return
+        history = run.history
+
+        def write(path: Path) -> None:
+            from clew_gui.plotting.table import Extract, write_csv
+
+            names = [name for name in history.metrics if len(history.column(name).steps)]
+            columns = [(name, history.column(name), history.wall(name)) for name in names]
+            write_csv(path, [Extract(run.id, n, c.steps.astype(float), c.values, w) for n, c, w in columns])
+
+        self._ask_file("Export the run's values", f"run-{run.number}.csv", write)
+
+    # --- Dialogs ------------------------------------------------------------------------------------------------------
+
+    def show_code(self) -> None:
+        """The very file that runs."""
+        from clew_gui.views.actions.dialogs import CodeDialog
+
+        card = self._desk.scope.card
+        if card is not None and card.source:
+            CodeDialog(self._window, self._window.look, card).open()
+
+    def show_settings(self) -> None:
+        """Light or dark, layout, this computer's agent."""
+        from clew_gui.views.actions.agent_settings import AgentSettings
+        from clew_gui.views.actions.dialogs import SettingsDialog
+
+        look, kept = self._window.look, self._local_settings().load()
+        agent = AgentSettings(look, kept.interpreter, kept.exercises)
+        agent.accepted.connect(self._use_agent)
+        dialog = SettingsDialog(self._window, look, self.theme_choice, str(self._places.home), agent)
+        dialog.theme_chosen.connect(self.choose_theme)
+        dialog.reset_asked.connect(self._window.reset_layout)
+        dialog.open()
+
+    def _local_settings(self) -> SettingsFile[LocalSettings]:
+        from clew_gui.base.settings import local_settings
+
+        return local_settings(self._places)
+
+    def _use_agent(self, interpreter: str, exercises: str) -> None:
+        """Keep what was checked, and let the agent start with it."""
+        file = self._local_settings()
+        wanted = msgspec.structs.replace(file.load(), interpreter=interpreter, exercises=exercises)
+        file.save(wanted)
+        if file.problem is not None:
+            self._window.messages.show_problems((file.problem,))
+        if self._desk.scope.session is not None:
+            self._desk.scope.session.renew_agent()
+
+    def show_shortcuts(self) -> None:
+        """Everything the keyboard can do."""
+        self._show_text("Keyboard shortcuts", "", self._window.actions_.shortcuts())
+
+    def _show_text(self, title: str, sentence: str, pairs: list[tuple[str, str]]) -> None:
+        from clew_gui.views.actions.dialogs import TextDialog
+
+        TextDialog(self._window, self._window.look, title, sentence, pairs).open()
+
+    def show_computer(self) -> None:
+        """Where runs go, how the link is, where things lie."""
+        status = self._window.status
+        pairs = [
+            ("Link", status.text("link")),
+            ("Queue", status.text("queue")),
+            ("Processor", status.text("agent")),
+            ("Runs", str(self._places.runs)),
+            ("Settings", str(self._places.config)),
+            ("Clew", __version__),
+        ]
+        sentence = "Runs train in processes of their own. They go on when this window is closed."
+        self._show_text("This computer", sentence, pairs)
+
+    def show_about(self) -> None:
+        """What this is."""
+        pairs = [("Version", __version__), ("Licence", "Apache-2.0"), ("Exercises", self._desk.scope.catalogue.version)]
+        sentence = "The thread from a student's laptop to the compute node: guided deep-learning laboratories."
+        self._show_text("Clew", sentence, [pair for pair in pairs if pair[1]])
+
+    # --- Light and dark -----------------------------------------------------------------------------------------------
+
+    def choose_theme(self, choice: str) -> None:
+        """Light, dark, or as the system has it."""
+        self.theme_choice = known_choice(choice)
+        self.wear(theme_of(self._app, choice))
+
+    def toggle_theme(self) -> None:
+        """The other one."""
+        self.choose_theme("light" if self._window.look.theme.dark else "dark")
+
+    def _system_changed(self) -> None:
+        if self.theme_choice == "system":
+            self.wear(system_theme(self._app))
+
+    def wear(self, theme: Theme) -> None:
+        """Dress everything in this theme."""
+        if theme is self._window.look.theme:
+            return
+        self._window.look.theme = theme
+        self._app.setStyleSheet("")  # replacing a sheet takes Qt four times as long as removing and setting one
+        apply(self._app, theme)
+        QTimer.singleShot(0, self, self._retint)  # in an event of its own: both together would be felt
+
+    def _retint(self) -> None:
+        wear(self._window)
+        if self.plots is not None:
+            self.plots.set_theme(self._window.look.theme)

@@ -1,0 +1,177 @@
+"""What a person does with a node that is there, and with a site that wants them again: open something, log in."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QGuiApplication
+
+from clew_gui.jobs.job import Stage
+from clew_gui.nodes.terminal_program import open_terminal
+from clew_gui.session.job_managers import JobManagers
+from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.presentation.job_words import JobLike
+from clew_gui.views.sites.background import call_elsewhere
+from clew_gui.views.sites.services import NodeServices
+from clew_gui.views.sites.strip import SiteBar
+from clew_gui.views.window.window import MainWindow
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem, ProblemError
+
+if TYPE_CHECKING:
+    from clew_gui.nodes.services import Node
+
+_NO_NODE = "There is no node yet: hold one (Ctrl+H), or select a run that is at work on a site."
+
+
+class NodeActions(QObject):
+    """``desks`` None: this session talks to no sites. ``terminal`` opens a window with one of Clew's commands in it."""
+
+    def __init__(
+        self, window: MainWindow, desk: WindowController, places: Places, strip: SiteBar, desks: JobManagers | None
+    ) -> None:
+        super().__init__(window)
+        self._window, self._desk, self._strip, self._desks = window, desk, strip, desks
+        self.services = NodeServices(self, places.private)
+        self.services.changed.connect(lambda _job: self.show())
+        self.services.failed.connect(window.messages.show_problems)
+        self.terminal: Callable[[Sequence[str]], subprocess.Popen[bytes] | None] = open_terminal
+        self._terminals: list[subprocess.Popen[bytes]] = []
+        strip.opened.connect(self.open)
+        strip.shown.connect(self.open)
+        strip.copied.connect(self.copy_address)
+        strip.closed.connect(self.services.close)
+        strip.log_in_asked.connect(self.log_in)
+        window.run_view.card.log_in_asked.connect(self.log_in_for_run)
+        deeds: dict[str, Callable[[], object]] = {
+            "jupyter": lambda: self.open_here("jupyter"),
+            "tensorboard": lambda: self.open_here("tensorboard"),
+            "terminal": lambda: self.open_here("terminal"),
+            "log_in": self.log_in_everywhere,
+        }
+        for name, deed in deeds.items():
+            window.actions_[name].triggered.connect(lambda _checked=False, deed=deed: deed())
+
+    # --- In sight -----------------------------------------------------------------------------------------------------
+
+    def jobs(self) -> list[JobLike]:
+        """All jobs of this window."""
+        session = self._desk.scope.session
+        return list(session.jobs.values()) if session is not None else []
+
+    def held(self) -> list[JobLike]:
+        """The allocations that are held, but for those whose time is up by this computer's clock."""
+        now = time.time()
+        return [job for job in self.jobs() if job.order.hold and not job.news.over and not job.news.is_past(now)]
+
+    def locked(self) -> dict[str, list[JobLike]]:
+        """The sites where nobody is logged in, with the jobs that wait for that."""
+        found: dict[str, list[JobLike]] = {}
+        for job in self.jobs():
+            if job.locked is not None:
+                found.setdefault(job.order.site, []).append(job)
+        return found
+
+    def show(self) -> None:
+        """Bring the lines above Run up to date."""
+        opened = self.services.jobs()
+        jobs = [job for job in self.jobs() if job.id in opened or (job.order.hold and not job.news.over)]
+        self._strip.show_jobs(jobs, {job: self.services.told(job) for job in opened}, time.time())
+        locked = self.locked()
+        self._strip.show_logins(locked)
+        self._window.actions_["log_in"].setEnabled(bool(locked))
+
+    def tick(self) -> None:
+        """What counts down, once a second."""
+        self._terminals = [one for one in self._terminals if one.poll() is None]
+        if not self._strip.isHidden():
+            self.show()
+
+    def close(self) -> None:
+        """The window closes: addresses here are closed, terminals stay. Waits some seconds at most."""
+        self.services.close_all()
+        for one in self._terminals:
+            one.returncode = one.poll() or 0  # it outlives this program on purpose; no ResourceWarning for it
+
+    # --- Opening something --------------------------------------------------------------------------------------------
+
+    def open_here(self, kind: str) -> None:
+        """Open it on the node that is chosen under Run on, else on that of the selected run, else on the one held."""
+        chosen, run = self._window.next_run.where.choice().job, self._desk.scope.run()
+        mine = run.job.job if run is not None and run.job is not None else ""
+        running = {job.id: job for job in self.jobs() if job.news.stage is Stage.RUNNING}
+        others = [job.id for job in self.held() if job.id in running]
+        job = next((job for job in (chosen, mine, *others) if job in running), "")
+        if job:
+            self.open(job, kind)
+        else:
+            self._window.messages.show_note(_NO_NODE)
+
+    def open(self, job: str, kind: str) -> None:
+        """Open Jupyter, TensorBoard or a terminal on the node of a job."""
+        model = next((one for one in self.jobs() if one.id == job), None)
+        if model is None or self._desks is None:
+            return
+        if kind == "terminal":
+            self._open_terminal(model)
+            return
+        if model.locked is not None:
+            self.log_in(model.order.site)
+        try:
+            self.services.open(model, cast("Node", self._desks.target(job)), kind)
+        except ProblemError as error:
+            self._desk.refused(error)
+
+    def copy_address(self, job: str, kind: str) -> None:
+        """The address with its token, to the clipboard."""
+        url = next((told.url for told in self.services.told(job) if told.kind == kind), "")
+        if url:
+            QGuiApplication.clipboard().setText(url)
+            self._window.messages.show_note("The address is copied. Whoever has it gets in: it works on this computer.")
+
+    def _open_terminal(self, job: JobLike) -> None:
+        beside = [one for one in self.jobs() if one.order.site == job.order.site and not one.news.over]
+        words = ["shell", "--site", job.order.site, *(["--job", job.id] if len(beside) > 1 else [])]
+        opener = self.terminal
+
+        def opened(process: subprocess.Popen[bytes] | None) -> None:
+            self._terminals += [process] if process is not None else []
+
+        def failed(problems: tuple[Problem, ...]) -> None:
+            command = shlex.join(["clew", *words])
+            line = next((line for line in self._strip.rows() if line.job == job.id), None)
+            if line is None:
+                found = problems[0]
+                self._window.messages.show_problems(
+                    (Problem(found.code, found.text, f"In one of your own: {command}"),)
+                )
+                return
+            line.show_command(command)
+
+        call_elsewhere(self, "terminal", lambda: opener(words), opened, failed)
+
+    # --- Logging in ---------------------------------------------------------------------------------------------------
+
+    def log_in(self, site: str) -> None:
+        """Log in on a site; what it asks comes as dialogs."""
+        if self._desks is not None:
+            self._desks.log_in(site)
+
+    def log_in_for_run(self) -> None:
+        """Log in where the selected run is."""
+        run = self._desk.scope.run()
+        job = next(
+            (one for one in self.jobs() if run is not None and run.job is not None and one.id == run.job.job), None
+        )
+        if job is not None:
+            self.log_in(job.order.site)
+
+    def log_in_everywhere(self) -> None:
+        """Log in on all sites that want it."""
+        for site in self.locked():
+            self.log_in(site)

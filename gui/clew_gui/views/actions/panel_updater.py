@@ -1,0 +1,238 @@
+"""Tells each panel what is the case. Every method may be called at any time; what did not change costs little."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+
+from clew_gui.views.actions.scope import FIRST_EXERCISE, Scope
+from clew_gui.views.presentation import words
+from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.presentation.job_words import NOTHING, CardWords
+from clew_gui.views.runs.board import estimate
+from clew_gui.views.runs.runs_model import RunRow
+from clew_gui.views.window.window import MainWindow
+from clew_shared.base.places import Places
+from clew_shared.journal.lifecycle import TERMINAL, RunState
+
+_LINKS = {
+    "OFFLINE": ("unlink", "bad", "off"),
+    "CONNECTING": ("link", "warn", "connecting"),
+    "LIVE": ("laptop", "ok", "ready"),
+    "STALE": ("unlink", "stale", "silent"),
+    "REFUSED": ("unlink", "bad", "refused"),
+}
+_BUSY = frozenset({RunState.RUNNING, RunState.PREPARING, RunState.STARTING, RunState.PAUSED})
+
+
+class PanelUpdater:
+    """Reads the scope, writes the widgets."""
+
+    def __init__(self, window: MainWindow, scope: Scope, places: Places) -> None:
+        self._window, self._scope, self._places = window, scope, places
+
+    # --- The selected run ---------------------------------------------------------------------------------------------
+
+    def card(self) -> None:
+        """The run's card, or the first card when there is none; and what can be done now."""
+        window, scope = self._window, self._scope
+        run = scope.run()
+        window.run_view.show_empty(run is None)
+        if run is None:
+            if scope.card is not None:
+                nothing = scope.session is None or not scope.session.runs
+                first = scope.card.id in (FIRST_EXERCISE, scope.catalogue.exercises[0].id)
+                window.run_view.hello.show_card(scope.card, nothing and first, self._more_to_come())
+        else:
+            window.run_view.card.show_run(run, scope.card, bool(scope.live_params()), self._job_words(run))
+        self._actions(run)
+
+    def _more_to_come(self) -> bool:
+        """Whether runs of earlier windows are here that nobody has listed yet."""
+        if self._scope.listed:
+            return False
+        kept = (self._places.runs, self._places.mirrors)
+        return any(folder.is_dir() and any(folder.iterdir()) for folder in kept)
+
+    def _job_words(self, run: RunLike) -> CardWords:
+        """What its job on a site adds; that is loaded with the first such run."""
+        if run.job is None or self._scope.session is None:
+            return NOTHING
+        from clew_gui.views.presentation.job_words import card_words
+
+        return card_words(run, self._scope.session.jobs.get(run.job.job), time.time())
+
+    def _actions(self, run: RunLike | None) -> None:
+        actions = self._window.actions_
+        over = run is not None and run.state in TERMINAL
+        steer = run is not None and run.state in (RunState.RUNNING, RunState.PAUSED) and not run.link_stale
+        alive = run is not None and not over
+        allowed = {
+            "pause": steer,
+            "rate": steer and bool(self._scope.live_params()),
+            "stop": alive,
+            "stop_now": alive,
+            "continue": run is not None
+            and over
+            and run.state is not RunState.FINISHED
+            and bool(run.history.checkpoints),
+            "remove": over,
+            "try_here": alive and run is not None and run.job is not None and not run.history.fold.attempt,
+        }
+        allowed |= dict.fromkeys(("reuse", "show", "pin", "export_run", "log"), run is not None)
+        for name, yes in allowed.items():
+            actions[name].setEnabled(yes)
+        self._queue_actions(run)
+        paused = run is not None and run.state is RunState.PAUSED
+        actions["pause"].setText("&Resume" if paused else "&Pause")
+        actions["show"].setChecked(run is not None and run.id in self._scope.shown())
+        actions["pin"].setChecked(run is not None and run.id == self._scope.pinned())
+
+    def _queue_actions(self, run: RunLike | None) -> None:
+        waits = run is not None and run.state is RunState.QUEUED and not run.link_stale
+        place = run.queue if run is not None and waits else 0
+        allowed = {
+            "queue_next": place > 1,
+            "queue_up": place > 1,
+            "queue_down": 0 < place < self._scope.waiting(),
+            "unqueue": waits,
+        }
+        for name, yes in allowed.items():
+            self._window.actions_[name].setEnabled(yes)
+
+    def log(self) -> None:
+        """The log of the selected run, only while it can be seen."""
+        if not self._window.bottom.shows_log():
+            return
+        from clew_gui.views.runs.log_panel import read_tail
+
+        panel, run = self._window.bottom.log, self._scope.run()
+        if run is None:
+            panel.show_run("", ())
+            return
+        folder = self._places.runs / run.id
+        panel.show_run(run.id, run.history.logs, read_tail(folder / "log.txt") if folder.is_dir() else None)
+
+    # --- All runs of the exercise -------------------------------------------------------------------------------------
+
+    def rows(self, runs: Iterable[RunLike]) -> list[RunRow]:
+        """Runs as rows of the table."""
+        scope = self._scope
+        if scope.card is None:
+            return []
+        shown, pinned = set(scope.shown()), scope.pinned()
+        return [scope.board.row(scope.card, run, run.id in shown, run.id == pinned) for run in runs]
+
+    def table(self) -> None:
+        """All rows anew."""
+        self._window.bottom.model.set_rows(self.rows(self._scope.runs()))
+        self._window.bottom.show_count()
+
+    def table_rows(self, wanted: Iterable[str] | None = None) -> None:
+        """Some rows, or all where they stand."""
+        some = None if wanted is None else set(wanted)
+        runs = [run for run in self._scope.runs() if some is None or run.id in some]
+        model = self._window.bottom.model
+        before = model.rowCount()
+        model.update_rows(self.rows(runs))
+        if model.rowCount() != before:
+            self._window.bottom.show_count()
+
+    # --- The exercise -------------------------------------------------------------------------------------------------
+
+    def goals(self) -> None:
+        """The chip in the head and the ticks in the guide."""
+        scope, window = self._scope, self._window
+        if scope.card is None:
+            return
+        runs = scope.runs()
+        for goal in scope.card.goals:
+            by = scope.board.reached_by(goal, runs)
+            window.guide.show_goal(goal.id, by is not None, f"Reached in run {by.number}." if by is not None else "")
+        if not scope.card.goals:
+            window.head.goal.show_goal("", False, "")
+            return
+        states = [(goal, scope.board.reached_by(goal, runs)) for goal in scope.card.goals]
+        tip = "\n".join(f"{f'Reached in run {by.number}' if by else 'Not yet'}: {goal.text}" for goal, by in states)
+        done = sum(by is not None for _, by in states)
+        first = words.goal_short(scope.card.goals[0])
+        several = words.goals_reached(done, len(states), scope.board.runs_for(scope.card.goals, runs)).capitalize()
+        text = f"{first} reached" if done and len(states) == 1 else several or first
+        window.head.goal.show_goal(text, done == len(states), tip)
+
+    def progress(self) -> None:
+        """Ticks and best values of all exercises."""
+        scope = self._scope
+        found = {card.id: scope.board.progress(card, scope.runs(card)) for card in scope.catalogue.exercises}
+        self._window.lab.show_progress(found)
+
+    def cost(self) -> None:
+        """What the next run will take."""
+        form = self._window.next_run
+        form.show_cost(*estimate(form.form.values(), self._scope.runs()))
+
+    # --- The status line ----------------------------------------------------------------------------------------------
+
+    def link(self) -> None:
+        """The link to this computer's agent, in the status line, the pill and the Run button."""
+        session, window = self._scope.session, self._window
+        if session is None:
+            window.status.tell("link", "Clew is starting", "link", "warn")
+            window.top.show_site("This computer", "laptop", "text2")
+            return
+        state = str(session.link.state)
+        glyph, tone, word = _LINKS.get(state, ("link", "text3", state.lower()))
+        text = word if state == "LIVE" else session.link.text or word
+        if state == "STALE" and session.link.since:
+            text = f"silent since {words.wall(session.link.since)}, runs go on"
+        if not self._job_link():
+            window.status.tell("link", f"This computer: {text}", glyph, tone)
+            window.top.show_site(f"This computer, {word}", glyph, tone)
+        window.next_run.refuse(text if state == "REFUSED" else "")
+        self.queue()
+
+    def _job_link(self) -> bool:
+        """The link that the selected run comes through, if that is one to a site."""
+        run, session = self._scope.run(), self._scope.session
+        job = session.jobs.get(run.job.job) if session is not None and run is not None and run.job is not None else None
+        if job is None or job.news.over:
+            return False
+        from clew_gui.views.presentation import job_words
+
+        self._window.status.tell("link", *job_words.link_words(job, time.time()))
+        self._window.top.show_site(*job_words.pill_words(job))
+        return True
+
+    def queue(self) -> None:
+        """How many runs work and wait, over all exercises."""
+        session = self._scope.session
+        runs = list(session.runs.values()) if session is not None else []
+        busy = [run for run in runs if run.state in _BUSY]
+        waiting = [run for run in runs if run.state in (RunState.QUEUED, RunState.SUBMITTED)]
+        if waiting:
+            text = f"Queue: {len(waiting)} waiting, {len(busy)} at work"
+        elif busy:
+            text = f"Queue: run {busy[0].number} at work" if len(busy) == 1 else f"Queue: {len(busy)} runs at work"
+        else:
+            text = "Queue: empty"
+        self._window.status.tell("queue", text, "clock", "warn" if waiting else "text3")
+        self._queue_actions(self._scope.run())
+        cores = os.cpu_count() or 1
+        self._window.status.tell("agent", f"{cores} CPU cores", "chip")
+
+    def data(self) -> None:
+        """The data of the open exercise."""
+        card = self._scope.card
+        if card is None:
+            return
+        chosen = self._window.next_run.spec().data
+        if not card.datasets:
+            self._window.status.tell("data", "Needs no data", "data")
+            return
+        elsewhere = bool(self._window.next_run.where.choice().key)
+        here = self._scope.session.link.datasets if self._scope.session is not None and not elsewhere else ()
+        absent = [words.data_name(name) for name in card.datasets if here and name not in here]
+        text = f"Data: {words.data_name(chosen or card.datasets[0])}"
+        note = f"; {', '.join(absent)} was not found here" if absent and words.data_name(chosen) not in absent else ""
+        self._window.status.tell("data", text + note, "data", "warn" if absent else "text3")

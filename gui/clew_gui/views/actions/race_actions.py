@@ -1,0 +1,125 @@
+"""Joins races to the window: the dialog, the runs it asks for, and the places above the plots."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from PySide6.QtCore import QObject
+
+from clew_gui.views.actions.controller import SLOW_TICKS, WindowController
+from clew_gui.views.presentation import words
+from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.race.race_strip import RaceEntry
+from clew_gui.views.window.window import MainWindow
+from clew_shared.cards import ExerciseCard, RaceSpec
+from clew_shared.journal.lifecycle import TERMINAL
+from clew_shared.params import format_value
+from clew_shared.study import StudySpec, find_race, lane_specs, race_of
+
+
+class Races(QObject):
+    """One for each window."""
+
+    def __init__(self, window: MainWindow, desk: WindowController) -> None:
+        super().__init__(window)
+        self._window, self._desk = window, desk
+        self._hidden: set[str] = set()
+        self._ticks = 0
+        self._known: dict[str, tuple[object, object]] = {}
+        window.next_run.race_asked.connect(self.ask)
+        window.run_view.race.chosen.connect(desk.select)
+        window.run_view.race.closed.connect(self._hide)
+        desk.curves_changed.connect(self.tell)
+        desk.ticked.connect(self._ticked)
+
+    def ask(self) -> None:
+        """Open the dialog for the open exercise's race."""
+        card = self._desk.scope.card
+        if card is None or not card.races or self._desk.scope.session is None:
+            return
+        from clew_gui.views.race.race_dialog import RaceDialog  # with what draws its preview
+
+        dialog = RaceDialog(self._window, self._window.look, card, find_race(card), self._window.next_run.spec())
+        dialog.started.connect(self.start)
+        dialog.open()
+
+    def start(self, study: StudySpec) -> None:
+        """Queue the study's runs, and draw them over each other as they come."""
+        self._desk.start_all(lane_specs(study))
+        self.tell()
+
+    # --- Places -------------------------------------------------------------------------------------------------------
+
+    def _ticked(self) -> None:
+        self._ticks += 1
+        if self._ticks % SLOW_TICKS == 0:
+            self.tell()
+
+    def _hide(self) -> None:
+        run = self._desk.scope.run()
+        if run is not None:
+            self._hidden.add(run.spec.study)
+        self.tell()
+
+    def tell(self) -> None:
+        """The places of the study that the selected run belongs to; nothing to see where it belongs to none."""
+        scope, strip = self._desk.scope, self._window.run_view.race
+        run, card = scope.run(), scope.card
+        study = run.spec.study if run is not None else ""
+        race = race_of(card, study) if card is not None and study else None
+        strip.setVisible(race is not None and study not in self._hidden)
+        if race is None or card is None or run is None or not strip.isVisibleTo(self._window.run_view):
+            return
+        runs = [one for one in scope.runs() if one.spec.study == study]
+        strip.show_places(race.title, race_words(race, card, runs), self._entries(race, card, runs, run.id))
+
+    def _entries(self, race: RaceSpec, card: ExerciseCard, runs: list[RunLike], selected: str) -> list[RaceEntry]:
+        from clew_shared.ranking import Standing, rank, stand  # NumPy: not before the window stands
+
+        metric = words.metric_of(card, race.metric)
+        better: Literal["lower", "higher"] = "higher" if metric is not None and metric.better == "higher" else "lower"
+        standings: list[Standing] = []
+        for run in runs:
+            state = (run.history.fold.attempt, run.history.fold.step, run.state)
+            known = self._known.get(run.id)
+            if known is None or known[0] != state:  # it reads the whole curve
+                known = (state, stand(run.id, run.history, race.metric, better, race.target))
+                self._known[run.id] = known
+            if isinstance(known[1], Standing):
+                standings.append(known[1])
+        by_id = {run.id: run for run in runs}
+        return [
+            _entry(place, by_id[one.run], one.reached, one.best, card, race, selected)
+            for place, one in enumerate(rank(standings, better), start=1)
+        ]
+
+
+def _entry(
+    place: int, run: RunLike, reached: int | None, best: float | None, card: ExerciseCard, race: RaceSpec, selected: str
+) -> RaceEntry:
+    metric = words.metric_of(card, race.metric)
+    if reached is not None:
+        result = f"step {words.count(reached)}"
+    elif best is not None:
+        value = words.metric_value(metric, best)
+        result = value if race.target is None else f"best {_metric_name(race, card)} {value}"
+    else:
+        result = words.state_word(run).lower()
+    name = words.run_title(run, card).partition("  ")[2]
+    return RaceEntry(place if best is not None else 0, run.id, run.index, name, result, run.id == selected)
+
+
+def _metric_name(race: RaceSpec, card: ExerciseCard) -> str:
+    metric = words.metric_of(card, race.metric)
+    return metric.label.lower() if metric is not None else race.metric
+
+
+def race_words(race: RaceSpec, card: ExerciseCard, runs: list[RunLike]) -> str:
+    """What counts, and how far the race is: "Steps to a loss of 0.001, else the best loss. 2 of 6 done."."""
+    name = _metric_name(race, card)
+    if race.target is None:
+        counts = f"The best {name} counts."
+    else:
+        counts = f"Steps to a {name} of {format_value(race.target)}, else the best {name}."
+    done = sum(run.state in TERMINAL for run in runs)
+    return f"{counts} {done} of {len(runs)} done." if done < len(runs) else counts

@@ -1,0 +1,133 @@
+"""What a person does with one run: take it out of the list, move it in the queue, change its learning rate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.presentation import words
+from clew_gui.views.window.window import MainWindow
+from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.journal.lifecycle import TERMINAL, RunState
+
+if TYPE_CHECKING:
+    from clew_gui.views.actions.dialogs import LiveDialog
+
+
+class Removal:
+    """Acts on the selected run of a desk."""
+
+    def __init__(self, desk: WindowController) -> None:
+        self._desk = desk
+
+    def remove(self) -> None:
+        """Take the selected run out of the list; for some seconds it can be taken back."""
+        run = self._desk.scope.run()
+        if run is None:
+            return
+        if run.state not in TERMINAL:
+            text = f"Run {run.number} is still {words.state_word(run).lower()}."
+            first = "Take it out of the queue" if run.state is RunState.QUEUED else "Stop it"
+            self._desk.window.messages.show_problems((Problem("window.busy", text, f"{first} first, then remove it."),))
+            return
+        self._desk.scope.board.remove(run.id)
+        self._desk.runs_changed()
+        self._desk.window.messages.show_note(
+            f"Run {run.number} was removed from the list.",
+            undo=lambda: self._take_back(run.id),
+            lapse=lambda: self._forget(run.id),
+        )
+
+    def _forget(self, run: str) -> None:
+        session = self._desk.scope.session
+        if session is None:
+            return
+        try:
+            session.forget(run)
+        except ProblemError as error:
+            self._take_back(run)
+            self._desk.refused(error)
+
+    def _take_back(self, run: str) -> None:
+        self._desk.scope.board.restore(run)
+        self._desk.runs_changed()
+
+
+# --- Queue deeds ------------------------------------------------------------------------------------------------------
+# What can be done with a run that waits in the agent's queue.
+
+
+class QueueActions:
+    """Acts on the selected run of a desk."""
+
+    def __init__(self, desk: WindowController) -> None:
+        self._desk = desk
+
+    def move(self, by: int) -> None:
+        """Let the selected run, which waits, begin so many places later; earlier when negative."""
+        self._desk.ask(lambda session, run: session.move_run(run.id, max(1, run.queue + by)))
+
+    def run_next(self) -> None:
+        """Let the selected run begin before all others that wait."""
+        self._desk.ask(lambda session, run: session.move_run(run.id, 1))
+
+    def leave_queue(self) -> None:
+        """Take the selected run, which waits, out of the queue; for some seconds that can be undone."""
+        run = self._desk.scope.run()
+        place = run.queue if run is not None else 0
+        self._desk.stop()
+        if run is not None and place:
+            text = f"Run {run.number} was taken out of the queue."
+            self._desk.window.messages.show_note(text, undo=lambda: self._queue_again(run.id, place))
+
+    def _queue_again(self, run: str, place: int) -> None:
+        """Both requests are carried out in this order, so that it stands where it was."""
+        session = self._desk.scope.session
+        if session is None:
+            return
+        try:
+            session.continue_run(run)
+            session.move_run(run, place)
+        except ProblemError as error:
+            self._desk.refused(error)
+
+
+# --- Live change ------------------------------------------------------------------------------------------------------
+# What may be changed while a run goes on: the dialog for it, which ends with the run.
+
+
+class LiveChange(QObject):
+    """Asks for new values of the selected run."""
+
+    def __init__(self, window: MainWindow, desk: WindowController) -> None:
+        super().__init__(window)
+        self._window, self._desk = window, desk
+        self._open: tuple[str, LiveDialog] | None = None
+        desk.points.connect(self._look)
+
+    def ask(self) -> None:
+        """Open the dialog, where the selected run has something to change."""
+        from clew_gui.views.actions.dialogs import LiveDialog
+
+        run, live = self._desk.scope.run(), self._desk.scope.live_params()
+        if run is not None and live:
+            dialog = LiveDialog(self._window, self._window.look, run.number, live)
+            dialog.changed.connect(lambda name, value: self._desk.set_live(name, value, run.id))
+            dialog.finished.connect(self._closed)
+            self._open = run.id, dialog
+            dialog.open()
+
+    def _closed(self) -> None:
+        self._open = None
+
+    def _look(self, changed: frozenset[str]) -> None:
+        """There is nothing to change in a run that has ended."""
+        session = self._desk.scope.session
+        if self._open is None or self._open[0] not in changed or session is None:
+            return
+        run = session.runs.get(self._open[0])
+        if run is not None and run.state in TERMINAL:
+            self._open[1].reject()
+            self._window.messages.show_note(f"Run {run.number} has ended: nothing of it can be changed any more.")

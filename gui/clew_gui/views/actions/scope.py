@@ -1,0 +1,72 @@
+"""What the window is about at the moment: the session, the open exercise, its runs and the selected one."""
+
+from __future__ import annotations
+
+from clew_gui.views.presentation import words
+from clew_gui.views.presentation.interfaces import RunLike, SessionLike
+from clew_gui.views.runs.board import Board
+from clew_shared.cards import Catalogue, ExerciseCard
+from clew_shared.params import ParamSpec, Value
+
+FIRST_EXERCISE = "softmax"
+"""Open when no window was open before: with it the course begins its lab."""
+
+
+class Scope:
+    """Shared by everything that tells the panels something or asks the session for something."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.catalogue = catalogue
+        self.cards = {card.id: card for card in catalogue.exercises}
+        self.board = Board()
+        self.session: SessionLike | None = None
+        self.card: ExerciseCard | None = None
+        self.link_told = False
+        """Whether the link to this computer's agent was heard of: what lies in the mirrors is known by then."""
+
+    @property
+    def listed(self) -> bool:
+        """Whether all runs of earlier windows are known, those that only the agent knows as well, if it answers."""
+        state = str(self.session.link.state) if self.session is not None else "CONNECTING"
+        return state != "CONNECTING" and (state != "OFFLINE" or self.link_told)
+
+    def runs(self, card: ExerciseCard | None = None) -> list[RunLike]:
+        """The runs of an exercise (the open one), oldest first."""
+        wanted = card or self.card
+        if self.session is None or wanted is None:
+            return []
+        return self.board.runs_of(self.session.runs, wanted.id)
+
+    def is_mine(self, run: str) -> bool:
+        """Whether a run belongs to the open exercise and is in sight."""
+        known = self.session.runs.get(run) if self.session is not None else None
+        of_this = known is not None and self.card is not None and known.spec.exercise == self.card.id
+        return of_this and not self.board.is_removed(run)
+
+    def run(self) -> RunLike | None:
+        """The selected run of the open exercise."""
+        if self.session is None or self.card is None:
+            return None
+        return self.session.runs.get(self.board.choices(self.card.id).selected)
+
+    def waiting(self) -> int:
+        """How many runs wait in the queue, over all exercises."""
+        return max((run.queue for run in self.session.runs.values()), default=0) if self.session is not None else 0
+
+    def pinned(self) -> str:
+        """The run that is drawn as baseline."""
+        return self.board.pinned(self.card, self.runs()) if self.card is not None else ""
+
+    def shown(self) -> tuple[str, ...]:
+        """The runs whose curves are drawn, oldest first."""
+        return self.board.shown(self.card, self.runs()) if self.card is not None else ()
+
+    def live_params(self) -> tuple[tuple[ParamSpec, Value], ...]:
+        """What may be changed in the selected run while it goes on, with the present values."""
+        run = self.run()
+        if run is None or self.card is None:
+            return ()
+        changed = {event.name: event.value for event in run.history.live}
+        values = {spec.name: run.spec.params.get(spec.name, spec.default) for spec in self.card.params}
+        live = (spec for spec in self.card.params if spec.live and words.shown(spec, values))
+        return tuple((spec, changed.get(spec.name, values[spec.name])) for spec in live)

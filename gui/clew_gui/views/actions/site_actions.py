@@ -1,0 +1,321 @@
+"""What a person does with sites in the window: look after them, test them, run there, see the script, hold a node."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+
+import msgspec
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QApplication, QWidget
+
+from clew_gui.base.settings import local_settings
+from clew_gui.session.job_managers import JobManagers
+from clew_gui.session.job_model import Place
+from clew_gui.sites.consent import OwnWords, consents
+from clew_gui.sites.site import LOCAL, Site, is_local
+from clew_gui.sites.store import SiteStore
+from clew_gui.ssh.config import offered_hosts, user_config
+from clew_gui.ssh.prompts import AskOnce, Prompter
+from clew_gui.views.actions.controller import SECOND_TICKS, WindowController
+from clew_gui.views.actions.node_actions import NodeActions
+from clew_gui.views.form.where_box import PlaceChoice
+from clew_gui.views.presentation.job_words import held_title
+from clew_gui.views.sites.background import Failed, call_elsewhere
+from clew_gui.views.sites.dialogs import ConsentDialog, HoldDialog, ScriptDialog, missing_consents
+from clew_gui.views.sites.doctor_dialog import DoctorDialog, State, Step
+from clew_gui.views.sites.prompts import ChangedKeyDialog
+from clew_gui.views.sites.sites_dialog import SitesDialog
+from clew_gui.views.sites.strip import SiteBar
+from clew_gui.views.window.window import MainWindow
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.spec import RunSpec
+
+Examination = Callable[[str, Site, Places, Prompter, bool, threading.Event], Iterator[Step]]
+Search = Callable[[str, Site, Places, Prompter], tuple[str, Site]]
+_STATES: dict[str, State] = {"ok": "right", "warn": "note", "bad": "wrong", "skipped": "open"}
+
+
+def the_doctor(
+    name: str, site: Site, places: Places, prompter: Prompter, node: bool, stop: threading.Event
+) -> Iterator[Step]:
+    """The doctor's findings as steps. Waits for the network; SSH is loaded with the first examination."""
+    from clew_gui.doctor.examine import examine
+
+    for found in examine(name, site, places, prompter, node, stop):
+        trouble = Problem(found.code, found.text, found.hint, found.where) if found.code else None
+        yield Step(found.title, _STATES.get(found.verdict, "note"), found.text, found.hint, trouble, found.where)
+
+
+def the_search(name: str, site: Site, places: Places, prompter: Prompter) -> tuple[str, Site]:
+    """Which scheduler a site has, in words, and the site with it. Waits for the network. Raises ``ProblemError``."""
+    from clew_gui.sites.scheduler_search import ABSENT, look_for_scheduler, with_scheduler
+    from clew_gui.sites.site_connection import open_line
+
+    line = open_line(name, site, places, AskOnce(prompter))
+    try:
+        found = look_for_scheduler(line)
+    except ProblemError as error:
+        first = error.problems[0]
+        if first.code == ABSENT:
+            hint = "If you mean that, choose “no scheduler”. If a module brings its commands, add it to Modules."
+            raise problem(first.code, first.text, hint, first.where) from None
+        raise
+    finally:
+        line.close()
+    return found.text, with_scheduler(site, found)
+
+
+class SiteActions(QObject):
+    """Joins the window's parts that concern sites. ``desks`` None: this session talks to no sites."""
+
+    def __init__(
+        self,
+        window: MainWindow,
+        desk: WindowController,
+        places: Places,
+        prompter: Prompter,
+        store: SiteStore,
+        desks: JobManagers | None = None,
+        examine: Examination = the_doctor,
+        search: Search = the_search,
+    ) -> None:
+        super().__init__(window)
+        self._window, self._desk, self._places = window, desk, places
+        self._prompter, self._store, self._desks = prompter, store, desks
+        self._examine, self._search = examine, search
+        self._refused_keys: set[str] = set()
+        self._ticks = 0
+        self.strip = SiteBar(window.look)
+        self.strip.let_go_asked.connect(self.let_go)
+        self.nodes = NodeActions(window, desk, places, self.strip, desks)
+        window.next_run.put_strip(self.strip)
+        where = window.next_run.where
+        where.sites_asked.connect(lambda: self.show_sites())
+        where.script_asked.connect(self.show_script)
+        window.run_view.card.here_asked.connect(self.try_here)
+        desk.elsewhere_asked.connect(self.run)
+        desk.ticked.connect(self._ticked)
+        if desk.bridge is not None:
+            desk.bridge.jobs.connect(self._jobs_changed)
+        deeds: dict[str, Callable[[], object]] = {
+            "sites": lambda: self.show_sites(),
+            "script": self.show_script,
+            "hold": self.ask_hold,
+            "try_here": self.try_here,
+        }
+        for name, deed in deeds.items():
+            window.actions_[name].triggered.connect(lambda _checked=False, deed=deed: deed())
+        self.refresh()
+
+    # --- Which there are ----------------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Read the sites, and offer them and the nodes that are held."""
+        self._sites = tuple(self._choices())
+        self._offer()
+        self.nodes.show()
+
+    def _offer(self) -> None:
+        held = [PlaceChoice(f"job:{job.id}", held_title(job), job.order.site, job=job.id) for job in self.nodes.held()]
+        self._window.next_run.where.offer([*held, *self._sites])
+
+    def _choices(self) -> Iterator[PlaceChoice]:
+        for one in self._store.all():
+            if one.name == LOCAL:
+                continue
+            if one.site is None:
+                words = " ".join(str(found) for found in one.problems[:2])
+                yield PlaceChoice(f"site:{one.name}", f"{one.name}, cannot be read", one.name, why_not=words)
+            elif not is_local(one.site):
+                yield PlaceChoice(f"site:{one.name}", one.site.title or one.name, one.name, one.site)
+
+    def _jobs_changed(self, jobs: frozenset[str]) -> None:
+        session = self._desk.scope.session
+        if session is None:
+            return
+        if any(session.jobs[job].order.hold for job in jobs if job in session.jobs):
+            self._offer()
+        self.nodes.show()
+        for job in jobs:
+            found = session.jobs[job].news.problem if job in session.jobs else None
+            if found is not None:
+                self.key_changed(found, job)
+
+    def _ticked(self) -> None:
+        self._ticks += 1
+        if self._ticks % SECOND_TICKS == 0:
+            self.nodes.tick()
+
+    def close(self) -> None:
+        """The window closes."""
+        self.nodes.close()
+
+    def key_changed(self, found: Problem, job: str = "") -> None:
+        """A server shows another key than before: told once for each job, in a dialog without a way on."""
+        if found.code in ChangedKeyDialog.CODES and (not job or job not in self._refused_keys):
+            self._refused_keys.add(job)
+            ChangedKeyDialog(self._front(), self._window.look, found).open()
+
+    # --- Looking after them -------------------------------------------------------------------------------------------
+
+    def show_sites(self, chosen: str = "") -> SitesDialog:
+        """All sites, to be added, edited, tested, handed on."""
+        known = self._store.names()
+        hosts = [name for name in offered_hosts(user_config()) if name not in known]
+        dialog = SitesDialog(self._window, self._window.look, self._store, hosts)
+        dialog.changed.connect(self.refresh)
+        dialog.test_asked.connect(lambda name: self.test(name, dialog))
+        dialog.find_asked.connect(lambda name, site: self.find(name, site, dialog))
+        if chosen in dialog.names():
+            dialog.choose(chosen)
+        dialog.open()
+        return dialog
+
+    def test(self, name: str, parent: SitesDialog) -> None:
+        """The doctor, for a site that is kept."""
+        try:
+            site = self._store.load(name)
+        except ProblemError as error:
+            self._told(error.problems)
+            return
+        self._with_consent(name, site, lambda: self._open_doctor(name, site, parent))
+
+    def find(self, name: str, site: Site, dialog: SitesDialog) -> None:
+        """Look which scheduler a site has that may not be kept yet."""
+
+        def look() -> tuple[str, Site]:
+            return self._search(name, site, self._places, self._prompter)
+
+        def ask() -> None:
+            call_elsewhere(dialog, f"scheduler {name}", look, lambda found: dialog.found(*found), dialog.not_found)
+
+        self._with_consent(name, site, ask, dialog.not_found)
+
+    def _open_doctor(self, name: str, site: Site, parent: SitesDialog) -> None:
+        def steps(stop: threading.Event, node: bool) -> Iterator[Step]:
+            return self._examine(name, site, self._places, self._prompter, node, stop)
+
+        dialog = DoctorDialog(parent, self._window.look, site.title or name, steps)
+        dialog.key_changed.connect(self.key_changed)
+        dialog.open()
+
+    # --- Running there ------------------------------------------------------------------------------------------------
+
+    def run(self, spec: RunSpec) -> None:
+        """Run at the chosen place, once everything that the site runs of its own was agreed to."""
+        place, chosen = self._place(), self._window.next_run.where.choice()
+        if place is None or chosen.site is None:
+            self._desk.start(spec, place)
+        else:
+            self._with_consent(chosen.name, chosen.site, lambda: self._desk.start(spec, place))
+
+    def try_here(self) -> None:
+        """A short run of the selected run's settings on this computer."""
+        run = self._desk.scope.run()
+        if run is not None:
+            self._desk.begin(lambda session: session.try_here(run.id))
+
+    def show_script(self) -> None:
+        """The job script of what stands in the form, exactly as it would be sent."""
+        place, chosen = self._place(), self._window.next_run.where.choice()
+        desks = self._desks
+        if place is None or chosen.site is None or desks is None:
+            self._window.messages.show_note("Only runs on a site have a job script: choose one under Run on.")
+            return
+        spec = msgspec.structs.replace(self._window.next_run.spec(), run=str(uuid.uuid4()))
+        order = place.order(spec)
+
+        def show() -> None:
+            dialog = ScriptDialog(self._window, self._window.look, chosen.title)
+            call_elsewhere(dialog, "job script", lambda: desks.preview(order), dialog.show_script, dialog.show_problems)
+            dialog.open()
+
+        self._with_consent(chosen.name, chosen.site, show)
+
+    def _with_consent(
+        self, name: str, site: Site, then: Callable[[], object], otherwise: Failed = lambda _problems: None
+    ) -> None:
+        """Do ``then`` when nothing of the site lacks consent, or the person gives it; else call ``otherwise``."""
+
+        def look() -> tuple[OwnWords, ...]:
+            return missing_consents(site, self._places)
+
+        def found(words: tuple[OwnWords, ...]) -> None:
+            if not words:
+                then()
+                return
+            dialog = ConsentDialog(self._front(), self._window.look, site.title or name, words)
+            dialog.accepted.connect(lambda: self._agreed(words, then))
+            dialog.rejected.connect(lambda: otherwise(()))
+            dialog.open()
+
+        def failed(problems: tuple[Problem, ...]) -> None:
+            self._told(problems)
+            otherwise(problems)
+
+        call_elsewhere(self, f"consent {name}", look, found, failed)
+
+    def _agreed(self, words: tuple[OwnWords, ...], then: Callable[[], object]) -> None:
+        try:
+            consents(self._places).give(words)
+        except ProblemError as error:
+            self._told(error.problems)
+            return
+        then()
+
+    # --- Holding a node -----------------------------------------------------------------------------------------------
+
+    def ask_hold(self) -> None:
+        """Say what it costs, then hold."""
+        place, chosen = self._place(), self._window.next_run.where.choice()
+        if place is None or chosen.site is None:
+            self._window.messages.show_note("A node is held on a site: choose one under Run on first.")
+            return
+        site = chosen.site
+        if site.scheduler == "none":
+            self._window.messages.show_note(f"{chosen.title} has no queue: every run begins there at once.")
+            return
+        dialog = HoldDialog(self._window, self._window.look, chosen.title, place.allocation)
+        dialog.accepted.connect(lambda: self._with_consent(chosen.name, site, lambda: self.hold(place)))
+        dialog.open()
+
+    def hold(self, place: Place) -> None:
+        """Take the allocation and keep it."""
+        session = self._desk.scope.session
+        if session is None:
+            return
+        try:
+            job = session.hold(msgspec.structs.replace(place, hold=True, data=""))
+        except ProblemError as error:
+            self._desk.refused(error)
+            return
+        self.refresh()
+        self._window.next_run.where.choose(f"job:{job}")
+
+    def let_go(self, job: str) -> None:
+        """Give an allocation back."""
+        session = self._desk.scope.session
+        if session is None:
+            return
+        try:
+            session.cancel(job)
+        except ProblemError as error:
+            self._desk.refused(error)
+
+    def _place(self) -> Place | None:
+        """What stands in the form, with the folder of own exercises that the settings name."""
+        place = self._window.next_run.place()
+        folder = local_settings(self._places).load().exercises
+        return msgspec.structs.replace(place, exercises=folder) if place is not None and folder else place
+
+    # --- Parts --------------------------------------------------------------------------------------------------------
+
+    def _front(self) -> QWidget:
+        """What a dialog is put in front of."""
+        return QApplication.activeModalWidget() or self._window
+
+    def _told(self, problems: tuple[Problem, ...]) -> None:
+        self._window.messages.show_problems(problems)

@@ -1,0 +1,3 @@
+"""The form of the next run."""
+
+from __future__ import annotations

@@ -1,0 +1,258 @@
+"""One editor per kind of hyperparameter. Numbers are typed text with arrow keys, never a spin box.
+
+``QSpinBox`` ends at 2**31 and ``QDoubleSpinBox`` can neither show 1e-5 nor ignore the system's decimal comma.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal, SignalInstance
+from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPalette
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QSizePolicy, QWidget
+
+from clew_gui.views.theme.theme import font
+from clew_shared.params import ParamSpec, Value, format_value
+
+_AROUND = 40
+"""Pixels of a combo box that are no room for its text, at most: frame, padding and arrow of the style sheet."""
+
+
+def stepped(spec: ParamSpec, value: float, up: bool, big: bool = False) -> float:
+    """The next value with an arrow key, kept inside the limits.
+
+    Logarithmic: the next of 1, 2, 5, 10 (``big``: a factor of ten). Linear: whole numbers by 1 (``big``: by 10),
+    others by a tenth of their own size (``big``: by their own size).
+    """
+    if spec.log and value > 0:
+        result = value * (10.0 if up else 0.1) if big else _series(value, up)
+    elif spec.kind == "int":
+        result = value + (1 if up else -1) * (10 if big else 1)
+    else:
+        size = 10.0 ** math.floor(math.log10(abs(value))) if value else 0.1
+        result = value + (1 if up else -1) * size * (1.0 if big else 0.1)
+    return _inside(spec, float(f"{result:.6g}"), value)
+
+
+def _series(value: float, up: bool) -> float:
+    decade = 10.0 ** math.floor(math.log10(value) + 1e-9)
+    steps = [decade * factor for factor in (0.1, 0.2, 0.5, 1, 2, 5, 10)]
+    if up:
+        return next(step for step in steps if step > value * (1 + 1e-9))
+    return next(step for step in reversed(steps) if step < value * (1 - 1e-9))
+
+
+def _inside(spec: ParamSpec, wanted: float, before: float) -> float:
+    if spec.ge is not None and wanted < spec.ge:
+        return spec.ge
+    if spec.le is not None and wanted > spec.le:
+        return spec.le
+    if (spec.gt is not None and wanted <= spec.gt) or (spec.lt is not None and wanted >= spec.lt):
+        return before
+    return float(round(wanted)) if spec.kind == "int" else wanted
+
+
+class Editor(Protocol):
+    """What a form needs of a field."""
+
+    @property
+    def edited(self) -> SignalInstance:
+        """Emitted when a person or ``set_value`` changed it."""
+
+    def raw(self) -> object:
+        """What stands there, unchecked."""
+
+    def set_value(self, value: Value) -> None:
+        """Show a value."""
+
+    def widget(self) -> QWidget:
+        """The control."""
+
+
+class NumberEdit(QLineEdit):
+    """A number or a text. Up and down change a number by a sensible step, with Shift by a big one."""
+
+    edited = Signal()
+
+    def __init__(self, spec: ParamSpec) -> None:
+        super().__init__()
+        self._spec = spec
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        if spec.unit:
+            self.setTextMargins(0, 0, round(QFontMetricsF(font("caption")).horizontalAdvance(spec.unit)) + 6, 0)
+        if spec.optional:
+            self.setPlaceholderText("not set")
+        self.textChanged.connect(lambda _text: self.edited.emit())
+
+    def raw(self) -> object:
+        """The text; the check that reads command lines reads this as well."""
+        return self.text()
+
+    def set_value(self, value: Value) -> None:
+        """Whole numbers get thousands separators, which the check takes back."""
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        self.setText(f"{value:,}" if whole and self._spec.name != "seed" else format_value(value))
+        self.setCursorPosition(0)
+
+    def widget(self) -> QWidget:
+        """Itself."""
+        return self
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Arrow keys step a number."""
+        if event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down) and self._spec.kind in ("int", "float"):
+            big = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+            self._step(event.key() == Qt.Key.Key_Up, big)
+            return
+        super().keyPressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The unit stands quietly at the right end."""
+        super().paintEvent(event)
+        if self._spec.unit:
+            painter = QPainter(self)
+            painter.setFont(font("caption"))
+            painter.setPen(self.palette().color(QPalette.ColorRole.PlaceholderText))
+            area = self.rect().adjusted(0, 0, -9, 0)
+            painter.drawText(area, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, self._spec.unit)
+            painter.end()
+
+    def _step(self, up: bool, big: bool) -> None:
+        try:
+            value = float(self.text().replace(",", ""))
+        except ValueError:
+            return
+        if not math.isfinite(value):
+            return
+        result = stepped(self._spec, value, up, big)
+        self.set_value(int(result) if self._spec.kind == "int" else result)
+
+
+class Combo(QComboBox):
+    """A combo box that shortens what does not fit and shows all of it in the tooltip; a wheel passes over it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        keep_from_wheel(self)
+
+    def showPopup(self) -> None:
+        """The list is as wide as its longest text, whatever the box is."""
+        view = self.view()
+        view.setMinimumWidth(view.sizeHintForColumn(0) + 2 * view.frameWidth() + 12)
+        super().showPopup()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """As Qt does while the text fits, and then a window begins without all that a style knows; else shortened."""
+        if self.fontMetrics().horizontalAdvance(self.currentText()) <= self.width() - _AROUND:
+            super().paintEvent(event)
+        else:
+            self._paint_shortened()
+
+    def _paint_shortened(self) -> None:
+        """The frame by the style, the text shortened."""
+        from PySide6.QtWidgets import QStyle, QStyleOptionComboBox, QStylePainter
+
+        painter = QStylePainter(self)
+        option = QStyleOptionComboBox()
+        self.initStyleOption(option)
+        painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
+        room = self.style().subControlRect(
+            QStyle.ComplexControl.CC_ComboBox, option, QStyle.SubControl.SC_ComboBoxEditField, self
+        )
+        text = self.fontMetrics().elidedText(self.currentText(), Qt.TextElideMode.ElideRight, room.width() - 2)
+        setattr(option, "currentText", text)  # noqa: B010  # the stubs do not know the option's fields
+        painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
+        painter.end()
+
+
+class ChoiceEdit(Combo):
+    """One of several values, shown by their labels."""
+
+    edited = Signal()
+
+    def __init__(self, spec: ParamSpec) -> None:
+        super().__init__()
+        for choice in spec.choices:
+            self.addItem(choice.label, choice.value)
+        self.currentIndexChanged.connect(lambda _index: self.edited.emit())
+
+    def raw(self) -> object:
+        """The value behind the label."""
+        return self.currentData()
+
+    def set_value(self, value: Value) -> None:
+        """Choose the label of this value; an unknown value changes nothing."""
+        index = self.findData(value)
+        if index >= 0:
+            self.setCurrentIndex(index)
+
+    def widget(self) -> QWidget:
+        """Itself."""
+        return self
+
+
+class SwitchEdit(QCheckBox):
+    """On or off."""
+
+    edited = Signal()
+
+    def __init__(self, spec: ParamSpec) -> None:
+        super().__init__()
+        self.setMinimumHeight(30)
+        self._on = spec.unit
+        self.toggled.connect(lambda _on: self.edited.emit())
+
+    def raw(self) -> object:
+        """Whether it is on."""
+        return self.isChecked()
+
+    def set_value(self, value: Value) -> None:
+        """Switch."""
+        self.setChecked(bool(value))
+
+    def widget(self) -> QWidget:
+        """Itself."""
+        return self
+
+
+class QuietWheel(QObject):
+    """Keeps a wheel that scrolls a form from changing the combo box it happens to pass over."""
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Pass the wheel on unless the control has the focus."""
+        if event.type() == QEvent.Type.Wheel and isinstance(watched, QWidget) and not watched.hasFocus():
+            event.ignore()
+            return True
+        return False
+
+
+def keep_from_wheel(control: QWidget) -> None:
+    """A wheel changes ``control`` only while it has the focus, and does not give it the focus."""
+    control.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    control.installEventFilter(QuietWheel(control))
+
+
+def make_editor(spec: ParamSpec) -> Editor:
+    """The control for this kind of hyperparameter."""
+    if spec.kind == "choice":
+        return ChoiceEdit(spec)
+    if spec.kind == "bool":
+        return SwitchEdit(spec)
+    return NumberEdit(spec)
+
+
+def combo(options: list[tuple[str, str]], name: str) -> QComboBox:
+    """A plain choice: (key, text) pairs."""
+    box = Combo()
+    box.setAccessibleName(name)
+    for key, text in options:
+        box.addItem(text, key)
+    return box
+
+
+def choose_quietly(box: QComboBox, key: str) -> None:
+    """Choose by key without telling anybody."""
+    with QSignalBlocker(box):
+        box.setCurrentIndex(max(0, box.findData(key)))

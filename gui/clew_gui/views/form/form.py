@@ -1,0 +1,246 @@
+"""The settings of the next run as a form, made from an exercise's ``ParamSpec`` data alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QWidget
+
+from clew_gui.views.form.fields import Editor, make_editor
+from clew_gui.views.presentation.words import shown, value_words
+from clew_gui.views.theme.parts import Appearance, IconButton, label, set_role
+from clew_gui.views.theme.theme import font
+from clew_shared.base.problem import Problem
+from clew_shared.params import ParamSpec, Value, convert
+
+LABEL_WIDTH = 104
+RESET_WIDTH = 22
+
+
+class Usual(NamedTuple):
+    """Where a field's default comes from, in words: at the end of its help, and on its reset arrow."""
+
+    said: str
+    back: str
+
+
+SLIDES = Usual("On the slides", "Back to the slides' value")
+
+
+class FormRow:
+    """Label and field of one hyperparameter; the reset arrow and the sentence of an error when they are needed."""
+
+    def __init__(self, look: Appearance, spec: ParamSpec, usual: Usual = SLIDES) -> None:
+        self.spec = spec
+        self.usual = usual
+        self.editor: Editor = make_editor(spec)
+        self.value: Value = spec.default
+        self.problem: Problem | None = None
+        self.visible = True
+        self.label = label(spec.label)
+        self.label.setWordWrap(True)
+        self._look = look
+        self._strong = False
+        self._reset: IconButton | None = None
+        self._error: QLabel | None = None
+        self._grid: QGridLayout | None = None
+        self._line = 0
+        self._dress()
+
+    def _dress(self) -> None:
+        field, spec = self.editor.widget(), self.spec
+        self.label.setBuddy(field)
+        field.setAccessibleName(spec.label)
+        field.setAccessibleDescription(spec.help)
+        field.setObjectName(f"field.{spec.name}")
+        said = f"{self.usual.said}: {value_words(spec, spec.default)}."
+        field.setToolTip(f"{spec.help} {said}".strip())
+        self.label.setToolTip(field.toolTip())
+        self.label.setFixedWidth(LABEL_WIDTH)
+        self.label.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
+
+    def put(self, grid: QGridLayout, line: int) -> int:
+        """Stand in this line of the grid, the error's sentence below it; the next free line."""
+        self._grid, self._line = grid, line
+        grid.addWidget(self.label, line, 0)
+        grid.addWidget(self.editor.widget(), line, 1)
+        return line + 2
+
+    @property
+    def reset(self) -> IconButton:
+        """The arrow back to the default."""
+        if self._reset is None:
+            spec = self.spec
+            back = f"{self.usual.back}: {value_words(spec, spec.default)}"
+            made = self._reset = IconButton(self._look, "reset", f"Reset {spec.label}", back, size=14)
+            made.setFixedSize(22, 22)
+            made.clicked.connect(lambda: self.editor.set_value(spec.default))
+            made.hide()
+            if self._grid is not None:
+                self._grid.addWidget(made, self._line, 2)
+                QWidget.setTabOrder(self.editor.widget(), made)
+        return self._reset
+
+    @property
+    def error(self) -> QLabel:
+        """What is wrong, below the field."""
+        if self._error is None:
+            self._error = label("", "caption", "bad", wrap=True)
+            self._error.hide()
+            if self._grid is not None:
+                self._grid.addWidget(self._error, self._line + 1, 0, 1, 3)
+        return self._error
+
+    def read(self) -> None:
+        """Take the value from the field and check it."""
+        self.value, self.problem = convert(self.spec, self.editor.raw())
+
+    def show_state(self) -> None:
+        """Strong label and reset arrow when changed, red outline and a sentence when wrong."""
+        changed = self.visible and (self.problem is not None or self.value != self.spec.default)
+        if changed != self._strong:
+            self._strong = changed
+            self.dress_label()
+        if changed or self._reset is not None:
+            self.reset.setVisible(changed)
+        set_role(self.editor.widget(), "bad" if self.problem is not None else "", "state")
+        text = short(self.problem, self.spec) if self.problem is not None else ""
+        if text or self._error is not None:
+            self.error.setText(text)
+            self.error.setVisible(bool(text) and self.visible)
+
+    def dress_label(self) -> None:
+        """Strong when changed."""
+        self.label.setFont(font("strong" if self._strong else "body"))
+
+    def show_row(self, visible: bool) -> None:
+        """A field that does not matter with the other values is not there."""
+        self.visible = visible
+        for widget in (self.label, self.editor.widget()):
+            widget.setVisible(visible)
+
+
+def short(found: Problem, spec: ParamSpec) -> str:
+    """The problem without the field's name, which stands beside it."""
+    text = found.text.removeprefix(f"{spec.label} ({spec.name}): ")
+    return text[:1].upper() + text[1:]
+
+
+class ParamForm(QWidget):
+    """Rows in groups. ``changed`` is emitted after any change, when values and problems are up to date."""
+
+    changed = Signal()
+
+    def __init__(self, look: Appearance, specs: Sequence[ParamSpec], usual: Usual = SLIDES, heads: bool = True) -> None:
+        super().__init__()
+        self.setObjectName("panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._rows = {spec.name: FormRow(look, spec, usual) for spec in specs}
+        self._heads: list[tuple[QLabel, tuple[str, ...]]] = []
+        self._quiet = False
+        self._build(_groups(specs), heads)
+        for form_row in self._rows.values():
+            form_row.editor.set_value(form_row.spec.default)
+            form_row.editor.edited.connect(self._edited)
+        self._edited()
+
+    def _build(self, groups: Mapping[str, Sequence[ParamSpec]], heads: bool) -> None:
+        grid = QGridLayout(self)
+        grid.setContentsMargins(16, 2, 12, 4)
+        grid.setHorizontalSpacing(6)
+        grid.setVerticalSpacing(6)
+        grid.setColumnMinimumWidth(0, LABEL_WIDTH)
+        grid.setColumnStretch(1, 1)
+        line = 0
+        for title, specs in groups.items():
+            if heads:
+                head = label(title, "section", "2")
+                head.setContentsMargins(0, 4 if line else 0, 0, 0)
+                grid.addWidget(head, line, 0, 1, 3)
+                self._heads.append((head, tuple(spec.name for spec in specs)))
+                line += 1
+            for spec in specs:
+                line = self._rows[spec.name].put(grid, line)
+        keep_column(grid, line)
+
+    def sizeHint(self) -> QSize:
+        """Never wider than the panel it scrolls in."""
+        return QSize(240, super().sizeHint().height())
+
+    def row(self, name: str) -> FormRow:
+        """The row of one hyperparameter."""
+        return self._rows[name]
+
+    def values(self) -> dict[str, Value]:
+        """The values that matter, typed; wrong ones stand at their default (see ``problems``)."""
+        return {name: form_row.value for name, form_row in self._rows.items() if form_row.visible}
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong in visible fields."""
+        return tuple(r.problem for r in self._rows.values() if r.visible and r.problem is not None)
+
+    def set_values(self, values: Mapping[str, Value]) -> None:
+        """Show these values; names that are missing go to their default."""
+        self._quiet = True
+        for name, form_row in self._rows.items():
+            form_row.editor.set_value(values.get(name, form_row.spec.default))
+        self._quiet = False
+        self._edited()
+
+    def retheme(self) -> None:
+        """A style sheet that is replaced gives labels back the font that they were made with."""
+        for form_row in self._rows.values():
+            form_row.dress_label()
+
+    def show_problems(self, problems: Iterable[Problem]) -> None:
+        """Put problems that came from elsewhere under their fields."""
+        for found in problems:
+            if found.where in self._rows:
+                self._rows[found.where].problem = found
+                self._rows[found.where].show_state()
+
+    def focus_first_problem(self) -> None:
+        """Put the cursor where something is wrong."""
+        for form_row in self._rows.values():
+            if form_row.visible and form_row.problem is not None:
+                form_row.editor.widget().setFocus()
+                return
+
+    def _edited(self) -> None:
+        if self._quiet:
+            return
+        for form_row in self._rows.values():
+            form_row.read()
+        raw = {name: form_row.value for name, form_row in self._rows.items()}
+        for form_row in self._rows.values():
+            visible = _visible(form_row.spec, raw, self._rows)
+            form_row.show_row(visible)
+            form_row.show_state()
+        for head, names in self._heads:
+            head.setVisible(any(self._rows[name].visible for name in names))
+        self.changed.emit()
+
+
+def keep_column(grid: QGridLayout, line: int) -> None:
+    """Keep the room of the reset arrows while none is there, so that all fields end at the same edge."""
+    room = QWidget()
+    room.setFixedSize(RESET_WIDTH, 1)  # a spacer item would count as empty and get no gap before it
+    grid.addWidget(room, line, 2)
+
+
+def _visible(spec: ParamSpec, values: Mapping[str, object], rows: Mapping[str, FormRow]) -> bool:
+    """A field is there when its condition holds and the field it depends on is there as well."""
+    if not shown(spec, values):
+        return False
+    parent = rows.get(spec.shown_when.name) if spec.shown_when is not None else None
+    return parent is None or _visible(parent.spec, values, rows)
+
+
+def _groups(specs: Sequence[ParamSpec]) -> dict[str, list[ParamSpec]]:
+    """Specs by group, groups in the order of their first member."""
+    groups: dict[str, list[ParamSpec]] = {}
+    for spec in specs:
+        groups.setdefault(spec.group, []).append(spec)
+    return groups

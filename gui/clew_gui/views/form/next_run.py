@@ -1,0 +1,369 @@
+"""The right panel: what the next run will be, what it will cost, and the one Run button."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from clew_gui.views.form.data_choice import DataChoice
+from clew_gui.views.form.fields import NumberEdit, choose_quietly, combo
+from clew_gui.views.form.form import LABEL_WIDTH, ParamForm, keep_column
+from clew_gui.views.form.where_box import HERE, WhereBox
+from clew_gui.views.presentation.words import preset_values
+from clew_gui.views.theme.parts import Appearance, Button, Elided, IconButton, column, label, line, panel, row, set_role
+from clew_shared.base.problem import Problem
+from clew_shared.cards import ExerciseCard
+from clew_shared.params import ParamSpec, Value, check, convert
+from clew_shared.spec import RunSpec
+
+if TYPE_CHECKING:
+    from clew_gui.session.job_model import Place
+
+OWN = "own"
+SLIDES = "slides"
+SEED = ParamSpec(
+    name="seed",
+    kind="int",
+    label="Seed",
+    default=1,
+    ge=0,
+    lt=2**31,
+    help="The same seed gives the same run, bit for bit.",
+)
+
+
+class NextRun(QWidget):
+    """Form, presets, data, seed, cost and Run. Emits the spec to start; knows no session."""
+
+    run_asked = Signal(RunSpec)
+    code_asked = Signal()
+    race_asked = Signal()
+    edited = Signal()
+    replaced = Signal(RunSpec)
+    """Values of a person's own gave way to others; these they were."""
+
+    def __init__(self, look: Appearance) -> None:
+        super().__init__()
+        self.setObjectName("panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._look = look
+        self._card: ExerciseCard | None = None
+        self._refusal = ""
+        self._cost2 = ""
+        self._drafts: dict[str, RunSpec] = {}
+        self._names: dict[str, QLabel] = {}
+        self._forms: dict[str, ParamForm] = {}
+        self.form = ParamForm(look, ())
+        self._make_controls()
+        self._make_layout()
+
+    # --- Building -----------------------------------------------------------------------------------------------------
+
+    def _make_controls(self) -> None:
+        look = self._look
+        self.slides = Button(
+            look, "Slides' values", "quiet", "reset", "Put every field back to the value on the slides"
+        )
+        self.slides.clicked.connect(lambda: self._instead(lambda: self._use_preset(SLIDES)))
+        self.preset = combo([], "Preset")
+        self.preset.setToolTip("Named sets of values for this exercise")
+        self.preset.activated.connect(
+            lambda _index: self._instead(lambda: self._use_preset(str(self.preset.currentData())))
+        )
+        self._sets = DataChoice(self)
+        self.data, self.own_file, self.there = self._sets.combo, self._sets.own_file, self._sets.there
+        self._sets.changed.connect(self._changed)
+        self.where = WhereBox(look)
+        self.where.changed.connect(self._place_changed)
+        self.seed = NumberEdit(SEED)
+        self.seed.setAccessibleName("Seed")
+        self.seed.setToolTip(SEED.help)
+        self.seed.set_value(SEED.default)
+        self.seed.edited.connect(self._changed)
+        self.seed_reset = IconButton(look, "reset", "Reset Seed", "Back to seed 1", size=14)
+        self.seed_reset.setFixedSize(22, 22)
+        self.seed_reset.clicked.connect(lambda: self.seed.set_value(1))
+        self.cost = Elided("", "strong")
+        self.cost2 = label("Nothing leaves this computer.", "caption", "2", wrap=True)
+        self.run = Button(look, "Run on this computer", "primary", "play", "Run with these values (Ctrl+Enter)")
+        self.run.clicked.connect(self.ask_run)
+        self.code = Button(look, "Code", "quiet", "code", "Show the very file that runs (Ctrl+U)")
+        self.code.clicked.connect(self.code_asked)
+        self.race = Button(look, "Race…", "quiet", "flag", "Let several optimizers run against each other (Ctrl+R)")
+        self.race.clicked.connect(self.race_asked)
+
+    def _make_layout(self) -> None:
+        self._area = QScrollArea()
+        self._area.setWidgetResizable(True)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._inner = panel()
+        self._inner_box: QVBoxLayout = column(gap=0, parent=self._inner)
+        self._top = self._grid_of((("Preset", self.preset, None),))
+        self._where_head = label("Where and what", "section", "2")
+        self._where_head.setContentsMargins(16, 8, 0, 2)
+        self._low = self._grid_of(
+            (
+                ("Data set", self.data, None),
+                ("File", self.own_file, None),
+                ("Path there", self.there, None),
+                ("Seed", self.seed, self.seed_reset),
+            )
+        )
+        for field, text in ((self.data, "Data set"), (self.own_file, "File"), (self.there, "Path there")):
+            self._sets.name(field, self._names[text])
+        self.seed_error = label("", "caption", "bad", wrap=True)
+        self.seed_error.setContentsMargins(16, 0, 16, 0)
+        self.seed_error.hide()
+        for widget in (self._top, self.form, self._where_head, self.where, self._low, self.seed_error):
+            self._inner_box.addWidget(widget)
+        self._inner_box.addStretch(1)
+        self._area.setWidget(self._inner)
+        head = row(label("Next run", "subtitle"), None, self.slides, margins=(16, 10, 10, 4))
+        more = row(self.race, None, self.code, gap=0)
+        self._foot = foot = column(self.cost, self.cost2, 4, self.run, more, gap=3, margins=(16, 12, 16, 8))
+        column(head, self._area, line(), foot, gap=0, parent=self).setStretchFactor(self._area, 1)
+
+    def _grid_of(self, rows: tuple[tuple[str, QWidget, QWidget | None], ...]) -> QWidget:
+        area = panel()
+        grid = QGridLayout(area)
+        grid.setContentsMargins(16, 2, 12, 2)
+        grid.setHorizontalSpacing(6)
+        grid.setVerticalSpacing(6)
+        grid.setColumnMinimumWidth(0, LABEL_WIDTH)
+        grid.setColumnStretch(1, 1)
+        for number, (name, field, extra) in enumerate(rows):
+            self._names[name] = text = label(name)
+            text.setBuddy(field)
+            text.setFixedWidth(LABEL_WIDTH)
+            grid.addWidget(text, number, 0)
+            grid.addWidget(field, number, 1)
+            if extra is not None:
+                grid.addWidget(extra, number, 2)
+        keep_column(grid, len(rows))
+        return area
+
+    def put_strip(self, strip: QWidget) -> None:
+        """Something to be seen whatever is scrolled, above the cost."""
+        self._foot.insertWidget(0, strip)
+
+    # --- What stands there --------------------------------------------------------------------------------------------
+
+    def set_card(self, card: ExerciseCard) -> None:
+        """Show the form of another exercise; what was typed for it before is still there."""
+        if self._card is not None:
+            self._drafts[self._card.id] = self.spec()
+        self._card = card
+        self._replace_form(card)
+        self._fill_choices(card)
+        self.race.setVisible(bool(card.races))
+        draft = self._drafts.get(card.id)
+        if draft is not None:
+            self.show_spec(draft)
+        else:
+            self._use_preset(SLIDES)
+
+    def _replace_form(self, card: ExerciseCard) -> None:
+        """Each exercise keeps its form once it was made."""
+        old = self.form
+        if card.id not in self._forms:
+            self._forms[card.id] = ParamForm(self._look, card.params)
+            self._forms[card.id].changed.connect(self._changed)
+            self._inner_box.insertWidget(self._inner_box.indexOf(old), self._forms[card.id])
+        self.form = self._forms[card.id]
+        old.hide()
+        self.form.show()
+        QWidget.setTabOrder(self.preset, self._first_field())
+
+    def _first_field(self) -> QWidget:
+        card = self._card
+        return self.form.row(card.params[0].name).editor.widget() if card is not None and card.params else self.data
+
+    def _fill_choices(self, card: ExerciseCard) -> None:
+        self.preset.clear()
+        self.preset.addItem("Slides' values", SLIDES)
+        for preset in card.presets:
+            if preset.values or preset.data:
+                self.preset.addItem(preset.title, preset.name)
+                self.preset.setItemData(self.preset.count() - 1, preset.help, Qt.ItemDataRole.ToolTipRole)
+        self.preset.addItem("Own values", OWN)
+        self._sets.set_card(card)
+
+    def _place_changed(self) -> None:
+        """Another place: what is known of this computer's data and speed says nothing there."""
+        chosen = self.where.choice()
+        self.run.set_words("Run on this computer" if chosen.key == HERE else f"Run on {chosen.short}")
+        self._sets.set_elsewhere(chosen.key != HERE)
+        self._changed()
+
+    def data_found(self, names: tuple[str, ...]) -> None:
+        """Say which data sets are on the machine that will run this; empty while that is not known.
+
+        A set that is missing is marked, and another is chosen in its place.
+        """
+        self._sets.found(names)
+
+    def spec(self) -> RunSpec:
+        """What would run, without a run id; wrong fields stand at their default."""
+        card = self._card
+        seed, _ = convert(SEED, self.seed.raw())
+        return RunSpec(
+            exercise=card.id if card is not None else "",
+            preset=self._preset_name(),
+            seed=seed if isinstance(seed, int) else 1,
+            data=self._sets.value(),
+            source_hash=card.source_hash if card is not None else "",
+            params=self.form.values(),
+        )
+
+    def _preset_name(self) -> str:
+        key = str(self.preset.currentData())
+        return "" if key in (OWN, SLIDES) else key
+
+    def place(self) -> Place | None:
+        """Where it would run; None for this computer."""
+        return self.where.place(self._sets.staged())
+
+    def _instead(self, change: Callable[[], None]) -> None:
+        """Change all values; who typed some may want them back."""
+        before, own = self.spec(), self._matching() == OWN
+        change()
+        if own and (before.params, before.seed, before.data) != (
+            self.spec().params,
+            self.spec().seed,
+            self.spec().data,
+        ):
+            self.replaced.emit(before)
+
+    def use_spec(self, spec: RunSpec) -> None:
+        """Take the values of a run in place of those that stand there."""
+        self._instead(lambda: self.show_spec(spec))
+
+    def put_back(self, spec: RunSpec) -> None:
+        """Show values that gave way, also when another exercise has been opened since."""
+        if self._card is not None and spec.exercise == self._card.id:
+            self.show_spec(spec)
+        else:
+            self._drafts[spec.exercise] = spec
+
+    def show_spec(self, spec: RunSpec) -> None:
+        """Show the values of a run, to start it again or to change one thing."""
+        self.form.set_values(check(self._card.params, spec.params)[0] if self._card is not None else {})
+        self.seed.set_value(spec.seed)
+        self._sets.show(spec.data)
+        self._changed()
+
+    def _use_preset(self, key: str) -> None:
+        card = self._card
+        if card is None or key == OWN:
+            self._changed()
+            return
+        found = next((preset for preset in card.presets if preset.name == key), None)
+        self.form.set_values(preset_values(card, key))
+        if found is not None and found.data:
+            self._sets.show(found.data)
+        elif key == SLIDES and card.datasets:
+            self._sets.show(self._sets.default())
+        if found is not None and found.seed is not None:
+            self.seed.set_value(found.seed)
+        elif key == SLIDES:
+            self.seed.set_value(1)
+        self._changed()
+
+    def use_file(self, path: str) -> None:
+        """Take a file of one's own as data."""
+        self._sets.use(path)
+
+    def use_data(self, name: str) -> None:
+        """Choose a data set by name."""
+        self._sets.use(name)
+
+    # --- Checking -----------------------------------------------------------------------------------------------------
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What keeps this from running, field by field."""
+        _, found = convert(SEED, self.seed.raw())
+        wrong = self.form.problems() + (() if found is None else (found,))
+        return wrong + self._sets.problems() + self.where.problems()
+
+    def refuse(self, reason: str) -> None:
+        """Nothing can run now, for this reason; empty when it can."""
+        self._refusal = reason
+        self._changed()
+
+    def _changed(self) -> None:
+        seed, found = convert(SEED, self.seed.raw())
+        set_role(self.seed, "bad" if found is not None else "", "state")
+        self.seed_error.setText("" if found is None else found.text.removeprefix("Seed (seed): ").capitalize())
+        self.seed_error.setVisible(found is not None)
+        self.seed_reset.setVisible(found is not None or seed != 1)
+        self._recognise_preset()
+        wrong = self.problems()
+        reason = self._refusal or _why_not(wrong)
+        self.run.allow(not reason, reason)
+        elsewhere = self.where.choice().key != HERE
+        self.race.allow(not reason and not elsewhere, reason or "A race runs on this computer: choose it above")
+        self.edited.emit()
+        self._tell_cost(reason)
+
+    def _matching(self) -> str:
+        """The preset whose values stand there."""
+        card, values = self._card, self.form.values()
+        if card is None:
+            return OWN
+        names = [str(self.preset.currentData()), SLIDES, *(preset.name for preset in card.presets)]
+        return next((name for name in names if name != OWN and self._is_preset(card, name, values)), OWN)
+
+    def _recognise_preset(self) -> None:
+        if self._card is None:
+            return
+        match = self._matching()
+        if match != OWN and self.preset.findData(match) < 0:
+            match = SLIDES
+        choose_quietly(self.preset, match)
+        self.slides.setEnabled(match != SLIDES)
+
+    def _is_preset(self, card: ExerciseCard, name: str, values: Mapping[str, Value]) -> bool:
+        wanted = preset_values(card, name)
+        same = all(wanted.get(key) == value for key, value in values.items()) and not self.form.problems()
+        found = next((preset for preset in card.presets if preset.name == name), None)
+        data = found.data if found is not None else ""
+        data = data or (self._sets.default() if name == SLIDES else "")
+        return same and (not data or data == self._sets.value())
+
+    def ask_run(self) -> None:
+        """Start it, or go to the field that is wrong."""
+        if self.run.isEnabled() and self._card is not None:
+            self.run_asked.emit(self.spec())
+        elif self.form.problems():
+            self.form.focus_first_problem()
+        else:
+            self.where.focus_first_problem()
+
+    def show_cost(self, first: str, second: str) -> None:
+        """Time first, then what it uses; a site says both otherwise."""
+        there = self.where.cost()
+        first, second = there if there[0] else (first, second)
+        self.cost.set_text(first)
+        self._cost2 = second
+        self._tell_cost("" if self.run.isEnabled() else self.run.toolTip())
+
+    def _tell_cost(self, reason: str) -> None:
+        """Below the time stands what it uses, or why it cannot run now."""
+        self.cost2.setText(reason or self._cost2)
+        set_role(self.cost2, "bad" if self.problems() else "2", "tone")
+
+    def shortcut_text(self) -> str:
+        """How Run is pressed from the keyboard."""
+        return QKeySequence("Ctrl+Return").toString(QKeySequence.SequenceFormat.NativeText)
+
+
+def _why_not(problems: tuple[Problem, ...]) -> str:
+    if not problems:
+        return ""
+    first = problems[0].text.replace(f" ({problems[0].where})", "", 1)  # the name in files means nothing here
+    return first if len(problems) == 1 else f"{len(problems)} fields need another value. {first}"

@@ -1,0 +1,190 @@
+"""Where the next run goes: this computer, a site, a node that is held; what is asked of a site's scheduler is folded.
+
+What a site needs beyond its name is loaded when one is chosen: the first frame knows this computer only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QWidget
+
+from clew_gui.views.form.fields import combo
+from clew_gui.views.form.form import LABEL_WIDTH, keep_column
+from clew_gui.views.theme.parts import Appearance, column, label, panel
+from clew_shared.base.problem import Problem
+from clew_shared.params import Value
+
+if TYPE_CHECKING:
+    from clew_gui.session.job_model import Place
+    from clew_gui.sites.site import Site
+    from clew_gui.views.form.where_form import WhereForm
+
+HERE = ""
+_SITES = "sites…"
+
+
+class PlaceChoice(NamedTuple):
+    """One entry: ``key`` is remembered, ``title`` shown. ``job`` holds a node there; ``why_not``: it cannot be used."""
+
+    key: str
+    title: str
+    name: str = ""
+    site: Site | None = None
+    job: str = ""
+    why_not: str = ""
+
+    @property
+    def short(self) -> str:
+        """Short enough for a button."""
+        bare = self.title.removeprefix("Held: ").split(" of ")[0] if self.job else self.title.split(" (")[0]
+        return bare if len(bare) <= 20 else self.name or bare[:20]
+
+
+THIS = PlaceChoice(HERE, "This computer")
+
+
+class WhereBox(QWidget):
+    """The choice, and below it what the chosen site's jobs ask for."""
+
+    changed = Signal()
+    sites_asked = Signal()
+    script_asked = Signal()
+
+    def __init__(self, look: Appearance) -> None:
+        super().__init__()
+        self._look = look
+        self._choices: dict[str, PlaceChoice] = {HERE: THIS}
+        self._wanted = HERE
+        self._offered = False
+        self._changes: dict[str, Mapping[str, Value]] = {}
+        self.form: WhereForm | None = None
+        self.combo = combo([(HERE, THIS.title)], "Where to run")
+        self.combo.setToolTip("This computer, a site, or a node that is held for you")
+        self.combo.insertSeparator(1)
+        self.combo.addItem("Sites…", _SITES)
+        self.combo.activated.connect(lambda _index: self._activated())
+        area = panel()
+        grid = QGridLayout(area)
+        grid.setContentsMargins(16, 2, 12, 2)
+        grid.setHorizontalSpacing(6)
+        grid.setColumnMinimumWidth(0, LABEL_WIDTH)
+        grid.setColumnStretch(1, 1)
+        name = label("Run on")
+        name.setBuddy(self.combo)
+        name.setFixedWidth(LABEL_WIDTH)
+        grid.addWidget(name, 0, 0)
+        grid.addWidget(self.combo, 0, 1)
+        keep_column(grid, 1)
+        self._box = column(area, gap=0, parent=self)
+
+    # --- What can be chosen -------------------------------------------------------------------------------------------
+
+    def remember(self, key: str, changes: Mapping[str, Mapping[str, Value]]) -> None:
+        """What was chosen last; it is chosen again once it is known to exist."""
+        self._wanted = key
+        self._changes = dict(changes)
+
+    def left(self) -> tuple[str, dict[str, dict[str, Value]]]:
+        """The choice, and by site what its jobs ask for otherwise than usual."""
+        self._keep_changes()
+        return self._wanted, {name: dict(changes) for name, changes in self._changes.items() if changes}
+
+    def offer(self, choices: Sequence[PlaceChoice]) -> None:
+        """What there is beside this computer. In the place of a held node that is gone stands its site."""
+        before, was_offered = self.choice(), self._offered
+        self._offered = True
+        self._choices = {HERE: THIS, **{one.key: one for one in choices}}
+        with QSignalBlocker(self.combo):
+            self.combo.clear()
+            for one in self._choices.values():
+                self.combo.addItem(one.title, one.key)
+                place = self.combo.count() - 1
+                if one.why_not:
+                    self.combo.setItemData(place, one.why_not, Qt.ItemDataRole.ToolTipRole)
+            self.combo.insertSeparator(self.combo.count())
+            self.combo.addItem("Sites…", _SITES)
+        self._wanted = next(key for key in (self._wanted, f"site:{before.name}", HERE) if key in self._choices)
+        self.combo.setCurrentIndex(self.combo.findData(self._wanted))
+        if self.choice() != before:
+            self._show()
+        elif not was_offered:
+            self.changed.emit()
+
+    def choose(self, key: str) -> None:
+        """Choose by key; an unknown one changes nothing."""
+        if key in self._choices:
+            self._wanted = key
+            self.combo.setCurrentIndex(self.combo.findData(key))
+            self._show()
+
+    def choice(self) -> PlaceChoice:
+        """What is chosen."""
+        return self._choices.get(str(self.combo.currentData() or ""), THIS)
+
+    def _activated(self) -> None:
+        key = self.combo.currentData()
+        if key == _SITES:
+            self.combo.setCurrentIndex(self.combo.findData(self._wanted if self._wanted in self._choices else HERE))
+            self.sites_asked.emit()
+        else:
+            self._wanted = str(key)
+            self._show()
+
+    # --- What is asked for --------------------------------------------------------------------------------------------
+
+    def _keep_changes(self) -> None:
+        if self.form is not None:
+            self._changes[self.form.name] = self.form.changes()
+
+    def _show(self) -> None:
+        """The form of the chosen site, made when one is chosen for the first time."""
+        self._keep_changes()
+        if self.form is not None:
+            self._box.removeWidget(self.form)
+            self.form.hide()
+            self.form.deleteLater()
+            self.form = None
+        chosen = self.choice()
+        if chosen.site is not None and not chosen.job:
+            from clew_gui.views.form.where_form import WhereForm
+
+            self.form = WhereForm(self._look, chosen.name, chosen.site, self._changes.get(chosen.name, {}))
+            self.form.changed.connect(self.changed)
+            self.form.script_asked.connect(self.script_asked)
+            self._box.addWidget(self.form)
+        self.changed.emit()
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What keeps a run from going there."""
+        chosen = self.choice()
+        if self._wanted != HERE and not self._offered:  # a quick Run must not go somewhere else than the last one
+            return (Problem("place.loading", "The sites are being read; this takes a second."),)
+        if chosen.why_not:
+            return (Problem("place.refused", chosen.why_not),)
+        return self.form.problems() if self.form is not None else ()
+
+    def focus_first_problem(self) -> None:
+        """Put the cursor where something is wrong."""
+        if self.form is not None and self.form.problems():
+            self.form.focus_first_problem()
+
+    def place(self, data: str = "") -> Place | None:
+        """Where the run goes; None for this computer. ``data`` is a file of this computer that it needs."""
+        chosen = self.choice()
+        if chosen.key == HERE or not (chosen.job or self.form):
+            return None
+        from clew_gui.session.job_model import Place
+
+        if chosen.job:
+            return Place(site=chosen.name, job=chosen.job, data=data)
+        return Place(site=chosen.name, allocation=self.form.allocation(), data=data) if self.form is not None else None
+
+    def cost(self) -> tuple[str, str]:
+        """What a run there takes of the site, and what else is to be known; both empty for this computer."""
+        chosen = self.choice()
+        if chosen.job:
+            return "No waiting: the node is yours", "It costs its time whether it is used or not."
+        return self.form.cost() if self.form is not None else ("", "")

@@ -1,0 +1,84 @@
+"""What one run asks of a site's scheduler: the site's usual values, changed like hyperparameters, folded away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
+
+from clew_gui.base.times import in_words
+from clew_gui.schedulers.allocation import FIELDS, Allocation, changed, check_allocation, node_hours, seconds_asked
+from clew_gui.sites.site import Site
+from clew_gui.views.form.form import ParamForm, Usual
+from clew_gui.views.theme.fold import FoldingSection
+from clew_gui.views.theme.parts import Appearance, Button, column
+from clew_shared.base.problem import Problem
+from clew_shared.params import Value
+
+_USUAL = Usual("The site's own value", "Back to the site's value")
+
+
+class WhereForm(QWidget):
+    """Begins at the site's own allocation with ``changes`` of earlier."""
+
+    changed = Signal()
+    script_asked = Signal()
+
+    def __init__(self, look: Appearance, name: str, site: Site, changes: Mapping[str, Value]) -> None:
+        super().__init__()
+        self.name, self.site = name, site
+        usual = msgspec.structs.asdict(site.allocation)
+        specs = [msgspec.structs.replace(spec, default=usual[spec.name]) for spec in FIELDS]
+        self.form = ParamForm(look, specs, _USUAL, heads=False)
+        self.form.set_values(usual | {key: value for key, value in changes.items() if key in usual})
+        self.form.changed.connect(self._edited)
+        script = Button(look, "Show script…", "quiet", "script", "The job script exactly as it would be sent")
+        script.clicked.connect(self.script_asked)
+        self.script = script
+        self.fold = FoldingSection(look, "Job", self.form, inset=10, extra=script)
+        column(self.fold, gap=0, parent=self)
+        self.fold.setVisible(site.scheduler != "none")
+        self._edited()
+
+    def allocation(self) -> Allocation:
+        """What is asked for; a wrong field stands at the site's value."""
+        return Allocation(**self.form.values())  # type: ignore[arg-type]  # the form gives each field's own type
+
+    def changes(self) -> dict[str, Value]:
+        """What differs from the site's own."""
+        return changed(self.site.allocation, self.allocation())
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with it."""
+        return (*self.form.problems(), *check_allocation(self.allocation()))
+
+    def focus_first_problem(self) -> None:
+        """Unfold and go there."""
+        self.fold.unfold()
+        self.form.focus_first_problem()
+
+    def _edited(self) -> None:
+        self.form.show_problems(check_allocation(self.allocation()))
+        changes = len(self.changes())
+        self.fold.say(f"{changes} changed" if changes else "as usual there")
+        if self.problems():
+            self.fold.unfold()
+        self.changed.emit()
+
+    def cost(self) -> tuple[str, str]:
+        """Size and time first, then what it counts."""
+        asked = self.allocation()
+        if self.site.scheduler == "none":
+            return "Begins at once", "Nobody else may need that machine now: there is no queue."
+        seconds = seconds_asked(asked)
+        size = f"{asked.nodes} node{'s' if asked.nodes > 1 else ''}"
+        if asked.gpus:
+            size += f" with {asked.gpus} GPU{'s' if asked.gpus > 1 else ''}{' each' if asked.nodes > 1 else ''}"
+        if not seconds:
+            return f"Asks for {size}", "The time limit is the site's own. The job queues first."
+        return (
+            f"Asks for {size}, {in_words(seconds)}",
+            f"At most {node_hours(asked.nodes, seconds)}. The job queues first.",
+        )

@@ -1,0 +1,3 @@
+"""The lab: exercises in their chapters, and the guide."""
+
+from __future__ import annotations

@@ -1,0 +1,244 @@
+"""What the guide of one exercise shows: its text, hints that unfold, its goals and where it comes from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QTextBlockFormat, QTextCursor, QTextDocument
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+
+from clew_gui.views.presentation.words import data_name, minutes, unbroken
+from clew_gui.views.theme.icons import icon
+from clew_gui.views.theme.parts import Appearance, Button, Glyph, column, frame, label, panel, row
+from clew_gui.views.theme.theme import font
+from clew_shared.cards import ExerciseCard, Goal
+
+TEXT_WIDTH = 620
+LINE_HEIGHT = 142.0
+_HINT = re.compile(r"^\*\*(Hint[^*]*)\*\*\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class GuidePart:
+    """One part of a guide: a heading, a paragraph of Markdown, a code block, or a hint with its title."""
+
+    kind: Literal["heading", "text", "code", "hint"]
+    text: str
+    title: str = ""
+
+
+def pieces(markdown: str) -> tuple[GuidePart, ...]:
+    """Cut a guide into what is drawn differently."""
+    return tuple(_pieces(markdown.replace("\r\n", "\n").split("\n")))
+
+
+def _pieces(lines: Sequence[str]) -> Iterator[GuidePart]:
+    plain: list[str] = []
+    number = 0
+    while number < len(lines):
+        kind = _kind(lines[number])
+        if kind == "text":
+            plain.append(lines[number])
+            number += 1
+            continue
+        yield from _plain(plain)
+        plain = []
+        end = _end_of(lines, number, kind)
+        yield _piece(kind, lines[number:end])
+        number = end
+    yield from _plain(plain)
+
+
+def _kind(text: str) -> Literal["heading", "text", "code", "quote"]:
+    if text.startswith("```"):
+        return "code"
+    if text.startswith(">"):
+        return "quote"
+    return "heading" if re.match(r"#{1,6} ", text) else "text"
+
+
+def _end_of(lines: Sequence[str], start: int, kind: str) -> int:
+    if kind == "heading":
+        return start + 1
+    end = start + 1
+    if kind == "code":
+        while end < len(lines) and not lines[end].startswith("```"):
+            end += 1
+        return min(end + 1, len(lines))
+    while end < len(lines) and lines[end].startswith(">"):
+        end += 1
+    return end
+
+
+def _piece(kind: str, lines: Sequence[str]) -> GuidePart:
+    if kind == "heading":
+        return GuidePart("heading", lines[0].lstrip("#").strip())
+    if kind == "code":
+        return GuidePart("code", "\n".join(part for part in lines[1:] if not part.startswith("```")))
+    text = "\n".join(part[1:].removeprefix(" ") for part in lines).strip()
+    found = _HINT.match(text)
+    return GuidePart("hint", text[found.end() :].strip(), found[1].strip()) if found else GuidePart("text", text)
+
+
+def _plain(lines: list[str]) -> Iterator[GuidePart]:
+    text = "\n".join(lines).strip()
+    if text:
+        yield GuidePart("text", text)
+
+
+def rich(markdown: str) -> str:
+    """Markdown as rich text with the guide's line height."""
+    document = QTextDocument()
+    document.setDefaultFont(font("guide"))
+    document.setMarkdown(markdown)
+    spacing = QTextBlockFormat()
+    spacing.setLineHeight(LINE_HEIGHT, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+    cursor = QTextCursor(document)
+    cursor.select(QTextCursor.SelectionType.Document)
+    cursor.mergeBlockFormat(spacing)
+    return document.toHtml()
+
+
+def paragraph(markdown: str) -> QLabel:
+    """A wrapped text with links that work."""
+    text = QLabel(rich(markdown))
+    text.setFont(font("guide"))
+    text.setWordWrap(True)
+    text.setTextFormat(Qt.TextFormat.RichText)
+    text.setOpenExternalLinks(True)
+    text.setTextInteractionFlags(
+        Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.LinksAccessibleByMouse
+    )
+    return text
+
+
+class Hint(QWidget):
+    """A hint: its title is a button, its text unfolds."""
+
+    def __init__(self, look: Appearance, title: str, markdown: str) -> None:
+        super().__init__()
+        self._look = look
+        self.button = QToolButton()
+        self.button.setProperty("role", "row")
+        self.button.setText(title)
+        self.button.setFont(font("strong"))
+        self.button.setAccessibleName(title)
+        self.button.setCheckable(True)
+        self.button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.button.toggled.connect(self._fold)
+        self._text = paragraph(markdown)
+        self._text.setContentsMargins(26, 0, 8, 8)
+        self._text.hide()
+        box = frame("card", column(self.button, self._text, gap=2, margins=(6, 4, 6, 4)))
+        column(box, parent=self)
+        self.retheme()
+
+    def _fold(self, unfolded: bool) -> None:
+        self._text.setVisible(unfolded)
+        self.retheme()
+
+    def retheme(self) -> None:
+        """Tint the arrow."""
+        self.button.setIcon(icon("down" if self.button.isChecked() else "right", self._look.theme, size=14))
+
+
+class GoalRow(QWidget):
+    """One goal with its tick, and the sentence of the run that reached it."""
+
+    def __init__(self, look: Appearance, goal: Goal) -> None:
+        super().__init__()
+        self._glyph = Glyph(look, "s_todo", "border")
+        self._detail = label(goal.detail, "caption", "2", wrap=True)
+        self._plain = goal.detail
+        self._text = goal.text
+        mark = column(self._glyph, None, gap=0, margins=(0, 2, 0, 0))
+        words = column(label(unbroken(goal.text), "strong", wrap=True), self._detail, gap=2)
+        row(mark, words, gap=9, parent=self).setStretch(1, 1)
+        self.show_result(False, "")
+
+    def show_result(self, reached: bool, by: str) -> None:
+        """Reached or not, and by what."""
+        self._glyph.set_glyph(*(("s_done", "ok") if reached else ("s_todo", "border")))
+        self._detail.setText(by or self._plain)
+        self._detail.setVisible(bool(by or self._plain))
+        self.setAccessibleName(f"Goal: {self._text}, {'reached' if reached else 'not yet reached'}. {by}")
+
+
+class GuidePage(QWidget):
+    """The guide of one exercise."""
+
+    code_asked = Signal()
+
+    def __init__(self, look: Appearance, card: ExerciseCard) -> None:
+        super().__init__()
+        self.setObjectName("panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._look = look
+        self._goals = {goal.id: GoalRow(look, goal) for goal in card.goals}
+        text = panel()
+        text.setMaximumWidth(TEXT_WIDTH)
+        self._text_column(card, text)
+        side = self._side(card)
+        box: QHBoxLayout = row(text, side, None, gap=28, margins=(20, 18, 18, 16), parent=self)
+        box.setStretch(0, 1000)
+
+    def _text_column(self, card: ExerciseCard, parent: QWidget) -> QVBoxLayout:
+        box = column(gap=9, parent=parent)
+        for number, piece in enumerate(pieces(card.guide or card.summary)):
+            if piece.kind == "heading":
+                if number:
+                    box.addSpacing(4)
+                box.addWidget(label(unbroken(piece.text), "subtitle" if number else "title", wrap=True))
+            elif piece.kind == "code":
+                box.addWidget(_code(piece.text))
+            elif piece.kind == "hint":
+                box.addWidget(Hint(self._look, piece.title, unbroken(piece.text)))
+            else:
+                box.addWidget(paragraph(unbroken(piece.text)))
+        if card.source:
+            show = Button(self._look, "Show the whole file", "quiet", "code", "The very file that runs (Ctrl+U)")
+            show.clicked.connect(self.code_asked)
+            box.addSpacing(4)
+            box.addLayout(row(label("The file that runs", "subtitle"), None, show))
+        box.addStretch(1)
+        return box
+
+    def _side(self, card: ExerciseCard) -> QWidget:
+        side = panel()
+        side.setFixedWidth(196)
+        box = column(gap=12, parent=side)
+        if self._goals:
+            box.addWidget(
+                frame(
+                    "card", column(label("Goals", "subtitle"), *self._goals.values(), gap=11, margins=(16, 13, 14, 15))
+                )
+            )
+        lines = [
+            f"Data: {data_name(card.datasets[0])}" if card.datasets else "Data: none needed",
+            f"Time: {minutes(card.minutes)}" if card.minutes else "",
+            f"From: {card.course}" if card.course else "",
+        ]
+        about = column(label("About", "subtitle"), gap=6, margins=(16, 13, 14, 15))
+        for text in filter(None, lines):
+            about.addWidget(label(text, "caption", "2", wrap=True))
+        box.addWidget(frame("card", about))
+        box.addStretch(1)
+        return side
+
+    def show_goal(self, goal: str, reached: bool, by: str) -> None:
+        """The state of one goal."""
+        if goal in self._goals:
+            self._goals[goal].show_result(reached, by)
+
+
+def _code(text: str) -> QWidget:
+    shown = label(text, "mono", "2")
+    shown.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    shown.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+    return frame("sunken", row(shown, margins=(14, 12, 14, 12)))

@@ -1,0 +1,316 @@
+"""The left panel: the lab's progress, a search field, and the exercises in their chapters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QPainter, QPen
+from PySide6.QtWidgets import (
+    QFrame,
+    QLineEdit,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QToolButton,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QWidget,
+)
+
+from clew_gui.views.theme.icons import icon, pixmap
+from clew_gui.views.theme.parts import Appearance, IconButton, column, label, row
+from clew_gui.views.theme.progress_bar import ProgressBar
+from clew_gui.views.theme.theme import font
+from clew_shared.cards import Catalogue, ExerciseCard
+
+Tick = Literal["todo", "part", "done", "broken"]
+Index = QModelIndex | QPersistentModelIndex
+
+_TICKS: Mapping[Tick, tuple[str, str, str]] = {
+    "todo": ("s_todo", "border", "not begun"),
+    "part": ("s_part", "accent", "begun"),
+    "done": ("s_done", "ok", "goals reached"),
+    "broken": ("s_failed", "bad", "cannot be loaded"),
+}
+_PROGRESS = Qt.ItemDataRole.UserRole + 1
+_ID = Qt.ItemDataRole.UserRole + 2
+_COUNT = Qt.ItemDataRole.UserRole + 3
+
+
+class ExerciseProgress(msgspec.Struct, frozen=True):
+    """How far somebody is with an exercise: the tick's shape and the best value in words."""
+
+    tick: Tick = "todo"
+    best: str = ""
+
+
+class ExerciseTree(QTreeWidget):
+    """Chapters and their exercises. Enter or a click opens one; the arrow keys fold chapters."""
+
+    opened = Signal(str)
+
+    def __init__(self, look: Appearance) -> None:
+        super().__init__()
+        self._look = look
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHeaderHidden(True)
+        self.setIndentation(0)
+        self.setRootIsDecorated(False)
+        self.setExpandsOnDoubleClick(False)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setMouseTracking(True)
+        self.setItemDelegate(_RowPainter(self, look))
+        self.setAccessibleName("Exercises")
+        self.itemClicked.connect(self._clicked)
+        self.currentItemChanged.connect(lambda item, _before: self._came_to(item))
+
+    def fill(self, catalogue: Catalogue) -> None:
+        """Show the cards of a catalogue, chapters in its order."""
+        self.clear()
+        for title in _chapters(catalogue):
+            head = QTreeWidgetItem([title])
+            head.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable)
+            self.addTopLevelItem(head)
+            for card in catalogue.exercises:
+                if (card.chapter or "Exercises") == title:
+                    head.addChild(_exercise_item(card))
+            head.setExpanded(True)
+
+    def exercise_ids(self) -> list[str]:
+        """All exercises in the order shown, folded or not, search aside."""
+        return [str(item.data(0, _ID)) for item in self._exercises()]
+
+    def select(self, exercise: str) -> None:
+        """Mark one as open; its chapter unfolds."""
+        for item in self._exercises():
+            if item.data(0, _ID) == exercise:
+                parent = item.parent()
+                if parent is not None:
+                    parent.setExpanded(True)
+                self.setCurrentItem(item)
+
+    def show_progress(self, progress: Mapping[str, ExerciseProgress]) -> None:
+        """Ticks and best values; only what changed is painted."""
+        for item in self._exercises():
+            found = progress.get(str(item.data(0, _ID)))
+            if found is None or item.data(0, _PROGRESS) == found:
+                continue
+            item.setData(0, _PROGRESS, found)
+            words = ", ".join(part for part in (item.text(0), _TICKS[found.tick][2], found.best) if part)
+            item.setData(0, Qt.ItemDataRole.AccessibleTextRole, words)
+        for head in self._heads():
+            self._count(head)
+
+    def _count(self, head: QTreeWidgetItem) -> None:
+        found = [item.data(0, _PROGRESS) for item in _children(head)]
+        done = sum(isinstance(progress, ExerciseProgress) and progress.tick == "done" for progress in found)
+        text = f"{done} of {len(found)}"
+        if head.data(0, _COUNT) != text:
+            head.setData(0, _COUNT, text)
+            head.setData(0, Qt.ItemDataRole.AccessibleTextRole, f"Chapter {head.text(0)}, {text} done")
+
+    def search(self, text: str) -> None:
+        """Show only the exercises whose title or id holds all the words."""
+        words = text.lower().split()
+        for head in self._heads():
+            for item in _children(head):
+                place = f"{item.text(0)} {item.data(0, _ID)} {head.text(0)}".lower()
+                item.setHidden(not all(word in place for word in words))
+            head.setHidden(all(item.isHidden() for item in _children(head)))
+            if words:
+                head.setExpanded(True)
+
+    def open_first(self) -> None:
+        """Open the first exercise that the search left."""
+        for item in self._exercises():
+            if not item.isHidden():
+                self.setCurrentItem(item)
+                return
+
+    def _exercises(self) -> list[QTreeWidgetItem]:
+        return [item for head in self._heads() for item in _children(head)]
+
+    def _heads(self) -> list[QTreeWidgetItem]:
+        found = (self.topLevelItem(number) for number in range(self.topLevelItemCount()))
+        return [head for head in found if head is not None]
+
+    def _clicked(self, item: QTreeWidgetItem) -> None:
+        if item.data(0, _ID) is None:
+            item.setExpanded(not item.isExpanded())
+
+    def _came_to(self, item: QTreeWidgetItem | None) -> None:
+        if item is not None and item.data(0, _ID) is not None:
+            self.opened.emit(str(item.data(0, _ID)))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter folds a chapter as well."""
+        item = self.currentItem()
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space) and item is not None:
+            self._clicked(item)
+            return
+        super().keyPressEvent(event)
+
+    def retheme(self) -> None:
+        """Paint again."""
+        self.viewport().update()
+
+
+class _RowPainter(QStyledItemDelegate):
+    """Paints chapters and exercises: ground, tick, name, value."""
+
+    def __init__(self, tree: ExerciseTree, look: Appearance) -> None:
+        super().__init__(tree)
+        self._look, self._tree = look, tree
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        """30 for an exercise, 32 for a chapter, 1 between rows."""
+        height = 33 if not index.parent().isValid() else 31
+        return QSize(120, max(height, option.fontMetrics.height() + 12))
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """One row."""
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        area = QRectF(option.rect).adjusted(8, 0, -8, -1)
+        self._ground(painter, area, option, index)
+        if index.parent().isValid():
+            self._exercise(painter, area, index)
+        else:
+            self._chapter(painter, area, index)
+        painter.restore()
+
+    def _ground(self, painter: QPainter, area: QRectF, option: QStyleOptionViewItem, index: Index) -> None:
+        theme = self._look.theme
+        selected = self._selected(index)
+        pointed, focused = self._state(option)
+        painter.setPen(Qt.PenStyle.NoPen)
+        if selected or pointed:
+            painter.setBrush(QColor(theme.accent_soft if selected else theme.hover))
+            painter.drawRoundedRect(area, 6, 6)
+        if focused:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(QColor(theme.accent), 2))
+            painter.drawRoundedRect(area.adjusted(1, 1, -1, -1), 6, 6)
+
+    def _state(self, option: QStyleOptionViewItem) -> tuple[bool, bool]:
+        """Whether the pointer is on this row, and whether the keyboard is."""
+        keyboard = self._tree.hasFocus()
+        if not keyboard and not self._tree.viewport().underMouse():
+            return False, False  # a window begins without all that a style knows
+        from PySide6.QtWidgets import QStyle
+
+        pointed = option.state & QStyle.StateFlag.State_MouseOver
+        return bool(pointed), keyboard and bool(option.state & QStyle.StateFlag.State_HasFocus)
+
+    def _selected(self, index: Index) -> bool:
+        return index.parent().isValid() and self._tree.currentIndex() == index
+
+    def _chapter(self, painter: QPainter, area: QRectF, index: Index) -> None:
+        theme = self._look.theme
+        here = index.model().index(index.row(), 0)
+        arrow = "down" if self._tree.isExpanded(here) else "right"
+        painter.drawPixmap(QPointF(area.left() + 6, area.center().y() - 6), pixmap(arrow, theme.text3, 12))
+        self._text(painter, area.adjusted(24, 0, -52, 0), str(index.data()), "section", theme.text2)
+        self._right(painter, area.adjusted(0, 0, -8, 0), str(index.data(_COUNT) or ""), theme.text3)
+
+    def _exercise(self, painter: QPainter, area: QRectF, index: Index) -> None:
+        theme = self._look.theme
+        found = index.data(_PROGRESS)
+        progress = found if isinstance(found, ExerciseProgress) else ExerciseProgress()
+        shape, ink, _ = _TICKS[progress.tick]
+        selected = self._selected(index)
+        back = theme.accent_soft if selected else theme.surface
+        painter.drawPixmap(QPointF(area.left() + 10, area.center().y() - 8), pixmap(shape, theme.colour(ink), 16, back))
+        used = self._right(painter, area.adjusted(0, 0, -10, 0), progress.best, theme.text2)
+        text = area.adjusted(35, 0, -(used + 18 if used else 8), 0)
+        self._text(painter, text, str(index.data()), "strong" if selected else "body", theme.text)
+
+    def _text(
+        self, painter: QPainter, area: QRectF, text: str, kind: Literal["section", "strong", "body"], ink: str
+    ) -> None:
+        painter.setFont(font(kind))
+        painter.setPen(QColor(ink))
+        short = QFontMetricsF(painter.font()).elidedText(text, Qt.TextElideMode.ElideRight, area.width())
+        painter.drawText(area, Qt.AlignmentFlag.AlignVCenter, short)
+
+    def _right(self, painter: QPainter, area: QRectF, text: str, ink: str) -> float:
+        painter.setFont(font("caption"))
+        painter.setPen(QColor(ink))
+        painter.drawText(area, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, text)
+        return QFontMetricsF(painter.font()).horizontalAdvance(text) if text else 0.0
+
+
+def _children(head: QTreeWidgetItem) -> list[QTreeWidgetItem]:
+    found = (head.child(number) for number in range(head.childCount()))
+    return [item for item in found if item is not None]
+
+
+def _exercise_item(card: ExerciseCard) -> QTreeWidgetItem:
+    item = QTreeWidgetItem([card.title])
+    item.setData(0, _ID, card.id)
+    item.setData(0, _PROGRESS, ExerciseProgress("broken") if card.problem is not None else ExerciseProgress())
+    item.setToolTip(0, card.problem.text if card.problem is not None else card.summary or card.subtitle)
+    item.setData(0, Qt.ItemDataRole.AccessibleTextRole, card.title)
+    return item
+
+
+def _chapters(catalogue: Catalogue) -> Sequence[str]:
+    """The chapters that have exercises, in the catalogue's order, others after them."""
+    used = dict.fromkeys(card.chapter or "Exercises" for card in catalogue.exercises)
+    return [name for name in catalogue.chapters if name in used] + [n for n in used if n not in catalogue.chapters]
+
+
+class LabPanel(QWidget):
+    """Progress, search and tree."""
+
+    opened = Signal(str)
+    fold_asked = Signal()
+
+    def __init__(self, look: Appearance) -> None:
+        super().__init__()
+        self.setObjectName("panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._look = look
+        self.tree = ExerciseTree(look)
+        self.tree.opened.connect(self.opened)
+        self._done = label("", "caption", "3")
+        self._bar = ProgressBar("Exercises with all goals reached")
+        self._bar.setProperty("role", "ok")
+        self.search = QLineEdit()
+        self.search.setProperty("role", "search")
+        self.search.setPlaceholderText("Find an exercise")
+        self.search.setAccessibleName("Find an exercise")
+        self.search.setToolTip("Find an exercise (Ctrl+K)")
+        self.search.setClearButtonEnabled(True)
+        self._glass = self.search.addAction(
+            icon("search", look.theme, look.theme.text3), QLineEdit.ActionPosition.LeadingPosition
+        )
+        for button in self.search.findChildren(QToolButton):  # Qt makes them, for the glass and for clearing
+            button.setAccessibleName("Clear the search" if button.toolTip() else "Search")
+            button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.search.textChanged.connect(self.tree.search)
+        self.search.returnPressed.connect(self.tree.open_first)
+        fold = IconButton(look, "left", "Fold the exercises away", "Fold the exercises away (F9)", size=12)
+        fold.clicked.connect(self.fold_asked)
+        title = row(label("Deep learning lab", "strong"), None, self._done, fold, gap=4)
+        head = column(title, self._bar, 2, self.search, gap=8, margins=(16, 10, 10, 6))
+        column(head, self.tree, gap=0, parent=self).setStretchFactor(self.tree, 1)
+
+    def fill(self, catalogue: Catalogue) -> None:
+        """Show a catalogue."""
+        self.tree.fill(catalogue)
+        self.show_progress({})
+
+    def show_progress(self, progress: Mapping[str, ExerciseProgress]) -> None:
+        """Ticks, best values and the lab's own progress."""
+        self.tree.show_progress(progress)
+        total = len(self.tree.exercise_ids())
+        done = sum(found.tick == "done" for found in progress.values())
+        self._done.setText(f"{done} of {total}")
+        self._bar.show_share(done, total)
+
+    def retheme(self) -> None:
+        """Tint the magnifying glass."""
+        self._glass.setIcon(icon("search", self._look.theme, self._look.theme.text3))

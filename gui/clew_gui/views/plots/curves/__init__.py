@@ -1,0 +1,3 @@
+"""Stacked convergence curves."""
+
+from __future__ import annotations

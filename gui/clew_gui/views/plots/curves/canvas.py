@@ -1,0 +1,367 @@
+"""The widget that shows the plots: refresh, zoom and pan, crosshair by mouse and by keyboard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from PySide6.QtCore import QElapsedTimer, QPointF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QFocusEvent, QFontMetricsF, QHideEvent, QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from clew_gui.plotting.model import PlotSetup, RunEvent, RunStyle, View
+from clew_gui.plotting.readout import Readout, read, summary
+from clew_gui.plotting.scene import Room, Scene, SceneBuilder
+from clew_gui.plotting.series import SeriesStore
+from clew_gui.plotting.ticks import Span, panned, zoomed
+from clew_gui.views.plots.curves.artist import FramePainter
+from clew_gui.views.plots.curves.crosshair import Overlay, snapped, stepped
+from clew_gui.views.plots.curves.ground import PlotSurface
+from clew_gui.views.plots.curves.readbox import point_in
+from clew_gui.views.plots.drawing.geometry import Stack, gutter_width, stack
+from clew_gui.views.plots.drawing.widget import REFRESH_MS, DrawnWidget
+from clew_gui.views.theme.theme import Theme, font
+
+_LEAST_LEFT: Final = 46.0
+_NOTE: Final = 18.0
+
+
+class PlotCanvas(DrawnWidget):
+    """Shows the curves of a store. Nothing is drawn, and no timer runs, while nothing changed or nobody can see it."""
+
+    run_hovered = Signal(str)
+    run_clicked = Signal(str)
+    view_changed = Signal(object)
+
+    def __init__(self, store: SeriesStore, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__("Convergence plots", parent)
+        self._store = store
+        self._theme = theme
+        self._builder = SceneBuilder(store)
+        self._setups: tuple[PlotSetup, ...] = ()
+        self._runs: tuple[RunStyle, ...] = ()
+        self._events: tuple[RunEvent, ...] = ()
+        self._view = View()
+        self._left = _LEAST_LEFT
+        self._dirty = True
+        self._artist: FramePainter | None = None
+        self._cross: float | None = None
+        self._lifted = ""
+        self._dragging = False
+        self._ring = False
+        self._uncovered = False
+        self.ground = PlotSurface(self, before_paint=self._just_in_time)
+        self._overlay = Overlay(self)
+        self._frame = QElapsedTimer()
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self._refresh)
+        self._connect()
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def _connect(self) -> None:
+        ground = self.ground
+        ground.zoom_asked.connect(self.zoom_by)
+        ground.pan_asked.connect(self.pan_by)
+        ground.dragged.connect(self._drag)
+        ground.drag_ended.connect(self._end_drag)
+        ground.double_clicked.connect(self.reset_zoom)
+        ground.clicked.connect(self._click)
+        ground.pointed.connect(self._point)
+        ground.left.connect(self._leave)
+
+    # ------------------------------------------------------------ what is shown
+    @property
+    def view(self) -> View:
+        """How the curves are looked at."""
+        return self._view
+
+    @property
+    def runs(self) -> tuple[RunStyle, ...]:
+        """The runs shown."""
+        return self._runs
+
+    @property
+    def setups(self) -> tuple[PlotSetup, ...]:
+        """The plots of the stack."""
+        return self._setups
+
+    def set_setups(self, setups: Sequence[PlotSetup]) -> None:
+        """Show these plots."""
+        self._setups = tuple(setups)
+        self.touch()
+
+    def set_runs(self, runs: Sequence[RunStyle]) -> None:
+        """Show these runs."""
+        if tuple(runs) != self._runs:
+            self._runs = tuple(runs)
+            self.touch()
+
+    def set_events(self, events: Sequence[RunEvent]) -> None:
+        """Mark these events."""
+        self._events = tuple(events)
+        self.touch()
+
+    def set_view(self, view: View) -> None:
+        """Look at the curves in another way. A zoom ends where the unit or the scale of x changes."""
+        if view == self._view:
+            return
+        if (view.unit, view.log_x) != (self._view.unit, self._view.log_x):
+            view = replace(view, zoom=None)
+            self._cross = None
+        self._view = view
+        self._redraw()
+        self.view_changed.emit(view)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Change the colours."""
+        self._theme = theme
+        self._redraw()
+
+    def forget(self, run: str) -> None:
+        """Drop what is kept of a run."""
+        self._builder.forget(run)
+        self.touch()
+
+    def touch(self) -> None:
+        """Say that something to be drawn has changed; the next frame follows within ``REFRESH_MS`` when visible."""
+        self._dirty = True
+        if self.isVisible() and not self._timer.isActive():
+            since = self._frame.elapsed() if self._frame.isValid() else REFRESH_MS
+            self._timer.start(max(0, REFRESH_MS - since))  # the first change after a quiet time is drawn at once
+
+    def flush(self) -> None:
+        """Bring the picture up to date now, visible or not."""
+        if self._dirty:
+            self._render()
+            self._cover()
+
+    @property
+    def artist(self) -> FramePainter:
+        """The picture's geometry, up to date."""
+        self.flush()
+        if self._artist is None:
+            self._render()
+        return self._artist or FramePainter(self._scene(self._stack()), self._stack(), self._theme)
+
+    @property
+    def scene(self) -> Scene:
+        """What the picture shows, up to date."""
+        return self.artist.scene
+
+    @property
+    def readout(self) -> Readout | None:
+        """What the crosshair says, None when there is none."""
+        shown = self._cross is not None and bool(self.scene.plots) and not self.scene.empty
+        return read(self.scene, self._cross) if shown and self._cross is not None else None
+
+    # ------------------------------------------------------------ frames
+    def _refresh(self) -> None:
+        if self.isVisible() and not self.window().isMinimized():
+            self._frame.start()
+            self.flush()
+            if self._uncovered:
+                self._cover()
+
+    def _just_in_time(self) -> None:
+        """Bring the frame while it is being painted; a picture of it for the crosshair can be taken only after that."""
+        if self._dirty:
+            self._render()
+            if self.isVisible():
+                self._uncovered = True
+                self._timer.start(0)
+
+    def _redraw(self) -> None:
+        """Something to be seen at once: the next frame follows when the events at hand are done."""
+        self._dirty = True
+        if self.isVisible():
+            self._timer.start(0)
+
+    @property
+    def _empty(self) -> bool:
+        return not any(self._store.metrics(run.run_id) for run in self._runs)
+
+    @property
+    def drawn_setups(self) -> tuple[PlotSetup, ...]:
+        """The plots that are drawn: while nothing has run, those that have a curve to expect, if any has."""
+        expected = tuple(setup for setup in self._setups if setup.ghost is not None)
+        return expected if self._empty and expected else self._setups
+
+    def _stack(self) -> Stack:
+        gutter = 0.0 if self._empty else gutter_width(self.width())
+        count = len(self.drawn_setups)
+        return stack(self.width(), self.height(), count, self._left, gutter, self._empty, self._footer)
+
+    @property
+    def _footer(self) -> float:
+        return _NOTE if self._artist is not None and _has_foot(self._artist.scene) else 2.0
+
+    def _scene(self, rects: Stack) -> Scene:
+        room = Room(round(rects.area.width()), tuple(round(r.height()) for r in rects.plots))
+        return self._builder.build(self.drawn_setups, self._runs, self._events, self._view, room, self._lifted)
+
+    def _render(self) -> None:
+        rects = self._stack()
+        scene = self._scene(rects)
+        needed = self._needed_left(scene)
+        notes = _has_foot(scene) != (self._footer == _NOTE)
+        if needed != self._left or notes:
+            self._left = needed
+            self._artist = FramePainter(scene, rects, self._theme)
+            rects = self._stack()
+            scene = self._scene(rects)
+        self._artist = FramePainter(scene, rects, self._theme, self._lifted)
+        self._dirty = False
+        self._timer.stop()
+        self.ground.show_frame(self._artist, self.devicePixelRatioF())
+        self._describe(summary(scene, self._store))
+
+    def _needed_left(self, scene: Scene) -> float:
+        metrics = QFontMetricsF(font("caption"))
+        widest = max((metrics.horizontalAdvance(t.text) for plot in scene.plots for t in plot.ticks), default=0.0)
+        return max(_LEAST_LEFT, 8 * math.ceil((widest + 10) / 8))
+
+    def _cover(self, again: bool = True) -> None:
+        """Lay the crosshair over the finished picture, taken ``again`` or as it was."""
+        self._uncovered = False
+        self.flush()
+        readout, ring = self.readout, self._ring and self.hasFocus()
+        wanted = readout is not None or ring
+        if wanted and (again or not self._overlay.isVisibleTo(self)):
+            self._overlay.set_picture(self.ground.grab(), self.artist)
+        self._overlay.show_readout(readout, ring)
+        self._overlay.setVisible(wanted)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Divide the room anew."""
+        super().resizeEvent(event)
+        self.ground.setGeometry(self.rect())
+        self._overlay.setGeometry(self.rect())
+        self._redraw()
+        if self.isVisible():
+            self.flush()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Rest."""
+        self._timer.stop()
+        super().hideEvent(event)
+
+    def sizeHint(self) -> QSize:
+        """A comfortable size."""
+        return QSize(860, 200 * max(len(self._setups), 1) + 40)
+
+    def minimumSizeHint(self) -> QSize:
+        """The least size in which the plots can be read."""
+        return QSize(360, 84 * max(len(self._setups), 1) + 32)
+
+    # ------------------------------------------------------------ zoom and pan
+    def zoom_by(self, factor: float, around: float | None = None) -> None:
+        """Show ``factor`` times as much of x; ``around`` is the axis coordinate that stays in place."""
+        scene = self.scene
+        self.set_view(replace(self._view, zoom=zoomed(scene.grid.span, scene.full, factor, around)))
+
+    def pan_by(self, part: float) -> None:
+        """Move the visible part of x by ``part`` of its extent."""
+        scene = self.scene
+        self.set_view(replace(self._view, zoom=panned(scene.grid.span, scene.full, part)))
+
+    def reset_zoom(self) -> None:
+        """Show all of x."""
+        self.set_view(replace(self._view, zoom=None))
+
+    # ------------------------------------------------------------ mouse
+    def _click(self, at: QPointF) -> None:
+        """Choose the run whose label is under the pointer."""
+        run = self._label_at(at)
+        if run:
+            self.run_clicked.emit(run)
+
+    def _drag(self, pressed: Span, part: float) -> None:
+        if self._view.zoom is None:
+            return
+        self._dragging = True
+        self._set_cross(None)
+        self.ground.setCursor(Qt.CursorShape.ClosedHandCursor)
+        self.set_view(replace(self._view, zoom=panned(pressed, self.scene.full, part)))
+
+    def _end_drag(self) -> None:
+        self._dragging = False
+        self.ground.unsetCursor()
+
+    def _point(self, at: QPointF) -> None:
+        """Move the crosshair."""
+        if self._dragging:
+            return
+        self._lift(self._label_at(at))
+        inside = bool(self._setups) and not self.scene.empty and point_in(self.artist, at)
+        self._set_cross(snapped(self.scene, self.artist.frames[0].x_at(at.x())) if inside else None)
+
+    def _leave(self) -> None:
+        """Take the crosshair away."""
+        self._set_cross(None)
+        self._lift("")
+
+    def _label_at(self, at: QPointF) -> str:
+        return next((run for gutter in self.artist.gutters if (run := gutter.run_at(at))), "")
+
+    def _lift(self, run: str) -> None:
+        if run == self._lifted:
+            return
+        self._lifted = run
+        self.ground.setCursor(Qt.CursorShape.PointingHandCursor) if run else self.ground.unsetCursor()
+        self.run_hovered.emit(run)
+        self._redraw()
+
+    # ------------------------------------------------------------ crosshair
+    def _set_cross(self, x: float | None) -> None:
+        if x != self._cross:
+            self._cross = x
+            self._cover(again=False)
+
+    def step_crosshair(self, pixels: float) -> None:
+        """Move the crosshair by so many pixels, at least to the next step; it begins at the end of the curves."""
+        if not self._setups or self.scene.empty:
+            return
+        self._set_cross(stepped(self.scene, self.artist.frames[0], self._cross, pixels))
+        readout = self.readout
+        if readout is not None:
+            self._describe(readout.sentence())
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Arrows move the crosshair (Shift: farther), + and - zoom, Home shows all, Escape takes the crosshair away."""
+        far = 40.0 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 4.0
+        actions = {
+            Qt.Key.Key_Left: lambda: self.step_crosshair(-far),
+            Qt.Key.Key_Right: lambda: self.step_crosshair(far),
+            Qt.Key.Key_PageUp: lambda: self.pan_by(-0.5),
+            Qt.Key.Key_PageDown: lambda: self.pan_by(0.5),
+            Qt.Key.Key_Plus: lambda: self.zoom_by(0.8, self._cross),
+            Qt.Key.Key_Equal: lambda: self.zoom_by(0.8, self._cross),
+            Qt.Key.Key_Minus: lambda: self.zoom_by(1.25, self._cross),
+            Qt.Key.Key_Home: self.reset_zoom,
+        }
+        action = actions.get(Qt.Key(event.key()))
+        if event.key() == Qt.Key.Key_Escape and self._cross is not None:
+            self._set_cross(None)
+        elif action is not None and self._setups:
+            action()
+        else:
+            super().keyPressEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Show a ring when reached by keyboard."""
+        self._ring = event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
+        super().focusInEvent(event)
+        self._cover(again=False)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Take the ring away."""
+        super().focusOutEvent(event)
+        self._cover(again=False)
+
+
+def _has_foot(scene: Scene) -> bool:
+    """Whether a line of text stands below the x axis."""
+    return bool(scene.notes or scene.legend)

@@ -1,0 +1,81 @@
+"""Where the crosshair goes: to whole steps under the pointer, and from step to step by the keyboard."""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPixmap
+from PySide6.QtWidgets import QWidget
+
+from clew_gui.plotting.readout import Readout
+from clew_gui.plotting.scene import Scene
+from clew_gui.views.plots.curves.artist import FramePainter
+from clew_gui.views.plots.curves.readbox import ReadBox
+from clew_gui.views.plots.drawing.geometry import Frame
+
+
+def snapped(scene: Scene, x: float) -> float:
+    """To a whole step, where steps are farther apart than half a pixel. Axis coordinates."""
+    grid = scene.grid
+    value = scene.x_value(x)
+    if grid.unit.value != "step" or value < 0.5:
+        return x
+    whole = math.log10(round(value)) if grid.log else float(round(value))
+    return min(max(whole, grid.span.low), grid.span.high)
+
+
+def stepped(scene: Scene, frame: Frame, x: float | None, pixels: float) -> float:
+    """From ``x`` by so many pixels, at least to the next step; None: it begins at the end of the curves."""
+    span = scene.grid.span
+    if x is None:
+        ends = [d.curve.end[0] for plot in scene.plots for d in plot.curves if d.curve.end is not None]
+        target = max(ends, default=span.high)
+    else:
+        move = pixels / frame.rect.width() * span.size
+        if scene.grid.unit.value == "step" and not scene.grid.log:
+            move = math.copysign(max(abs(move), 1.0), pixels)
+        target = x + move
+    return min(max(snapped(scene, target), span.low), span.high)
+
+
+# --- Overlay ----------------------------------------------------------------------------------------------------------
+# The crosshair's own widget: it covers the plots with their finished picture, so that moving it draws no curve.
+
+
+class Overlay(QWidget):
+    """Shows crosshair and read-out, and the ring of the keyboard focus. Opaque: what it covers is not painted again."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._picture = QPixmap()
+        self._artist: FramePainter | None = None
+        self._readout: Readout | None = None
+        self._ring = False
+        self._box = ReadBox()
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.hide()
+
+    def set_picture(self, picture: QPixmap, artist: FramePainter) -> None:
+        """What it covers."""
+        self._picture, self._artist = picture, artist
+        self.update()
+
+    def show_readout(self, readout: Readout | None, ring: bool) -> None:
+        """Show this over the picture."""
+        self._readout, self._ring = readout, ring
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint picture, crosshair and ring."""
+        del event
+        painter = QPainter(self)
+        painter.drawPixmap(0, 0, self._picture)
+        if self._artist is not None and self._readout is not None:
+            self._box.paint(painter, self._readout, self._artist)
+        if self._ring and self._artist is not None:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+            painter.setPen(QPen(QColor(self._artist.theme.accent), 2))
+            painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 6, 6)
+        painter.end()

@@ -1,0 +1,131 @@
+"""The pyqtgraph view on which the plots stand, with the words over them. It shows what it is given, and tells of
+the mouse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyqtgraph as pg
+from pyqtgraph.GraphicsScene.mouseEvents import MouseClickEvent
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
+from PySide6.QtWidgets import QGraphicsScene, QWidget
+
+from clew_gui.views.plots.curves.artist import FramePainter
+from clew_gui.views.plots.curves.plot import Plot
+from clew_gui.views.plots.drawing.geometry import Medium
+
+
+class PlotSurface(pg.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no types
+    """Shows frames, or paints one into a file; ``before_paint`` may bring a frame just in time."""
+
+    zoom_asked = Signal(float, float)
+    """Show so many times as much of x, with this x kept in place."""
+    pan_asked = Signal(float)
+    """Move by this part of what is visible."""
+    dragged = Signal(object, float)
+    """Dragged from a ``Span`` by this part of its extent."""
+    drag_ended = Signal()
+    pointed = Signal(QPointF)
+    """The pointer moved here, in pixels."""
+    left = Signal()
+    """The pointer left."""
+    clicked = Signal(QPointF)
+    double_clicked = Signal()
+
+    def __init__(
+        self,
+        parent: QWidget | None = None,
+        medium: Medium = Medium.SCREEN,
+        before_paint: Callable[[], None] | None = None,
+    ) -> None:
+        self._plots: list[Plot] = []
+        self._artist: FramePainter | None = None
+        self._medium = medium
+        self._before_paint = before_paint
+        super().__init__(parent)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
+        self.setCacheMode(self.CacheModeFlag.CacheNone)
+        self.setViewportUpdateMode(self.ViewportUpdateMode.FullViewportUpdate)
+        # An index of places would keep pointers to removed items, since pyqtgraph's change bounds without a word; few
+        # items need none.
+        self.scene().setItemIndexMethod(QGraphicsScene.ItemIndexMethod.NoIndex)
+        self.scene().sigMouseClicked.connect(self._clicked)
+
+    @property
+    def plots(self) -> tuple[Plot, ...]:
+        """The plots that are shown, from top to bottom."""
+        count = len(self._artist.frames) if self._artist is not None else 0
+        return tuple(self._plots[:count])
+
+    def show_frame(self, artist: FramePainter, ratio: float) -> None:
+        """Show this frame; a logical pixel has ``ratio`` device pixels."""
+        self._artist = artist
+        self.setBackground(QColor(artist.theme.surface))
+        while len(self._plots) < len(artist.frames):
+            self._add_plot()
+        for index, plot in enumerate(self._plots):
+            plot.item.setVisible(index < len(artist.frames))
+            if index < len(artist.frames):
+                plot.show_plot(artist, index, ratio)
+        self.viewport().update()
+
+    def _add_plot(self) -> None:
+        plot = Plot(self._medium)
+        self.addItem(plot.item)
+        self._plots.append(plot)
+        plot.box.setXLink(self._plots[0].box if len(self._plots) > 1 else None)
+        plot.box.zoom_asked.connect(self.zoom_asked)
+        plot.box.pan_asked.connect(self.pan_asked)
+        plot.box.dragged.connect(self.dragged)
+        plot.box.drag_ended.connect(self.drag_ended)
+
+    def drawForeground(self, painter: QPainter, rect: QRectF) -> None:
+        """Words, leaders and labels over the curves."""
+        del rect
+        if self._artist is not None:
+            self._artist.paint(painter)
+
+    def render_to(self, painter: QPainter, size: QSize, artist: FramePainter, ratio: float) -> None:
+        """Paint a frame of this size without being shown."""
+        self.resize(size)
+        self.viewport().resize(size)
+        self.resizeEvent(None)
+        self.show_frame(artist, ratio)
+        self.render(painter, QRectF(QPointF(0, 0), size), QRect(0, 0, size.width(), size.height()))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint, with the latest frame."""
+        if self._before_paint is not None:
+            self._before_paint()
+        super().paintEvent(event)
+
+    # ------------------------------------------------------------ mouse
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Tell each move: pyqtgraph leaves out those that follow fast, and with them where the pointer stopped."""
+        super().mouseMoveEvent(event)
+        self.pointed.emit(event.position())
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Tell it."""
+        super().mouseDoubleClickEvent(event)
+        if event.button() is Qt.MouseButton.LeftButton:
+            self.double_clicked.emit()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """The wheel zooms beside the plots too."""
+        super().wheelEvent(event)
+        if not event.isAccepted() and self.plots and event.angleDelta().y():
+            at = self.plots[0].box.mapSceneToView(event.position())
+            self.zoom_asked.emit(1.25 ** (-event.angleDelta().y() / 120), at.x())
+            event.accept()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Tell it."""
+        super().leaveEvent(event)
+        self.left.emit()
+
+    def _clicked(self, event: MouseClickEvent) -> None:
+        if event.button() is Qt.MouseButton.LeftButton and not event.double():
+            self.clicked.emit(QPointF(event.scenePos()))

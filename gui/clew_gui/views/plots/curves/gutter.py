@@ -1,0 +1,134 @@
+"""The gutter right of a plot: each run's name and last value at the height of its end. It replaces the legend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
+
+from clew_gui.plotting.layout import spread
+from clew_gui.plotting.model import RunStyle
+from clew_gui.plotting.readout import prominent
+from clew_gui.plotting.scene import PlotScene
+from clew_gui.views.theme.theme import Theme, font
+
+ROW: Final = 17.0
+KEY_ROW: Final = 16
+_LEADER: Final = 16.0
+
+
+@dataclass(frozen=True)
+class Label:
+    """One run at the height ``at`` of its curve's end; not ``seen`` when that lies outside the plot."""
+
+    run: RunStyle
+    at: float
+    value: str
+    colour: QColor
+    strong: bool
+    seen: bool = True
+    bad: bool = False
+
+
+def heading(plot: PlotScene) -> str:
+    """The plot's title, with its scale where that is logarithmic."""
+    return plot.setup.title + (", log scale" if plot.log else "")
+
+
+def key(plot: PlotScene) -> str:
+    """Which of a plot's several metrics is which, a line for each; empty where it has one."""
+    looks: dict[str, str] = {}
+    for item in sorted(plot.curves, key=lambda d: not d.headline):
+        look = "points" if item.curve.sparse else "line" if item.headline else "thin"
+        looks.setdefault(item.curve.metric, look)
+    if len(looks) < 2:
+        return ""
+    return "\n".join(f"{look}: {plot.setup.label(metric)}" for metric, look in looks.items())
+
+
+class Gutter:
+    """Places and paints the labels of one plot."""
+
+    def __init__(self, rect: QRectF) -> None:
+        self.rect = rect
+        self._placed: list[tuple[Label, float]] = []
+        self._omitted = 0
+
+    def place(self, labels: Sequence[Label], key: str = "") -> None:
+        """Push the labels apart. Where not all fit, the runs that stand out stay and the others are counted.
+
+        Below the title is room for the lines of the ``key`` where all labels still fit.
+        """
+        fit = max(int((self.rect.height() - 24) // ROW), 1)
+        shown = {
+            run.run_id for run in prominent([label.run for label in labels], fit if len(labels) <= fit else fit - 1)
+        }
+        kept = [label for label in labels if label.run.run_id in shown]
+        self._omitted = len(labels) - len(kept)
+        bottom = self.rect.bottom() - 6 - (ROW if self._omitted else 0)
+        lines = len(key.splitlines())
+        room = int((self.rect.height() - 35 - len(labels) * ROW) // KEY_ROW)
+        head = 29 + KEY_ROW * min(lines, max(room, 0))
+        heights = spread([label.at for label in kept], ROW, min(self.rect.top() + head, bottom), bottom)
+        self._placed = list(zip(kept, heights, strict=True))
+
+    def run_at(self, point: QPointF) -> str:
+        """The run whose label is at this pixel, or an empty string."""
+        if not self.rect.contains(point) or point.x() < self.rect.left() + _LEADER:
+            return ""
+        return next((label.run.run_id for label, y in self._placed if abs(point.y() - y) <= ROW / 2), "")
+
+    def paint(self, painter: QPainter, theme: Theme, title: str, key: str) -> None:
+        """Draw title, key line, leaders and labels."""
+        r = self.rect
+        head = QRectF(r.left() + 4, r.top() - 6, r.width() - 8, 18)
+        painter.setFont(font("captionStrong"))
+        painter.setPen(QColor(theme.text))
+        metrics = QFontMetricsF(painter.font())
+        painter.drawText(head, Qt.AlignmentFlag.AlignVCenter, _elided(metrics, title, head.width()))
+        first = min((y for _, y in self._placed), default=r.bottom())
+        self._paint_key(painter, theme, key.splitlines(), head, first - ROW / 2)
+        for label, y in self._placed:
+            self._label(painter, theme, label, y)
+        if self._omitted:
+            painter.setFont(font("caption"))
+            painter.setPen(QColor(theme.text3))
+            box = QRectF(r.left() + _LEADER, r.bottom() - ROW, r.width() - _LEADER, ROW)
+            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, f"and {self._omitted} more")
+
+    def _paint_key(self, painter: QPainter, theme: Theme, lines: Sequence[str], head: QRectF, until: float) -> None:
+        """Each line below the last, or all in one where there is no room for more."""
+        room = int((until - head.bottom() - 13 + KEY_ROW) // KEY_ROW)
+        if not lines or room < 1:
+            return
+        painter.setFont(font("caption"))
+        painter.setPen(QColor(theme.text3))
+        metrics = QFontMetricsF(painter.font())
+        for number, text in enumerate(lines if len(lines) <= room else [", ".join(lines)], 1):
+            line = head.translated(0, KEY_ROW * number).adjusted(_LEADER - 4, 0, 4, 0)
+            painter.drawText(line, Qt.AlignmentFlag.AlignVCenter, _elided(metrics, text, line.width()))
+
+    def _label(self, painter: QPainter, theme: Theme, label: Label, y: float) -> None:
+        r = self.rect
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        ink = QColor(label.colour)
+        ink.setAlphaF(0.75)
+        painter.setPen(QPen(ink, 1))
+        if label.seen:
+            painter.drawLine(QLineF(r.left(), label.at, r.left() + 12, y))
+        chosen = font("captionStrong" if label.strong else "caption")
+        painter.setFont(chosen)
+        metrics = QFontMetricsF(chosen)
+        box = QRectF(r.left() + _LEADER, y - 9, r.width() - _LEADER - 2, 18)
+        painter.setPen(QColor(theme.bad if label.bad else theme.text if label.strong else theme.text2))
+        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, label.value)
+        painter.setPen(QColor(theme.text if label.strong else theme.text2))
+        room = box.width() - metrics.horizontalAdvance(label.value) - 8
+        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, _elided(metrics, label.run.label, room))
+
+
+def _elided(metrics: QFontMetricsF, text: str, width: float) -> str:
+    return metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)

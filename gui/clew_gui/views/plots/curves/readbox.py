@@ -1,0 +1,130 @@
+"""The crosshair: one line through all plots, a dot on each curve, and one box with the values in the emptiest place."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
+
+from clew_gui.plotting.layout import Box, emptiest
+from clew_gui.plotting.readout import Readout
+from clew_gui.views.plots.curves.artist import FramePainter
+from clew_gui.views.plots.drawing import marks
+from clew_gui.views.plots.drawing.lines import swatch
+from clew_gui.views.theme.theme import font
+
+_ROW: Final = 17.0
+_AWAY: Final = 12.0
+
+
+class ReadBox:
+    """Paints a read-out over a finished picture; remembers where the box stood so that it does not flicker."""
+
+    def __init__(self) -> None:
+        self._previous = -1
+
+    def paint(self, painter: QPainter, readout: Readout, artist: FramePainter) -> None:
+        """Draw line, dots and box."""
+        theme = artist.theme
+        column = round(artist.frames[0].column(readout.x)) if artist.frames else 0
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        painter.setPen(QPen(QColor(theme.text3), 1))
+        for frame in artist.frames:
+            painter.drawLine(QLineF(column, frame.rect.top(), column, frame.rect.bottom()))
+        for row in reversed(readout.rows):
+            for frame, point in zip(artist.frames, row.points, strict=True):
+                if point is not None:
+                    at = frame.at(*point)
+                    if frame.rect.adjusted(-1, -1, 1, 1).contains(at):
+                        marks.dot(painter, at, QColor(theme.curve(row.run.index).colour), theme, radius=4)
+        if readout.rows:
+            self._box(painter, readout, artist, column)
+
+    def _box(self, painter: QPainter, readout: Readout, artist: FramePainter, column: float) -> None:
+        plain, strong = QFontMetricsF(font("caption")), QFontMetricsF(font("captionStrong"))
+        names = max(strong.horizontalAdvance(row.run.label) for row in readout.rows)
+        names = min(names, 190.0)
+        widths = [
+            max(strong.horizontalAdvance(title), *(strong.horizontalAdvance(row.values[i]) for row in readout.rows))
+            for i, title in enumerate(readout.columns)
+        ]
+        values = sum(w + 14 for w in widths)
+        head = strong.horizontalAdvance(readout.heading) + 10
+        width = 10 + max(18 + names, head) + values + 10
+        lines = len(readout.rows) + 1 + (1 if readout.omitted else 0)
+        spot = self._place(artist, column, width, 10 + _ROW * lines)
+        if spot is None:
+            return
+        theme = artist.theme
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        painter.setPen(QPen(QColor(theme.border if theme.dark else theme.line), 1))
+        painter.setBrush(QColor(theme.surface))
+        painter.drawRoundedRect(QRectF(spot.x + 0.5, spot.y + 0.5, width, spot.height), 7, 7)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        y = spot.y + 5
+        self._text(painter, QRectF(spot.x + 10, y, width, _ROW), readout.heading, theme.text, strong=True)
+        self._values(painter, spot, y, widths, readout.columns, theme.text3, strong=False)
+        for row in readout.rows:
+            y += _ROW
+            swatch(painter, QRectF(spot.x + 10, y, 12, _ROW), theme, row.run.index)
+            name = (strong if row.run.selected else plain).elidedText(row.run.label, Qt.TextElideMode.ElideRight, names)
+            ink = theme.text if row.run.selected else theme.text2
+            self._text(painter, QRectF(spot.x + 28, y, names + 4, _ROW), name, ink, strong=row.run.selected)
+            self._values(painter, spot, y, widths, row.values, theme.text, strong=row.run.selected)
+        if readout.omitted:
+            box = QRectF(spot.x + 28, y + _ROW, width, _ROW)
+            self._text(painter, box, f"and {readout.omitted} more", theme.text3)
+
+    def _values(
+        self,
+        painter: QPainter,
+        spot: Box,
+        y: float,
+        widths: list[float],
+        texts: tuple[str, ...],
+        ink: str,
+        strong: bool,
+    ) -> None:
+        right = spot.right - 10
+        for width, text in zip(reversed(widths), reversed(texts), strict=True):
+            self._text(painter, QRectF(right - width, y, width, _ROW), text, ink, strong, Qt.AlignmentFlag.AlignRight)
+            right -= width + 14
+
+    def _text(
+        self,
+        painter: QPainter,
+        box: QRectF,
+        text: str,
+        ink: str,
+        strong: bool = False,
+        align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft,
+    ) -> None:
+        painter.setFont(font("captionStrong" if strong else "caption"))
+        painter.setPen(QColor(ink))
+        painter.drawText(box, align | Qt.AlignmentFlag.AlignVCenter, text)
+
+    def _place(self, artist: FramePainter, column: float, width: float, height: float) -> Box | None:
+        candidates = [
+            Box(x, y, width, height)
+            for frame in artist.frames
+            for x in (column + _AWAY, column - _AWAY - width)
+            for y in (frame.rect.top() + 4, frame.rect.bottom() - height - 6)
+        ]
+        area = artist.stack.area
+        right = area.width() + (artist.stack.gutter if width > 0.5 * area.width() else 0)
+        room = Box(area.left(), area.top() - 2, right, max(area.height(), height) + 8)
+        points = np.concatenate([artist.points_of(i) for i in range(len(artist.frames))])
+        chosen = emptiest(candidates, points, room, self._previous)
+        self._previous = chosen
+        if chosen >= 0:
+            return candidates[chosen]
+        x = min(max(column + _AWAY, room.x), max(artist.stack.width - width - 2, 0.0))
+        return Box(x, area.top() + 4, width, height)
+
+
+def point_in(artist: FramePainter, at: QPointF) -> bool:
+    """Whether a pixel lies over the plots, between their left and right border."""
+    area = artist.stack.area
+    return area.left() - 2 <= at.x() <= area.right() + 2 and area.top() - 8 <= at.y() <= area.bottom() + 30

@@ -1,0 +1,3 @@
+"""What all kinds of plot draw with."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""A loss surface with the paths of runs."""
+
+from __future__ import annotations

@@ -1,0 +1,115 @@
+"""The paths of the shown runs over a surface, kept as pixels: what arrives is drawn onto what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QPainter, QPixmap
+
+from clew_gui.plotting.model import RunStyle
+from clew_gui.plotting.series import PlottedSeries, SeriesStore
+from clew_gui.plotting.trail import Chart, Trail
+from clew_gui.views.plots.surface.art import draw_path, length, path_pens
+from clew_gui.views.theme.theme import Theme
+
+Pair = tuple[PlottedSeries, PlottedSeries]
+
+
+@dataclass
+class Walk:
+    """One run's trail, which cuts of its curves it knows, and how long it is in pixels so far."""
+
+    trail: Trail
+    cuts: tuple[int, int]
+    drawn: float = 0.0
+
+
+class Paths:
+    """Two layers of pixels: the paths, and below them their halos. A new chart, theme or choice of runs begins anew."""
+
+    def __init__(self, store: SeriesStore) -> None:
+        self._store = store
+        self._metrics = ("", "")
+        self._walks: dict[str, Walk] = {}
+        self._key: tuple[object, ...] = ()
+        self.halos, self.lines = QPixmap(), QPixmap()
+
+    def set_metrics(self, metrics: tuple[str, str]) -> None:
+        """What x and y are."""
+        self._metrics = metrics
+        self._walks.clear()
+        self._key = ()
+
+    def pair(self, run: str) -> Pair | None:
+        """The two curves of a run; None while one of them has no value."""
+        x, y = (self._store.get(run, name) for name in self._metrics)
+        return (x, y) if x is not None and y is not None and len(x) and len(y) else None
+
+    def walk(self, run: str) -> Walk | None:
+        """How far a run has been drawn."""
+        return self._walks.get(run)
+
+    def show(self, chart: Chart, runs: Sequence[RunStyle], theme: Theme, size: QSize, ratio: float) -> None:
+        """Draw what is new of each path; a logical pixel has ``ratio`` device pixels."""
+        looks = tuple((run.run_id, run.index, run.selected) for run in runs)
+        key = (chart, theme, ratio, looks, size)
+        if key != self._key or self._was_cut():
+            self._walks.clear()
+            self.halos, self.lines, self._key = _blank(size, ratio), _blank(size, ratio), key
+        halos, lines = QPainter(self.halos), QPainter(self.lines)
+        for painter in (halos, lines):
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        for run in on_top_last(runs):
+            self._walk_on(run, chart, theme, halos, lines)
+        halos.end()
+        lines.end()
+
+    def _was_cut(self) -> bool:
+        """Whether values that were drawn are no longer there."""
+        for run, walk in self._walks.items():
+            pair = self.pair(run)
+            if pair is None or walk.cuts != _cuts(pair) or min(map(len, pair)) < walk.trail.taken:
+                return True
+        return False
+
+    def _walk_on(self, run: RunStyle, chart: Chart, theme: Theme, halos: QPainter, lines: QPainter) -> None:
+        pair = self.pair(run.run_id)
+        if pair is None:
+            return
+        walk = self._walks.setdefault(run.run_id, Walk(Trail(chart), _cuts(pair)))
+        stretch = walk.trail.extend(pair[0].pyramid.y.array, pair[1].pyramid.y.array)
+        if len(stretch) > 1:
+            halo, line = path_pens(run, theme)
+            draw_path(halos, stretch, chart.box, halo)
+            draw_path(lines, stretch, chart.box, line, walk.drawn)
+            walk.drawn += length(stretch)
+
+    def paint(self, painter: QPainter, chart: Chart, runs: Sequence[RunStyle], theme: Theme) -> None:
+        """Paint all paths as lines, for a file."""
+        whole = []
+        for run in on_top_last(runs):
+            pair = self.pair(run.run_id)
+            if pair is not None:
+                points = Trail(chart).extend(pair[0].pyramid.y.array, pair[1].pyramid.y.array)
+                whole.append((points, path_pens(run, theme)))
+        for which in (0, 1):
+            for points, pens in whole:
+                draw_path(painter, points, chart.box, pens[which], reach=0.0)
+
+
+def on_top_last(runs: Sequence[RunStyle]) -> list[RunStyle]:
+    """The run that is selected is drawn over the others."""
+    return sorted(runs, key=lambda run: run.selected)
+
+
+def _cuts(pair: Pair) -> tuple[int, int]:
+    return pair[0].pyramid.generation, pair[1].pyramid.generation
+
+
+def _blank(size: QSize, ratio: float) -> QPixmap:
+    layer = QPixmap((size.toSizeF() * ratio).toSize())
+    layer.setDevicePixelRatio(ratio)
+    layer.fill(Qt.GlobalColor.transparent)
+    return layer

@@ -1,0 +1,150 @@
+"""A loss surface that a person can move: zoom, pan, read-out by mouse and by keyboard."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QEvent, QPointF, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QWheelEvent
+from PySide6.QtWidgets import QWidget
+
+from clew_gui.plotting.series import SeriesStore
+from clew_gui.plotting.trail import Chart
+from clew_gui.views.plots.surface.canvas import SurfaceCanvas
+from clew_gui.views.theme.theme import Theme
+
+_CLOSEST: Final = 1e-5  # of the grid's extent: closer, float32 heights would show their steps
+_FARTHEST: Final = 12.0
+
+
+class SurfaceView(SurfaceCanvas):
+    """The surface with what mouse and keyboard do to it."""
+
+    run_clicked = Signal(str)
+
+    def __init__(self, store: SeriesStore, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(store, theme, parent)
+        self._pressed: tuple[QPointF, Chart] | None = None
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    # ------------------------------------------------------------ zoom and pan
+    def zoom_by(self, factor: float, around: tuple[float, float] | None = None) -> None:
+        """Show ``factor`` times as much; ``around`` stays in place, by default the middle."""
+        chart = self.chart
+        if chart is None or self._heights is None:
+            return
+        middle = (0.5 * (chart.x.low + chart.x.high), 0.5 * (chart.y.low + chart.y.high))
+        wanted = chart.zoomed(factor, around or middle)
+        if _CLOSEST <= wanted.x.size / self._heights.x.size <= _FARTHEST:
+            self.look_at(wanted)
+
+    def pan_by(self, columns: float, rows: float) -> None:
+        """Move the map by so many pixels."""
+        chart = self.chart
+        if chart is not None:
+            self.look_at(chart.moved(columns, rows))
+
+    # ------------------------------------------------------------ events
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Zoom around the pointer."""
+        chart = self.chart
+        if chart is not None and event.angleDelta().y():
+            around = chart.place(event.position().x(), event.position().y())
+            self.zoom_by(1.25 ** (-event.angleDelta().y() / 120), around)
+        event.accept()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Take hold of the map, or choose a run in the list."""
+        chart = self.chart
+        if event.button() is not Qt.MouseButton.LeftButton or chart is None:
+            super().mousePressEvent(event)
+        elif self._art is not None and (run := self._art.run_at(event.position())):
+            self.run_clicked.emit(run)
+        elif _inside(chart, event.position()):
+            self._pressed = (event.position(), chart)
+            self._hover = None
+            self.setCursor(Qt.CursorShape.ClosedHandCursor)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Move the map, or read it out."""
+        self._walked = None
+        if self._pressed is not None:
+            start, chart = self._pressed
+            self.look_at(chart.moved(event.position().x() - start.x(), event.position().y() - start.y()))
+            return
+        self._hover = event.position()
+        over = self._art is not None and bool(self._art.run_at(event.position()))
+        self.setCursor(Qt.CursorShape.PointingHandCursor) if over else self.unsetCursor()
+        self.update()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Let go."""
+        super().mouseReleaseEvent(event)
+        self._pressed = None
+        self.unsetCursor()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Fit the whole map."""
+        if event.button() is Qt.MouseButton.LeftButton:
+            self._pressed = None
+            self.reset_zoom()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Take the read-out away."""
+        super().leaveEvent(event)
+        self._hover = None
+        self.update()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Left and right walk along the selected path (Shift: farther), Page keys and + - Home as with the curves."""
+        far = 10.0 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1.0
+        actions = {
+            Qt.Key.Key_Left: lambda: self.walk(-far),
+            Qt.Key.Key_Right: lambda: self.walk(far),
+            Qt.Key.Key_PageUp: lambda: self.pan_by(0.25 * self.width(), 0),
+            Qt.Key.Key_PageDown: lambda: self.pan_by(-0.25 * self.width(), 0),
+            Qt.Key.Key_Plus: lambda: self.zoom_by(0.8),
+            Qt.Key.Key_Equal: lambda: self.zoom_by(0.8),
+            Qt.Key.Key_Minus: lambda: self.zoom_by(1.25),
+            Qt.Key.Key_Home: self.reset_zoom,
+        }
+        action = actions.get(Qt.Key(event.key()))
+        if event.key() == Qt.Key.Key_Escape and self._walked is not None:
+            self._walked = None
+            self.update()
+        elif action is not None and self._heights is not None:
+            action()
+        else:
+            super().keyPressEvent(event)
+
+    def walk(self, by: float) -> None:
+        """Read out the selected run ``by`` steps farther along its path; it begins at the start."""
+        run = next((run for run in self._runs if run.selected), None)
+        walk, chart = self._paths.walk(run.run_id) if run is not None else None, self.chart
+        if run is None or walk is None or chart is None or not walk.trail.taken:
+            return
+        at = 0 if self._walked is None else self._walked + round(by)
+        self._walked = min(max(at, 0), walk.trail.taken - 1)
+        reader = self.reader
+        found = reader.read_run(run, self._walked, chart) if reader is not None else None
+        if found is not None:
+            self._describe(". ".join(found.lines))
+        self.update()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Show a ring when reached by keyboard."""
+        self._ring = event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
+        super().focusInEvent(event)
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Take the ring and the walk away."""
+        self._ring, self._walked = False, None
+        super().focusOutEvent(event)
+        self.update()
+
+
+def _inside(chart: Chart, at: QPointF) -> bool:
+    box = chart.box
+    return box.x <= at.x() <= box.right and box.y <= at.y() <= box.bottom

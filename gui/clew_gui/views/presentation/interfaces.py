@@ -1,0 +1,195 @@
+"""What the window needs of a session: a live one, a recorded one for pictures, and a fake one in tests all fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from clew_shared.base.problem import Problem
+from clew_shared.cards import Catalogue
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.spec import RunSpec
+
+if TYPE_CHECKING:
+    from clew_gui.jobs.job import JobNews
+    from clew_gui.session.job_model import Place
+    from clew_gui.views.presentation.job_words import JobLike
+    from clew_shared.journal.history import History
+
+
+class RunLike(Protocol):
+    """One run as the viewer knows it."""
+
+    @property
+    def id(self) -> str:
+        """Its UUID."""
+
+    @property
+    def number(self) -> int:
+        """1, 2, …; kept for good."""
+
+    @property
+    def index(self) -> int:
+        """Which curve style it has."""
+
+    @property
+    def spec(self) -> RunSpec:
+        """What was asked for."""
+
+    @property
+    def history(self) -> History:
+        """What its journal says so far."""
+
+    @property
+    def state(self) -> RunState:
+        """Where it stands."""
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+
+    @property
+    def queue(self) -> int:
+        """Its place in the queue from 1; 0 when it does not wait."""
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Names of the devices that it has or had; none while that is not known."""
+
+    @property
+    def link_stale(self) -> bool:
+        """Whether the link to it is silent."""
+
+    @property
+    def catching_up(self) -> float | None:
+        """Share of the journal that is here, 0 to 1, while an old part is still being fetched."""
+
+    @property
+    def reading(self) -> float | None:
+        """Share of this computer's copy that has been read, 0 to 1, while nobody has said yet how the run stands."""
+
+    @property
+    def folder(self) -> Path:
+        """The viewer's own copy of its journal."""
+
+    @property
+    def where(self) -> str:
+        """The machine it runs on, in words."""
+
+    @property
+    def job(self) -> JobNews | None:
+        """What is known of its job on a site; None for a run of this computer."""
+
+
+class LinkLike(Protocol):
+    """How the link to the agent is."""
+
+    @property
+    def state(self) -> object:
+        """OFFLINE, CONNECTING, LIVE, STALE or REFUSED (a string enum)."""
+
+    @property
+    def since(self) -> float:
+        """Wall clock of the last change."""
+
+    @property
+    def text(self) -> str:
+        """The state in words."""
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Names of the data sets that are there; empty while that is not known."""
+
+
+class ChangesLike(Protocol):
+    """What one tick brought."""
+
+    @property
+    def points(self) -> frozenset[str]:
+        """Runs with new values to draw."""
+
+    @property
+    def states(self) -> frozenset[str]:
+        """Runs whose state changed."""
+
+    @property
+    def new(self) -> frozenset[str]:
+        """Runs seen for the first time."""
+
+    @property
+    def link(self) -> bool:
+        """Whether the link's state changed."""
+
+    @property
+    def jobs(self) -> frozenset[str]:
+        """Jobs on sites of which there is news."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Refusals to show."""
+
+    @property
+    def catalogue(self) -> Catalogue | None:
+        """The agent's exercises, where they are others than before."""
+
+
+class SessionLike(Protocol):
+    """The calls the window makes. None of them may block."""
+
+    @property
+    def runs(self) -> Mapping[str, RunLike]:
+        """All runs by id."""
+
+    @property
+    def jobs(self) -> Mapping[str, JobLike]:
+        """All jobs on sites by UUID."""
+
+    @property
+    def link(self) -> LinkLike:
+        """The link to this computer's agent."""
+
+    def tick(self, budget: float = 0.008) -> ChangesLike:
+        """Take in what arrived, for at most ``budget`` seconds."""
+
+    def call_on_news(self, bell: Callable[[], None]) -> None:
+        """Call ``bell``, from any thread, when there is something for ``tick`` again."""
+
+    def start_run(self, spec: RunSpec, place: Place | None = None) -> str:
+        """Ask for a run, on a site when there is a place; its id."""
+
+    def try_here(self, run: str) -> str:
+        """A short run of the same settings on this computer, while that one waits elsewhere; its id."""
+
+    def hold(self, place: Place) -> str:
+        """Take an allocation and keep it; the job."""
+
+    def cancel(self, job: str) -> None:
+        """End a job with all its runs, or let go of an allocation."""
+
+    def pause(self, run: str) -> None:
+        """Pause after the current block."""
+
+    def unpause(self, run: str) -> None:
+        """Go on after a pause."""
+
+    def stop(self, run: str, now: bool = False) -> None:
+        """End it, after the current block or at once."""
+
+    def set_live(self, run: str, name: str, value: float) -> None:
+        """Change a live hyperparameter."""
+
+    def continue_run(self, run: str) -> None:
+        """Go on from the last checkpoint as a new attempt."""
+
+    def move_run(self, run: str, place: int) -> None:
+        """Put a waiting run at a place of the queue, 1 being the next."""
+
+    def forget(self, run: str) -> None:
+        """Take it out of the list for good."""
+
+    def renew_agent(self) -> None:
+        """Start the agent anew with the present settings; runs go on."""
+
+    def close(self) -> None:
+        """End the link; runs go on."""

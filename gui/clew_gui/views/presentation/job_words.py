@@ -1,0 +1,209 @@
+"""What a run's card says beyond what it says of every run: what its job on a site adds. Plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobOrder, Stage
+from clew_gui.schedulers.allocation import node_hours
+from clew_gui.ssh.login_policy import NEEDS_PERSON
+from clew_gui.views.presentation import words
+from clew_gui.views.presentation.interfaces import LinkLike, RunLike
+from clew_shared.base.problem import Problem
+from clew_shared.journal.lifecycle import TERMINAL
+
+
+class CardWords(NamedTuple):
+    """``state`` and ``word`` for the pill, the ``sentence`` beside it, what stands ``below`` instead of the progress,
+    the ``countdown`` of the job's time.
+
+    Empty texts: as without a job. ``left_s``: how much of that time is left, None while nobody knows; ``waits``:
+    nothing can have begun yet, so that the run is cancelled rather than stopped; ``locked``: a person has to log in
+    before more is heard of it.
+    """
+
+    state: str = ""
+    word: str = ""
+    sentence: str = ""
+    below: str = ""
+    countdown: str = ""
+    left_s: float | None = None
+    waits: bool = False
+    locked: bool = False
+
+
+NOTHING = CardWords()
+SHORT_S = 600.0
+"""So little time left is told in the colour of a warning."""
+
+
+# --- Job words --------------------------------------------------------------------------------------------------------
+# What is said of a run on a site while its job waits, works and ends. Pure functions.
+
+
+STATES = {
+    Stage.DRAFT: "Draft",
+    Stage.CONNECTING: "Submitted",
+    Stage.PREPARING: "Preparing",
+    Stage.SUBMITTING: "Submitted",
+    Stage.QUEUED: "Queued",
+    Stage.RUNNING: "Starting",
+}
+"""The run state whose shape and colour a stage has."""
+
+
+class JobLike(Protocol):
+    """One job as the session knows it."""
+
+    @property
+    def id(self) -> str:
+        """Its UUID."""
+
+    @property
+    def order(self) -> JobOrder:
+        """What was asked for."""
+
+    @property
+    def title(self) -> str:
+        """The site's."""
+
+    @property
+    def news(self) -> JobNews:
+        """What became known of it."""
+
+    @property
+    def link(self) -> LinkLike:
+        """The link to its agent."""
+
+    @property
+    def route(self) -> str:
+        """The way there in words."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether another program sent it while this window was open."""
+
+    @property
+    def locked(self) -> Problem | None:
+        """Why nobody is logged in there until a person does it."""
+
+
+def waits(run: RunLike) -> bool:
+    """Whether nothing of the run can have begun: its job is on its way or in a queue."""
+    job = run.job
+    return job is not None and not job.over and job.stage is not Stage.RUNNING
+
+
+def card_words(run: RunLike, job: JobLike | None, now: float) -> CardWords:
+    """What the run's card says beyond what it says of every run."""
+    news = run.job
+    if words.not_sent(run):
+        return CardWords("Failed", words.NOT_SENT)
+    if news is None or run.state in TERMINAL:
+        return NOTHING
+    locked = job is not None and job.locked is not None
+    if job is not None and locked and not waits(run):
+        return CardWords(sentence=locked_words([job]), countdown=countdown(news, now), locked=True)
+    if waits(run):
+        word = "Will not start" if news.blocked else STAGE_WORDS[news.stage]
+        state = "Failed" if news.blocked else STATES[news.stage]
+        number = f"job {news.id}" if news.id else ""
+        below = locked_words([job]) if job is not None and locked else news.text or _waiting(news)
+        return CardWords(state, word, words.join([f"on {run.where}", number]), below, waits=True, locked=locked)
+    left = None if news.until is None else news.until - now
+    silent = silence(job, news, now) if run.link_stale else ""
+    return CardWords(sentence=silent, countdown=countdown(news, now), left_s=left)
+
+
+def _waiting(news: JobNews) -> str:
+    if news.stage is Stage.QUEUED and news.starts is not None:
+        return f"It is likely to begin {words.wall(news.starts)}."
+    return "Waits for the site." if news.stage is Stage.QUEUED else ""
+
+
+def locked_words(jobs: Sequence[JobLike]) -> str:
+    """Nobody is logged in on the site of ``jobs``: what a person can do, and that nothing is lost."""
+    title, number = jobs[0].title, len(jobs)
+    what = "a job goes" if number == 1 else f"{number} jobs go"
+    if all(job.news.over for job in jobs):
+        return f"Log in to {title}: what {'a job' if number == 1 else f'{number} jobs'} left there is not here yet."
+    if all(job.elsewhere for job in jobs):
+        sent, it = ("Sent", "it") if number == 1 else (f"{number} jobs were sent", "them")
+        return f"{sent} to {title} from elsewhere: log in to follow {it}."
+    again = any(job.locked is not None and job.locked.code == NEEDS_PERSON for job in jobs)
+    return (
+        f"{title} wants you to log in again; {what} on there."
+        if again
+        else f"Nobody is logged in on {title}; {what} on there."
+    )
+
+
+def node_of(job: JobLike | None, news: JobNews) -> str:
+    """The machine in words: the first node where it is known, else the site."""
+    return news.nodes or (job.title if job is not None else "the site")
+
+
+def silence(job: JobLike | None, news: JobNews, now: float) -> str:
+    """The link is silent: since when, and that nothing is lost."""
+    since = job.link.since if job is not None else 0.0
+    where = node_of(job, news)
+    if not since or str(job.link.state if job is not None else "") != "STALE":
+        return f"No way to {where} yet. Training goes on there."
+    return f"No word from {where} for {words.about(max(1.0, now - since))}. Training goes on there."
+
+
+def countdown(news: JobNews, now: float) -> str:
+    """When the job's time is up: "Ends in 23 min"."""
+    if news.until is None or news.stage is not Stage.RUNNING:
+        return ""
+    left = news.until - now
+    return f"Ends in {words.about(left)}" if left > 0 else "Its time is up"
+
+
+def link_words(job: JobLike, now: float) -> tuple[str, str, str]:
+    """For the status line: text, icon and tone of the link to a job."""
+    news, state = job.news, str(job.link.state)
+    if news.over:
+        return f"{job.title}: the job is over", "server", "text3"
+    if job.locked is not None:
+        return f"{job.title}: log in to follow", "key", "warn"
+    if news.stage is not Stage.RUNNING:
+        text = words.clause(news.text) or STAGE_WORDS[news.stage].lower()
+        return f"{job.title}: {text}", "clock", "bad" if news.blocked else "warn"
+    if state == "LIVE":
+        return f"{node_of(job, news)}: live{f', {job.route}' if job.route else ''}", "link", "ok"
+    if state == "STALE":
+        return silence(job, news, now), "unlink", "stale"
+    text = words.clause(news.text if news.problem is not None else job.link.text or "connecting")
+    return f"{job.title}: {text}{f'; {job.route}' if job.route else ''}", "link", "warn"
+
+
+def pill_words(job: JobLike) -> tuple[str, str, str]:
+    """For the top bar: the site and how it stands, in two words."""
+    news, state = job.news, str(job.link.state)
+    name = job.title.split(" (")[0]
+    if job.locked is not None:
+        return f"{name}, log in", "key", "warn"
+    if news.stage is not Stage.RUNNING:
+        return f"{name}, {STAGE_WORDS.get(news.stage, 'over').lower()}", "clock", "warn"
+    if state == "LIVE":
+        return f"{name}, live", "link", "ok"
+    return (f"{name}, silent", "unlink", "stale") if state == "STALE" else (f"{name}, connecting", "link", "warn")
+
+
+def held_words(job: JobLike, now: float) -> str:
+    """A held allocation on one line: where, until when, what it has cost so far."""
+    news, asked = job.news, job.order.allocation
+    if news.stage is not Stage.RUNNING:
+        over = "the allocation is over" if job.order.hold else "the job is over"
+        return f"{job.title}: {words.clause(news.text) or STAGE_WORDS.get(news.stage, over).lower()}"
+    begun = news.starts if news.starts is not None else now
+    parts = [f"{news.nodes or 'A node'} of {job.title}", words.clause(countdown(news, now))]
+    parts += [f"{node_hours(asked.nodes, max(0.0, now - begun))} so far"] if job.order.allocation.nodes else []
+    return words.join(parts)
+
+
+def held_title(job: JobLike) -> str:
+    """A held allocation as a place to run on: by its node, else by its site."""
+    return f"Held: {job.news.nodes or f'a node of {job.title}'}"

@@ -1,0 +1,169 @@
+"""Everything that can be done, as menu entries with shortcuts. An entry that does nothing does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QMenu, QMenuBar, QSizePolicy, QWidget
+
+
+class Action(msgspec.Struct, frozen=True):
+    """One entry: its name in code, its words, its shortcut; a checkable one shows a state; ``tip`` says more."""
+
+    name: str
+    text: str
+    keys: str = ""
+    checkable: bool = False
+    tip: str = ""
+
+
+MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
+    (
+        "&Lab",
+        (
+            Action("find", "&Find an exercise", "Ctrl+K"),
+            Action("next_exercise", "&Next exercise", "Ctrl+PgDown"),
+            Action("previous_exercise", "&Previous exercise", "Ctrl+PgUp"),
+            None,
+            Action("settings", "&Settings…", "Ctrl+,"),
+            Action("quit", "&Close the window", "Ctrl+Q"),
+        ),
+    ),
+    (
+        "&Run",
+        (
+            Action("run", "&Run", "Ctrl+Return"),
+            Action("race", "R&ace…", "Ctrl+R"),
+            Action("slides", "Sli&des' values", "Ctrl+Shift+D"),
+            Action("reuse", "&Use the selected run's settings", "Ctrl+E"),
+            None,
+            Action("pause", "&Pause", "Ctrl+P"),
+            Action("rate", "&Learning rate…", "Ctrl+L"),
+            Action("stop", "&Stop after this block", "Ctrl+."),
+            Action("stop_now", "Stop &now", "Ctrl+Shift+."),
+            Action("continue", "&Continue from the last checkpoint", "Ctrl+Shift+Return"),
+            None,
+            Action("queue_next", "Run ne&xt", "Ctrl+Shift+N", tip="Let this run begin before all others that wait"),
+            Action("queue_up", "Move up in the &queue", "Ctrl+Shift+Up", tip="Let this run begin one place earlier"),
+            Action("queue_down", "Move do&wn in the queue", "Ctrl+Shift+Down", tip="Let the run behind it go first"),
+            Action("unqueue", "&Take out of the queue", "Ctrl+Shift+X", tip="This run will not begin"),
+            None,
+            Action("show", "S&how in the plots", "Ctrl+D", checkable=True),
+            Action("pin", "Pin as &baseline", "Ctrl+B", checkable=True),
+            Action("export_run", "Export this run as CS&V…", "Ctrl+Shift+E"),
+            Action("remove", "Re&move from the list", "Ctrl+Backspace"),
+            Action("undo", "U&ndo", "Ctrl+Z"),
+        ),
+    ),
+    (
+        "&Cluster",
+        (
+            Action("sites", "&Sites…", "Ctrl+Shift+O", tip="Add, edit and test the machines that runs can go to"),
+            None,
+            Action("script", "Show the &job script…", "Ctrl+Shift+U", tip="Exactly what would be sent to the site"),
+            Action("try_here", "&Try it here meanwhile", "Ctrl+T", tip="A short run of the same settings here"),
+            Action("hold", "&Hold a node…", "Ctrl+H", tip="Keep an allocation for many runs"),
+            None,
+            Action("jupyter", "Open J&upyter on the node", "Ctrl+J", tip="In the browser of this computer"),
+            Action(
+                "tensorboard", "Open Tensor&Board on the node", "Ctrl+Shift+B", tip="In the browser of this computer"
+            ),
+            Action("terminal", "Open a ter&minal on the node", "Ctrl+Shift+T", tip="In a window of its own"),
+            None,
+            Action("log_in", "Log &in again", "Ctrl+I", tip="Where a site wants to know once more who you are"),
+        ),
+    ),
+    (
+        "&View",
+        (
+            Action("guide", "&Guide", "Ctrl+1"),
+            Action("work", "&Run", "Ctrl+2"),
+            None,
+            Action("log_scale", "&Log axes", "Ctrl+G", checkable=True),
+            Action("copy_picture", "&Copy the plots as a picture", "Ctrl+Shift+C"),
+            Action("export_plots", "&Export the plots…", "Ctrl+Shift+S"),
+            None,
+            Action("lab_panel", "Show the &exercises", "F9", checkable=True),
+            Action("form_panel", "Show the &next run", "F10", checkable=True),
+            Action("runs_panel", "Show the runs and the l&og", "F11", checkable=True),
+            Action("log", "&Log of the selected run", "Ctrl+3"),
+            None,
+            Action("theme", "Light or &dark", "Ctrl+Shift+L"),
+            Action("reset_layout", "&Reset the layout"),
+        ),
+    ),
+    (
+        "&Help",
+        (
+            Action("shortcuts", "&Keyboard shortcuts", "F1"),
+            Action("code", "Show the &code of this exercise", "Ctrl+U"),
+            Action("report", "&This computer and its agent"),
+            Action("about", "&About Clew"),
+        ),
+    ),
+)
+QUEUE_DEEDS = ("queue_next", "queue_up", "queue_down", "unqueue")
+"""What can be done with a run that waits."""
+
+
+class MenuActions:
+    """All entries by name, owned by one window."""
+
+    def __init__(self, window: QWidget) -> None:
+        self._all: dict[str, QAction] = {}
+        for deed in _deeds():
+            action = QAction(deed.text, window)
+            action.setObjectName(f"action.{deed.name}")
+            action.setCheckable(deed.checkable)
+            if deed.keys:
+                action.setShortcut(QKeySequence(deed.keys))
+            if deed.tip:
+                keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+                action.setToolTip(f"{deed.tip} ({keys})")
+            self._all[deed.name] = action
+            window.addAction(action)
+        self._all["run"].setShortcuts([QKeySequence("Ctrl+Return"), QKeySequence("Ctrl+Enter")])
+
+    def __getitem__(self, name: str) -> QAction:
+        return self._all[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def menu_bar(self) -> QMenuBar:
+        """The menus, inside the window's own top bar on every system."""
+        bar = QMenuBar()
+        bar.setNativeMenuBar(False)
+        bar.setAccessibleName("Menus")
+        bar.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
+        for title, deeds in MENUS:
+            menu = bar.addMenu(title)
+            for deed in deeds:
+                self._put(menu, deed)
+        return bar
+
+    def _put(self, menu: QMenu, deed: Action | None) -> None:
+        if deed is None:
+            menu.addSeparator()
+        else:
+            menu.addAction(self._all[deed.name])
+
+    def shortcuts(self) -> list[tuple[str, str]]:
+        """(keys, words) of everything that has a shortcut, for the help."""
+        found = []
+        for deed in _deeds():
+            keys = self._all[deed.name].shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+            if keys:
+                found.append((keys, deed.text.replace("&", "").rstrip("…")))
+        return [
+            *found,
+            ("Space", "Show or hide the run under the cursor"),
+            ("Up, Down", "Step a number; with Shift, a big step"),
+        ]
+
+
+def _deeds() -> Iterator[Action]:
+    for _, deeds in MENUS:
+        yield from (deed for deed in deeds if deed is not None)

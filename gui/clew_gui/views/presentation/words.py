@@ -1,0 +1,266 @@
+"""Numbers, durations and run states in the words the window shows. Pure functions, no Qt."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from clew_shared.base.words import queue_place
+from clew_shared.cards import ExerciseCard, Goal, MetricSpec
+from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.params import ParamSpec, Value, format_value
+
+if TYPE_CHECKING:
+    from clew_gui.views.presentation.interfaces import RunLike
+
+DATA_NAMES = {"mnist": "MNIST", "digits": "Digits, built in"}
+NOT_SENT = "Not sent"
+STATE_WORDS = {state: state.value.replace("_", " ").capitalize() for state in RunState}
+
+
+def count(number: float) -> str:
+    """A whole number with thousands separated: "18,420"."""
+    return f"{number:,.0f}"
+
+
+def clock(seconds: float | None) -> str:
+    """A duration as in a table: "0:03", "12:41", "1:02:05"; a dash for none."""
+    if seconds is None or not math.isfinite(seconds) or seconds < 0:
+        return "–"
+    whole = int(seconds + 0.5)
+    hours, rest = divmod(whole, 3600)
+    minutes, secs = divmod(rest, 60)
+    return f"{hours}:{minutes:02d}:{secs:02d}" if hours else f"{minutes}:{secs:02d}"
+
+
+def about(seconds: float) -> str:
+    """A duration in words for a forecast: "2 s", "4 min", "1 h 10 min"."""
+    if seconds < 1:
+        return "less than 1 s"
+    if seconds < 90:
+        return f"{math.ceil(seconds)} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
+
+
+def wall(when: float) -> str:
+    """A moment of today as "09:41", of another day with its date."""
+    local = time.localtime(when)
+    same_day = local[:3] == time.localtime()[:3]
+    return time.strftime("%H:%M" if same_day else "%-d %b, %H:%M", local)
+
+
+def rate(steps_per_second: float | None) -> str:
+    """Steps per second with three figures: "182 steps/s", "1,250 steps/s", "0.42 steps/s"."""
+    if steps_per_second is None or not math.isfinite(steps_per_second) or steps_per_second <= 0:
+        return ""
+    digits = max(0, 2 - math.floor(math.log10(steps_per_second))) if steps_per_second < 100 else 0
+    return f"{steps_per_second:,.{digits}f} steps/s"
+
+
+def metric_value(spec: MetricSpec | None, value: float | None) -> str:
+    """A metric as text: "91.98 %", four significant figures, three before a power of ten; a dash when there is none."""
+    if value is None:
+        return "–"
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "infinite"
+    if spec is not None and spec.format == "percent":
+        return f"{100 * value:.2f} %"
+    unit = f" {spec.unit}" if spec is not None and spec.unit else ""
+    text = f"{value:.4g}"
+    return f"{value:.3g}{unit}" if "e" in text else f"{text}{unit}"
+
+
+def data_name(name: str) -> str:
+    """A data set as people know it; a path by its file name."""
+    return DATA_NAMES.get(name, name.replace("\\", "/").rsplit("/", 1)[-1])
+
+
+def metric_of(card: ExerciseCard, name: str) -> MetricSpec | None:
+    """The metric of that name on the card."""
+    return next((spec for spec in card.metrics if spec.name == name), None)
+
+
+def headline_metric(card: ExerciseCard) -> MetricSpec | None:
+    """The metric a table shows as "Best": the first goal's if it has a better side, else the last such metric.
+
+    Evaluations come after per-step metrics on a card, and are the fairer measure.
+    """
+    named = [metric_of(card, goal.metric) for goal in card.goals]
+    sided = [spec for spec in (*named, *reversed(card.metrics)) if spec is not None and spec.better != "none"]
+    return sided[0] if sided else None
+
+
+def value_words(spec: ParamSpec, value: Value) -> str:
+    """A hyperparameter as a person reads it: a choice by its label, numbers with thousands separated."""
+    if spec.kind == "choice":
+        return next((choice.label for choice in spec.choices if choice.value == value), str(value))
+    if spec.kind == "int" and isinstance(value, int) and not isinstance(value, bool):
+        return count(value)
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return format_value(value) or "none"
+
+
+def shown(spec: ParamSpec, values: Mapping[str, object]) -> bool:
+    """Whether the field matters with these values of the others."""
+    condition = spec.shown_when
+    if condition is None:
+        return True
+    value = values.get(condition.name)
+    text = ("true" if value else "false") if isinstance(value, bool) else str(value)
+    return text in condition.values
+
+
+def preset_values(card: ExerciseCard, name: str) -> dict[str, Value]:
+    """All values of a preset, defaults filled in; the defaults for an unknown name."""
+    values = {spec.name: spec.default for spec in card.params}
+    for preset in card.presets:
+        if preset.name == name:
+            values.update(preset.values)
+    return values
+
+
+def run_title(run: RunLike, card: ExerciseCard | None, mark: str = "") -> str:
+    """A run's short name beside a curve: "14  Adam 0.0001", or its own name when it has one; ``mark`` goes first."""
+    words = [mark, run.spec.name or _settings_title(run, card)]
+    return f"{run.number}  {join(words, ' ')}"
+
+
+def _settings_title(run: RunLike, card: ExerciseCard | None) -> str:
+    parts = [param_words(run, card, name) for name in ("optimizer", "learning_rate")]
+    return join(parts, " ") or run.spec.preset or "run"
+
+
+def param_words(run: RunLike, card: ExerciseCard | None, name: str) -> str:
+    """One hyperparameter of a run in words: "SGD". Empty when the exercise has none of that name."""
+    spec = next((spec for spec in card.params if spec.name == name), None) if card is not None else None
+    return value_words(spec, run.spec.params.get(name, spec.default)) if spec is not None else ""
+
+
+def state_word(run: RunLike) -> str:
+    """The state in one word or two. A silent link goes before a state that may have changed meanwhile."""
+    if run.reading is not None:
+        return "Reading …"
+    if run.link_stale and run.state not in TERMINAL:
+        return "Stale"
+    if not_sent(run):
+        return NOT_SENT
+    if run.job is not None and run.state is RunState.SUBMITTED:
+        return run.job.stage.value.capitalize()  # Connecting, Preparing, Submitting
+    return STATE_WORDS[run.state]
+
+
+def not_sent(run: RunLike) -> bool:
+    """Whether the run was refused on its way to a site, so that nothing of it ever waited or trained."""
+    return run.job is not None and run.job.refused and not run.history.fold.attempt
+
+
+def clause(text: str, word: str = "") -> str:
+    """A sentence as a clause behind a state's word: "Stopped on request." after "Stopped" becomes "on request"."""
+    short = text.strip().rstrip(".")
+    first = short.split(" ", 1)[0]
+    if first == first.capitalize():  # not NaN, not TensorFlow
+        short = short[:1].lower() + short[1:]
+    return short.removeprefix(word.lower()).strip() if word else short
+
+
+def divergence(run: RunLike) -> str:
+    """From which step on a curve is no number any more, in words; empty when all are numbers."""
+    steps = run.history.first_nonfinite.values()
+    return f"diverged at step {count(min(steps))}" if steps else ""
+
+
+def state_detail(run: RunLike, goals: str = "") -> str:
+    """The clause after the state word: progress, reason, or what came of it; ``goals`` says which goals it reached."""
+    fold = run.history.fold
+    steps = f"{count(fold.step)} of {count(fold.steps)}" if fold.steps else count(fold.step)
+    reason = clause(run.reason, STATE_WORDS[run.state])
+    if run.reading is not None:
+        return f"{100 * run.reading:.0f} %"
+    if run.link_stale and run.state not in TERMINAL:
+        return "link lost, the run goes on"
+    if run.state is RunState.QUEUED and run.queue:
+        return queue_place(run.queue)
+    if run.state is RunState.FINISHED:
+        whole = reason or divergence(run) or f"all {count(fold.steps or fold.step)} steps"
+        return goals or whole
+    if run.state is RunState.STOPPED:
+        return join([reason, f"at step {count(fold.step)}" if fold.step else ""])
+    if run.state in (RunState.RUNNING, RunState.PAUSED):
+        return join([reason or steps, divergence(run)])
+    return reason or (clause(fold.problem.text) if fold.problem is not None else "")
+
+
+def where(run: RunLike) -> str:
+    """The machine and, when there are GPUs, which of them: "This computer, NVIDIA H100 (0)"."""
+    return join([run.where, *(name for name in run.devices if name != "CPU")])
+
+
+def forecast(done: int, steps: int, steps_per_second: float | None) -> str:
+    """When a running run will have finished: "Will finish in 36 s."; empty while nobody can know."""
+    if not steps or steps_per_second is None or not steps_per_second > 0 or done <= 0:
+        return ""
+    left = max(0, steps - done) / steps_per_second
+    return "About to finish." if left < 1 else f"Will finish in {about(left)}."
+
+
+def epochs(done: int, steps: int, batch_size: int, samples_per_epoch: int) -> str:
+    """Progress in epochs: "epoch 36.8 of 50", both as exact; empty for an exercise without epochs."""
+    if not batch_size or not samples_per_epoch or samples_per_epoch <= batch_size:
+        return ""
+    per_step = batch_size / samples_per_epoch
+    now, end = done * per_step, steps * per_step
+    if end >= 1000:
+        return f"epoch {now:,.0f} of {end:,.0f}"
+    digits = 1 if end >= 1 else 3
+    whole = f"{end:.{digits}f}".rstrip("0").rstrip(".")
+    return f"epoch {now:.{digits}f} of {whole}"
+
+
+def goal_short(goal: Goal) -> str:
+    """A goal as a chip: "Goal 90.79 %", "Goal: W = -1"; one with a long text by its metric."""
+    text = goal.text.rstrip(".")
+    if len(text) > 28:
+        text = f"{goal.metric.replace('_', ' ')} {goal.op} {goal.value:g}"
+    return f"Goal {text}" if text[:1].isdigit() else f"Goal: {text}"
+
+
+def goals_reached(number: int, of: int, runs: int = 1) -> str:
+    """How many goals of an exercise are reached: "goal reached", "1 of 3 goals reached"; empty for none of them.
+
+    Where no single run has reached them all, it says over how many: "both goals reached, in 2 runs".
+    """
+    if not number:
+        return ""
+    if of == 1:
+        return "goal reached"
+    whole = "both" if of == 2 else f"all {of}"
+    together = f", in {runs} runs" if runs > 1 else ""
+    return f"{whole if number == of else f'{number} of {of}'} goals reached{together}"
+
+
+def unbroken(text: str) -> str:
+    """A number and its per cent sign never stand on two lines."""
+    return re.sub(r"(?<=\d) (?=%)", "\u00a0", text)
+
+
+def reading_minutes(text: str) -> int:
+    """How long a text is read, in whole minutes: 180 words a minute, with formulas and figures in between."""
+    return max(1, round(len(text.split()) / 180)) if text.strip() else 0
+
+
+def minutes(number: int) -> str:
+    """Reading or working time: "about 20 min"."""
+    return f"about {number} min" if number else ""
+
+
+def join(parts: Sequence[str], between: str = ", ") -> str:
+    """The parts that hold something, joined."""
+    return between.join(part for part in parts if part)

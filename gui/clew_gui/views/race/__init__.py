@@ -1,0 +1,3 @@
+"""The race: its dialog and the line of places above the plots."""
+
+from __future__ import annotations

@@ -1,0 +1,148 @@
+"""Who leads the race of which a run is shown: a line of places above the plots, kept up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from PySide6.QtCore import QRectF, QSize, Signal
+from PySide6.QtGui import QIcon, QPainter, QResizeEvent
+from PySide6.QtWidgets import QFrame, QGridLayout, QWidget
+
+from clew_gui.views.theme.parts import Appearance, Button, Elided, IconButton, blank, column, draw_swatch, label, row
+
+_CHIP = 256
+_GAP = 6
+_EDGES = 28
+"""Left and right of all chips."""
+_SWATCH = QSize(16, 12)
+
+
+class RaceEntry(msgspec.Struct, frozen=True):
+    """One lane: its place from 1 (0: none yet), its run, how its curve looks, its name, and what it has reached."""
+
+    place: int
+    run: str
+    index: int
+    name: str
+    result: str
+    selected: bool = False
+
+    @property
+    def words(self) -> str:
+        """In one phrase: "1 Adam 0.2, step 67"."""
+        place = f"{self.place} " if self.place else ""
+        return f"{place}{self.name}, {self.result}"
+
+    @property
+    def short(self) -> str:
+        """Shorter, without its rate: "1 Adam, step 67"."""
+        name, _, rate = self.name.rpartition(" ")
+        return msgspec.structs.replace(self, name=name if name and rate[:1].isdigit() else self.name).words
+
+
+class RaceBar(QFrame):
+    """Title and places. Low, it is one line; else each lane is a button that selects its run."""
+
+    chosen = Signal(str)
+    closed = Signal()
+
+    def __init__(self, look: Appearance) -> None:
+        super().__init__()
+        self.setProperty("role", "card")
+        self._look = look
+        self._low = False
+        self._entries: tuple[RaceEntry, ...] = ()
+        self._sentence = ""
+        self.title = label("", "strong")
+        self.sentence = Elided("", "body", "2")
+        self._close = IconButton(look, "cross", "Hide the race", "Hide the places; the runs stay", size=14)
+        self._close.clicked.connect(self.closed)
+        self._chips: list[Button] = []
+        self._area = QWidget()
+        self._grid = QGridLayout(self._area)
+        self._grid.setContentsMargins(0, 0, 6, 2)
+        self._grid.setHorizontalSpacing(_GAP)
+        self._grid.setVerticalSpacing(4)
+        head = row(self.title, self.sentence, self._close, gap=10)
+        column(head, self._area, gap=4, margins=(14, 5, 8, 6), parent=self)
+        self.hide()
+
+    def show_places(self, title: str, sentence: str, entries: Sequence[RaceEntry]) -> None:
+        """Show these places, the leader first. Cheap when nothing changed."""
+        if (title, sentence, tuple(entries)) == (self.title.text(), self._sentence, self._entries):
+            return
+        self.title.setText(title)
+        self._sentence, self._entries = sentence, tuple(entries)
+        self._fill()
+
+    def make_room(self, low: bool) -> None:
+        """One line where the plots need the height."""
+        if low != self._low:
+            self._low = low
+            self._fill()
+
+    def _fill(self) -> None:
+        places = "; ".join(entry.words for entry in self._entries)
+        short = {entry.short for entry in self._entries}
+        line = "; ".join(entry.short for entry in self._entries) if len(short) == len(self._entries) else places
+        self.sentence.set_text(line if self._low else self._sentence)
+        self._area.setVisible(not self._low)
+        self.setAccessibleName(f"{self.title.text()}: {places}")
+        while len(self._chips) < len(self._entries):
+            self._add_chip()
+        for number, chip in enumerate(self._chips):
+            chip.setVisible(number < len(self._entries))
+            if number < len(self._entries):
+                self._show(chip, self._entries[number])
+        self._arrange()
+
+    def _add_chip(self) -> None:
+        chip = Button(self._look, "", "chip")
+        chip.setIconSize(_SWATCH)
+        chip.setMinimumWidth(60)
+        number = len(self._chips)
+        chip.clicked.connect(lambda: self.chosen.emit(self._entries[number].run))
+        self._chips.append(chip)
+
+    def _show(self, chip: Button, entry: RaceEntry) -> None:
+        result = entry.result.removeprefix("best ")  # the sentence says that it is the best
+        chip.set_words(f"{entry.place or '–'}  {entry.name}   {result}", f"Select this run: {entry.words}")
+        chip.setAccessibleName(entry.words)
+        chip.setIcon(self._swatch(entry.index))
+        chosen = chip.font()
+        chosen.setBold(entry.selected)
+        chip.setFont(chosen)
+
+    def _swatch(self, index: int) -> QIcon:
+        ratio = self.devicePixelRatioF()
+        picture = blank(_SWATCH * ratio)
+        picture.setDevicePixelRatio(ratio)
+        painter = QPainter(picture)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        draw_swatch(painter, QRectF(0, 0, _SWATCH.width(), _SWATCH.height()), self._look.theme.curve(index))
+        painter.end()
+        return QIcon(picture)
+
+    def _arrange(self) -> None:
+        used = self._chips[: len(self._entries)]
+        wide = max((chip.sizeHint().width() + _GAP for chip in used), default=0)
+        across = max((self.width() - _EDGES) // max(wide, _CHIP), 1)
+        for number, chip in enumerate(self._chips):
+            self._grid.addWidget(chip, number // across, number % across)
+        for place in range(self._grid.columnCount()):
+            self._grid.setColumnStretch(place, 1 if place < across else 0)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """As many beside each other as can be read."""
+        super().resizeEvent(event)
+        self._arrange()
+
+    def retheme(self) -> None:
+        """Tint the swatches again."""
+        for chip, entry in zip(self._chips, self._entries, strict=False):
+            chip.setIcon(self._swatch(entry.index))
+
+    def minimumSizeHint(self) -> QSize:
+        """It gives way in width."""
+        return QSize(320, super().minimumSizeHint().height())

@@ -1,0 +1,251 @@
+"""What a person chose about the runs (shown, pinned, selected, removed), and what the table and the lab say of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from clew_gui.views.lab.lab_panel import ExerciseProgress
+from clew_gui.views.presentation import words
+from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.runs.runs_model import RunRow
+from clew_shared.cards import ExerciseCard, Goal, MetricSpec
+from clew_shared.journal.lifecycle import TERMINAL
+from clew_shared.params import Value, check
+
+MANY = 8
+"""So many runs of this sitting are drawn by themselves; the oldest give way, and more can be ticked by hand."""
+
+
+class Choices(msgspec.Struct):
+    """A person's choices for one exercise. Beside the ticked runs, the selected one and the baseline are drawn.
+
+    ``by_hand`` says that a person selected the run; until then the newest is. ``recent`` are the runs that this window
+    started, and those they were started beside, oldest first.
+    """
+
+    selected: str = ""
+    by_hand: bool = False
+    pinned: str = ""
+    recent: list[str] = msgspec.field(default_factory=list)
+    shown: set[str] = msgspec.field(default_factory=set)
+    hidden: set[str] = msgspec.field(default_factory=set)
+
+
+class Board:
+    """Choices per exercise, and which runs were removed and may still come back."""
+
+    def __init__(self) -> None:
+        self._choices: dict[str, Choices] = {}
+        self._removed: set[str] = set()
+        self._goals: dict[tuple[str, str], tuple[object, bool]] = {}
+        self._bests: dict[tuple[str, str], tuple[object, float | None]] = {}
+
+    def choices(self, exercise: str) -> Choices:
+        """What was chosen for an exercise so far."""
+        return self._choices.setdefault(exercise, Choices())
+
+    def runs_of(self, runs: Mapping[str, RunLike], exercise: str) -> list[RunLike]:
+        """The runs of an exercise, oldest first, without the removed ones."""
+        found = [run for run in runs.values() if run.spec.exercise == exercise and run.id not in self._removed]
+        return sorted(found, key=lambda run: run.number)
+
+    def remove(self, run: str) -> None:
+        """Out of sight; the session still has it."""
+        self._removed.add(run)
+
+    def is_removed(self, run: str) -> bool:
+        """Whether a run was taken out of sight."""
+        return run in self._removed
+
+    def restore(self, run: str) -> None:
+        """Undo a removal."""
+        self._removed.discard(run)
+
+    # --- Which curves -------------------------------------------------------------------------------------------------
+
+    def pinned(self, card: ExerciseCard, runs: Sequence[RunLike]) -> str:
+        """The run that is always drawn: chosen by hand, else the newest of the card's baseline preset."""
+        chosen = self.choices(card.id)
+        if chosen.pinned == "none":
+            return ""
+        if any(run.id == chosen.pinned for run in runs):
+            return chosen.pinned
+        newest_first = reversed(runs) if card.baseline else ()
+        return next((run.id for run in newest_first if _draws(run) and is_preset(card, card.baseline, run)), "")
+
+    def shown(self, card: ExerciseCard, runs: Sequence[RunLike]) -> tuple[str, ...]:
+        """The runs whose curves are drawn: ticked ones, the selected one, the pinned one; never those unticked."""
+        chosen = self.choices(card.id)
+        wanted = {*chosen.shown, *chosen.recent[-MANY:], chosen.selected, self.pinned(card, runs)}
+        return tuple(run.id for run in runs if run.id in wanted and run.id not in chosen.hidden)
+
+    def select_started(self, card: ExerciseCard, run: str, runs: Sequence[RunLike]) -> None:
+        """Choose a run that was just started here; it is drawn beside what was drawn before."""
+        chosen = self.choices(card.id)
+        before = self.shown(card, [other for other in runs if other.id != run])
+        chosen.recent.extend(one for one in (*before, run) if one not in chosen.recent)
+        chosen.selected, chosen.by_hand = run, True
+
+    def show(self, exercise: str, run: str, on: bool) -> None:
+        """Tick or untick a run."""
+        chosen = self.choices(exercise)
+        (chosen.shown.add if on else chosen.shown.discard)(run)
+        (chosen.hidden.discard if on else chosen.hidden.add)(run)
+
+    def pin(self, exercise: str, run: str) -> None:
+        """Pin a run as baseline; empty for none."""
+        self.choices(exercise).pinned = run or "none"
+
+    def pins(self) -> dict[str, str]:
+        """What was pinned by hand, by exercise: a run, or "none"."""
+        return {exercise: chosen.pinned for exercise, chosen in self._choices.items() if chosen.pinned}
+
+    def restore_pins(self, pins: Mapping[str, str]) -> None:
+        """Pin what was pinned in an earlier window."""
+        for exercise, run in pins.items():
+            self.choices(exercise).pinned = run
+
+    # --- Goals --------------------------------------------------------------------------------------------------------
+
+    def reached(self, goal: Goal, run: RunLike) -> bool:
+        """Whether a run reached a goal; asked again only when the run went on."""
+        state = _state(run)
+        known = self._goals.get((run.id, goal.id))
+        if known is None or known[0] != state:
+            from clew_shared.goals import check_goal
+
+            known = (state, check_goal(goal, run.history).reached)
+            self._goals[(run.id, goal.id)] = known
+        return known[1]
+
+    def reached_by(self, goal: Goal, runs: Iterable[RunLike]) -> RunLike | None:
+        """The first run that reached the goal."""
+        return next((run for run in runs if self.reached(goal, run)), None)
+
+    def runs_for(self, goals: Sequence[Goal], runs: Sequence[RunLike]) -> int:
+        """Over how many runs the goals that were reached spread; 1 where one run has reached them all, 0 for none."""
+        found = {goal.id: by for goal in goals if (by := self.reached_by(goal, runs)) is not None}
+        reached = [goal for goal in goals if goal.id in found]
+        if any(all(self.reached(goal, run) for goal in reached) for run in runs):
+            return min(1, len(reached))
+        return len({by.id for by in found.values()})
+
+    def best(self, metric: MetricSpec, run: RunLike) -> float | None:
+        """The best value of a run; looked for again only when the run went on: that reads the whole curve."""
+        state = _state(run)
+        known = self._bests.get((run.id, metric.name))
+        if known is None or known[0] != state:
+            found = run.history.best(metric.name)
+            known = (state, found.value if found is not None else None)
+            self._bests[(run.id, metric.name)] = known
+        return known[1]
+
+    def _best_of(self, metric: MetricSpec, runs: Sequence[RunLike]) -> float | None:
+        found = [value for run in runs if (value := self.best(metric, run)) is not None]
+        if not found:
+            return None
+        return min(found) if metric.better == "lower" else max(found)
+
+    # --- Words --------------------------------------------------------------------------------------------------------
+
+    def progress(self, card: ExerciseCard, runs: Sequence[RunLike]) -> ExerciseProgress:
+        """Tick and best value of an exercise."""
+        if card.problem is not None:
+            return ExerciseProgress("broken")
+        if not runs:
+            return ExerciseProgress()
+        done = bool(card.goals) and all(self.reached_by(goal, runs) is not None for goal in card.goals)
+        metric = words.headline_metric(card)
+        best = self._best_of(metric, runs) if metric is not None else None
+        text = words.metric_value(metric, best) if best is not None else ""
+        return ExerciseProgress("done" if done else "part", text)
+
+    def row(self, card: ExerciseCard, run: RunLike, shown: bool, pinned: bool) -> RunRow:
+        """A run as a row of the table."""
+        metric = words.headline_metric(card)
+        best = self.best(metric, run) if metric is not None else None
+        reached = [goal for goal in card.goals if self.reached(goal, run)]
+        took = duration(run)
+        stale = run.link_stale and run.state not in TERMINAL
+        values = {spec.name: run.spec.params.get(spec.name, spec.default) for spec in card.params}
+        return RunRow(
+            id=run.id,
+            number=run.number,
+            index=run.index,
+            state="Draft" if run.reading is not None else "Stale" if stale else run.state.value,
+            word=words.state_word(run),
+            detail=words.state_detail(run, words.goals_reached(len(reached), len(card.goals))),
+            optimizer=words.param_words(run, card, "optimizer") or "–",
+            rate=words.param_words(run, card, "learning_rate") or "–",
+            batch=words.param_words(run, card, "batch_size") or "–",
+            best=words.metric_value(metric, best),
+            reached=metric is not None and any(goal.metric == metric.name for goal in reached),
+            time=words.clock(took),
+            where=words.where(run),
+            name=run.spec.name,
+            shown=shown,
+            pinned=pinned,
+            keys=_keys(run, best, took, values),
+        )
+
+
+def _keys(
+    run: RunLike, best: float | None, took: float | None, values: Mapping[str, Value]
+) -> tuple[tuple[str, float | str], ...]:
+    def number(value: object) -> float:
+        return float(value) if isinstance(value, int | float) else math.nan
+
+    return (
+        ("run", float(run.number)),
+        ("state", words.state_word(run)),
+        ("optimizer", str(values.get("optimizer", ""))),
+        ("rate", number(values.get("learning_rate"))),
+        ("batch", number(values.get("batch_size"))),
+        ("best", number(best)),
+        ("time", number(took)),
+        ("where", words.where(run)),
+    )
+
+
+def _state(run: RunLike) -> tuple[object, ...]:
+    """How far a run has come. A history that was begun anew is another one: more may have come than of the first."""
+    return run.history, run.history.fold.attempt, run.history.fold.step, run.state
+
+
+def _draws(run: RunLike) -> bool:
+    """Whether there is a curve, or one may still come."""
+    return run.history.fold.step > 0 or run.state not in TERMINAL
+
+
+def is_preset(card: ExerciseCard, name: str, run: RunLike) -> bool:
+    """Whether a run has exactly the values of a preset."""
+    values, _ = check(card.params, run.spec.params)
+    return values == words.preset_values(card, name)
+
+
+def duration(run: RunLike) -> float | None:
+    """Seconds from the first start to the end, or to the last news of a run that goes on."""
+    fold = run.history.fold
+    begun = fold.first_started
+    until = fold.ended or fold.updated
+    return until - begun if begun and until >= begun else None
+
+
+def estimate(values: Mapping[str, Value], runs: Sequence[RunLike]) -> tuple[str, str]:
+    """What a run with these values will cost here, judged by the last run that trained: time, then what it uses."""
+    second = "Free. Nothing leaves this computer."
+    steps = values.get("steps")
+    for run in sorted(runs, key=lambda run: run.number, reverse=True):
+        speed = run.history.steps_per_second()
+        fold = run.history.fold
+        if not speed or not math.isfinite(speed) or not fold.step:
+            continue
+        wanted = steps if isinstance(steps, int) and not isinstance(steps, bool) else fold.steps
+        start = run.history.first_point_seconds or 2.0  # what comes later grows with the steps
+        batch, before = values.get("batch_size"), run.spec.params.get("batch_size")
+        scale = batch / before if isinstance(batch, int) and isinstance(before, int) and before > 0 else 1.0
+        return f"Next run: about {words.about(start + wanted * scale / speed)}, judging by run {run.number}", second
+    return "Time known after the first run", second

@@ -1,0 +1,216 @@
+"""Runs read from their folders, without an agent: for pictures of the window and for a computer without TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from clew_gui.session.run_record import JobRecord
+from clew_gui.views.presentation.interfaces import RunLike
+from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.cards import Catalogue
+from clew_shared.journal.events import Attempt
+from clew_shared.journal.files import FrameReader, Record, attempts, journal_path
+from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.reading import read_run
+from clew_shared.spec import RunSpec, read_spec
+
+if TYPE_CHECKING:
+    from clew_gui.jobs.job import JobNews
+    from clew_gui.session.job_model import Place
+    from clew_gui.views.presentation.job_words import JobLike
+
+_FIRST_BYTES = 64 * 1024
+"""A journal's first frame is shorter."""
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """One run as its folder tells it."""
+
+    id: str
+    number: int
+    index: int
+    spec: RunSpec
+    history: History
+    folder: Path
+    where: str = "This computer"
+    link_stale: bool = False
+    catching_up: float | None = None
+    reading: float | None = None
+    queue: int = 0
+    devices: tuple[str, ...] = ()
+    job: JobNews | None = None
+
+    @property
+    def state(self) -> RunState:
+        """Where the journal ends."""
+        return self.history.fold.state
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+        return self.history.fold.reason
+
+
+@dataclass(frozen=True)
+class RecordedLink:
+    """There is no link, and none is missing."""
+
+    state: str = "RECORDED"
+    since: float = 0.0
+    text: str = "recorded runs only"
+    datasets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NoChanges:
+    """Nothing ever changes."""
+
+    points: frozenset[str] = frozenset()
+    states: frozenset[str] = frozenset()
+    new: frozenset[str] = frozenset()
+    link: bool = False
+    jobs: frozenset[str] = frozenset()
+    problems: tuple[Problem, ...] = ()
+    catalogue: Catalogue | None = None
+
+
+@dataclass(frozen=True)
+class RunHeader:
+    """What the beginning of a run's folder tells: its spec, and when it began."""
+
+    spec: RunSpec
+    folder: Path
+    begun: float
+
+
+class HasSpec(Protocol):
+    """A run, or its head."""
+
+    @property
+    def spec(self) -> RunSpec:
+        """What was asked for."""
+
+
+def read_heads(folders: Iterable[Path]) -> dict[str, RunHeader]:
+    """The runs in these folders by id, in the order in which they began; folders that hold no run are left out."""
+    found: dict[str, RunHeader] = {}
+    for folder in folders:
+        try:
+            spec = read_spec(RunFolder(folder).spec)
+        except ProblemError:
+            continue
+        if attempts(folder):
+            found[spec.run or folder.name] = RunHeader(spec, folder, _begun(journal_path(folder, attempts(folder)[0])))
+    return dict(sorted(found.items(), key=lambda item: item[1].begun))
+
+
+def _begun(journal: Path) -> float:
+    """When the first attempt began; 0 when its first frame cannot be read."""
+    try:
+        with journal.open("rb") as file:
+            items = FrameReader().feed(file.read(_FIRST_BYTES))
+    except OSError:
+        return 0.0
+    return next((i.event.time for i in items if isinstance(i, Record) and isinstance(i.event, Attempt)), 0.0)
+
+
+def read_runs(heads: Mapping[str, RunHeader], record: JobRecord, exercise: str = "") -> dict[str, RecordedRun]:
+    """The runs of ``exercise`` (empty: all), read in full. Numbers are those of ``record``; nothing is added to it."""
+    numbers = record.number_all(heads, keep=False)
+    found: dict[str, RecordedRun] = {}
+    for run, head in heads.items():
+        if exercise in ("", head.spec.exercise):
+            with suppress(ProblemError):
+                history = read_run(head.folder)
+                found[run] = RecordedRun(run, numbers[run], numbers[run] - 1, head.spec, history, head.folder)
+    return found
+
+
+def choose_run(runs: Mapping[str, HasSpec], wanted: str, exercise: str) -> str:
+    """The id of the run to show: ``wanted``, or the one of ``exercise`` (empty: of any) that began last.
+
+    ``wanted`` is an id, or ``latest``, or empty; empty is also the answer when there is nothing to show. Raises
+    ``ProblemError`` for an id that is not there.
+    """
+    if wanted in runs:
+        return wanted
+    if wanted not in ("", "latest"):
+        raise problem("run.unknown", f"There is no run {wanted!r}.", "`clew runs` lists them.", wanted)
+    return next((run for run in reversed(list(runs)) if exercise in ("", runs[run].spec.exercise)), "")
+
+
+class RecordedSession:
+    """A session that only looks back, at one exercise's runs or at all. Whoever wants more of it gets a sentence."""
+
+    def __init__(self, heads: Mapping[str, RunHeader], record: JobRecord, exercise: str = "") -> None:
+        self.runs: Mapping[str, RunLike] = read_runs(heads, record, exercise)
+        self.jobs: Mapping[str, JobLike] = {}
+        self.link = RecordedLink()
+
+    def tick(self, budget: float = 0.008) -> NoChanges:
+        """Nothing arrives."""
+        del budget
+        return NoChanges()
+
+    def call_on_news(self, bell: Callable[[], None]) -> None:
+        """There will be none."""
+
+    def _refuse(self) -> ProblemError:
+        return problem("session.recorded", "These runs are recorded; no agent is there to act.", "Open the window.")
+
+    def start_run(self, spec: RunSpec, place: Place | None = None) -> str:
+        """Refused."""
+        raise self._refuse()
+
+    def try_here(self, run: str) -> str:
+        """Refused."""
+        raise self._refuse()
+
+    def hold(self, place: Place) -> str:
+        """Refused."""
+        raise self._refuse()
+
+    def cancel(self, job: str) -> None:
+        """Refused."""
+        raise self._refuse()
+
+    def pause(self, run: str) -> None:
+        """Refused."""
+        raise self._refuse()
+
+    def unpause(self, run: str) -> None:
+        """Refused."""
+        raise self._refuse()
+
+    def stop(self, run: str, now: bool = False) -> None:
+        """Refused."""
+        raise self._refuse()
+
+    def set_live(self, run: str, name: str, value: float) -> None:
+        """Refused."""
+        raise self._refuse()
+
+    def continue_run(self, run: str) -> None:
+        """Refused."""
+        raise self._refuse()
+
+    def move_run(self, run: str, place: int) -> None:
+        """Refused."""
+        raise self._refuse()
+
+    def forget(self, run: str) -> None:
+        """Refused."""
+        raise self._refuse()
+
+    def renew_agent(self) -> None:
+        """There is none."""
+
+    def close(self) -> None:
+        """Nothing to close."""

@@ -1,0 +1,280 @@
+"""Why a run failed, in full: unfolds below the run's card, can be selected and copied."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QAction, QGuiApplication, QKeySequence, QResizeEvent
+from PySide6.QtWidgets import QFrame, QLabel, QMenu
+
+from clew_gui.views.presentation import words
+from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.presentation.job_words import NOTHING, SHORT_S, CardWords
+from clew_gui.views.theme.parts import (
+    Appearance,
+    Button,
+    Elided,
+    IconButton,
+    Pill,
+    column,
+    label,
+    lay_out_now,
+    row,
+    set_role,
+)
+from clew_gui.views.theme.progress_bar import ProgressBar
+from clew_shared.cards import ExerciseCard
+from clew_shared.journal.lifecycle import TERMINAL, RunState
+
+_TROUBLE = (RunState.FAILED, RunState.TIMED_OUT, RunState.LOST)
+
+
+def reason_of(run: RunLike) -> tuple[str, str]:
+    """Why a run went wrong, and what to do now; both empty when it did not."""
+    if run.state not in _TROUBLE:
+        return "", ""
+    found, job = run.history.fold.problem, run.job.problem if run.job is not None else None
+    if job is not None and run.reason == job.text:
+        found = job
+    return (found.text, found.hint) if found is not None else (run.reason, "")
+
+
+class ReasonBox(QFrame):
+    """The sentence, the hint and a button that copies both."""
+
+    def __init__(self, look: Appearance) -> None:
+        super().__init__()
+        self.setProperty("role", "sunken")
+        self.text = label("", "body", wrap=True)
+        self.hint = label("", "body", "2", wrap=True)
+        for part in (self.text, self.hint):
+            part.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._copy = IconButton(look, "copy", "Copy the reason")
+        self._copy.clicked.connect(self.copy)
+        words = column(self.text, self.hint, gap=4)
+        side = column(self._copy, None)
+        row(words, side, gap=8, margins=(12, 9, 8, 9), parent=self).setStretch(0, 1)
+
+    def show_reason(self, text: str, hint: str) -> None:
+        """Other words."""
+        if (text, hint) != (self.text.text(), self.hint.text()):
+            self.text.setText(text)
+            self.hint.setText(hint)
+            self.hint.setVisible(bool(hint))
+
+    def copy(self) -> None:
+        """Both as text, to the clipboard."""
+        QGuiApplication.clipboard().setText("\n".join(filter(None, (self.text.text(), self.hint.text()))))
+
+
+# --- Run card ---------------------------------------------------------------------------------------------------------
+# The card of the selected run: its state, how far it is, when it will end, and the buttons that steer it.
+
+
+NARROW = 640
+
+
+class RunCard(QFrame):
+    """Shows a run; the buttons say what a person wants, somebody else does it."""
+
+    pause_asked = Signal()
+    rate_asked = Signal()
+    stop_asked = Signal(bool)
+    continue_asked = Signal()
+    reuse_asked = Signal()
+    here_asked = Signal()
+    """Try it here meanwhile."""
+    log_in_asked = Signal()
+
+    def __init__(self, look: Appearance) -> None:
+        super().__init__()
+        self.setProperty("role", "card")
+        self._run = ""
+        self._last: RunLike | None = None
+        self.pill = Pill(look)
+        self.title = label("", "subtitle")
+        self.sentence = Elided("", "body", "2")
+        self._make_buttons(look)
+        self.bar = ProgressBar("Progress of the run")
+        self.progress = label("", "strong")
+        self.speed = Elided("", "body", "2")
+        self.forecast = label("", "strong")
+        self.limit = label("", "body", "2")
+        self.told = NOTHING
+        self.reason = ReasonBox(look)
+        self.reason.hide()
+        waiting = (self.why, self.log_in, self.here)
+        buttons = (self.pause, self.rate, self.stop, self.cancel, self.reuse, self.go_on)
+        first = row(self.pill, self.title, self.sentence, *waiting, *buttons, gap=8)
+        last = row(self.progress, self.speed, self.forecast, self.limit, gap=8)
+        column(first, self.reason, self.bar, last, gap=9, margins=(14, 12, 14, 11), parent=self)
+
+    def _make_buttons(self, look: Appearance) -> None:
+        self.why = Button(look, "Why?", "quiet", "info", "Show the whole reason, and what to do now")
+        self.why.setCheckable(True)
+        self.why.toggled.connect(self._unfold)
+        self.why.hide()
+        self.log_in = Button(look, "Log in", "primarySmall", "key", "Log in where this run is, to follow it (Ctrl+I)")
+        self.log_in.clicked.connect(self.log_in_asked)
+        self.log_in.hide()
+        self.here = Button(
+            look, "Try it here", "", "laptop", "A short run of the same settings on this computer meanwhile (Ctrl+T)"
+        )
+        self.here.clicked.connect(self.here_asked)
+        self.here.hide()
+        self.cancel = Button(look, "Cancel", "danger", "cross", "Take the job back; nothing of it has begun")
+        self.cancel.clicked.connect(lambda: self.stop_asked.emit(False))
+        self.cancel.hide()
+        self.pause = Button(look, "Pause", "", "pause", "Pause after the current block (Ctrl+P)")
+        self.pause.clicked.connect(self.pause_asked)
+        self.rate = Button(look, "Learning rate…", "", "rate", "Change it while the run goes on (Ctrl+L)")
+        self.rate.clicked.connect(self.rate_asked)
+        self.stop = Button(look, "Stop", "danger", "stop", "Stop the run")
+        menu = QMenu(self.stop)
+        menu.setToolTipsVisible(True)
+        self._stop_entry(menu, "Stop after this block, keep a checkpoint", "Ctrl+.", now=False)
+        self._stop_entry(menu, "Stop now", "Ctrl+Shift+.", now=True)
+        self.stop.setMenu(menu)
+        self.reuse = Button(look, "Use these settings", "", "reset", "Put this run's values into the form (Ctrl+E)")
+        self.reuse.clicked.connect(self.reuse_asked)
+        self.go_on = Button(look, "Continue", "", "play", "Go on from the last checkpoint")
+        self.go_on.clicked.connect(self.continue_asked)
+
+    def _stop_entry(self, menu: QMenu, text: str, keys: str, now: bool) -> None:
+        """The key stands in the text only: the same key in the Run menu acts, two would cancel each other."""
+        shown = QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText)
+        entry = QAction(f"{text}\t{shown}", menu)
+        entry.triggered.connect(lambda _checked=False: self.stop_asked.emit(now))
+        menu.addAction(entry)
+
+    def show_run(self, run: RunLike, card: ExerciseCard | None, has_live: bool, told: CardWords = NOTHING) -> None:
+        """Bring everything up to date; cheap enough for every tick. ``told`` is what its job adds."""
+        self.told = told
+        word = words.state_word(run)
+        state = "Draft" if run.reading is not None else "Stale" if word == "Stale" else run.state.value
+        if told.word:
+            self.pill.set_state(told.state, told.word)
+        else:
+            self.pill.set_state(state, word if state in ("Draft", "Stale") else "")
+        _text(self.title, f"Run {run.number}{', ' + run.spec.name if run.spec.name else ''}")
+        self._last = run
+        self._show_reason(run)
+        self.sentence.set_text(self._sentence(run))
+        self._show_progress(run)
+        self._show_buttons(run, has_live)
+
+    def _unfold(self, on: bool) -> None:
+        """Said in full below, the reason is not begun above."""
+        self.reason.setVisible(on)
+        if self._last is not None:
+            self.sentence.set_text(self._sentence(self._last))
+
+    def _show_reason(self, run: RunLike) -> None:
+        if run.id != self._run:
+            self._run = run.id
+            self.why.setChecked(False)
+        text, hint = reason_of(run)
+        self.why.setVisible(bool(text))
+        self.reason.show_reason(text, hint)
+        self.reason.setVisible(bool(text) and self.why.isChecked())
+
+    def _sentence(self, run: RunLike) -> str:
+        fold = run.history.fold
+        if run.reading is not None:
+            return f"{100 * run.reading:.0f} %"
+        if run.catching_up is not None:
+            return f"catching up, {100 * run.catching_up:.0f} %"
+        if self.told.sentence:
+            return self.told.sentence
+        if run.link_stale and run.state not in TERMINAL:
+            return "the link is silent; the run goes on and will be fetched when it answers"
+        if run.state in (RunState.RUNNING, RunState.PAUSED):
+            since = f"on {_here(run)} since {words.wall(fold.started)}" if fold.started else f"on {_here(run)}"
+            return words.join([since, words.clause(run.reason), words.divergence(run)])
+        if run.state in TERMINAL:
+            when = f"at {words.wall(fold.ended)}" if fold.ended else ""
+            detail = "" if self.why.isChecked() and reason_of(run)[0] else run.reason or reason_of(run)[0]
+            return words.join([when, words.clause(detail, words.STATE_WORDS[run.state]), words.divergence(run)])
+        return words.state_detail(run) or {
+            RunState.QUEUED: "waits for the run before it",
+            RunState.SUBMITTED: "sent to the agent",
+            RunState.STARTING: "the trainer starts",
+            RunState.PREPARING: "data and compiling",
+        }.get(run.state, "")
+
+    def _show_progress(self, run: RunLike) -> None:
+        history = run.history
+        fold = history.fold
+        self.bar.show_share(fold.step, fold.steps)
+        finished = run.state is RunState.FINISHED
+        set_role(self.bar, "ok" if finished else "warn" if run.state is RunState.PAUSED else "")
+        of = f" of {words.count(fold.steps)}" if fold.steps else ""
+        _text(self.progress, "" if self.told.below else f"Step {words.count(fold.step)}{of}")
+        self.progress.setVisible(not self.told.below)
+        speed = history.steps_per_second()
+        epochs = ""
+        if history.schema is not None:
+            schema = history.schema
+            epochs = words.epochs(fold.step, fold.steps, schema.batch_size, schema.samples_per_epoch)
+        self.speed.set_text(self.told.below or words.join([epochs, words.rate(speed)]))
+        running = run.state is RunState.RUNNING and not run.link_stale
+        text = words.forecast(fold.step, fold.steps, speed) if running else ""
+        if run.state in TERMINAL and fold.ended and fold.first_started:
+            text = f"Took {words.clock(fold.ended - fold.first_started)}"
+        room = self.told.left_s
+        late = (
+            bool(text)
+            and running
+            and room is not None
+            and bool(speed)
+            and (fold.steps - fold.step) / (speed or 1) > room
+        )
+        _text(self.forecast, "Will not finish in this job's time." if late else text)
+        set_role(self.forecast, "bad" if late else "", "tone")
+        _text(self.limit, self.told.countdown)
+        set_role(self.limit, "warn" if room is not None and room < SHORT_S else "2", "tone")
+
+    def _show_buttons(self, run: RunLike, has_live: bool) -> None:
+        over = run.state in TERMINAL or run.reading is not None
+        waits = self.told.waits
+        self.log_in.setVisible(self.told.locked)
+        self.here.setVisible(waits)
+        self.cancel.setVisible(waits)
+        steerable = run.state in (RunState.RUNNING, RunState.PAUSED) and not run.link_stale
+        paused = run.state is RunState.PAUSED
+        hidden = over or waits or self.told.locked  # nothing of it could be asked for
+        self.pause.setVisible(not hidden)
+        self.pause.set_words("Resume" if paused else "Pause")
+        self.pause.set_glyph("play" if paused else "pause")
+        silent = "The link to this run is silent" if run.link_stale else "The run does not train yet"
+        self.pause.allow(steerable, silent)
+        self.rate.setVisible(not hidden and has_live)
+        self.rate.allow(steerable, silent)
+        self.stop.setVisible(not hidden)
+        self.stop.allow(not run.link_stale, silent)
+        resumable = run.reading is None and over and run.state is not RunState.FINISHED
+        self.go_on.setVisible(resumable)
+        self.go_on.allow(bool(run.history.checkpoints), "This run has no checkpoint to go on from")
+        self.reuse.setVisible(over)
+
+    def minimumSizeHint(self) -> QSize:
+        """With short verbs and no sentence."""
+        return QSize(520, super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Shorter verbs when there is little room."""
+        super().resizeEvent(event)
+        self.here.set_words("Try it here" if self.width() < NARROW + 120 else "Try it here meanwhile")
+        self.rate.set_words("Rate…" if self.width() < NARROW + 120 else "Learning rate…")
+        self.reuse.set_words("Reuse" if self.width() < NARROW else "Use these settings")
+        lay_out_now(self)
+
+
+def _here(run: RunLike) -> str:
+    place = words.where(run)
+    return place[:1].lower() + place[1:] if run.where == "This computer" else place
+
+
+def _text(target: QLabel, text: str) -> None:
+    """Set a label's text only when it changed: every change lays the card out again."""
+    if target.text() != text:
+        target.setText(text)

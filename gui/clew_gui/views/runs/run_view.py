@@ -1,0 +1,244 @@
+"""The Run tab: the selected run's card, the controls of the plots, the plots; a first card while nothing has run."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QCheckBox, QFrame, QMenu, QSizePolicy, QSlider, QToolButton, QWidget
+
+from clew_gui.views.form.fields import keep_from_wheel
+from clew_gui.views.presentation.words import reading_minutes, unbroken
+from clew_gui.views.race.race_strip import RaceBar
+from clew_gui.views.runs.run_card import RunCard
+from clew_gui.views.theme.parts import (
+    Appearance,
+    Button,
+    IconButton,
+    Segments,
+    column,
+    frame,
+    label,
+    lay_out_now,
+    row,
+    tab_from,
+)
+from clew_shared.cards import ExerciseCard
+
+PAGES = (("curves", "Curves"), ("surface", "Surface"), ("both", "Both"))
+UNITS = (("step", "Step"), ("epoch", "Epoch"), ("images", "Images"), ("seconds", "Seconds"))
+LOW = 560
+NARROW = 660
+WIDE = 900
+"""From this width on curves and surface stand beside each other, until a person chooses otherwise."""
+_STEPS = (
+    ("1", "Run", "Press Run. The curve begins within seconds."),
+    ("2", "Change one thing", "Another optimizer or rate, then run again."),
+    ("3", "Compare", "Tick two runs below: both curves are drawn."),
+)
+
+
+class EmptyRunView(QWidget):
+    """What to do while this exercise has no run."""
+
+    guide_asked = Signal()
+
+    def __init__(self, look: Appearance) -> None:
+        super().__init__()
+        self._title = label("Nothing has run yet. Start with this one.", "title", wrap=True)
+        self._text = label("", "body", "2", wrap=True)
+        self._guide = Button(look, "Read the guide first", "", "script", "Open the guide (Ctrl+1)")
+        self._guide.clicked.connect(self.guide_asked)
+        press = label("or press <b>Run</b> at the right, Ctrl+Enter", "body", "2")
+        press.setTextFormat(Qt.TextFormat.RichText)
+        buttons = row(self._guide, 8, press, None, gap=6)
+        card = frame("card", column(self._title, self._text, 6, buttons, gap=6, margins=(20, 16, 20, 16)))
+        self._steps = QWidget()
+        box = row(gap=12, parent=self._steps)
+        for number, head, text in _STEPS:
+            words = column(label(head, "strong"), label(text, "caption", "2", wrap=True), None, gap=3)
+            one = row(label(number, "title", "accent"), words, gap=14, margins=(16, 10, 14, 11))
+            one.setStretch(1, 1)
+            box.addWidget(frame("sunken", one), 1)
+        column(card, self._steps, gap=10, parent=self)
+
+    def show_card(self, card: ExerciseCard, first: bool, more: bool = False) -> None:
+        """Words for this exercise; ``first`` when no exercise has a run yet, ``more`` while earlier runs are read."""
+        nothing = "Nothing has run yet. Start with this one." if first else "No run of this exercise yet."
+        self._title.setText("What ran before is being read…" if more else nothing)
+        self._text.setText(unbroken(card.summary or card.subtitle))
+        reading = reading_minutes(card.guide)
+        self._guide.set_words(f"Read the guide first, {reading} min" if reading else "Read the guide first")
+
+    def make_room(self, height: int) -> None:
+        """The three steps go when the plots need the place."""
+        self._steps.setVisible(height >= LOW)
+
+
+class PlotControls(QWidget):
+    """How the curves are looked at, and how they leave the window."""
+
+    page_changed = Signal(str)
+    """Show "curves", "surface" or "both"."""
+    unit_chosen = Signal(str)
+    log_toggled = Signal(bool)
+    smoothing_moved = Signal(float)
+    copy_asked = Signal()
+    export_asked = Signal(str)
+
+    def __init__(self, look: Appearance) -> None:
+        super().__init__()
+        self._page, self._wish = "curves", ""
+        self.pages = Segments(PAGES, "curves", "Plots")
+        self.pages.setToolTip("Curves over the steps, or the paths of the weights over the loss surface")
+        self.pages.chosen.connect(self._page_chosen)
+        self.pages.hide()
+        self.units = Segments(UNITS, "step", "X axis")
+        self.units.chosen.connect(self.unit_chosen)
+        self.log = QCheckBox("Log axes")
+        self.log.setChecked(True)
+        self.log.setAccessibleName("Logarithmic axes where a plot asks for them")
+        self.log.setToolTip("Logarithmic value axes where the exercise asks for them (Ctrl+G)")
+        self.log.toggled.connect(self.log_toggled)
+        self.smoothing = QSlider(Qt.Orientation.Horizontal)
+        self.smoothing.setRange(0, 100)
+        self.smoothing.setValue(60)
+        self.smoothing.setFixedWidth(96)
+        keep_from_wheel(self.smoothing)
+        self.smoothing.setAccessibleName("Smoothing")
+        self.smoothing.setToolTip("Smoothing; the raw curve stays faint behind")
+        self.smoothing.valueChanged.connect(lambda value: self.smoothing_moved.emit(value / 100))
+        self._smooth_word = label("Smoothing", "body", "2")
+        self._smooth_word.setBuddy(self.smoothing)
+        copy = IconButton(look, "copy", "Copy the plots as a picture", "Copy the plots as a picture (Ctrl+Shift+C)")
+        copy.clicked.connect(self.copy_asked)
+        self.export = self._export_button(look)
+        row(
+            self.pages,
+            self.units,
+            6,
+            self.log,
+            6,
+            self._smooth_word,
+            self.smoothing,
+            None,
+            copy,
+            self.export,
+            parent=self,
+        )
+
+    def _export_button(self, look: Appearance) -> QToolButton:
+        button = IconButton(look, "export", "Export the plots", "Export as PNG, SVG or CSV (Ctrl+Shift+S)")
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        menu = QMenu(button)
+        for kind, text in (("png", "As a picture, PNG…"), ("svg", "As a drawing, SVG…"), ("csv", "Values, CSV…")):
+            entry = menu.addAction(text)
+            entry.triggered.connect(lambda _checked=False, kind=kind: self.export_asked.emit(kind))
+        button.setMenu(menu)
+        return button
+
+    def minimumSizeHint(self) -> QSize:
+        """Without what may go when there is little room."""
+        return QSize(430, super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Images go first, then the slider's word, then epochs."""
+        super().resizeEvent(event)
+        self._choose_page()
+        self._make_room()
+
+    def _make_room(self) -> None:
+        curves = self._page != "surface"
+        room = self.width() - (0 if self.pages.isHidden() else self.pages.sizeHint().width() + 8)
+        for widget in (self.units, self.log, self.smoothing):
+            widget.setVisible(curves)
+        for key, needed in (("epoch", 540), ("images", NARROW)):
+            self.units.button(key).setVisible(room >= needed or self.units.current() == key)
+        self._smooth_word.setVisible(curves and room >= NARROW - 60)
+        self.smoothing.setFixedWidth(96 if room >= NARROW else 64)
+        lay_out_now(self.pages, self.units, self)
+
+    def offer_surface(self, there: bool) -> None:
+        """Whether the exercise has a surface to show."""
+        self.pages.setVisible(there)
+        self._choose_page()
+        self._make_room()
+
+    def _page_chosen(self, page: str) -> None:
+        self._wish = page
+        self._choose_page()
+        self._make_room()
+
+    def _choose_page(self) -> None:
+        """The page that a person chose, as far as it is there; else both where there is room for both."""
+        wide = self.width() >= WIDE
+        self.pages.button("both").setVisible(wide)
+        wanted = self._wish or ("both" if wide else "curves")
+        if self.pages.isHidden() or (wanted == "both" and not wide):
+            wanted = "curves"
+        if wanted != self._page:
+            self._page = wanted
+            self.pages.choose(wanted)
+            self.page_changed.emit(wanted)
+
+    def set_scales(self, images: bool) -> None:
+        """An exercise without batches has neither epochs nor images."""
+        for key in ("epoch", "images"):
+            self.units.button(key).setEnabled(images)
+            self.units.button(key).setToolTip("" if images else "This run has no batches of images")
+
+
+class RunView(QWidget):
+    """The Run tab."""
+
+    card_made = Signal(RunCard)
+    """A first run is to be shown."""
+
+    def __init__(self, look: Appearance) -> None:
+        super().__init__()
+        self._look = look
+        self.setObjectName("canvas")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.hello = EmptyRunView(look)
+        self._card: RunCard | None = None
+        self.race = RaceBar(look)
+        self.controls = PlotControls(look)
+        self._waiting = label("The plots are being loaded…", "body", "3")
+        self._waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._waiting.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
+        self._box = column(self.controls, self._waiting, gap=6, margins=(12, 8, 8, 6))
+        self._plots_card: QFrame = frame("card", self._box)
+        self._plots_card.setMinimumHeight(150)
+        self._whole = column(self.hello, self.race, self._plots_card, gap=8, margins=(16, 12, 16, 12), parent=self)
+        self._whole.setStretchFactor(self._plots_card, 1)
+        self.plots: QWidget | None = None
+
+    @property
+    def card(self) -> RunCard:
+        """The selected run's card; made with the first run."""
+        if self._card is None:
+            self._card = RunCard(self._look)
+            self._card.hide()
+            self._whole.insertWidget(1, self._card)
+            tab_from(self.race, self._card)
+            self.card_made.emit(self._card)
+        return self._card
+
+    def put_plots(self, plots: QWidget) -> None:
+        """The plots arrived; Qt drew everything else long ago."""
+        self.plots = plots
+        self._box.replaceWidget(self._waiting, plots)
+        self._waiting.hide()
+        self._waiting.deleteLater()
+        self._box.setStretchFactor(plots, 1)
+
+    def show_empty(self, empty: bool) -> None:
+        """Either the first card or the run's card."""
+        self.hello.setVisible(empty)
+        if self._card is not None or not empty:
+            self.card.setVisible(not empty)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """A low window gives its height to the plots."""
+        super().resizeEvent(event)
+        self.hello.make_room(self.height())
+        self.race.make_room(self.height() < LOW)

@@ -1,0 +1,216 @@
+"""The runs of one exercise as a table model: a Python list that sorts itself, no proxy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+
+from clew_gui.views.theme.theme import font
+
+Index = QModelIndex | QPersistentModelIndex
+_NOWHERE = QModelIndex()
+ROW_HEIGHT = 30
+HEAD_HEIGHT = 28
+
+
+class RunRow(msgspec.Struct, frozen=True):
+    """One run as the table shows it. Texts are ready to read; ``keys`` sort the columns."""
+
+    id: str
+    number: int
+    index: int
+    state: str
+    word: str
+    detail: str
+    optimizer: str
+    rate: str
+    batch: str
+    best: str
+    reached: bool
+    time: str
+    where: str
+    name: str = ""
+    shown: bool = False
+    pinned: bool = False
+    keys: tuple[tuple[str, float | str], ...] = ()
+
+
+class TableColumn(msgspec.Struct, frozen=True):
+    """A column: its key, heading, alignment and the width it wants, in characters of the table's font."""
+
+    key: str
+    title: str
+    right: bool
+    chars: int
+    text: Callable[[RunRow], str]
+
+
+COLUMNS = (
+    TableColumn("run", "Run", False, 11, lambda r: f"{r.number}{' ' + r.name if r.name else ''}"),
+    TableColumn("state", "State", False, 0, lambda r: f"{r.word} {r.detail}".strip()),
+    TableColumn("optimizer", "Optimizer", False, 15, lambda r: r.optimizer),
+    TableColumn("rate", "Rate", True, 8, lambda r: r.rate),
+    TableColumn("batch", "Batch", True, 6, lambda r: r.batch),
+    TableColumn("best", "Best", True, 11, lambda r: r.best),
+    TableColumn("time", "Time", True, 6, lambda r: r.time),
+    TableColumn("where", "Where", False, 13, lambda r: r.where),
+)
+ROW_ROLE = Qt.ItemDataRole.UserRole + 1
+
+
+def row_height(line: int) -> int:
+    """Pixels of a row whose text is ``line`` high."""
+    return max(ROW_HEIGHT, line + 12)
+
+
+def head_height(line: int) -> int:
+    """Pixels of the table's head above such rows."""
+    return max(HEAD_HEIGHT, line + 10)
+
+
+def table_height(rows: int, line: int) -> int:
+    """Pixels of a table that shows so many rows."""
+    return head_height(line) + rows * row_height(line)
+
+
+class RunsModel(QAbstractTableModel):
+    """Newest run first until a heading is clicked. ``toggled`` asks to show or hide a run in the plots."""
+
+    toggled = Signal(str, bool)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._rows: list[RunRow] = []
+        self._sort = ("run", True)
+
+    # --- Content ------------------------------------------------------------------------------------------------------
+
+    def set_rows(self, rows: Iterable[RunRow]) -> None:
+        """All rows anew, when another exercise is opened."""
+        self.beginResetModel()
+        self._rows = self._sorted(rows)
+        self.endResetModel()
+
+    def update_rows(self, rows: Iterable[RunRow]) -> None:
+        """Put rows in the place of those with the same id; unknown ones are added where they sort."""
+        for new in rows:
+            place = self.place(new.id)
+            if place is None:
+                self._insert(new)
+            elif self._rows[place] != new:
+                self._rows[place] = new
+                self.dataChanged.emit(self.index(place, 0), self.index(place, len(COLUMNS) - 1))
+
+    def _insert(self, new: RunRow) -> None:
+        place = self._sorted([*self._rows, new]).index(new)
+        self.beginInsertRows(_NOWHERE, place, place)
+        self._rows.insert(place, new)
+        self.endInsertRows()
+
+    def remove(self, run: str) -> None:
+        """Take a row away."""
+        place = self.place(run)
+        if place is not None:
+            self.beginRemoveRows(_NOWHERE, place, place)
+            del self._rows[place]
+            self.endRemoveRows()
+
+    def place(self, run: str) -> int | None:
+        """The row number of a run."""
+        return next((n for n, row in enumerate(self._rows) if row.id == run), None)
+
+    def row_at(self, number: int) -> RunRow | None:
+        """The row at a row number."""
+        return self._rows[number] if 0 <= number < len(self._rows) else None
+
+    def rows(self) -> Sequence[RunRow]:
+        """All rows as shown."""
+        return tuple(self._rows)
+
+    # --- Sorting ------------------------------------------------------------------------------------------------------
+
+    def _sorted(self, rows: Iterable[RunRow]) -> list[RunRow]:
+        key, down = self._sort
+        return sorted(rows, key=lambda row: _sort_key(row, key), reverse=down)
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Sort by a column; selections move with their rows."""
+        if column < 0:
+            return
+        self._sort = (COLUMNS[column].key, order is Qt.SortOrder.DescendingOrder)
+        self.layoutAboutToBeChanged.emit()
+        before = self.persistentIndexList()
+        ids = [self._rows[index.row()].id for index in before]
+        self._rows = self._sorted(self._rows)
+        places = {row.id: number for number, row in enumerate(self._rows)}
+        after = [self.index(places[run], index.column()) for run, index in zip(ids, before, strict=True)]
+        self.changePersistentIndexList(before, after)
+        self.layoutChanged.emit()
+
+    # --- Qt's side ----------------------------------------------------------------------------------------------------
+
+    def rowCount(self, parent: Index = _NOWHERE) -> int:
+        """How many runs."""
+        return 0 if parent.isValid() else len(self._rows)
+
+    def columnCount(self, parent: Index = _NOWHERE) -> int:
+        """How many columns."""
+        return 0 if parent.isValid() else len(COLUMNS)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Headings."""
+        if orientation is not Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return COLUMNS[section].title
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(COLUMNS[section])
+        if role == Qt.ItemDataRole.FontRole:  # said by the model, because a style sheet takes a header's own font away
+            return font("caption")
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Texts; the whole row for the painter; the check of the first column."""
+        row = self.row_at(index.row())
+        if row is None:
+            return None
+        column = COLUMNS[index.column()]
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
+            return column.text(row)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return "Show or hide this run in the plots (Space)" if column.key == "run" else column.text(row)
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(column)
+        if role == Qt.ItemDataRole.CheckStateRole and column.key == "run":
+            return (Qt.CheckState.Checked if row.shown else Qt.CheckState.Unchecked).value
+        return row if role == ROW_ROLE else None
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
+        """The check: show or hide in the plots. Who owns the runs decides and updates the row."""
+        row = self.row_at(index.row())
+        if role != Qt.ItemDataRole.CheckStateRole or row is None:
+            return False
+        self.toggled.emit(row.id, Qt.CheckState(value) is Qt.CheckState.Checked)
+        return True
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Rows can be selected; the first column can be checked."""
+        flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+        return flags | Qt.ItemFlag.ItemIsUserCheckable if index.column() == 0 else flags
+
+
+def _alignment(column: TableColumn) -> Qt.AlignmentFlag:
+    side = Qt.AlignmentFlag.AlignRight if column.right else Qt.AlignmentFlag.AlignLeft
+    return side | Qt.AlignmentFlag.AlignVCenter
+
+
+def _sort_key(row: RunRow, key: str) -> tuple[int, float, str, int]:
+    """Numbers before texts, missing values (NaN) first, the run's number when equal."""
+    value = dict(row.keys).get(key, float(row.number) if key == "run" else "")
+    if isinstance(value, str):
+        return (1, 0.0, value.lower(), row.number)
+    return (0, -math.inf if math.isnan(value) else value, "", row.number)

@@ -1,0 +1,237 @@
+"""The runs table: paints state shapes, swatches and checks; folds columns away when it is narrow."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPen, QResizeEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFrame,
+    QHeaderView,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+)
+
+from clew_gui.views.runs.runs_model import COLUMNS, ROW_ROLE, Index, RunRow, RunsModel, head_height, row_height
+from clew_gui.views.theme.icons import pixmap, state_look
+from clew_gui.views.theme.parts import Appearance, draw_swatch
+from clew_gui.views.theme.theme import FontKind, font
+
+_FIRST_TO_GO = ("batch", "where", "time", "optimizer", "rate")
+_PAD = 10
+
+
+class RunsTable(QTableView):
+    """The runs of the open exercise. Space shows or hides one in the plots, Delete removes it."""
+
+    chosen = Signal(str)
+    remove_asked = Signal()
+    menu_asked = Signal(QPointF)
+
+    def __init__(self, look: Appearance, model: RunsModel) -> None:
+        super().__init__()
+        self._look, self._runs = look, model  # PySide keeps no reference to a model
+        self.setModel(model)
+        self.setItemDelegate(_CellPainter(self, look))
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setAccessibleName("Runs of this exercise")
+        self.setAccessibleDescription(
+            "Space shows or hides a run in the plots, Delete removes it. Control and Shift with Up or Down move a run"
+            " that waits in the queue."
+        )
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setTabKeyNavigation(False)
+        self.setMouseTracking(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.customContextMenuRequested.connect(
+            lambda at: self.menu_asked.emit(QPointF(self.viewport().mapToGlobal(at)))
+        )
+        self._dress_heads()
+        self.setSortingEnabled(True)
+        self.selectionModel().currentRowChanged.connect(self._came_to)
+
+    def _dress_heads(self) -> None:
+        side, head = self.verticalHeader(), self.horizontalHeader()
+        side.hide()
+        side.setDefaultSectionSize(row_height(self.fontMetrics().height()))
+        side.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        head.setFixedHeight(head_height(self.fontMetrics().height()))
+        head.setHighlightSections(False)
+        head.setMinimumSectionSize(30)
+        head.setSortIndicator(0, Qt.SortOrder.DescendingOrder)
+        head.setAccessibleName("Columns of the runs table")
+        head.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        for number, column in enumerate(COLUMNS):
+            if column.key == "state":
+                head.setSectionResizeMode(number, QHeaderView.ResizeMode.Stretch)
+            else:
+                self.setColumnWidth(number, self._width_of(column.chars))
+
+    def _width_of(self, chars: int) -> int:
+        return round(QFontMetricsF(font()).horizontalAdvance("0") * chars) + 2 * _PAD - 6
+
+    def select(self, run: str) -> None:
+        """Put the cursor on a run."""
+        place = self._runs.place(run)
+        if place is not None and place != self.currentIndex().row():
+            self.setCurrentIndex(self._runs.index(place, 0))
+
+    def current(self) -> str:
+        """The run the cursor is on; empty for none."""
+        row = self._runs.row_at(self.currentIndex().row())
+        return row.id if row is not None else ""
+
+    def _came_to(self, now: Index, _before: Index) -> None:
+        row = self._runs.row_at(now.row())
+        if row is not None:
+            self.chosen.emit(row.id)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Columns that matter least go first when the state would be cut."""
+        super().resizeEvent(event)
+        room = self.viewport().width() - self._width_of(30)
+        keep = {column.key: self._width_of(column.chars) for column in COLUMNS if column.chars}
+        for key in _FIRST_TO_GO:
+            if sum(keep.values()) > room:
+                keep.pop(key)
+        for number, column in enumerate(COLUMNS):
+            if column.chars:
+                self.setColumnHidden(number, column.key not in keep)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """On a check: show or hide that run, and leave the cursor where it is. Elsewhere: choose the run."""
+        row = self._ticked(event)
+        if row is not None:
+            self._runs.toggled.emit(row.id, not row.shown)
+        else:
+            super().mousePressEvent(event)
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Two quick clicks on a check are two clicks."""
+        if self._ticked(event) is not None:
+            self.mousePressEvent(event)
+        else:
+            super().mouseDoubleClickEvent(event)
+
+    def _ticked(self, event: QMouseEvent) -> RunRow | None:
+        """The row whose check is under the pointer."""
+        index = self.indexAt(event.position().toPoint())
+        if event.button() != Qt.MouseButton.LeftButton or not index.isValid() or index.column() != 0:
+            return None
+        hit = _check_box(QRectF(self.visualRect(index))).adjusted(-8, -8, 8, 8)
+        return self._runs.row_at(index.row()) if hit.contains(event.position()) else None
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Space checks from any column; Delete removes."""
+        row = self._runs.row_at(self.currentIndex().row())
+        if event.key() == Qt.Key.Key_Space and row is not None:
+            self._runs.toggled.emit(row.id, not row.shown)
+        elif event.key() == Qt.Key.Key_Delete and row is not None:
+            self.remove_asked.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def retheme(self) -> None:
+        """Paint again."""
+        self.viewport().update()
+
+
+class _CellPainter(QStyledItemDelegate):
+    """Paints ground, hairline and text itself: mixing with style sheet rules for items misaligns the padding."""
+
+    def __init__(self, table: RunsTable, look: Appearance) -> None:
+        super().__init__(table)
+        self._look, self._table = look, table
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """One cell."""
+        row = index.data(ROW_ROLE)
+        if not isinstance(row, RunRow):
+            return
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        area = QRectF(option.rect)
+        self._ground(painter, area, option, index)
+        inner = area.adjusted(_PAD, 0, -_PAD, 0)
+        column = COLUMNS[index.column()]
+        if column.key == "run":
+            self._run(painter, area, row)
+        elif column.key == "state":
+            self._state(painter, inner, row, self._back(option))
+        elif column.key == "best":
+            self._best(painter, inner, row, self._back(option))
+        else:
+            self._text(painter, inner, column.text(row), "body", right=column.right)
+        painter.restore()
+
+    def _back(self, option: QStyleOptionViewItem) -> str:
+        selected = option.state & QStyle.StateFlag.State_Selected
+        return self._look.theme.accent_soft if selected else self._look.theme.surface
+
+    def _ground(self, painter: QPainter, area: QRectF, option: QStyleOptionViewItem, index: Index) -> None:
+        theme = self._look.theme
+        painter.fillRect(area, QColor(self._back(option)))
+        painter.setPen(QColor(theme.grid))
+        painter.drawLine(area.bottomLeft(), area.bottomRight())
+        here = self._table.currentIndex()
+        if self._table.hasFocus() and here.isValid() and here.row() == index.row():
+            painter.fillRect(QRectF(area.left(), area.top(), area.width(), 2), QColor(theme.accent))
+            painter.fillRect(QRectF(area.left(), area.bottom() - 1, area.width(), 2), QColor(theme.accent))
+
+    def _run(self, painter: QPainter, area: QRectF, row: RunRow) -> None:
+        theme = self._look.theme
+        self._check(painter, _check_box(area), row.shown)
+        swatch = QRectF(area.left() + 32, area.top(), 20, area.height())
+        painter.setOpacity(1.0 if row.shown else 0.35)
+        draw_swatch(painter, swatch, theme.curve(row.index))
+        painter.setOpacity(1.0)
+        left = area.adjusted(59, 0, -4, 0)
+        used = self._text(painter, left, str(row.number), "strong")
+        if row.pinned:
+            painter.drawPixmap(QPointF(left.left() + used + 6, left.center().y() - 7), pixmap("pin", theme.text2, 14))
+        elif row.name:
+            self._text(painter, left.adjusted(used + 6, 0, 0, 0), row.name, "body")
+
+    def _check(self, painter: QPainter, box: QRectF, on: bool) -> None:
+        theme = self._look.theme
+        painter.setPen(QPen(QColor(theme.accent if on else theme.border), 1))
+        painter.setBrush(QColor(theme.accent if on else theme.surface))
+        painter.drawRoundedRect(box, 4, 4)
+        if on:
+            painter.drawPixmap(box.topLeft(), pixmap("check", theme.on_accent, 14))
+
+    def _state(self, painter: QPainter, area: QRectF, row: RunRow, back: str) -> None:
+        theme, look = self._look.theme, state_look(row.state)
+        shape = pixmap(look.icon, theme.colour(look.ink), 14, back)
+        painter.drawPixmap(QPointF(area.left(), area.center().y() - 7), shape)
+        used = self._text(painter, area.adjusted(21, 0, 0, 0), row.word, "strong", theme.colour(look.ink))
+        self._text(painter, area.adjusted(29 + used, 0, 4, 0), row.detail, "body", theme.text2)
+
+    def _best(self, painter: QPainter, area: QRectF, row: RunRow, back: str) -> None:
+        self._text(painter, area.adjusted(0, 0, -19, 0), row.best, "body", right=True)
+        if row.reached:
+            mark = pixmap("check", self._look.theme.ok, 14, back)
+            painter.drawPixmap(QPointF(area.right() - 14, area.center().y() - 7), mark)
+
+    def _text(
+        self, painter: QPainter, area: QRectF, text: str, kind: FontKind, ink: str = "", right: bool = False
+    ) -> float:
+        theme = self._look.theme
+        used: QFont = font(kind)
+        painter.setFont(used)
+        painter.setPen(QColor(ink or (theme.text3 if text == "–" else theme.text)))
+        metrics = QFontMetricsF(used)
+        short = metrics.elidedText(text, Qt.TextElideMode.ElideRight, area.width())
+        side = Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft
+        painter.drawText(area, side | Qt.AlignmentFlag.AlignVCenter, short)
+        return metrics.horizontalAdvance(short)
+
+
+def _check_box(area: QRectF) -> QRectF:
+    return QRectF(area.left() + 11.5, area.center().y() - 7, 14, 14)

@@ -1,0 +1,129 @@
+"""The job script exactly as it would be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QPlainTextEdit, QWidget
+
+from clew_gui.schedulers.allocation import Allocation, node_hours, seconds_asked, summary
+from clew_gui.sites.consent import OwnWords, consents, words_of
+from clew_gui.sites.hops import way_to
+from clew_gui.sites.site import Site, is_local
+from clew_gui.ssh.config import resolve
+from clew_gui.ssh.prompts import plain
+from clew_gui.views.sites.prompts import FittedDialog, own_words
+from clew_gui.views.theme.dialog import Dialog
+from clew_gui.views.theme.parts import Appearance, Button, column, frame, label, set_role
+from clew_gui.views.theme.theme import font
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem
+
+
+class ScriptDialog(Dialog):
+    """Opens at once; the text comes when the site has said where things lie there."""
+
+    def __init__(self, parent: QWidget, look: Appearance, title: str) -> None:
+        super().__init__(parent, f"Job script for {title}", "This is what would be sent, character by character.")
+        words = f"Asking {title} where things lie; the agent is brought there if it is not there yet …"
+        self.said = label(words, "body", "2", wrap=True)
+        self.add(self.said)
+        self.text = QPlainTextEdit()
+        self.text.setReadOnly(True)
+        self.text.setTabChangesFocus(True)
+        self.text.setProperty("role", "code")
+        self.text.setFont(font("mono"))
+        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.text.setAccessibleName("Job script")
+        self.add(self.text, 1)
+        self.copy_button = Button(look, "Copy", "", "copy", "Copy the whole script")
+        self.copy_button.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.text.toPlainText()))
+        self.copy_button.allow(False, "There is nothing to copy yet")
+        close = Button(look, "Close", "primarySmall")
+        close.setDefault(True)
+        close.clicked.connect(self.accept)
+        self.finish(None, self.copy_button, close)
+        close.setFocus()
+        self.resize(760, 600)
+
+    def show_script(self, text: str) -> None:
+        """It is here."""
+        self.text.setPlainText(text)
+        self.said.hide()
+        self.copy_button.allow(True)
+
+    def show_problems(self, problems: tuple[Problem, ...]) -> None:
+        """It cannot be made, and why."""
+        set_role(self.said, "bad", "tone")
+        self.said.setText("\n".join(str(one) for one in problems))
+
+
+# --- Consent dialog ---------------------------------------------------------------------------------------------------
+# What a site runs in its own words is shown whole before it is run for the first time.
+
+
+_WHERE = {
+    "prologue": "In each job on the site, before the agent:",
+    "proxy command": "On this computer, to reach the site:",
+}
+_MOST_LINES = 18
+
+
+def missing_consents(site: Site, places: Places) -> tuple[OwnWords, ...]:
+    """What of the site nobody has agreed to yet. Asks the SSH configuration, so it may wait."""
+    if is_local(site):
+        return ()
+    commands = [hop.proxy_command for hop in way_to(site, resolve)]
+    words = [one for command in commands or [""] for one in words_of(site, command)]
+    return consents(places).missing(tuple(dict.fromkeys(words)))
+
+
+class ConsentDialog(FittedDialog):
+    """``accepted`` when the person agrees; the default is not to."""
+
+    def __init__(self, parent: QWidget, look: Appearance, title: str, words: Sequence[OwnWords]) -> None:
+        lines = sum(one.text.strip().count("\n") + 1 for one in words)
+        what = "a line of its own" if lines == 1 else "lines of its own"
+        super().__init__(parent, f"{title} runs {what}", "Read all of it. You are asked once for exactly this text.")
+        self.setMinimumWidth(560)
+        for one in words:
+            self.add(label(_WHERE.get(one.kind, f"{one.kind.capitalize()}:"), "strong"))
+            self.add(own_words(plain(one.text.strip("\n"), len(one.text)), one.kind.capitalize(), _MOST_LINES))
+        no = Button(look, "Cancel")
+        no.setDefault(True)
+        no.clicked.connect(self.reject)
+        self.agree = Button(look, "I agree to this text")
+        self.agree.setAutoDefault(False)
+        self.agree.clicked.connect(self.accept)
+        self.finish(None, self.agree, no)
+        no.setFocus()
+
+
+# --- Held -------------------------------------------------------------------------------------------------------------
+# An allocation that is held for many runs is asked for with its cost.
+
+
+class HoldDialog(FittedDialog):
+    """Says what is asked for and what it counts; ``accepted`` when the person wants it."""
+
+    def __init__(self, parent: QWidget, look: Appearance, title: str, asked: Allocation) -> None:
+        super().__init__(parent, f"Hold a node of {title}?")
+        sentence = "It waits in the queue once. Then run after run begins there at once, until its time is up."
+        self.add(label(sentence, "body", "2", wrap=True))
+        long = bool(seconds := seconds_asked(asked))
+        cost = f"Counts up to {node_hours(asked.nodes, seconds)}, whether something runs or not." if long else ""
+        no_limit = "No time limit is set, so the site's own holds: set one under Job to be sure of the cost."
+        lines = column(
+            label(summary(asked), "strong", wrap=True), label(cost or no_limit, "body", "2", wrap=True), gap=3
+        )
+        lines.setContentsMargins(14, 10, 14, 10)
+        self.add(frame("sunken" if long else "warnNote", lines))
+        self.add(label("Let it go when you are done: then it counts no more.", "caption", "3", wrap=True))
+        no = Button(look, "Cancel")
+        no.setAutoDefault(False)
+        no.clicked.connect(self.reject)
+        self.yes = Button(look, "Hold it", "primarySmall")
+        self.yes.setDefault(True)
+        self.yes.clicked.connect(self.accept)
+        self.finish(None, no, self.yes)

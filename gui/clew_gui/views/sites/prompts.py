@@ -1,0 +1,427 @@
+"""Questions of logins reach the person in front of the window: asked from any thread, one dialog at a time."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import deque
+
+from PySide6.QtCore import QObject, Qt, QThread, Signal
+from PySide6.QtGui import QFontMetricsF, QGuiApplication, QKeyEvent, QShowEvent
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPlainTextEdit, QSizePolicy, QWidget
+
+from clew_gui.ssh.prompts import ANSWER_WITHIN_S, Prompt, PromptKind, plain
+from clew_gui.views.theme.dialog import Dialog
+from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, frame, label, row, set_role
+from clew_gui.views.theme.theme import font
+from clew_shared.base.problem import Problem
+
+
+class _Question:
+    """One question on its way. ``over`` is set when it was answered, or nobody waits for the answer any more."""
+
+    def __init__(self, prompt: Prompt) -> None:
+        self.prompt = prompt
+        self.answer: str | None = None
+        self.over = threading.Event()
+
+
+class WindowPrompter(QObject):
+    """A ``Prompter`` whose dialogs belong to ``window``. Nothing that was typed is kept.
+
+    ``close`` lets every thread go that waits for an answer, and answers all later questions with None.
+    """
+
+    told = Signal(str)
+    """Something that needs no answer."""
+    _news = Signal()
+
+    def __init__(self, look: Appearance, window: QWidget, patience_s: float = ANSWER_WITHIN_S) -> None:
+        super().__init__(window)
+        self._look, self._window, self._patience = look, window, patience_s
+        self._lock = threading.Lock()
+        self._waiting: deque[_Question] = deque()
+        self._closed = False
+        self._current: _Question | None = None
+        self.dialog: Dialog | None = None
+        """The one that is open."""
+        self._news.connect(self._look_again, Qt.ConnectionType.QueuedConnection)
+
+    # --- In any thread ------------------------------------------------------------------------------------------------
+
+    def ask(self, prompt: Prompt) -> str | None:
+        """The answer; None when the person cancelled, did not answer for minutes, or the window closed."""
+        if QThread.currentThread() is self.thread():
+            raise RuntimeError("asked from the window's own thread, which would wait for itself")
+        question = _Question(prompt)
+        with self._lock:
+            if self._closed:
+                return None
+            self._waiting.append(question)
+        self._news.emit()
+        if not question.over.wait(self._patience):
+            question.over.set()
+            self._news.emit()
+        return question.answer
+
+    def tell(self, text: str) -> None:
+        """See ``Tells``."""
+        with self._lock:
+            if not self._closed:
+                self.told.emit(text)
+
+    # --- In the window's thread ---------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Ask no more; the threads that wait get None."""
+        with self._lock:
+            self._closed = True
+            waiting = [*self._waiting, *([self._current] if self._current is not None else [])]
+            self._waiting.clear()
+        for question in waiting:
+            question.over.set()
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """Take a dialog away that nobody waits for, and show the next question."""
+        if self._current is not None and self._current.over.is_set() and self.dialog is not None:
+            self.dialog.reject()
+        if self._current is None:
+            question = self._next()
+            if question is not None:
+                self._show(question)
+
+    def _next(self) -> _Question | None:
+        with self._lock:
+            while self._waiting:
+                question = self._waiting.popleft()
+                if not question.over.is_set():
+                    return question
+        return None
+
+    def _show(self, question: _Question) -> None:
+        parent = QApplication.activeModalWidget() or self._window
+        dialog = prompt_dialog(parent, self._look, question.prompt)
+        self._current, self.dialog = question, dialog
+        dialog.answered.connect(lambda answer: self._answered(question, answer))
+        dialog.finished.connect(lambda _code: self._finished(question))
+        dialog.destroyed.connect(lambda: self._finished(question))  # with the dialog that it stood in front of
+        dialog.open()
+        QApplication.alert(self._window)  # it may be behind others: the server does not wait for long
+        dialog.raise_()
+        dialog.activateWindow()
+
+    def _answered(self, question: _Question, answer: str) -> None:
+        if not question.over.is_set():
+            question.answer = answer
+
+    def _finished(self, question: _Question) -> None:
+        question.over.set()
+        if self._current is question:
+            self._current, self.dialog = None, None
+            self._news.emit()
+
+
+# --- Prompt dialogs ---------------------------------------------------------------------------------------------------
+# The dialogs of a login: password, passphrase, code, an unknown server's key. What is typed is kept nowhere.
+
+
+_FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?|MD5(?::[0-9a-f]{2}){16}")
+_MOST_LINES = 9
+_WIDE = 520
+
+
+class FittedDialog(Dialog):
+    """A dialog that is as high as what it says, which is known when it is shown."""
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Wrapped texts ask for more room than they need until they know their width."""
+        super().showEvent(event)
+        self.snuggle()
+
+    def snuggle(self) -> None:
+        """Take the height that the content needs now."""
+        layout = self.layout()
+        if layout is not None:
+            layout.activate()
+            self.resize(self.width(), layout.totalHeightForWidth(self.width()))
+
+
+class PromptDialog(FittedDialog):
+    """Asks one question. ``answered`` is emitted before the dialog closes; without it the question was cancelled."""
+
+    answered = Signal(str)
+
+
+def prompt_dialog(parent: QWidget, look: Appearance, prompt: Prompt) -> PromptDialog:
+    """The dialog for this question."""
+    kind = HostKeyDialog if prompt.kind is PromptKind.CONFIRM else SecretDialog
+    return kind(parent, look, prompt)
+
+
+# --- What is typed ----------------------------------------------------------------------------------------------------
+
+_HEADS = {
+    PromptKind.PASSWORD: "Log in to {0}",
+    PromptKind.CODE: "Log in to {0}",
+    PromptKind.PASSPHRASE: "Unlock your key",
+}
+_NAMES = {PromptKind.PASSWORD: "Password", PromptKind.CODE: "One-time code", PromptKind.PASSPHRASE: "Passphrase"}
+_KEPT = {
+    PromptKind.PASSWORD: "Remembered until Clew is closed, in memory only. Never stored.",
+    PromptKind.PASSPHRASE: "Remembered until Clew is closed, in memory only. Never stored.",
+    PromptKind.CODE: "Used once and never stored.",
+}
+_AGAIN = {
+    PromptKind.PASSWORD: "Check the capital letters and the keyboard's layout.",
+    PromptKind.PASSPHRASE: "It is the one that was chosen when the key was made.",
+    PromptKind.CODE: "A code counts once: wait for the next one.",
+}
+
+
+class SecretDialog(PromptDialog):
+    """A password, a passphrase or a code. The server's own words stand there as they came."""
+
+    def __init__(self, parent: QWidget, look: Appearance, prompt: Prompt) -> None:
+        super().__init__(parent, _HEADS[prompt.kind].format(prompt.title))
+        self._prompt = prompt
+        self._look = look
+        self.add(label(_sentence(prompt), "body", "2", wrap=True))
+        words = _server_words(prompt)
+        if words:
+            self.add(own_words(words, "The server's own words"))
+        if prompt.again:
+            self.add(note(look, f"{prompt.again} {_AGAIN[prompt.kind]}"))
+        self.field = _typed(prompt)
+        name = label(_NAMES[prompt.kind], "strong")
+        name.setBuddy(self.field)
+        self.add(name)
+        self.add(self._with_eye() if self.field.echoMode() is QLineEdit.EchoMode.Password else self.field)
+        self.add(label(_KEPT[prompt.kind], "caption", "3", wrap=True))
+        cancel = Button(look, "Cancel")
+        cancel.setAutoDefault(False)
+        cancel.clicked.connect(self.reject)
+        self.go = Button(look, "Unlock" if prompt.kind is PromptKind.PASSPHRASE else "Log in", "primarySmall")
+        self.go.setDefault(True)
+        self.go.clicked.connect(self._answer)
+        self.finish(None, cancel, self.go)
+        self.field.textChanged.connect(lambda _text: self._allow())
+        self.finished.connect(lambda _code: self.field.clear())
+        self.field.setFocus()
+        self._allow()
+
+    def _with_eye(self) -> QWidget:
+        whole = QWidget()
+        self.eye = IconButton(self._look, "eye", "Show what is typed")
+        self.eye.setCheckable(True)
+        self.eye.toggled.connect(self._show_typed)
+        row(self.field, self.eye, gap=6, parent=whole).setStretch(0, 1)
+        return whole
+
+    def _show_typed(self, on: bool) -> None:
+        self.field.setEchoMode(QLineEdit.EchoMode.Normal if on else QLineEdit.EchoMode.Password)
+
+    def _allow(self) -> None:
+        empty = self._prompt.kind is not PromptKind.CODE and not self.field.text()  # a code may be "just press Enter"
+        self.go.allow(not empty, f"Type the {_NAMES[self._prompt.kind].lower()} first")
+
+    def _answer(self) -> None:
+        text = self.field.text()
+        if self._prompt.kind is PromptKind.CODE and text.replace(" ", "").isdigit():
+            text = text.replace(" ", "")  # apps show codes in groups of three
+        self.answered.emit(text)
+        self.accept()
+
+
+def _typed(prompt: Prompt) -> QLineEdit:
+    field = QLineEdit()
+    hidden = not prompt.echo and (prompt.kind is not PromptKind.CODE or "pass" in prompt.text.lower())
+    field.setEchoMode(QLineEdit.EchoMode.Password if hidden else QLineEdit.EchoMode.Normal)
+    hints = Qt.InputMethodHint.ImhSensitiveData | Qt.InputMethodHint.ImhNoPredictiveText
+    field.setInputMethodHints(hints | Qt.InputMethodHint.ImhNoAutoUppercase)
+    field.setProperty("role", "code")
+    if prompt.kind is PromptKind.CODE and not hidden:
+        field.setFont(font("title"))
+    else:
+        field.setFont(font("subtitle"))
+    field.setAccessibleName(_NAMES[prompt.kind])
+    field.setAccessibleDescription(" ".join(filter(None, (prompt.again, *prompt.details, prompt.text))))
+    return field
+
+
+def _sentence(prompt: Prompt) -> str:
+    if prompt.kind is PromptKind.PASSPHRASE:
+        return f"The private key {prompt.title} is locked with a passphrase. It stays on this computer."
+    if _server_words(prompt):
+        return "The server asks. This is its own text:"
+    return "The server asks for your password there."
+
+
+def _server_words(prompt: Prompt) -> str:
+    """What is worth to be shown of the server's text: a bare "Password:" says nothing that the field does not."""
+    if prompt.kind is PromptKind.PASSPHRASE:
+        return ""
+    bare = prompt.text.strip().rstrip(":").lower() == "password"
+    return plain("\n".join([*prompt.details, *([] if bare and not prompt.details else [prompt.text.strip()])])).strip()
+
+
+def own_words(text: str, name: str, most: int = _MOST_LINES) -> QPlainTextEdit:
+    """A text as it stands, in its own typeface, as high as it needs to be; a long one scrolls."""
+    box = QPlainTextEdit(text)
+    box.setReadOnly(True)
+    box.setTabChangesFocus(True)
+    box.setProperty("role", "code")
+    box.setFont(font("mono"))
+    box.setAccessibleName(name)
+    metrics = QFontMetricsF(box.font())
+    room = metrics.averageCharWidth() * 46
+    lines = sum(max(1, -(-round(metrics.horizontalAdvance(line)) // round(room))) for line in text.split("\n"))
+    box.setFixedHeight(round(metrics.lineSpacing() * min(most, lines)) + 28)
+    box.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+    return box
+
+
+def note(look: Appearance, text: str, role: str = "badNote", glyph: str = "s_failed", tone: str = "bad") -> QWidget:
+    words = label(text, "body", wrap=True)
+    line = row(Glyph(look, glyph, tone, 16), words, gap=10, margins=(12, 8, 12, 8))
+    line.setStretch(1, 1)
+    return frame(role, line)
+
+
+# --- A server's key ---------------------------------------------------------------------------------------------------
+
+
+class CompareEdit(QLineEdit):
+    """Where a fingerprint is pasted. Return does nothing here: it must neither trust nor cancel by accident."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """All keys but Return."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            event.accept()
+            return
+        super().keyPressEvent(event)
+
+
+class HostKeyDialog(PromptDialog):
+    """Whether a server that was never seen is the right one. The default is no."""
+
+    def __init__(self, parent: QWidget, look: Appearance, prompt: Prompt) -> None:
+        super().__init__(parent, f"Is this really {prompt.title}?")
+        self.setMinimumWidth(_WIDE)
+        text = plain("\n".join([*prompt.details, prompt.text]))
+        found = _FINGERPRINT.findall(text)
+        self.fingerprint = found[0] if found else ""
+        self.add(label(_before(text, found), "body", "2", wrap=True))
+        if self.fingerprint:
+            self._add_fingerprint(look, found[1:], text)
+        cancel = Button(look, "Cancel")
+        cancel.clicked.connect(self.reject)
+        cancel.setDefault(True)
+        self.trust = Button(look, "Trust and connect" if found else "Yes")
+        self.trust.setAutoDefault(False)
+        self.trust.clicked.connect(self._answer)
+        self.finish(None, self.trust, cancel)
+        self.cancel = cancel
+        cancel.setFocus()
+
+    def _add_fingerprint(self, look: Appearance, published: list[str], text: str) -> None:
+        self.shown = _mono(self.fingerprint, "Fingerprint of the server's key")
+        copy = IconButton(look, "copy", "Copy the fingerprint")
+        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.fingerprint))
+        line = row(column(label("The server's key", "caption", "3"), self.shown, gap=2), copy, margins=(14, 10, 8, 10))
+        line.setStretch(0, 1)
+        self.add(frame("sunken", line))
+        self._add_published(look, published, text)
+        self.other = CompareEdit()
+        self.other.setFont(font("mono"))
+        self.other.setPlaceholderText("SHA256:…")
+        self.other.setAccessibleName("Fingerprint that the site publishes")
+        self.other.textChanged.connect(lambda _text: self._compare())
+        name = label("Compare with the one that the site publishes", "strong")
+        name.setBuddy(self.other)
+        self.said = label("Paste it here from the site's page or your teacher's note.", "caption", "3", wrap=True)
+        self.add(name)
+        self.add(self.other)
+        self.add(self.said)
+
+    def _add_published(self, look: Appearance, published: list[str], text: str) -> None:
+        """What the site's settings have, beside what the server shows."""
+        if published:
+            box = column(
+                label("It is not among the fingerprints in the site's settings:", "strong", "bad", wrap=True),
+                *(_mono(one, "Fingerprint in the site's settings") for one in published),
+                gap=4,
+                margins=(14, 10, 14, 10),
+            )
+            self.add(frame("badNote", box))
+        elif "one of the fingerprints in the site's settings" in text:
+            words = "The same fingerprint stands in the site's settings."
+            self.add(note(look, words, "okNote", "s_done", "ok"))
+
+    def _compare(self) -> None:
+        given = self.other.text().strip()
+        same = given.removeprefix("SHA256:").rstrip("=") == self.fingerprint.removeprefix("SHA256:").rstrip("=")
+        if not given:
+            words, tone = "Paste it here from the site's page or your teacher's note.", "3"
+        elif same:
+            words, tone = "The same.", "ok"
+        else:
+            words, tone = "Not the same. Do not connect; ask the site.", "bad"
+        self.said.setText(words)
+        set_role(self.said, tone, "tone")
+        set_role(self.other, "bad" if tone == "bad" else "", "state")
+        self.trust.allow(not given or same, "The fingerprints differ")
+
+    def _answer(self) -> None:
+        self.answered.emit("yes")
+        self.accept()
+
+
+def _before(text: str, found: list[str]) -> str:
+    """The words of the question without the fingerprint, which stands below in full."""
+    if not found:
+        return text
+    words = " ".join(line.strip() for line in text.split(found[0])[0].splitlines()).strip()
+    return f"{words.removesuffix('is').rstrip()}:" if not words.endswith((".", ":")) else words
+
+
+def _mono(text: str, name: str) -> QLabel:
+    result = label(text, "mono", wrap=True)
+    result.setTextInteractionFlags(
+        Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+    )
+    result.setAccessibleName(f"{name}: {text}")
+    return result
+
+
+class ChangedKeyDialog(FittedDialog):
+    """A server shows another key than before: told, with both fingerprints; there is no way on from here."""
+
+    CODES = ("ssh.hostkey.changed", "ssh.hostkey.revoked")
+
+    def __init__(self, parent: QWidget, look: Appearance, problem: Problem) -> None:
+        changed = problem.code == self.CODES[0]
+        super().__init__(parent, "The server's key has changed" if changed else "The server's key is revoked")
+        self.setMinimumWidth(_WIDE)
+        self._problem = problem
+        found = _FINGERPRINT.findall(problem.text)
+        self.add(note(look, "Clew does not connect. Somebody may be listening in between; nothing was sent."))
+        names = ("Known until now", "Shown now") if len(found) > 1 else ("Shown now",)
+        for name, one in zip(names, found, strict=False):
+            self.add(
+                frame("sunken", column(label(name, "caption", "3"), _mono(one, name), gap=2, margins=(14, 8, 14, 8)))
+            )
+        if not found:
+            self.add(label(problem.text, "body", "2", wrap=True))
+        self.add(label(problem.hint, "body", "2", wrap=True))
+        copy = Button(look, "Copy", "", "copy", "Copy all of it as text")
+        copy.clicked.connect(self.copy)
+        close = Button(look, "Close", "primarySmall")
+        close.setDefault(True)
+        close.clicked.connect(self.reject)
+        self.finish(None, copy, close)
+        close.setFocus()
+
+    def copy(self) -> None:
+        """The refusal as text."""
+        QGuiApplication.clipboard().setText(f"{self._problem.text}\n{self._problem.hint}")

@@ -1,0 +1,49 @@
+"""What all small windows have: a heading, a sentence, content, and buttons. They are opened, never waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDialog, QLabel, QLayout, QWidget
+
+from clew_gui.views.theme.parts import column, label, row
+
+WIDTH = 400
+
+
+class Dialog(QDialog):
+    """A heading, a sentence, content, and buttons at the bottom right, the main one last."""
+
+    def __init__(self, parent: QWidget | None, title: str, sentence: str = "") -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(title)
+        self.setMinimumWidth(WIDTH)
+        self._box = column(label(title, "title"), gap=9, margins=(24, 22, 24, 18), parent=self)
+        if sentence:
+            self._box.addWidget(label(sentence, "body", "2", wrap=True))
+
+    def add(self, item: QWidget | QLayout, stretch: int = 0) -> None:
+        """Content."""
+        if isinstance(item, QWidget):
+            self._box.addWidget(item, stretch)
+        else:
+            self._box.addLayout(item, stretch)
+
+    def say_wrong(self, where: QLabel, sentences: Sequence[str]) -> None:
+        """Say what is wrong. The dialog is as high as that needs at its width, and as high as before without it: a
+        layout alone would cut texts, and keep what it once took."""
+        text = "\n".join(sentences)
+        if text == where.text():
+            return
+        before = self._box.totalHeightForWidth(self.width())
+        where.setText(text)
+        where.setVisible(bool(text))
+        self._box.activate()
+        self.resize(self.width(), self.height() + self._box.totalHeightForWidth(self.width()) - before)
+
+    def finish(self, *buttons: QWidget | None) -> None:
+        """The row at the bottom; None for the stretch."""
+        self._box.addSpacing(6)
+        self._box.addLayout(row(*buttons, gap=8))

@@ -1,0 +1,64 @@
+"""A heading that folds what is below it; folded it may say in a few words what is there."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import QToolButton, QWidget
+
+from clew_gui.views.theme.parts import Appearance, Elided, column, row
+from clew_gui.views.theme.theme import font
+
+
+class FoldingSection(QWidget):
+    """``content`` below a button that shows and hides it; ``extra`` stands at the end of its line."""
+
+    toggled = Signal(bool)
+
+    def __init__(
+        self, look: Appearance, title: str, content: QWidget, inset: int = 0, extra: QWidget | None = None
+    ) -> None:
+        super().__init__()
+        self._look, self._title, self._words = look, title, ""
+        self.content = content
+        self.button = QToolButton()
+        self.button.setProperty("role", "row")
+        self.button.setFont(font("section"))
+        self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.button.setIconSize(QSize(12, 12))
+        self.button.setText(title)
+        self.button.setCheckable(True)
+        self.button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.button.toggled.connect(self._show)
+        self.said = Elided("", "caption", "3")
+        head = row(self.button, self.said, *((extra,) if extra is not None else ()), gap=4, margins=(inset, 0, 12, 0))
+        head.setStretch(1, 1)
+        column(head, content, gap=2, parent=self)
+        content.hide()
+        self._name()
+        self.retheme()
+
+    def say(self, text: str) -> None:
+        """What is inside, in a few words; shown while it is folded."""
+        self._words = text
+        self._say()
+
+    def _say(self) -> None:
+        self.said.set_text("" if self.button.isChecked() else self._words)
+
+    def unfold(self, on: bool = True) -> None:
+        """Show or hide what is inside."""
+        self.button.setChecked(on)
+
+    def _show(self, on: bool) -> None:
+        self.content.setVisible(on)
+        self._say()
+        self._name()
+        self.retheme()
+        self.toggled.emit(on)
+
+    def _name(self) -> None:
+        self.button.setAccessibleName(f"{'Hide' if self.button.isChecked() else 'Show'} {self._title.lower()}")
+
+    def retheme(self) -> None:
+        """Tint the arrow."""
+        self.button.setIcon(self._look.icon("down" if self.button.isChecked() else "right"))

@@ -1,0 +1,402 @@
+"""Small building blocks: labels, buttons, cards, pills and layouts that know the theme by role only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetricsF, QIcon, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QButtonGroup,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QLayout,
+    QPushButton,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from clew_gui.views.theme.icons import icon, pixmap, state_look
+from clew_gui.views.theme.theme import FontKind, font
+from clew_gui.views.theme.tokens import LIGHT, CurveStyle, Theme
+
+Item = QWidget | QLayout | int | None
+
+
+class Appearance:
+    """The theme that is worn now. Every widget that tints something itself holds it and has ``retheme``."""
+
+    def __init__(self, theme: Theme = LIGHT) -> None:
+        self.theme = theme
+        self._icons: dict[tuple[str, str, str], QIcon] = {}
+
+    def icon(self, name: str, colour: str = "") -> QIcon:
+        """The icon in this theme, in a colour of its own if named; drawn once, however many buttons have it."""
+        key = (name, self.theme.name, colour)
+        if key not in self._icons:
+            self._icons[key] = icon(name, self.theme, colour or None)
+        return self._icons[key]
+
+
+@runtime_checkable
+class Themed(Protocol):
+    """A widget that paints with the theme's colours itself and so must hear of a change."""
+
+    def retheme(self) -> None:
+        """Tint again with the theme worn now."""
+
+
+def wear(root: QWidget) -> None:
+    """Tell every themed widget below ``root`` that the theme changed."""
+    for widget in (root, *root.findChildren(QWidget)):
+        if isinstance(widget, Themed):
+            widget.retheme()
+
+
+# --- Layouts ----------------------------------------------------------------------------------------------------------
+
+
+def _fill(box: QBoxLayout, items: Sequence[Item], gap: int, margins: tuple[int, int, int, int]) -> None:
+    box.setSpacing(gap)
+    box.setContentsMargins(*margins)
+    for item in items:
+        if item is None:
+            box.addStretch(1)
+        elif isinstance(item, int):
+            box.addSpacing(item)
+        elif isinstance(item, QWidget):
+            box.addWidget(item, 1 if isinstance(item, Elided) and isinstance(box, QHBoxLayout) else 0)
+        else:
+            box.addLayout(item)
+
+
+def column(
+    *items: Item, gap: int = 8, margins: tuple[int, int, int, int] = (0, 0, 0, 0), parent: QWidget | None = None
+) -> QVBoxLayout:
+    """A vertical layout: widgets, layouts, a number for a space, None for a stretch."""
+    box = QVBoxLayout(parent) if parent is not None else QVBoxLayout()
+    _fill(box, items, gap, margins)
+    return box
+
+
+def row(
+    *items: Item, gap: int = 8, margins: tuple[int, int, int, int] = (0, 0, 0, 0), parent: QWidget | None = None
+) -> QHBoxLayout:
+    """A horizontal layout, as ``column``."""
+    box = QHBoxLayout(parent) if parent is not None else QHBoxLayout()
+    _fill(box, items, gap, margins)
+    return box
+
+
+def frame(role: str, layout: QLayout | None = None) -> QFrame:
+    """A box by role: card, note, sunken, hline, …"""
+    box = QFrame()
+    box.setProperty("role", role)
+    if layout is not None:
+        box.setLayout(layout)
+    return box
+
+
+def line() -> QFrame:
+    """A horizontal hairline."""
+    return frame("hline")
+
+
+def panel() -> QWidget:
+    """A plain area in surface colour."""
+    area = QWidget()
+    area.setObjectName("panel")
+    area.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+    return area
+
+
+def set_role(widget: QWidget, role: str, name: str = "role") -> None:
+    """Change a dynamic property that the style sheet looks at, and let it look again if it has looked before."""
+    if (widget.property(name) or "") != role:
+        widget.setProperty(name, role)
+        if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):
+            widget.style().unpolish(widget)
+            widget.style().polish(widget)
+
+
+def lay_out_now(*widgets: QWidget) -> None:
+    """Lay out these widgets, inner ones first, after something in them was shown, hidden or given another text.
+
+    Needed in a ``resizeEvent``: a layout that is at work drops requests to be laid out again.
+    """
+    for widget in widgets:
+        if (layout := widget.layout()) is not None:
+            layout.activate()
+
+
+def tab_from(place: QWidget, added: QWidget) -> None:
+    """Let Tab reach what was made late where it stands: after what comes before ``place`` in the chain."""
+    before = place
+    while before.focusPolicy() == Qt.FocusPolicy.NoFocus and (earlier := before.previousInFocusChain()) is not None:
+        before = earlier
+    for widget in (added, *added.findChildren(QWidget)):
+        if widget.focusPolicy() != Qt.FocusPolicy.NoFocus:
+            QWidget.setTabOrder(before, widget)
+            before = widget
+
+
+# --- Text -------------------------------------------------------------------------------------------------------------
+
+
+def label(text: str = "", kind: FontKind = "body", tone: str = "", wrap: bool = False) -> QLabel:
+    """A text with a font role and a tone (2, 3, accent, ok, warn, bad, stale)."""
+    result = QLabel(text)
+    if kind != "body":
+        result.setFont(font(kind))
+    result.setTextFormat(Qt.TextFormat.PlainText)
+    if tone:
+        result.setProperty("tone", tone)
+    result.setWordWrap(wrap)
+    return result
+
+
+class Elided(QLabel):
+    """One line that gives way: shortens with an ellipsis, the whole text in the tooltip when it is shortened."""
+
+    def __init__(self, text: str = "", kind: FontKind = "body", tone: str = "") -> None:
+        super().__init__()
+        self._whole = text
+        if kind != "body":
+            self.setFont(font(kind))
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        if tone:
+            self.setProperty("tone", tone)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._fit()
+
+    def set_text(self, text: str) -> None:
+        """Show another text."""
+        if text != self._whole:
+            self._whole = text
+            self._fit()
+
+    def whole(self) -> str:
+        """The text before shortening."""
+        return self._whole
+
+    def minimumSizeHint(self) -> QSize:
+        """Narrow: it gives way to everything else."""
+        return QSize(24, super().minimumSizeHint().height())
+
+    def sizeHint(self) -> QSize:
+        """As wide as the whole text."""
+        width = QFontMetricsF(self.font()).horizontalAdvance(self._whole) + 2
+        return QSize(round(width), super().sizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Shorten to the new width."""
+        self._fit()
+        super().resizeEvent(event)
+
+    def _fit(self) -> None:
+        text = self.fontMetrics().elidedText(self._whole, Qt.TextElideMode.ElideRight, max(self.width(), 24))
+        self.setText(text)
+        self.setToolTip(self._whole if text != self._whole else "")
+        self.setAccessibleName(self._whole)
+
+
+class Glyph(QLabel):
+    """An icon beside a text. ``tone`` names a colour role of the theme."""
+
+    def __init__(self, look: Appearance, name: str, tone: str = "text2", size: int = 16) -> None:
+        super().__init__()
+        self._look, self._name, self._tone, self._size = look, name, tone, size
+        self.setFixedSize(size, size)
+        self.retheme()
+
+    def set_glyph(self, name: str, tone: str) -> None:
+        """Show another icon."""
+        if (name, tone) != (self._name, self._tone):
+            self._name, self._tone = name, tone
+            self.retheme()
+
+    def retheme(self) -> None:
+        """Tint again."""
+        theme = self._look.theme
+        self.setPixmap(pixmap(self._name, theme.colour(self._tone), self._size, theme.surface))
+
+
+# --- Buttons ----------------------------------------------------------------------------------------------------------
+
+_INKS = {"primary": "on_accent", "primarySmall": "on_accent", "quiet": "accent", "danger": "bad"}
+
+
+class Button(QPushButton):
+    """A push button by role (primary, primarySmall, quiet, flat, danger, chip or plain), with or without icon."""
+
+    def __init__(
+        self, look: Appearance, text: str, role: str = "", glyph: str = "", tip: str = "", ink: str = ""
+    ) -> None:
+        super().__init__()
+        self._look, self._role, self._glyph, self._ink, self._tip = look, role, glyph, ink, tip
+        self.setProperty("role", role)
+        self.setFont(font("primary" if role == "primary" else "button"))
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setIconSize(QSize(16, 16) if role == "primary" else QSize(14, 14))
+        self.set_words(text, tip)
+        self.retheme()
+
+    def set_words(self, text: str, tip: str | None = None) -> None:
+        """Another text; a style sheet leaves icon and text too close, hence the space."""
+        self.setText(f" {text}" if self._glyph else text)
+        self.setAccessibleName(text)
+        if tip is not None:
+            self._tip = tip
+            self.setToolTip(tip)
+
+    def set_glyph(self, glyph: str, ink: str = "") -> None:
+        """Another icon."""
+        if (glyph, ink) != (self._glyph, self._ink):
+            self._glyph, self._ink = glyph, ink
+            self.retheme()
+
+    def allow(self, allowed: bool, reason: str = "") -> None:
+        """Enable or disable; a disabled button says why in its tooltip."""
+        self.setEnabled(allowed)
+        self.setToolTip(self._tip if allowed else reason)
+
+    def retheme(self) -> None:
+        """Tint the icon again."""
+        if self._glyph:
+            ink = self._look.theme.colour(self._ink or _INKS.get(self._role, "text2"))
+            self.setIcon(self._look.icon(self._glyph, ink))
+
+
+class IconButton(QToolButton):
+    """An icon alone: always with tooltip and accessible name."""
+
+    def __init__(self, look: Appearance, glyph: str, name: str, tip: str = "", size: int = 16) -> None:
+        super().__init__()
+        self._look, self._glyph = look, glyph
+        self.setProperty("role", "icon")
+        self.setIconSize(QSize(size, size))
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(name)
+        self.setToolTip(tip or name)
+        self.retheme()
+
+    def set_glyph(self, glyph: str) -> None:
+        """Another icon."""
+        self._glyph = glyph
+        self.retheme()
+
+    def retheme(self) -> None:
+        """Tint again."""
+        self.setIcon(self._look.icon(self._glyph))
+
+
+class Segments(QFrame):
+    """A choice of few, all visible; arrow keys move, as in a tab bar."""
+
+    chosen = Signal(str)
+
+    def __init__(self, options: Sequence[tuple[str, str]], current: str, name: str) -> None:
+        super().__init__()
+        self.setProperty("role", "segments")
+        self.setAccessibleName(name)
+        self._group = QButtonGroup(self)
+        self._buttons: dict[str, QToolButton] = {}
+        self._quiet = False
+        box = row(gap=2, margins=(2, 2, 2, 2), parent=self)
+        for key, text in options:
+            button = QToolButton()
+            button.setText(text)
+            button.setCheckable(True)
+            button.setChecked(key == current)
+            button.setProperty("role", "segment")
+            button.setAccessibleName(f"{name}: {text}")
+            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+            button.toggled.connect(lambda on, key=key: self._toggled(on, key))
+            self._group.addButton(button)
+            self._buttons[key] = button
+            box.addWidget(button)
+
+    def current(self) -> str:
+        """The key of the chosen option."""
+        return next(key for key, button in self._buttons.items() if button.isChecked())
+
+    def choose(self, key: str) -> None:
+        """Choose without a signal."""
+        self._quiet = True
+        self._buttons[key].setChecked(True)
+        self._quiet = False
+
+    def _toggled(self, on: bool, key: str) -> None:
+        """Arrow keys choose without a click."""
+        if on and not self._quiet:
+            self.chosen.emit(key)
+
+    def button(self, key: str) -> QToolButton:
+        """The button of one option."""
+        return self._buttons[key]
+
+
+# --- Shapes -----------------------------------------------------------------------------------------------------------
+
+
+class Pill(QWidget):
+    """A run's state: shape and word on a soft ground. Never colour alone."""
+
+    def __init__(self, look: Appearance, state: str = "Draft") -> None:
+        super().__init__()
+        self._look, self._state, self._text = look, "", ""
+        self.setFont(font("strong"))
+        self.set_state(state)
+
+    def set_state(self, state: str, text: str = "") -> None:
+        """Show another state; ``text`` when more than its word is to be said."""
+        wanted = text or state_look(state).word
+        if (state, wanted) == (self._state, self._text):
+            return
+        self._state, self._text = state, wanted
+        self.setFixedSize(round(QFontMetricsF(self.font()).horizontalAdvance(wanted)) + 38, 24)
+        self.setAccessibleName(f"State: {wanted}")
+        self.update()
+
+    def retheme(self) -> None:
+        """Paint again."""
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Ground, shape, word."""
+        theme, look = self._look.theme, state_look(self._state)
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(theme.colour(look.ground)))
+        painter.drawRoundedRect(self.rect(), 12, 12)
+        shape = pixmap(look.icon, theme.colour(look.ink), 15, theme.colour(look.ground))
+        painter.drawPixmap(QPointF(8, 4.5), shape)
+        painter.setPen(QColor(theme.colour(look.ink)))
+        painter.setFont(self.font())
+        painter.drawText(self.rect().adjusted(28, 0, 0, -1), Qt.AlignmentFlag.AlignVCenter, self._text)
+        painter.end()
+
+
+def draw_swatch(painter: QPainter, rect: QRectF, style: CurveStyle) -> None:
+    """A short piece of a run's curve, dash and all."""
+    pen = QPen(QColor(style.colour), 2.4)
+    pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+    if style.dash:
+        pen.setDashPattern([length / 2.4 for length in style.dash])
+    painter.setPen(pen)
+    y = rect.center().y()
+    painter.drawLine(QPointF(rect.left(), y), QPointF(rect.right(), y))
+
+
+def blank(size: QSize) -> QPixmap:
+    """A transparent picture."""
+    picture = QPixmap(size)
+    picture.fill(Qt.GlobalColor.transparent)
+    return picture

@@ -1,0 +1,176 @@
+"""The look of the window, made from the tokens: fonts by role, a QPalette and one style sheet.
+
+Fusion and our own palette first; the style sheet only draws boxes. Fonts are set with ``QFont`` in code, never in the
+sheet, because a sheet's font drops OpenType features such as figures of equal width. A widget says what it is with the
+dynamic property ``role`` (and a label its tone with ``tone``); only ``sheet.py`` knows how a role looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, Literal
+
+from PySide6.QtCore import QDir, Qt
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
+from PySide6.QtWidgets import QApplication
+
+from clew_gui.views.theme.icons import PICTURES
+from clew_gui.views.theme.sheet import stylesheet
+from clew_gui.views.theme.tokens import DARK, DASHES, LIGHT, CurveStyle, Theme, contrast, luminance
+
+__all__ = [
+    "DARK",
+    "DASHES",
+    "LIGHT",
+    "CurveStyle",
+    "FontKind",
+    "Theme",
+    "alpha",
+    "apply",
+    "contrast",
+    "font",
+    "luminance",
+    "make_app",
+    "palette",
+    "prepare",
+    "stylesheet",
+    "system_theme",
+]
+
+FontKind = Literal[
+    "caption",
+    "captionStrong",
+    "body",
+    "strong",
+    "section",
+    "subtitle",
+    "title",
+    "big",
+    "button",
+    "primary",
+    "guide",
+    "mono",
+]
+
+_FACTOR: Final[dict[str, float]] = {
+    "caption": 0.88,
+    "captionStrong": 0.88,
+    "subtitle": 1.15,
+    "title": 1.54,
+    "big": 2.0,
+    "primary": 1.12,
+    "guide": 1.1,
+    "mono": 0.94,
+}
+_WEIGHT: Final[dict[str, QFont.Weight]] = {
+    "button": QFont.Weight.Medium,
+    **dict.fromkeys(
+        ("captionStrong", "strong", "section", "subtitle", "title", "big", "primary"), QFont.Weight.DemiBold
+    ),
+}
+_SMALLEST_BASE_PT: Final = 9.75  # 13 px at 96 dpi; captions of 0.88 then stay above 11 px
+_PREFERRED: Final = "Inter"
+_STYLE: Final = "Fusion"
+_STYLED: Final = "styled"
+"""The application's property that says that it has our style. Asked for its style, PySide makes all that a QStyle
+knows, which takes longer than any panel of the window."""
+
+
+def font(kind: FontKind = "body") -> QFont:
+    """The font of a role. Sizes are factors of the application's font, so they follow the system's text size.
+
+    The application's font is that of "body": a widget has it already.
+    """
+    return QFont(_font(kind, QApplication.font().toString()))
+
+
+@lru_cache(maxsize=64)
+def _font(kind: FontKind, application: str) -> QFont:
+    """Made once for each of the application's fonts, because the labels of the plots ask in every frame."""
+    result = QFont()
+    result.fromString(application)
+    size = max(result.pointSizeF(), _SMALLEST_BASE_PT) * _FACTOR.get(kind, 1.0)
+    if kind == "mono":
+        result = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+    result.setPointSizeF(size)
+    result.setWeight(_WEIGHT.get(kind, QFont.Weight.Normal))
+    result.setFeature(QFont.Tag("tnum"), 1)  # figures of equal width, so that a running number does not dance
+    return result
+
+
+def alpha(colour: str, opacity: float) -> QColor:
+    """The colour with an opacity of 0 to 1."""
+    result = QColor(colour)
+    result.setAlphaF(opacity)
+    return result
+
+
+def palette(theme: Theme) -> QPalette:
+    """The theme as a QPalette, with its disabled group."""
+    role = QPalette.ColorRole
+    colours = {
+        role.Window: theme.canvas,
+        role.WindowText: theme.text,
+        role.Base: theme.surface,
+        role.AlternateBase: theme.hover,
+        role.Text: theme.text,
+        role.Button: theme.surface,
+        role.ButtonText: theme.text,
+        role.ToolTipBase: theme.text,
+        role.ToolTipText: theme.surface,
+        role.PlaceholderText: theme.text3,
+        role.Highlight: theme.accent_soft,
+        role.HighlightedText: theme.text,
+        role.Link: theme.accent,
+        role.LinkVisited: theme.accent,
+        role.Light: theme.surface,
+        role.Mid: theme.line,
+        role.Dark: theme.border,
+        role.Accent: theme.accent,
+        role.BrightText: theme.bad,
+    }
+    result = QPalette()
+    for name, colour in colours.items():
+        result.setColor(name, QColor(colour))
+    for name in (role.WindowText, role.Text, role.ButtonText):
+        result.setColor(QPalette.ColorGroup.Disabled, name, QColor(theme.disabled))
+    return result
+
+
+def system_theme(app: QApplication) -> Theme:
+    """The theme the system asks for; light where it says nothing."""
+    return DARK if app.styleHints().colorScheme() is Qt.ColorScheme.Dark else LIGHT
+
+
+def make_app(argv: Sequence[str]) -> QApplication:
+    """The application of this process, in our style from the beginning. ``argv`` begins with the program's name."""
+    app = QApplication([*argv, "-style", _STYLE])
+    app.setProperty(_STYLED, True)
+    return app
+
+
+def prepare(app: QApplication) -> None:
+    """Style, fonts and pictures: what must hold before the first widget is made. A style sheet comes later, by
+    ``apply``: with one, each widget would be dressed anew whenever it is put into another."""
+    QDir.setSearchPaths("clew", [str(PICTURES)])
+    if not app.property(_STYLED) and app.style().objectName().lower() != _STYLE.lower():
+        app.setStyle(_STYLE)
+    base = app.font()
+    if QFontDatabase.hasFamily(_PREFERRED):
+        base.setFamilies([_PREFERRED])
+    base.setPointSizeF(max(base.pointSizeF(), _SMALLEST_BASE_PT))
+    base.setWeight(QFont.Weight.Normal)
+    base.setFeature(QFont.Tag("tnum"), 1)
+    if base != app.font():  # each widget would look at its font again
+        app.setFont(base)
+
+
+def apply(app: QApplication, theme: Theme) -> None:
+    """Give the whole application this look. May be called again at any time to switch.
+
+    The system's own colour scheme is not asked to change: outside GNOME Qt ignores that without a word.
+    """
+    prepare(app)
+    app.setPalette(palette(theme))
+    app.setStyleSheet(stylesheet(theme))

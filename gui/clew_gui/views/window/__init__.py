@@ -1,0 +1,3 @@
+"""The main window and its bars."""
+
+from __future__ import annotations

@@ -1,0 +1,173 @@
+"""The bars of the window: the top bar, the head of the open exercise with its tabs, and the status line."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFrame, QMenuBar, QSizePolicy, QTabBar, QWidget
+
+from clew_gui.views.theme.parts import Appearance, Button, Elided, Glyph, IconButton, column, label, row, set_role
+from clew_gui.views.theme.theme import font
+from clew_shared.cards import ExerciseCard
+
+HEIGHT = 44
+
+
+class TopBar(QWidget):
+    """Shows where runs go; the pill opens what is known of that place."""
+
+    site_asked = Signal()
+    theme_asked = Signal()
+    settings_asked = Signal()
+
+    def __init__(self, look: Appearance, menus: QMenuBar) -> None:
+        super().__init__()
+        self.setObjectName("panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setFixedHeight(max(HEIGHT, self.fontMetrics().height() + 26))
+        self._look = look
+        self.site = Button(look, "This computer", "chip", "laptop", "Where runs go, and how the link to it is")
+        self.site.clicked.connect(self.site_asked)
+        self._theme = IconButton(look, "moon", "Light or dark", "Light or dark (Ctrl+Shift+L)")
+        self._theme.clicked.connect(self.theme_asked)
+        gear = IconButton(look, "gear", "Settings", "Settings (Ctrl+,)")
+        gear.clicked.connect(self.settings_asked)
+        logo = Glyph(look, "logo", "accent", 20)
+        row(
+            logo,
+            label("Clew", "subtitle"),
+            10,
+            menus,
+            None,
+            self.site,
+            self._theme,
+            gear,
+            margins=(16, 0, 12, 0),
+            parent=self,
+        )
+        self.retheme()
+
+    def show_site(self, text: str, glyph: str, ink: str) -> None:
+        """The place and its link."""
+        self.site.set_words(text)
+        self.site.set_glyph(glyph, ink)
+
+    def retheme(self) -> None:
+        """The button shows what it would change to."""
+        self._theme.set_glyph("sun" if self._look.theme.dark else "moon")
+
+
+# --- Exercise head ----------------------------------------------------------------------------------------------------
+# The head of the centre: which exercise is open, its goal, and the tabs.
+
+
+TABS = ("Guide", "Run")
+_TIPS = ("What to do and what to watch (Ctrl+1)", "The run and its curves (Ctrl+2)")
+
+
+class GoalChip(QFrame):
+    """The exercise's first goal, or how many are reached: shape and words, not colour alone."""
+
+    def __init__(self, look: Appearance) -> None:
+        super().__init__()
+        self._glyph = Glyph(look, "flag", "text2")
+        self._text = label("", "strong", "2")
+        self.setProperty("role", "sunken")
+        row(self._glyph, self._text, gap=7, margins=(10, 0, 12, 0), parent=self)
+        self.setFixedHeight(max(28, self.fontMetrics().height() + 10))
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+
+    def show_goal(self, text: str, reached: bool, tip: str) -> None:
+        """Say it, with a tick when all is ``reached``; an empty text hides the chip."""
+        self.setVisible(bool(text))
+        set_role(self, "okNote" if reached else "sunken")
+        set_role(self._text, "ok" if reached else "2", "tone")
+        self._glyph.set_glyph(*(("s_done", "ok") if reached else ("flag", "text2")))
+        self._text.setText(text)
+        self.setToolTip(tip)
+        self.setAccessibleName(self._text.text())
+
+
+class ExerciseHead(QWidget):
+    """Title, subtitle, goal, tabs."""
+
+    tab_chosen = Signal(int)
+
+    def __init__(self, look: Appearance) -> None:
+        super().__init__()
+        self.setObjectName("panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.title = label("", "title")
+        self.subtitle = Elided("", "body", "3")
+        self.goal = GoalChip(look)
+        self.goal.hide()
+        self.tabs = QTabBar()
+        self.tabs.setFont(font("button"))
+        self.tabs.setDrawBase(False)
+        self.tabs.setExpanding(False)
+        self.tabs.setUsesScrollButtons(False)
+        self.tabs.setElideMode(Qt.TextElideMode.ElideNone)
+        self.tabs.setAccessibleName("Views of this exercise")
+        for name, tip in zip(TABS, _TIPS, strict=True):
+            self.tabs.setTabToolTip(self.tabs.addTab(name), tip)
+        self.tabs.currentChanged.connect(self.tab_chosen)
+        column(
+            row(self.title, 4, self.subtitle, self.goal, gap=8, margins=(20, 12, 20, 4)),
+            row(self.tabs, None, margins=(20, 0, 20, 0)),
+            gap=0,
+            parent=self,
+        )
+
+    def show_card(self, card: ExerciseCard) -> None:
+        """Another exercise."""
+        self.title.setText(card.title)
+        self.subtitle.set_text(card.subtitle)
+
+
+# --- Status line ------------------------------------------------------------------------------------------------------
+# The line at the bottom: link, queue, agent and data, in plain words.
+
+
+STATUS_HEIGHT = 28
+
+
+class StatusLine(QWidget):
+    """Up to four facts with an icon each, and the time of the last news at the right."""
+
+    PLACES = ("link", "queue", "agent", "data")
+
+    def __init__(self, look: Appearance) -> None:
+        super().__init__()
+        self.setObjectName("panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setFixedHeight(max(STATUS_HEIGHT, self.fontMetrics().height() + 10))
+        glyphs = {"link": "link", "queue": "clock", "agent": "chip", "data": "data"}
+        self._glyphs = {place: Glyph(look, glyphs[place], "text3", 14) for place in self.PLACES}
+        self._texts = {place: Elided("", "caption", "2") for place in self.PLACES}
+        self._right = label("", "caption", "3")
+        box = row(gap=6, margins=(16, 0, 16, 0), parent=self)
+        for place in self.PLACES:
+            self._texts[place].setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+            box.addWidget(self._glyphs[place])
+            box.addWidget(self._texts[place])
+            box.addSpacing(12)
+            self._glyphs[place].hide()
+            self._texts[place].hide()
+        box.addStretch(1)
+        box.addWidget(self._right)
+
+    def tell(self, place: str, text: str, glyph: str = "", tone: str = "text3") -> None:
+        """One fact; empty hides it."""
+        self._texts[place].set_text(text)
+        self._texts[place].setVisible(bool(text))
+        self._glyphs[place].setVisible(bool(text))
+        if glyph:
+            self._glyphs[place].set_glyph(glyph, tone)
+
+    def text(self, place: str) -> str:
+        """What stands there."""
+        return self._texts[place].whole()
+
+    def tell_right(self, text: str) -> None:
+        """The quiet fact at the right."""
+        if self._right.text() != text:
+            self._right.setText(text)

@@ -1,0 +1,259 @@
+"""The main window: puts the panels in their places, folds and sizes them, and remembers how it was left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from PySide6.QtCore import QRect, Qt, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QPaintEvent, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QWidget
+
+from clew_gui.views.form.next_run import NextRun
+from clew_gui.views.lab.guide import GuideView
+from clew_gui.views.lab.lab_panel import LabPanel
+from clew_gui.views.presentation.menu_entries import MenuActions
+from clew_gui.views.runs.bottom_panel import HEAD, BottomPanel
+from clew_gui.views.runs.run_view import RunView
+from clew_gui.views.runs.runs_model import table_height
+from clew_gui.views.theme.parts import Appearance, IconButton, column, line, panel
+from clew_gui.views.window.bars import ExerciseHead, StatusLine, TopBar
+from clew_gui.views.window.message_bar import MessageBar
+from clew_gui.views.window.window_state import WindowState
+
+NARROW = 1200
+LOW = 740
+WIDE = 1400
+TALL = 860
+FIRST_SIZE = (1440, 900)
+SMALLEST = (1000, 640)
+STRIP = 40
+_NO_BOUND = 16_777_215  # Qt's own word for "no maximum"
+
+
+class Strip(QWidget):
+    """What is left of a folded panel: the way back."""
+
+    def __init__(self, look: Appearance, glyph: str, name: str, keys: str) -> None:
+        super().__init__()
+        self.setObjectName("panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setFixedWidth(STRIP)
+        self.button = IconButton(look, glyph, name, f"{name} ({keys})")
+        column(self.button, None, margins=(6, 10, 6, 0), parent=self)
+
+
+class MainWindow(QMainWindow):
+    """Top bar, message bar, three columns, status line. ``closing`` is asked before it closes and may say no."""
+
+    theme_worn = Signal()
+    painted = Signal()
+    """The first frame stands on the screen; told once."""
+
+    def __init__(self, look: Appearance, state: WindowState) -> None:
+        super().__init__()
+        self.look = look
+        self.setWindowTitle("Clew")
+        self.actions_ = MenuActions(self)
+        self.top = TopBar(look, self.actions_.menu_bar())
+        self.messages = MessageBar(look)
+        self.lab = LabPanel(look)
+        self.head = ExerciseHead(look)
+        self.guide = GuideView(look)
+        self.run_view = RunView(look)
+        self.bottom = BottomPanel(look, self.actions_)
+        self.next_run = NextRun(look)
+        self.status = StatusLine(look)
+        self.may_close: Callable[[], bool] = lambda: True
+        self._folds = dict(state.folds)
+        self._sizes = state
+        self._runs_height = state.runs_height
+        self._was_painted = False
+        self._build()
+        self._connect_folds()
+        self.setMinimumSize(*SMALLEST)
+        self._restore(state)
+
+    # --- Building -----------------------------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        self.pages = QStackedWidget()
+        self.pages.addWidget(self.guide)
+        self.pages.addWidget(self.run_view)
+        work = QWidget()
+        column(self.head, line(), self.pages, gap=0, parent=work).setStretchFactor(self.pages, 1)
+        self._rows = QSplitter(Qt.Orientation.Vertical)
+        self._rows.addWidget(work)
+        self._rows.addWidget(self.bottom)
+        self._lab_strip = Strip(self.look, "right", "Show the exercises", "F9")
+        self._form_strip = Strip(self.look, "left", "Show the next run", "F10")
+        self._columns = QSplitter(Qt.Orientation.Horizontal)
+        for widget in (self._lab_strip, self.lab, self._rows, self._form_strip, self.next_run):
+            self._columns.addWidget(widget)
+        for splitter, grows in ((self._rows, 0), (self._columns, 2)):
+            splitter.setHandleWidth(1)
+            splitter.setChildrenCollapsible(False)
+            splitter.setStretchFactor(grows, 1)
+        self.lab.setMinimumWidth(196)
+        self.next_run.setMinimumWidth(290)
+        work.setMinimumHeight(320)
+        whole = panel()
+        box = column(self.top, line(), self.messages, self._columns, line(), self.status, gap=0, parent=whole)
+        box.setStretchFactor(self._columns, 1)
+        self.setCentralWidget(whole)
+        self.head.tab_chosen.connect(self._show_tab)
+        self.bottom.filled.connect(self._apply_folds)
+        self.bottom.tabs.currentChanged.connect(lambda _tab: self._apply_folds())
+
+    def _connect_folds(self) -> None:
+        for name, ask in (("lab", self.lab.fold_asked), ("runs", self.bottom.fold_asked)):
+            ask.connect(lambda name=name: self.fold(name, not self.folded(name)))
+        self._lab_strip.button.clicked.connect(lambda: self.fold("lab", False))
+        self._form_strip.button.clicked.connect(lambda: self.fold("form", False))
+        for name in ("lab", "form", "runs"):
+            self.actions_[f"{name}_panel"].triggered.connect(lambda on, name=name: self.fold(name, not on))
+
+    # --- Folding ------------------------------------------------------------------------------------------------------
+
+    def _small(self, name: str) -> bool:
+        return self.height() < LOW if name == "runs" else self.width() < NARROW
+
+    def _key(self, name: str) -> str:
+        if name == "runs" and self.head.tabs.currentIndex() == 0:
+            return "runs:guide"
+        return f"{name}:{'small' if self._small(name) else 'large'}"
+
+    def folded(self, name: str) -> bool:
+        """Whether a panel (lab, form, runs) is folded at this size: by hand, else by the rules for small windows."""
+        key = self._key(name)
+        return self._folds.get(key, key == "runs:guide" or (self._small(name) and name != "form"))
+
+    def fold(self, name: str, folded: bool) -> None:
+        """Fold or unfold by hand; remembered for windows of this size."""
+        self._folds[self._key(name)] = folded
+        self._apply_folds()
+
+    def _apply_folds(self) -> None:
+        lab, form, runs = (self.folded(name) for name in ("lab", "form", "runs"))
+        self.lab.setVisible(not lab)
+        self._lab_strip.setVisible(lab)
+        self.next_run.setVisible(not form)
+        self._form_strip.setVisible(form)
+        if self.bottom.pages.isHidden() != runs or runs:
+            self.bottom.set_folded(runs)
+        self._bound_runs(runs)
+        for name, folded in (("lab", lab), ("form", form), ("runs", runs)):
+            self.actions_[f"{name}_panel"].setChecked(not folded)
+
+    def _bound_runs(self, folded: bool) -> None:
+        """Folded the runs are a head, empty a sentence; else as high as somebody made them."""
+        head = max(HEAD, self.bottom.tabs.sizeHint().height() + 6)
+        bounds = (head, head) if folded else (head + 44, head + 44) if self.bottom.bare() else (110, _NO_BOUND)
+        if bounds != (self.bottom.minimumHeight(), self.bottom.maximumHeight()):
+            self._keep_runs_height()
+            self.bottom.setMinimumHeight(bounds[0])
+            self.bottom.setMaximumHeight(bounds[1])
+            self._lay_out_rows()
+
+    def _keep_runs_height(self) -> None:
+        height = self._rows.sizes()[1]
+        if self.bottom.maximumHeight() == _NO_BOUND and self.isVisible() and height:
+            self._runs_height = height
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Small windows fold panels."""
+        super().resizeEvent(event)
+        self._apply_folds()
+
+    # --- Sizes --------------------------------------------------------------------------------------------------------
+
+    def _restore(self, state: WindowState) -> None:
+        self.resize(state.width or FIRST_SIZE[0], state.height or FIRST_SIZE[1])
+        if state.maximized:
+            self.setWindowState(Qt.WindowState.WindowMaximized)
+        self._apply_folds()
+        self.head.tabs.setCurrentIndex(state.tab)
+        self._show_tab(state.tab)
+
+    def come_forward(self) -> None:
+        """Somebody started Clew again: this is the window."""
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.raise_()
+        self.activateWindow()
+
+    def fit_into(self, room: QRect) -> None:
+        """No larger than ``room``, the part of the screen that is free, and inside it."""
+        size = self.size().boundedTo(room.size())
+        self.resize(size)
+        self.move(
+            min(max(self.x(), room.left()), room.right() + 1 - size.width()),
+            min(max(self.y(), room.top()), room.bottom() + 1 - size.height()),
+        )
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """The splitters know their room only now."""
+        super().showEvent(event)
+        self._lay_out(self._sizes)
+        self.setFocus()  # else the first control in the chain has it, and a ring nobody asked for
+
+    def _lay_out(self, state: WindowState) -> None:
+        lab = state.lab_width or (260 if self.width() >= WIDE else 252)
+        form = state.form_width or (328 if self.width() >= WIDE else 324)
+        self._columns.setSizes([STRIP, lab, max(400, self.width() - lab - form - 4), STRIP, form])
+        self._runs_height = state.runs_height
+        self._lay_out_rows()
+
+    def _lay_out_rows(self) -> None:
+        rows = 5 if self.height() >= TALL else 3
+        table = table_height(rows, self.bottom.fontMetrics().height())
+        runs = self._runs_height or table + self.bottom.tabs.sizeHint().height() + 8
+        runs = min(runs, self.bottom.maximumHeight())  # the splitter itself forgets a bound that changes
+        self._rows.setSizes([max(300, self._rows.height() - runs), runs])
+
+    def reset_layout(self) -> None:
+        """As on the first day."""
+        self._folds.clear()
+        self._sizes = WindowState()
+        self._apply_folds()
+        self._lay_out(self._sizes)
+
+    def left_as(self, state: WindowState) -> WindowState:
+        """``state`` with the present sizes and folds in it."""
+        normal = self.normalGeometry() if self.isMaximized() else self.geometry()
+        columns = self._columns.sizes()
+        self._keep_runs_height()
+        return msgspec.structs.replace(
+            state,
+            width=normal.width(),
+            height=normal.height(),
+            maximized=self.isMaximized(),
+            lab_width=columns[1] or self._sizes.lab_width,
+            form_width=columns[4] or self._sizes.form_width,
+            runs_height=self._runs_height,
+            folds=dict(self._folds),
+            tab=self.head.tabs.currentIndex(),
+        )
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The children are painted after this and before the next event."""
+        super().paintEvent(event)
+        if not self._was_painted:
+            self._was_painted = True
+            QTimer.singleShot(0, self, self.painted.emit)
+
+    # --- Tabs and closing ---------------------------------------------------------------------------------------------
+
+    def show_tab(self, tab: int) -> None:
+        """Guide is 0, Run is 1."""
+        self.head.tabs.setCurrentIndex(tab)
+
+    def _show_tab(self, tab: int) -> None:
+        self.pages.setCurrentIndex(tab)
+        self._apply_folds()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Ask first; runs go on either way."""
+        if self.may_close():
+            event.accept()
+        else:
+            event.ignore()

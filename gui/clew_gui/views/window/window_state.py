@@ -1,0 +1,114 @@
+"""How the window was left: plain data that settings keep."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Annotated, Literal, Protocol
+
+import msgspec
+
+from clew_shared.base.private_files import make_private, write_private
+from clew_shared.base.problem import Problem
+from clew_shared.params import Value
+
+_LOG = logging.getLogger(__name__)
+
+ThemeChoice = Literal["system", "light", "dark"]
+Size = Annotated[int, msgspec.Meta(ge=0, le=16_777_215)]
+"""In logical pixels, up to Qt's ``QWIDGETSIZE_MAX``: with a number that is no C int the window would not open."""
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class WindowState(msgspec.Struct, frozen=True, kw_only=True):
+    """Sizes in logical pixels; 0 and empty mean "as on the first day".
+
+    ``folds`` holds what a person folded or unfolded by hand, as "panel:size=folded" with size small or large: a small
+    window folds panels by itself unless somebody said otherwise for small windows. ``pinned`` holds the run that was
+    pinned by hand as baseline, or "none", by exercise. ``place`` is where the last run went (empty: this computer), and
+    ``asked`` what was asked of a site's scheduler otherwise than usual, by site.
+    """
+
+    width: Size = 0
+    height: Size = 0
+    maximized: bool = False
+    lab_width: Size = 0
+    form_width: Size = 0
+    runs_height: Size = 0
+    folds: dict[str, bool] = {}
+    exercise: str = ""
+    tab: Annotated[int, msgspec.Meta(ge=0, le=99)] = 1
+    theme: ThemeChoice = "system"
+    log_axes: bool = True
+    smoothing: Share = 0.6
+    told_runs_go_on: bool = False
+    pinned: dict[str, str] = {}
+    place: str = ""
+    asked: dict[str, dict[str, Value]] = {}
+
+
+class Memory(Protocol):
+    """Keeps a window state between two days."""
+
+    def load_window(self) -> WindowState:
+        """What was kept; the first day's state when there is none or it cannot be read."""
+
+    def save_window(self, state: WindowState) -> None:
+        """Keep it. Never raises: a window that cannot remember still closes."""
+
+
+class NoMemory:
+    """Forgets; for pictures and tests."""
+
+    def __init__(self, state: WindowState | None = None) -> None:
+        self.state = state or WindowState()
+
+    def load_window(self) -> WindowState:
+        """What was saved in this process."""
+        return self.state
+
+    def save_window(self, state: WindowState) -> None:
+        """Until the process ends."""
+        self.state = state
+
+
+class FileMemory:
+    """Keeps it as TOML. ``problem`` says why the last load gave the first day's state although there was a file.
+
+    Stands apart from the session's settings, whose package loads NumPy: this is read before the first frame.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.problem: Problem | None = None
+
+    def load_window(self) -> WindowState:
+        """What the file says; fields unknown to this version are passed over."""
+        try:
+            return _read(self._path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return WindowState()
+        except (OSError, ValueError, RecursionError) as error:  # ValueError: TOML, Unicode and msgspec's own
+            text = f"How the window was left cannot be read from {self._path}: {error}."
+            self.problem = Problem("window.state", text, "It opens as on the first day.", str(self._path))
+            return WindowState()
+
+    def save_window(self, state: WindowState) -> None:
+        """Replace the file in one go."""
+        try:
+            make_private(self._path.parent)
+            write_private(self._path, _written(state).encode())
+        except OSError as error:
+            _LOG.info("the window cannot be remembered in %s: %s", self._path, error)
+
+
+def _read(text: str) -> WindowState:
+    import tomllib  # the first day does without
+
+    return msgspec.convert(tomllib.loads(text), WindowState)
+
+
+def _written(state: WindowState) -> str:
+    import tomli_w  # when the window closes
+
+    return tomli_w.dumps(msgspec.to_builtins(state))

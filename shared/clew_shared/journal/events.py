@@ -1,0 +1,280 @@
+"""What may be in a journal, and the states of a run. PROTOCOL.md gives every event with an example; readers skip tags
+that they do not know.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+import msgspec
+
+from clew_shared.base.problem import Problem
+from clew_shared.cards import MetricSpec
+
+
+class RunState(StrEnum):
+    """DRAFT to QUEUED and LOST stand in the laptop's job record, STARTING to the end in the node's journal."""
+
+    DRAFT = "DRAFT"
+    SUBMITTED = "SUBMITTED"
+    QUEUED = "QUEUED"
+    STARTING = "STARTING"
+    PREPARING = "PREPARING"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    FINISHED = "FINISHED"
+    STOPPED = "STOPPED"
+    FAILED = "FAILED"
+    TIMED_OUT = "TIMED_OUT"
+    LOST = "LOST"
+
+
+# --- Events -----------------------------------------------------------------------------------------------------------
+# What may stand in a journal. PROTOCOL.md gives every event with an example; readers skip tags they do not know.
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defaults=True):
+    """Base of all events. ``time`` is wall-clock seconds since 1970 on the writer's node, for display only."""
+
+    time: float = 0.0
+
+
+class FileRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a run folder as it was when recorded: path below the run folder (with ``/``), length in bytes, SHA-256,
+    and the CRC-32 of each block of ``block_size`` bytes (little-endian uint32, concatenated): damage is found with its
+    offset. A later record of the same path replaces an earlier one; ``size`` -1 says that the file was removed."""
+
+    path: str
+    size: int
+    sha256: str
+    blocks: bytes = b""
+    block_size: int = 4096
+
+
+class Attempt(Event, frozen=True, kw_only=True, tag="attempt"):
+    """First frame of every journal file: which run and attempt, where, and from what it goes on.
+
+    A resumed attempt names the earlier one, the step and checkpoint it starts from, and the length and SHA-256 of the
+    earlier file up to which that attempt counts.
+    """
+
+    format: int
+    run: str
+    attempt: int
+    exercise: str
+    spec_sha256: str
+    source_sha256: str = ""
+    host: str = ""
+    boot: str = ""
+    pid: int = 0
+    software: dict[str, str] = {}
+    seed: int = 0
+    steps: int = 0
+    """Steps that the run will have when it is complete; 0 when unknown."""
+    start_step: int = 0
+    resumes: int = 0
+    checkpoint: str = ""
+    earlier_size: int = 0
+    earlier_sha256: str = ""
+    devices: tuple[str, ...] = ()
+    """Names of the devices that the supervisor gave; none when nobody did."""
+    job: str = ""
+    """Clew's UUID of the batch job in which it ran; empty outside of one."""
+
+
+class Schema(Event, frozen=True, kw_only=True, tag="schema"):
+    """Names the columns of the ``Points`` that carry the same ``id``; sent once before the first of them.
+
+    Evaluation metrics are listed as well (``per_step`` false) so that a reader without the card can label them.
+    ``steps`` is how many the whole run will have (0: unknown), for an exercise whose card was not at hand at first.
+    """
+
+    id: int
+    metrics: tuple[MetricSpec, ...]
+    batch_size: int = 0
+    samples_per_epoch: int = 0
+    steps: int = 0
+
+
+class Points(Event, frozen=True, kw_only=True, tag="points"):
+    """Every step of one stretch: ``count`` steps from step ``first`` (0-based), one little-endian array per column.
+
+    ``clock`` is the training clock (seconds, monotonic, without compile, evaluation, checkpoints) at the end of the
+    stretch and ``seconds`` how long it took; a step's own time inside is interpolated. ``time`` is the wall clock at
+    the end. Values are those of the batch *before* the step's update.
+    """
+
+    schema: int
+    first: int
+    count: int
+    seconds: float
+    clock: float
+    values: tuple[bytes, ...]
+
+
+class Evaluation(Event, frozen=True, kw_only=True, tag="evaluation"):
+    """Values measured on held-out data after ``step`` updates; ``seconds`` is what measuring took."""
+
+    step: int
+    values: dict[str, float]
+    seconds: float = 0.0
+    clock: float = 0.0
+
+
+class Series(Event, frozen=True, kw_only=True, tag="series"):
+    """Points of a measured relation (time against size): ``x`` and ``y`` as little-endian float64."""
+
+    name: str
+    x: bytes
+    y: bytes
+    x_label: str = ""
+    y_label: str = ""
+    x_unit: str = ""
+    y_unit: str = ""
+
+
+class Image(Event, frozen=True, kw_only=True, tag="image"):
+    """A picture after ``step`` updates: ``data`` is row-major uint8, ``channels`` 1 or 3."""
+
+    name: str
+    step: int
+    width: int
+    height: int
+    channels: int
+    data: bytes
+
+
+class Histogram(Event, frozen=True, kw_only=True, tag="histogram"):
+    """Counts (little-endian int64) between ``edges`` (little-endian float64, one more than counts)."""
+
+    name: str
+    step: int
+    edges: bytes
+    counts: bytes
+
+
+class Matrix(Event, frozen=True, kw_only=True, tag="matrix"):
+    """A table of float64 values, row-major, little-endian: confusion matrices, latent codes."""
+
+    name: str
+    step: int
+    rows: int
+    columns: int
+    data: bytes
+    row_labels: tuple[str, ...] = ()
+    column_labels: tuple[str, ...] = ()
+
+
+class Update(Event, frozen=True, kw_only=True, tag="update"):
+    """One applied or dropped gradient under parameter servers."""
+
+    step: int
+    worker: int
+    seconds: float
+    staleness: int = 0
+    accepted: bool = True
+
+
+class Peer(Event, frozen=True, kw_only=True, tag="peer"):
+    """A process of a distributed run: joined, lost, replaced."""
+
+    role: str
+    index: int
+    host: str
+    port: int = 0
+    status: str = ""
+
+
+class State(Event, frozen=True, kw_only=True, tag="state"):
+    """A new state of the run. Terminal ones carry the reason, and a ``Problem`` when something went wrong."""
+
+    state: RunState
+    reason: str = ""
+    step: int = 0
+    problem: Problem | None = None
+    exit_code: int | None = None
+
+
+class Live(Event, frozen=True, kw_only=True, tag="live"):
+    """A hyperparameter changed while running: ``value`` acts from step ``step`` on."""
+
+    name: str
+    value: float
+    step: int
+
+
+class Checkpoint(Event, frozen=True, kw_only=True, tag="checkpoint"):
+    """A checkpoint that is complete on disk, after ``step`` updates."""
+
+    step: int
+    folder: str
+    files: tuple[FileRecord, ...]
+    seconds: float = 0.0
+
+
+class Files(Event, frozen=True, kw_only=True, tag="files"):
+    """Files of the run folder that do not change any more (spec, log, artifacts), for ``verify``."""
+
+    files: tuple[FileRecord, ...]
+
+
+class Diverged(Event, frozen=True, kw_only=True, tag="diverged"):
+    """From ``step`` on ``metric`` is no finite number, but ``value``. Training goes on.
+
+    Of an evaluated metric ``step`` is the number of updates done. Once for each metric of a run.
+    """
+
+    metric: str
+    step: int
+    value: Literal["NaN", "inf", "-inf"]
+
+
+class Log(Event, frozen=True, kw_only=True, tag="log"):
+    """A sentence for people, or a timing of a stage (``stage``, ``seconds``): compile, data, import."""
+
+    text: str
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    step: int = 0
+    stage: str = ""
+    seconds: float = 0.0
+
+
+class Digest(Event, frozen=True, kw_only=True, tag="digest"):
+    """SHA-256 of all ``size`` bytes of this file before this frame; every 1 MiB."""
+
+    size: int
+    sha256: str
+
+
+class Seal(Event, frozen=True, kw_only=True, tag="seal"):
+    """Last frame: nothing comes after it. ``sha256`` covers all ``size`` bytes before it.
+
+    ``writer`` is trainer, guard or supervisor.
+    """
+
+    size: int
+    sha256: str
+    writer: str
+
+
+AnyEvent = (
+    Attempt
+    | Schema
+    | Points
+    | Evaluation
+    | Series
+    | Image
+    | Histogram
+    | Matrix
+    | Update
+    | Peer
+    | State
+    | Live
+    | Checkpoint
+    | Files
+    | Diverged
+    | Log
+    | Digest
+    | Seal
+)

@@ -1,0 +1,346 @@
+"""The journal's byte layer: append frames, read them from any offset, skip damaged stretches, seal.
+
+Frames are made in ``frames`` and found in ``frame_reader``. PROTOCOL.md is the authority.
+No NumPy here: the supervisor imports this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.cards import MetricSpec
+from clew_shared.journal.events import Digest, Event, Seal
+from clew_shared.journal.frames import (
+    HEADER_SIZE,
+    MAGIC,
+    MAX_FRAME,
+    Damage,
+    FrameReader,
+    Record,
+    encode_frame,
+    frame_parts,
+    total,
+)
+
+__all__ = [
+    "DIGEST_EVERY",
+    "HEADER_SIZE",
+    "JOURNAL_FORMAT",
+    "MAGIC",
+    "MAX_FRAME",
+    "MAX_JOURNAL",
+    "MIRRORS_LIST",
+    "MIRROR_MARK",
+    "Damage",
+    "FrameReader",
+    "JournalWriter",
+    "Record",
+    "RunningHash",
+    "attempts",
+    "check_size",
+    "encode_frame",
+    "ends_sealed",
+    "is_mirror",
+    "journal_bytes",
+    "journal_path",
+    "mirror_problem",
+    "read_journal",
+    "sync_folder",
+]
+
+JOURNAL_FORMAT = 1
+_END_BYTES = 64 * 1024
+"""Where a file's seal is looked for; it has some hundred bytes."""
+DIGEST_EVERY = 1 << 20
+MAX_JOURNAL = 2 << 30
+
+MIRROR_MARK = "mirror.txt"
+"""A file in a run's folder that says: these journals are a copy."""
+MIRRORS_LIST = "runs.jsonl"
+"""Lies beside the mirrors of a viewer: its record of runs."""
+
+_CHUNK = 1 << 20
+_NAME = re.compile(r"journal\.(0\d{3}|[1-9]\d{3,17})", re.ASCII)
+
+
+# --- Names ------------------------------------------------------------------------------------------------------------
+
+
+def journal_path(folder: Path, attempt: int) -> Path:
+    """The journal file of attempt ``attempt`` (from 1) in a run folder or mirror."""
+    return folder / f"journal.{attempt:04d}"
+
+
+def attempts(folder: Path) -> tuple[int, ...]:
+    """The attempts whose journal files are in ``folder``, ascending; empty when there are none or no folder."""
+    if not folder.is_dir():
+        return ()
+    names = {path.name for path in folder.iterdir()}
+    numbers = (int(match[1]) for match in map(_NAME.fullmatch, names) if match)
+    return tuple(sorted(number for number in numbers if number and journal_path(folder, number).name in names))
+
+
+def is_mirror(folder: Path) -> bool:
+    """Whether ``folder`` holds a viewer's copy of a run's journals, which nothing may train in: the run's checkpoints
+    are where it trained. Mirrors of earlier versions have no mark, but lie beside their viewer's record."""
+    return (folder / MIRROR_MARK).exists() or (
+        folder.parent.name == "mirrors" and (folder.parent / MIRRORS_LIST).exists()
+    )
+
+
+# --- Reading ----------------------------------------------------------------------------------------------------------
+
+
+def ends_sealed(path: Path, read: int) -> bool:
+    """Whether the first ``read`` bytes are the whole file and end with an intact seal: nothing comes behind it,
+    whatever a damaged length before it promises."""
+    try:
+        with path.open("rb") as file:
+            if file.seek(0, os.SEEK_END) != read:
+                return False
+            start = file.seek(max(0, read - _END_BYTES))
+            tail = file.read(read - start)
+    except OSError:
+        return False
+    reader = FrameReader(start)
+    found = [item for item in (*reader.feed(tail), *reader.finish()) if isinstance(item, Record)]
+    return bool(found) and isinstance(found[-1].event, Seal) and found[-1].offset + found[-1].size == read
+
+
+def read_journal(path: Path, offset: int = 0) -> Iterator[Record | Damage]:
+    """Everything in the journal file from ``offset`` (the start of a frame) to its present end.
+
+    A frame that is cut at the end comes last, as ``Damage`` with ``tail``. Raises ``OSError`` as it comes.
+    """
+    reader = FrameReader(offset)
+    with path.open("rb") as file:
+        file.seek(offset)
+        while chunk := file.read(_CHUNK):
+            yield from reader.feed(chunk)
+    yield from reader.finish()
+
+
+# --- Writing ----------------------------------------------------------------------------------------------------------
+
+
+class _Hash(Protocol):
+    """What of a ``hashlib`` object is needed here."""
+
+    def update(self, data: bytes, /) -> None: ...
+    def hexdigest(self) -> str: ...
+
+
+class RunningHash(Protocol):
+    """SHA-256 of a journal as it grows, computed somewhere else."""
+
+    def update(self, data: bytes, /) -> None:
+        """These bytes have been added."""
+
+    def hexdigest(self) -> str:
+        """SHA-256 of all bytes so far, as hexadecimal digits."""
+
+    def close(self) -> None:
+        """No more bytes come."""
+
+
+class JournalWriter:
+    """Appends frames to one journal file; used by one thread of one process at a time.
+
+    Each frame is one unbuffered write, so the file is always as long as ``size`` says and another process sees a frame
+    as soon as ``append`` returns. ``sync`` makes it last through a power cut; when to call it is the caller's choice.
+    """
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        """Use ``create`` or ``open_to_seal``."""
+        self.path = path
+        self.size = 0
+        self.sealed = False
+        self._descriptor = descriptor
+        self._hash: _Hash = hashlib.sha256()
+        self._helper: RunningHash | None = None
+        self._digested = 0
+        self._torn = 0  # bytes of an unfinished frame behind ``size`` that could not be taken back yet
+
+    @classmethod
+    def create(cls, path: Path) -> Self:
+        """A new, empty journal file. Raises ``FileExistsError`` when there is one: no attempt is written twice. Raises
+        ``ProblemError`` in a mirror: only the copy of what was written elsewhere belongs there."""
+        _refuse_mirror(path.parent)
+        writer = cls(path, _open(path, os.O_CREAT | os.O_EXCL))
+        sync_folder(path.parent)
+        return writer
+
+    @classmethod
+    def open_to_seal(cls, path: Path) -> Self:
+        """An existing journal file whose writer has died, to append its end behind whatever is there.
+
+        Nothing is cut: a torn last frame is filled up with zeros to the length it announces, so that readers which wait
+        for the rest of it see that it is damaged and go on. ``sealed`` says that nothing is left to do. Raises
+        ``ProblemError`` in a mirror.
+        """
+        _refuse_mirror(path.parent)
+        writer = cls(path, _open(path, 0))
+        try:
+            writer._take_over()
+        except BaseException:
+            writer.close()
+            raise
+        return writer
+
+    def _take_over(self) -> None:
+        reader = FrameReader()
+        with self.path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                self._hash.update(chunk)
+                self.size += len(chunk)
+                found = reader.feed(chunk)
+                self.sealed |= any(isinstance(item, Record) and isinstance(item.event, Seal) for item in found)
+        while missing := reader.missing:
+            reader.feed(bytes(missing))
+            self._write((bytes(missing),))
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of everything in the file so far, as hexadecimal digits."""
+        return self._hash.hexdigest()
+
+    def hash_with(self, other: RunningHash) -> bool:
+        """Leave the hashing to ``other`` if it agrees about what is in the file; whether it does. ``close`` closes it.
+
+        Raises ``OSError`` as it comes from ``other``.
+        """
+        agrees = other.hexdigest() == self.sha256
+        if agrees:
+            self._hash = self._helper = other
+        return agrees
+
+    def append(self, event: Event) -> int:
+        """Write one event; returns the file's length behind it. A ``Digest`` goes before it when one is due.
+
+        When the disk refuses, the ``OSError`` comes as it is, the file is as it was before, and the same call may be
+        made again. Raises ``ProblemError`` for an event that is too large and for a sealed journal.
+        """
+        self._refuse_if_sealed()
+        frame = frame_parts(event)
+        if self.size - self._digested >= DIGEST_EVERY:
+            self._write(frame_parts(Digest(size=self.size, sha256=self.sha256)))
+            self._digested = self.size
+        self._write(frame)
+        return self.size
+
+    def seal(self, writer: str) -> int:
+        """Write the last frame (``writer``: trainer, guard or supervisor) and sync; returns the file's final length."""
+        self._refuse_if_sealed()
+        self._write(frame_parts(Seal(size=self.size, sha256=self.sha256, writer=writer)))
+        self.sealed = True
+        self.sync()
+        return self.size
+
+    def sync(self) -> None:
+        """Return when everything appended so far is on the disk."""
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file; doing it twice is harmless."""
+        if self._helper is not None:
+            self._helper.close()
+            self._helper = None
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _refuse_if_sealed(self) -> None:
+        if self.sealed:
+            raise problem("journal.sealed", f"{self.path} is sealed; nothing can be written behind its end.")
+
+    def _write(self, frame: Sequence[bytes]) -> None:
+        self._take_back()
+        size = total(frame)
+        try:
+            while self._torn < size:
+                self._torn += _write_from(self._descriptor, frame, self._torn)
+        except OSError:
+            with contextlib.suppress(OSError):  # the next write tries again
+                self._take_back()
+            raise
+        self._torn = 0
+        self.size += size
+        for part in frame:
+            self._hash.update(part)
+
+    def _take_back(self) -> None:
+        """Remove what a refused write left of its frame, unless somebody has already written behind it."""
+        if self._torn and os.fstat(self._descriptor).st_size == self.size + self._torn:
+            os.ftruncate(self._descriptor, self.size)
+        self._torn = 0
+
+
+def _refuse_mirror(folder: Path) -> None:
+    if is_mirror(folder):
+        raise ProblemError(mirror_problem(folder))
+
+
+def mirror_problem(folder: Path) -> Problem:
+    """Why nothing may train in a mirror, and what to do instead."""
+    text = f"{folder} holds a copy of the journals of a run; its checkpoints are where it trained."
+    return Problem("run.mirror", text, f"Continue it there: clew resume {folder.name}", str(folder))
+
+
+def _write_from(descriptor: int, frame: Sequence[bytes], start: int) -> int:
+    """Write the frame's bytes from ``start`` on in one call; returns how many the disk has taken."""
+    if len(frame) > 1 and not start and hasattr(os, "writev"):
+        return os.writev(descriptor, frame)
+    data = frame[0] if len(frame) == 1 else b"".join(frame)
+    return os.write(descriptor, memoryview(data)[start:])
+
+
+def _open(path: Path, flags: int) -> int:
+    always = os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    return os.open(path, always | flags, 0o644)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make new names in ``folder`` last through a power cut, where the system has a way to say so."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# --- Size -------------------------------------------------------------------------------------------------------------
+
+
+def journal_bytes(steps: int, metrics: Sequence[MetricSpec]) -> int:
+    """About how long the journal of ``steps`` steps will be: 4 or 8 bytes for each step and per-step metric, and frames
+    of a hundred steps (about 120 bytes each beside their values)."""
+    width = sum(8 if metric.dtype == "float64" else 4 for metric in metrics if metric.per_step)
+    return steps * width + 120 * (steps // 100 + 1)
+
+
+def check_size(steps: int, metrics: Sequence[MetricSpec]) -> None:
+    """Raise ``ProblemError`` when a run of ``steps`` steps would need a journal of more than 2 GiB."""
+    size = journal_bytes(steps, metrics)
+    if size > MAX_JOURNAL:
+        most = steps * MAX_JOURNAL // size // 1000 * 1000
+        limit = MAX_JOURNAL / 2**30
+        text = f"{steps} steps would need a journal of {size / 2**30:.1f} GiB; the limit is {limit:.0f} GiB."
+        raise problem("spec.size", text, f"Choose at most {most} steps, or split the work into several runs.", "steps")

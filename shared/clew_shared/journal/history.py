@@ -1,0 +1,519 @@
+"""A run as curves: folds the events of its attempts into columns that can be drawn, judged and exported."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew_shared.base.problem import Problem
+from clew_shared.cards import MetricSpec
+from clew_shared.journal.curves import (
+    EVALUATED,
+    Buffer,
+    Column,
+    CurveBlock,
+    CurvePiece,
+    Floats,
+    PointsLayout,
+    Track,
+    join,
+    stretches,
+)
+from clew_shared.journal.events import (
+    Attempt,
+    Checkpoint,
+    Diverged,
+    Evaluation,
+    Event,
+    Histogram,
+    Image,
+    Live,
+    Log,
+    Matrix,
+    Points,
+    Schema,
+    Seal,
+    Series,
+)
+from clew_shared.journal.files import Damage
+from clew_shared.journal.lifecycle import RunFold
+
+
+class Measured(NamedTuple):
+    """A measured relation so far: all points of the ``Series`` events of one name; ``last`` has labels and units.
+
+    The arrays are views of growing buffers: use them at once, or copy them, before more is fed.
+    """
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    last: Series
+
+
+class _Piece(NamedTuple):
+    """One ``Series`` event: how many steps its attempt had recorded before, and how many points there are with it."""
+
+    reached: int
+    end: int
+    event: Series
+
+
+class Relation:
+    """The points of one name; appending costs what is appended."""
+
+    def __init__(self) -> None:
+        self._x = Buffer("float64")
+        self._y = Buffer("float64")
+        self._pieces: list[_Piece] = []
+
+    def append(self, event: Series, reached: int) -> None:
+        """Take one event, whose x and y are as many."""
+        self._x.extend(np.frombuffer(event.x, "<f8"))
+        self._y.extend(np.frombuffer(event.y, "<f8"))
+        self._pieces.append(_Piece(reached, self._x.size, event))
+
+    def cut(self, start: int) -> None:
+        """Take away what a later attempt, which begins at step ``start``, measures again; from step 0 that is all.
+
+        Series have no steps: an event belongs to the steps that its attempt had recorded before it.
+        """
+        self._pieces = [piece for piece in self._pieces if 0 < start >= piece.reached]
+        self._x.size = self._y.size = self._pieces[-1].end if self._pieces else 0
+
+    @property
+    def measured(self) -> Measured | None:
+        """What there is; None without points."""
+        return Measured(self._x.view, self._y.view, self._pieces[-1].event) if self._pieces else None
+
+
+# --- Sayings ----------------------------------------------------------------------------------------------------------
+# The sentences of a run in the order in which they came, with what is needed to take one back.
+
+
+JOB_ENDED = "The job was cancelled, or the site ended it before its time was up."
+"""The reason in a journal when the scheduler's request to end reaches a run: the node does not know who wanted it."""
+
+
+def no_tensorflow(host: str, why: str, on_node: bool = True) -> Problem:
+    """What the doctor's job and a trainer say alike where TensorFlow cannot be imported. ``on_node``: of a cluster."""
+    text = f"TensorFlow cannot be imported on {host}: {why.strip().rstrip('.') or 'nobody says why'}."
+    hint = (
+        "The nodes may lack a library or a module, or have another processor than the login node: name another module, "
+        "python or venv in the site."
+    )
+    here = "Install it into the Python that trains: pip install 'tensorflow>=2.16'."
+    return Problem("run.tensorflow", text, hint if on_node else here, host)
+
+
+class _Saying(NamedTuple):
+    """A sentence at a place in an attempt's journal. One that is ``about`` a step is void when that is done again."""
+
+    attempt: int
+    offset: int
+    about: int | None
+    log: Log
+
+
+class LogEntries:
+    """``logs`` are the sentences that count."""
+
+    def __init__(self) -> None:
+        self.logs: list[Log] = []
+        self._all: list[_Saying] = []
+
+    def add(self, attempt: int, offset: int, log: Log, about: int | None = None) -> None:
+        """Keep a sentence that stands at ``offset`` (-1: unknown)."""
+        self._all.append(_Saying(attempt, offset, about, log))
+        self.logs.append(log)
+
+    def since(self, attempt: int) -> list[Log]:
+        """Those of ``attempt`` and later ones."""
+        return [saying.log for saying in self._all if saying.attempt >= attempt]
+
+    def cut_journal(self, attempt: int, size: int) -> None:
+        """Take back what ``attempt`` wrote behind the ``size`` bytes that count."""
+        self._keep([saying for saying in self._all if saying.attempt != attempt or saying.offset < size])
+
+    def cut_steps(self, start: int) -> None:
+        """Take back what was about steps from ``start`` on."""
+        self._keep([saying for saying in self._all if saying.about is None or saying.about < start])
+
+    def _keep(self, kept: list[_Saying]) -> None:
+        if len(kept) < len(self._all):
+            self._all, self.logs = kept, [saying.log for saying in kept]
+
+
+def divergence(label: str, value: str, step: int) -> str:
+    """The sentence for a metric that stopped to be a finite number."""
+    word = "NaN" if value == "NaN" else "infinite"
+    return f"{label} became {word} at step {step:,}. A smaller learning rate may help."
+
+
+# --- History ----------------------------------------------------------------------------------------------------------
+# A run as curves: folds the events of its attempts into columns that can be drawn, judged and exported.
+
+
+__all__ = ["Best", "Changed", "Column", "History", "Measured", "Note"]
+
+
+Figure = Image | Histogram | Matrix
+_FIGURES = 8
+"""Of each name so many are kept: a later attempt may take back the latest ones."""
+
+
+class Changed(NamedTuple):
+    """What one event changed: curves that grew, the step from which curves were cut or rewritten, the shown state."""
+
+    metrics: tuple[str, ...] = ()
+    truncated_from: int | None = None
+    state: bool = False
+
+
+class Best(NamedTuple):
+    """The best value of a curve, and the step where it first stood."""
+
+    step: int
+    value: float
+
+
+class Note(NamedTuple):
+    """Something in an attempt's journal that could not be read."""
+
+    attempt: int
+    text: str
+
+
+class History:
+    """Everything a run's journals say, built incrementally; feeding a block costs what the block holds.
+
+    A step is shown once: a later attempt wins from its start step on (evaluations and checkpoints, which stand *after*
+    as many updates as their step says, from the next one). What lost stays reachable by ``column(metric, attempt=n)``.
+    What an attempt wrote behind the length at which a later one found it changes nothing. The training clock runs on
+    over attempts.
+
+    ``fold`` holds state and progress, ``metrics`` the known metrics by name, ``schema`` the latest ``Schema``,
+    ``live`` the hyperparameter changes that acted, ``logs`` the sentences, ``checkpoints`` the complete ones by step,
+    ``series`` and ``figures`` what was measured or pictured by name (figures: the latest), ``damages`` what could not
+    be read, ``first_nonfinite`` the first step of each curve that is not a finite number.
+    """
+
+    def __init__(self) -> None:
+        self.fold = RunFold()
+        self.metrics: dict[str, MetricSpec] = {}
+        self.schema: Schema | None = None
+        self.live: list[Live] = []
+        self.checkpoints: dict[int, Checkpoint] = {}
+        self.series: dict[str, Measured] = {}
+        self.figures: dict[str, Figure] = {}
+        self.damages: list[Note] = []
+        self.first_nonfinite: dict[str, int] = {}
+        self._tracks: dict[tuple[str, ...], Track] = {}
+        self._by_metric: dict[str, list[Track]] = {}
+        self._lost: list[tuple[Track, CurvePiece]] = []
+        self._layouts: dict[tuple[int, int], PointsLayout] = {}
+        self._starts: dict[int, int] = {}
+        self._cuts: dict[int, int] = {}
+        self._sealed: set[int] = set()
+        self._sayings = LogEntries()
+        self._relations: dict[str, Relation] = {}
+        self._figures: dict[str, deque[Figure]] = {}
+        self._reached: dict[int, int] = {}
+        self._unfit: set[int] = set()
+        self._offsets: dict[int, float] = {}
+        self._steps_timed = 0
+        self._seconds_timed = 0.0
+        self._recent_rate = math.nan
+        self._first_point = 0.0
+
+    # --- Feeding ------------------------------------------------------------------------------------------------------
+
+    @property
+    def logs(self) -> list[Log]:
+        """The sentences, and what is said here of damage and of metrics that stopped to be finite numbers."""
+        return self._sayings.logs
+
+    def logs_since(self, attempt: int) -> list[Log]:
+        """Those of ``logs`` that are about ``attempt`` or a later one."""
+        return self._sayings.since(attempt) if attempt > 1 else self.logs
+
+    def feed(self, attempt: int, event: Event | None, offset: int = -1) -> Changed:
+        """Take the next event of ``attempt`` (from 1). Attempts may arrive interleaved; each in its own order.
+
+        ``offset`` is the place of its frame in the attempt's journal (-1: unknown). What stands behind an attempt's
+        seal, or behind the length at which a later attempt found it, changes nothing.
+        """
+        if attempt in self._sealed or self._is_cut(attempt, offset):
+            return Changed()
+        later = attempt > self.fold.attempt
+        state = self.fold.feed(attempt, event)
+        if later:
+            self._first_point = 0.0
+        return self._take(attempt, event, offset)._replace(state=state)
+
+    def note(self, attempt: int, damage: Damage) -> None:
+        """Remember a damaged stretch of an attempt's journal, and say it among the sentences."""
+        if not self._is_cut(attempt, damage.offset):
+            self._damaged(attempt, damage.text, damage.offset)
+
+    def _damaged(self, attempt: int, text: str, offset: int) -> None:
+        self.damages.append(Note(attempt, text))
+        words = f"The journal of attempt {attempt} is damaged, and what stood there is left out: {text}."
+        self._sayings.add(attempt, offset, Log(text=words, level="warning"))
+
+    def _is_cut(self, attempt: int, offset: int) -> bool:
+        return attempt in self._cuts and offset >= self._cuts[attempt]
+
+    def _take(self, attempt: int, event: Event | None, offset: int) -> Changed:
+        match event:
+            case Points():
+                return self._points(attempt, event, offset)
+            case Evaluation():
+                return self._evaluation(attempt, event)
+            case Schema():
+                self.schema = event
+                columns = [metric for metric in event.metrics if metric.per_step]
+                self._layouts[attempt, event.id] = PointsLayout(columns)
+                self.metrics |= {metric.name: metric for metric in event.metrics}
+            case Attempt():
+                return self._begin(attempt, event)
+            case Log():
+                self._sayings.add(attempt, offset, event)
+            case Series():
+                self._measured(attempt, event, offset)
+            case Seal():
+                self._sealed.add(attempt)
+            case Diverged() | Live() | Checkpoint() | Image() | Histogram() | Matrix():
+                self._stepped(attempt, event, offset)
+        return Changed()
+
+    def _stepped(self, attempt: int, event: Diverged | Live | Checkpoint | Figure, offset: int) -> None:
+        """What is about one step, unless a later attempt does that again."""
+        limit = self._limit(attempt, self._evaluates(event.metric) if isinstance(event, Diverged) else True)
+        if limit is not None and event.step >= limit:
+            return
+        match event:
+            case Diverged():
+                self._diverged(attempt, event, offset)
+            case Live():
+                self._change(event)
+            case Checkpoint():
+                self.checkpoints[event.step] = event
+            case _:
+                self._figures.setdefault(event.name, deque(maxlen=_FIGURES)).append(event)
+                self.figures[event.name] = event
+
+    def _diverged(self, attempt: int, event: Diverged, offset: int) -> None:
+        spec = self.metrics.get(event.metric)
+        self.first_nonfinite[event.metric] = min(event.step, self.first_nonfinite.get(event.metric, event.step))
+        text = divergence(spec.label if spec else event.metric, event.value, event.step)
+        about = event.step - self._evaluates(event.metric)
+        self._sayings.add(attempt, offset, Log(time=event.time, text=text, level="warning", step=event.step), about)
+
+    def _change(self, event: Live) -> None:
+        """A resumed attempt repeats the changes that act on steps which it does again; each is shown once."""
+        latest = next((change for change in reversed(self.live) if change.name == event.name), None)
+        if latest is None or (latest.step, latest.value) != (event.step, event.value):
+            self.live.append(event)
+
+    def _begin(self, attempt: int, event: Attempt) -> Changed:
+        """Cut every curve where the attempt begins, unless an even later one is known already."""
+        if attempt > 1 and not event.resumes:
+            return Changed()  # a guard wrote it for a trainer that died before it could say where it begins
+        self._cut_journal(event)
+        self._starts[attempt] = start = event.start_step
+        if attempt == 1 or attempt < max(self._starts):
+            return Changed()
+        for key, track in self._tracks.items():
+            self._lose(track, track.cut(start + 1 if key[0] == EVALUATED else start))
+        self.checkpoints = {step: found for step, found in self.checkpoints.items() if step <= start}
+        self.live = [change for change in self.live if change.step <= start]
+        for name, known in self._figures.items():
+            self._figures[name] = deque((figure for figure in known if figure.step <= start), _FIGURES)
+        self.figures = {name: known[-1] for name, known in self._figures.items() if known}
+        bad = self.first_nonfinite.items()
+        self.first_nonfinite = {name: step for name, step in bad if step < start + self._evaluates(name)}
+        self._sayings.cut_steps(start)
+        for relation in self._relations.values():
+            relation.cut(start)
+        self._show_relations()
+        return Changed(tuple(self._by_metric), start)
+
+    def _cut_journal(self, event: Attempt) -> None:
+        """What the attempt that ``event`` goes on from wrote behind the length named there is void."""
+        if event.earlier_size:
+            earlier = event.resumes
+            self._cuts[earlier] = min(event.earlier_size, self._cuts.get(earlier, event.earlier_size))
+            self._sayings.cut_journal(earlier, self._cuts[earlier])
+
+    def _evaluates(self, metric: str) -> bool:
+        """Whether it is measured behind updates instead of in each step."""
+        return metric in self.metrics and not self.metrics[metric].per_step
+
+    def _points(self, attempt: int, event: Points, offset: int) -> Changed:
+        layout = self._layouts.get((attempt, event.schema))
+        values = layout.values(event) if layout is not None else {}
+        self._reached[attempt] = event.first + event.count
+        if layout is None or not values:
+            if attempt not in self._unfit:  # once: without its schema an attempt has none that fit
+                self._unfit.add(attempt)
+                self._damaged(attempt, f"the values of step {event.first} and on fit no schema", offset)
+            return Changed()
+        self._time(attempt, event)
+        clock = self._offset(attempt, event.clock - event.seconds) + event.clock
+        times = layout.clock(event, clock)
+        block = CurveBlock(event.count, attempt, event.time, event.seconds)
+        track = self._tracks.get(layout.key)
+        if track is not None and event.first > track.last_step and self._limit(attempt, evaluated=False) is None:
+            self._look_for_nonfinite(event.first, values)
+            track.extend_run(event.first, times, values, block)
+            return Changed(layout.names)
+        piece = CurvePiece(np.arange(event.first, event.first + event.count), times, values, [block])
+        return self._add(attempt, layout.key, layout.dtypes, piece)
+
+    def _evaluation(self, attempt: int, event: Evaluation) -> Changed:
+        names = sorted(event.values)
+        for name in names:
+            self.metrics.setdefault(name, MetricSpec(name=name, label=name, per_step=False))
+        clock = self._offset(attempt, event.clock) + event.clock
+        values: dict[str, NDArray[np.floating]] = {name: np.array([event.values[name]]) for name in names}
+        piece = CurvePiece(np.array([event.step]), np.array([clock]), values, [CurveBlock(1, attempt, event.time, 0.0)])
+        return self._add(attempt, (EVALUATED, *names), dict.fromkeys(names, "float64"), piece)
+
+    def _add(self, attempt: int, key: tuple[str, ...], dtypes: Mapping[str, str], piece: CurvePiece) -> Changed:
+        if key not in self._tracks:
+            self._tracks[key] = Track(dtypes)
+            for name in dtypes:
+                self._by_metric.setdefault(name, []).append(self._tracks[key])
+        track = self._tracks[key]
+        limit = self._limit(attempt, key[0] == EVALUATED)
+        if limit is not None and int(piece.steps[-1]) >= limit:
+            piece, lost = piece.until(limit)
+            self._lose(track, lost)
+        if not len(piece.steps):
+            return Changed()
+        first = int(piece.steps[0])
+        self._look_for_nonfinite(first, piece.values)
+        if first > track.last_step:
+            track.extend(piece)
+            return Changed(tuple(dtypes))
+        if limit is None:
+            self._lose(track, track.cut(first))
+            track.extend(piece)
+        else:
+            track.insert(piece)
+        return Changed(tuple(dtypes), first)
+
+    def _limit(self, attempt: int, evaluated: bool) -> int | None:
+        """The step from which a later attempt counts instead; None when there is no later one."""
+        starts = [start for later, start in self._starts.items() if later > attempt]
+        return min(starts) + evaluated if starts else None
+
+    def _lose(self, track: Track, piece: CurvePiece) -> None:
+        if len(piece.steps):
+            self._lost.append((track, piece))
+
+    def _look_for_nonfinite(self, first: int, values: Mapping[str, Floats]) -> None:
+        for name, column in values.items():
+            finite = np.isfinite(column)
+            if not finite.all():
+                step = first + int(np.argmin(finite))
+                self.first_nonfinite[name] = min(step, self.first_nonfinite.get(name, step))
+
+    def _offset(self, attempt: int, clock: float) -> float:
+        """What to add to an attempt's clock so that it runs on from where the earlier attempt was cut."""
+        if attempt not in self._offsets:
+            reached = max((track.last_clock for track in self._tracks.values()), default=0.0)
+            self._offsets[attempt] = reached - clock if attempt > 1 else 0.0
+        return self._offsets[attempt]
+
+    def _time(self, attempt: int, event: Points) -> None:
+        if attempt < self.fold.attempt:
+            return  # of a process that was thought dead
+        self._steps_timed += event.count
+        self._seconds_timed += event.seconds
+        if event.seconds > 0:
+            self._recent_rate = event.count / event.seconds
+        if not self._first_point:
+            self._first_point = event.time
+
+    def _measured(self, attempt: int, event: Series, offset: int) -> None:
+        if len(event.x) != len(event.y) or len(event.x) % 8:
+            self._damaged(attempt, f"the values of series {event.name} are no pairs of numbers", offset)
+            return
+        reached = self._reached.get(attempt, self._starts.get(attempt, 0))
+        limit = self._limit(attempt, evaluated=True)
+        if limit is None or 1 < limit > reached:
+            self._relations.setdefault(event.name, Relation()).append(event, reached)
+            self._show_relations()
+
+    def _show_relations(self) -> None:
+        found = ((name, relation.measured) for name, relation in self._relations.items())
+        self.series = {name: measured for name, measured in found if measured is not None}
+
+    # --- Reading ------------------------------------------------------------------------------------------------------
+
+    def column(self, metric: str, attempt: int | None = None) -> Column:
+        """The clean curve of ``metric`` across attempts, or all that one attempt recorded; empty when unknown.
+
+        Steps of per-step metrics count from 0; an evaluation's step is the number of updates done.
+        """
+        tracks = self._by_metric.get(metric, [])
+        if attempt is None:
+            return join(track.column(metric) for track in tracks)
+        parts = [part for track in tracks for part in track.part(metric, attempt)]
+        for track, piece in self._lost:
+            if metric in track.values:
+                parts += stretches(Column(piece.steps, piece.values[metric], piece.clock), piece.blocks, attempt)
+        return join(parts)
+
+    def wall(self, metric: str) -> NDArray[np.float64]:
+        """Wall-clock seconds since 1970 of each point of ``column(metric)``, interpolated inside blocks."""
+        tracks = [track for track in self._by_metric.get(metric, []) if track.steps.size]
+        if not tracks:
+            return np.empty(0)
+        steps = np.concatenate([track.steps.view for track in tracks])
+        return np.concatenate([track.wall() for track in tracks])[np.argsort(steps, kind="stable")]
+
+    def recorded(self) -> tuple[str, ...]:
+        """Names of the metrics that have points, in the order of the schema; others behind."""
+        names = [*self.metrics, *(name for name in self._by_metric if name not in self.metrics)]
+        return tuple(name for name in names if any(track.steps.size for track in self._by_metric.get(name, [])))
+
+    def last(self, metric: str) -> float | None:
+        """The latest value of a curve; None when it has no point."""
+        values = self.column(metric).values
+        return float(values[-1]) if len(values) else None
+
+    def best(self, metric: str) -> Best | None:
+        """The best finite value, by the metric's ``better``; None without one, or where neither way is better."""
+        spec = self.metrics.get(metric)
+        column = self.column(metric)
+        finite = np.flatnonzero(np.isfinite(column.values))
+        if spec is None or spec.better == "none" or not len(finite):
+            return None
+        values = column.values[finite]
+        index = finite[int(np.argmin(values) if spec.better == "lower" else np.argmax(values))]
+        return Best(int(column.steps[index]), float(column.values[index]))
+
+    def steps_per_second(self) -> float | None:
+        """Steps over the seconds of their training blocks: no compile, evaluation or checkpoint in it."""
+        return self._steps_timed / self._seconds_timed if self._seconds_timed > 0 else None
+
+    def recent_steps_per_second(self) -> float | None:
+        """The rate of the latest block."""
+        return None if math.isnan(self._recent_rate) else self._recent_rate
+
+    @property
+    def first_point_seconds(self) -> float | None:
+        """From the start of the latest attempt to the end of its first block; None before."""
+        return self._first_point - self.fold.started if self._first_point else None
+
+    @property
+    def seconds(self) -> float:
+        """From the start of the latest attempt to its end, or to its latest record."""
+        return (self.fold.ended or self.fold.updated) - self.fold.started if self.fold.started else 0.0

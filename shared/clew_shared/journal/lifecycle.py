@@ -1,0 +1,135 @@
+"""The states of a run, which may follow which, and how a journal's records fold into what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from clew_shared.base.problem import Problem
+from clew_shared.journal.events import Attempt, Checkpoint, Evaluation, Event, Points, RunState, Schema, Seal, State
+
+__all__ = ["TERMINAL", "RunFold", "RunState", "fold", "may_follow"]
+
+TERMINAL = frozenset(
+    {RunState.FINISHED, RunState.STOPPED, RunState.FAILED, RunState.TIMED_OUT, RunState.LOST},
+)
+
+_ORDER = (RunState.DRAFT, RunState.SUBMITTED, RunState.QUEUED, RunState.STARTING, RunState.PREPARING, RunState.RUNNING)
+
+
+def may_follow(earlier: RunState, later: RunState) -> bool:
+    """Whether ``later`` may come after ``earlier``. Stages may be skipped forwards; only LOST can be corrected."""
+    if earlier in TERMINAL:
+        return earlier is RunState.LOST and later in TERMINAL
+    if later in TERMINAL:
+        return later is not RunState.FINISHED or earlier in (RunState.RUNNING, RunState.PAUSED)
+    if later is RunState.PAUSED or earlier is RunState.PAUSED:
+        return {earlier, later} == {RunState.PAUSED, RunState.RUNNING}
+    return _ORDER.index(earlier) < _ORDER.index(later)
+
+
+class RunFold:
+    """What is shown of a run, folded from its records one by one, in any mixture of job record and journals.
+
+    ``attempt`` is the latest attempt seen (0: none yet) and everything else is about that one: ``state`` with
+    ``reason``, ``problem`` and ``exit_code``; ``step`` is the number of updates done and ``steps`` of how many;
+    ``started`` and ``ended`` are wall-clock seconds since 1970 (0.0: not yet), ``updated`` the latest time seen in a
+    record, ``first_started`` when the run's first attempt began, ``job`` the batch job around it (Clew's UUID; empty:
+    none). The first terminal state of an attempt stays, whatever is written behind it; only LOST, which is the viewer's
+    guess, gives way to what the node says.
+    """
+
+    def __init__(self) -> None:
+        self.run = ""
+        self.exercise = ""
+        self.host = ""
+        self.job = ""
+        self.attempt = 0
+        self.state = RunState.DRAFT
+        self.reason = ""
+        self.problem: Problem | None = None
+        self.exit_code: int | None = None
+        self.step = 0
+        self.steps = 0
+        self.started = 0.0
+        self.first_started = 0.0
+        self.ended = 0.0
+        self.updated = 0.0
+        self.sealed = False
+
+    @property
+    def done(self) -> bool:
+        """Whether the state is terminal."""
+        return self.state in TERMINAL
+
+    def feed(self, attempt: int, event: Event | None) -> bool:
+        """Take one record of attempt ``attempt`` (job records name the attempt they are about; 0 before the first).
+
+        Events of earlier attempts than the latest change nothing: a process on a cut node may still write. ``None``, an
+        event of a kind unknown here, changes nothing either. Returns whether the shown state changed.
+        """
+        if attempt < self.attempt or event is None:
+            return False
+        before = (self.attempt, self.state, self.reason)
+        if attempt > self.attempt:
+            self._begin(attempt)
+        self.updated = max(self.updated, event.time)
+        self._take(event)
+        return before != (self.attempt, self.state, self.reason)
+
+    def _begin(self, attempt: int) -> None:
+        """A later attempt: whatever ended the earlier one no longer counts."""
+        first = self.attempt == 0
+        self.attempt = attempt
+        if not first:
+            self.state = RunState.SUBMITTED
+            self.reason, self.problem, self.exit_code = "", None, None
+            self.ended, self.sealed = 0.0, False
+
+    def _take(self, event: Event) -> None:
+        if not isinstance(event, State):
+            self._leave_queue()
+        if isinstance(event, Points):
+            self.step = max(self.step, event.first + event.count)
+        elif isinstance(event, State):
+            self._enter(event)
+        elif isinstance(event, Attempt):
+            self._start(event)
+        elif isinstance(event, Schema):
+            self.steps = event.steps or self.steps
+        elif isinstance(event, Evaluation | Checkpoint):
+            self.step = max(self.step, event.step)
+        elif isinstance(event, Seal):
+            self.sealed = True
+
+    def _start(self, event: Attempt) -> None:
+        self.run, self.exercise, self.host, self.job = event.run, event.exercise, event.host, event.job
+        self.step, self.steps = event.start_step, event.steps
+        self.started = event.time
+        self.first_started = self.first_started or event.time
+
+    def _leave_queue(self) -> None:
+        """Job records hold nothing but states: whatever else there is, the process that trains wrote it. The first
+        frame, which says so as well, may be damaged."""
+        if may_follow(self.state, RunState.STARTING):
+            self.state, self.reason = RunState.STARTING, ""
+
+    def _enter(self, event: State) -> None:
+        ends = event.state in TERMINAL and (not self.done or self.state is RunState.LOST)
+        if not ends and not may_follow(self.state, event.state):
+            # A repeated state may bring a new reason ("waiting for disk space"); a terminal one never changes.
+            if event.state is self.state and not self.done:
+                self.reason = event.reason
+            return
+        self.state, self.reason = event.state, event.reason
+        self.problem, self.exit_code = event.problem, event.exit_code
+        self.step = max(self.step, event.step)
+        if ends:
+            self.ended = event.time
+
+
+def fold(records: Iterable[tuple[int, Event | None]]) -> RunFold:
+    """The fold of (attempt, event) pairs."""
+    result = RunFold()
+    for attempt, event in records:
+        result.feed(attempt, event)
+    return result

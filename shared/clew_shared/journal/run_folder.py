@@ -1,0 +1,174 @@
+"""What is where in a run folder, and records of its files. No NumPy here."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from collections.abc import Collection, Iterator
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from clew_shared.journal.events import Checkpoint, FileRecord, Files
+from clew_shared.journal.files import Damage, attempts, journal_path, read_journal
+
+_BLOCK = 4096
+_MAX_BLOCKS = 1 << 15
+"""Block checksums of one file: 128 KiB at most, so that several records fit into a frame."""
+_FILES_BYTES = 512 * 1024
+_CHUNK = 1 << 20
+
+
+class RunFolder(msgspec.Struct, frozen=True):
+    """The paths of one run: ``spec.toml``, ``journal.NNNN``, ``log.txt``, ``checkpoints/``, ``artifacts/``."""
+
+    path: Path
+
+    @property
+    def spec(self) -> Path:
+        """The run spec; never changed once the run exists."""
+        return self.path / "spec.toml"
+
+    @property
+    def log(self) -> Path:
+        """Output of the run's processes."""
+        return self.path / "log.txt"
+
+    @property
+    def artifacts(self) -> Path:
+        """Files that the exercise leaves."""
+        return self.path / "artifacts"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of all checkpoints."""
+        return self.path / "checkpoints"
+
+    def checkpoint(self, step: int) -> Path:
+        """Folder of the checkpoint after ``step`` updates; names sort like steps."""
+        return self.checkpoints / f"{step:08d}"
+
+    def journal(self, attempt: int) -> Path:
+        """The journal file of an attempt (from 1)."""
+        return journal_path(self.path, attempt)
+
+    def attempts(self) -> tuple[int, ...]:
+        """The attempts whose journal files exist, ascending."""
+        return attempts(self.path)
+
+
+def record_file(folder: Path, path: Path) -> FileRecord:
+    """Length, SHA-256 and block checksums of the file ``path`` in the run folder ``folder``, read in pieces.
+
+    The block size doubles from 4096 bytes until ``_MAX_BLOCKS`` blocks are enough. Raises ``OSError`` as it comes and
+    ``ValueError`` for a file outside the folder.
+    """
+    name = path.relative_to(folder).as_posix()
+    digest, sums, size, block_size = hashlib.sha256(), bytearray(), 0, block_size_for(path.stat().st_size)
+    for block in read_blocks(path, block_size):
+        digest.update(block)
+        sums += struct.pack("<I", zlib.crc32(block))
+        size += len(block)
+    return FileRecord(path=name, size=size, sha256=digest.hexdigest(), blocks=bytes(sums), block_size=block_size)
+
+
+def block_size_for(size: int) -> int:
+    """The block size for a file of ``size`` bytes."""
+    block_size = _BLOCK
+    while size > block_size * _MAX_BLOCKS:
+        block_size *= 2
+    return block_size
+
+
+def read_blocks(path: Path, block_size: int) -> Iterator[bytes]:
+    """The file's content in blocks; the last one may be shorter."""
+    chunk_size = max(block_size, _CHUNK // block_size * block_size)
+    with path.open("rb") as file:
+        while chunk := file.read(chunk_size):
+            for start in range(0, len(chunk), block_size):
+                yield chunk[start : start + block_size]
+
+
+def other_files(folder: Path) -> list[Path]:
+    """Every file in the run folder except its journals, sorted by path."""
+    journals = {journal_path(folder, attempt) for attempt in attempts(folder)}
+    found = (path for path in folder.rglob("*") if path not in journals and (path.is_symlink() or not path.is_dir()))
+    return sorted(found)
+
+
+def recorded_files(folder: Path) -> dict[str, FileRecord]:
+    """The latest record of each file by path, over all attempts in order."""
+    found: dict[str, FileRecord] = {}
+    for attempt in attempts(folder):
+        for item in read_journal(journal_path(folder, attempt)):
+            if not isinstance(item, Damage) and isinstance(item.event, Checkpoint | Files):
+                found |= {record.path: record for record in item.event.files}
+    return found
+
+
+def final_files(folder: Path, recorded: Collection[str] | None = None) -> tuple[Files, ...]:
+    """The events to write before a run's last state: every file that has no record yet, and again ``log.txt``.
+
+    ``recorded`` names the paths that stand in ``Checkpoint`` events already; read from the journals when not given.
+    Call it when nothing writes to those files any more. Several events when one would not fit into a frame.
+    """
+    known = recorded_files(folder) if recorded is None else recorded
+    again = {"log.txt"}
+    names = ((path, path.relative_to(folder).as_posix()) for path in other_files(folder) if path.is_file())
+    records = [record_file(folder, path) for path, name in names if name not in known or name in again]
+    return tuple(Files(files=tuple(group)) for group in _groups(records))
+
+
+def _groups(records: list[FileRecord]) -> Iterator[list[FileRecord]]:
+    group: list[FileRecord] = []
+    room = _FILES_BYTES
+    for record in records:
+        needed = len(record.blocks) + len(record.path.encode()) + 128
+        if group and needed > room:
+            yield group
+            group, room = [], _FILES_BYTES
+        group.append(record)
+        room -= needed
+    if group:
+        yield group
+
+
+def safe_name(name: str) -> bool:
+    """Whether a recorded path stays inside its run folder."""
+    path = PurePosixPath(name)
+    return bool(name) and not path.is_absolute() and ".." not in path.parts and "\\" not in name and "\0" not in name
+
+
+# --- Prefix hash ------------------------------------------------------------------------------------------------------
+# SHA-256 of the beginning of a file that may grow.
+
+
+_PREFIX_HASH_CHUNK = 1 << 18
+
+
+class PrefixHash:
+    """SHA-256 of the first n bytes of a file, for growing n, each byte read once. Raises ``OSError`` as it comes."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb", buffering=0)
+        self._hash = hashlib.sha256()
+        self.size = 0
+        """Bytes that are hashed."""
+
+    def __enter__(self) -> PrefixHash:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def sha256(self, size: int) -> str:
+        """Of the first ``size`` bytes, or of all when there are fewer."""
+        while self.size < size and (data := self._file.read(min(size - self.size, _PREFIX_HASH_CHUNK))):
+            self._hash.update(data)
+            self.size += len(data)
+        return self._hash.hexdigest()

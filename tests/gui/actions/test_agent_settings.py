@@ -1,0 +1,155 @@
+"""The settings of this computer's agent: checked while the window goes on, told in words, then used."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from clew_gui.app import Program
+from clew_gui.base.settings import local_settings
+from clew_gui.session.conversation import Conversation, OutgoingCommands, Parts
+from clew_gui.session.fetcher import Fetcher
+from clew_gui.session.inbox import Cards, Inbox
+from clew_gui.targets.interpreter import judge
+from clew_gui.targets.local_agent import agent_command
+from clew_gui.targets.target import LocalTarget
+from clew_gui.views.actions.agent_settings import AgentSettings
+from clew_gui.views.actions.dialogs import SettingsDialog
+from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError
+from clew_shared.cards import Catalogue
+from clew_shared.wire.messages import CatalogueReply, GetCatalogue, Hello, Shutdown, Welcome
+from tests.gui import fakes
+
+
+class Wire:
+    """Keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[object] = []
+
+    def send(self, request: object) -> bytes:
+        self.sent.append(request)
+        return str(len(self.sent)).encode()
+
+    def close(self) -> None:
+        self.sent.append("closed")
+
+
+def settings_of(program: Program) -> AgentSettings:
+    """The open settings dialog's part."""
+    program.shell.show_settings()
+    (dialog,) = program.window.findChildren(SettingsDialog)
+    return dialog.agent
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "words"),
+    [
+        (0, "[[3, 12], []]", None),
+        (0, "a greeting of the shell\n[[3, 11], []]\n", None),
+        (0, '[[3, 11], ["tensorflow"]]', "has no TensorFlow"),
+        (0, '[[3, 11], ["tensorflow", "clew_agent", "clew_shared"]]', "has no TensorFlow and no Clew"),
+        (0, "[[3, 8], []]", "is Python 3.8"),
+        (2, "unknown option -P", "unknown option -P"),
+        (1, "", "exit code 1"),
+        (0, "[]", "no Python"),
+        (0, "7", "no Python"),
+    ],
+)
+def test_what_a_python_answers_is_judged_in_words(code: int, output: str, words: str | None) -> None:
+    found = judge("/opt/python", code, output)
+    assert (found is None) if words is None else (found is not None and words in found.text)
+
+
+def test_a_python_with_everything_is_kept_and_the_agent_started_anew_with_it(
+    softmax: Program, places: Places, tmp_path: Path, qtbot: QtBot
+) -> None:
+    part = settings_of(softmax)
+    part.interpreter.setText(sys.executable)
+    part.exercises.setText(str(tmp_path))
+    with qtbot.waitSignal(part.accepted, timeout=60_000):
+        part.use.click()
+        assert not part.use.isEnabled(), "it is asked while the window goes on"
+    assert agent_command(places) == [sys.executable, "-P", "-m", "clew_agent", "serve", "--exercises", str(tmp_path)]
+    assert isinstance(softmax.session, fakes.FakeSession)
+    assert softmax.session.asked == [("renew",)]
+
+
+@pytest.mark.parametrize(
+    ("python", "folder", "words"),
+    [
+        ("/nowhere/python", "", "There is no file /nowhere/python"),
+        ("", "/nowhere/else", "There is no folder /nowhere/else"),
+        ("/bin/false", "", "/bin/false is no Python"),
+        (__file__, "", "is no Python"),
+    ],
+)
+def test_what_will_not_do_is_said_and_nothing_is_changed(
+    softmax: Program, places: Places, qtbot: QtBot, python: str, folder: str, words: str
+) -> None:
+    part = settings_of(softmax)
+    part.interpreter.setText(python)
+    part.exercises.setText(folder)
+    part.use.click()
+    qtbot.waitUntil(lambda: words in part.said.text(), timeout=60_000)
+    assert not local_settings(places).path.exists()
+    assert part.use.isEnabled()
+    assert part.said.height() >= part.said.heightForWidth(part.said.width()), "all of it can be read"
+
+
+def test_a_python_that_does_not_answer_is_given_up_and_ended(softmax: Program, tmp_path: Path) -> None:
+    slow = tmp_path / "python"
+    slow.write_text("#!/bin/sh\nexec sleep 600\n")
+    slow.chmod(0o755)
+    part = settings_of(softmax)
+    part.interpreter.setText(str(slow))
+    part.use.click()
+    part._silent()
+    assert "did not answer" in part.said.text()
+
+
+def test_a_folder_of_the_settings_must_exist(places: Places) -> None:
+    file = local_settings(places)
+    file.path.parent.mkdir(parents=True)
+    file.path.write_text('exercises = "/nowhere"\n')
+    with pytest.raises(ProblemError, match="There is no folder /nowhere"):
+        agent_command(places)
+
+
+def test_the_agents_own_exercises_are_asked_for_and_told_when_they_are_others(places: Places) -> None:
+    inbox = Inbox()
+    target = LocalTarget(places, ["/bin/false"])
+    parts = Parts(
+        Fetcher(places.mirrors, inbox), OutgoingCommands(), inbox, target, lambda _run: True, lambda _problem: None
+    )
+    wire: Any = Wire()
+    address: Any = None
+    talk = Conversation(wire, address, parts, Catalogue())
+    talk._greeted(Welcome(protocol=(1, 0), agent="a", host="h", version="1", clock=0.0, catalogue_hash=""))
+    assert wire.sent == [Hello(client="clew"), GetCatalogue()]
+    other = Catalogue(version="own")
+    for reply in (Catalogue(), other, other):
+        talk._take(b"2", CatalogueReply(catalogue=reply))
+    talk.send(renew=True)
+    talk.send()
+    assert [type(request) for request in wire.sent].count(Shutdown) == 1
+    arrived = iter(inbox.take, None)
+    assert [found.catalogue for found in arrived if isinstance(found, Cards)] == [other]
+
+
+def test_other_exercises_fill_the_lab_and_leave_the_form_alone(softmax: Program) -> None:
+    form = softmax.window.next_run.form
+    form.row("learning_rate").editor.set_value(0.05)
+    before = fakes.catalogue()
+    more = fakes.card(id="own", title="My own", chapter="Own files")
+    softmax.desk.take_catalogue(Catalogue(chapters=before.chapters, exercises=(*before.exercises, more)))
+    assert "own" in softmax.window.lab.tree.exercise_ids()
+    assert softmax.window.next_run.form is form
+    assert form.values()["learning_rate"] == 0.05
+    softmax.desk.take_catalogue(Catalogue(exercises=(more,)))
+    assert softmax.window.head.title.text() == "My own"

@@ -1,0 +1,77 @@
+"""The way from the link's thread to the screen: the first news after a quiet time wait for no timer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtCore import QCoreApplication
+from pytestqt.qtbot import QtBot
+
+from clew_gui.app import Program
+from clew_gui.views.actions.bridge import Bridge
+from clew_gui.views.plots.drawing.widget import REFRESH_MS
+from tests.gui import fakes
+
+NEVER_MS = 3_600_000
+
+
+@pytest.fixture
+def session() -> fakes.FakeSession:
+    """Its bell is what a test rings."""
+    return fakes.FakeSession()
+
+
+@pytest.fixture
+def bridge(qtbot: QtBot, session: fakes.FakeSession) -> Iterator[Bridge]:
+    """A bridge whose timer never comes round."""
+    result = Bridge(session)
+    result._timer.setInterval(NEVER_MS)
+    result.start()
+    yield result
+    result.stop()
+
+
+def ring(session: fakes.FakeSession, **news: object) -> None:
+    """As the link's thread does."""
+    session.tell(**news)
+    thread = threading.Thread(target=session.bell)
+    thread.start()
+    thread.join()
+
+
+def test_the_first_news_are_taken_in_as_they_come_and_a_stream_by_the_timer(
+    bridge: Bridge, session: fakes.FakeSession, qtbot: QtBot
+) -> None:
+    with qtbot.waitSignal(bridge.points) as told:
+        ring(session, points=frozenset({"a"}))
+    assert told.args == [frozenset({"a"})]
+    bridge._since_news.start()
+    ticks: list[None] = []
+    bridge.ticked.connect(lambda: ticks.append(None))
+    ring(session, points=frozenset({"a"}))
+    QCoreApplication.processEvents()
+    assert ticks == [], "the timer is about to come round"
+
+
+def test_a_bridge_that_stopped_is_rung_no_more(bridge: Bridge, session: fakes.FakeSession) -> None:
+    bridge.stop()
+    ticks: list[None] = []
+    bridge.ticked.connect(lambda: ticks.append(None))
+    ring(session)
+    QCoreApplication.processEvents()
+    assert ticks == []
+
+
+def test_the_first_change_after_a_quiet_time_is_drawn_at_once_and_later_ones_together(softmax: Program) -> None:
+    assert softmax.shell.plots is not None
+    canvas = softmax.shell.plots.canvas
+    canvas._timer.stop()
+    canvas._frame.invalidate()
+    canvas.touch()
+    assert canvas._timer.interval() == 0
+    canvas._timer.stop()
+    canvas._frame.start()
+    canvas.touch()
+    assert 0 < canvas._timer.interval() <= REFRESH_MS

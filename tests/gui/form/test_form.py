@@ -1,0 +1,233 @@
+"""The generated form: one row for each hyperparameter, errors under their fields, presets, data and seed."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QComboBox, QLineEdit, QStyle, QStyleOptionComboBox, QWidget
+from pytestqt.qtbot import QtBot
+
+from clew_gui.app import Program
+from clew_gui.views.form.form import ParamForm
+from clew_gui.views.form.next_run import NextRun
+from clew_gui.views.theme.parts import Appearance, Button, column
+from clew_gui.views.theme.theme import font
+from clew_gui.views.window.message_bar import MessageBar
+from clew_shared.base.problem import Problem
+from clew_shared.catalogue import load_builtin
+from clew_shared.params import describe
+from tests.gui import fakes
+from tests.gui.conftest import Opener
+
+
+@pytest.fixture
+def form(qtbot: QtBot) -> ParamForm:
+    """The softmax form alone."""
+    result = ParamForm(Appearance(), describe(fakes.Training))
+    qtbot.addWidget(result)
+    result.show()
+    return result
+
+
+@pytest.fixture
+def panel(qtbot: QtBot) -> NextRun:
+    """The right panel on softmax."""
+    result = NextRun(Appearance())
+    qtbot.addWidget(result)
+    result.set_card(fakes.card())
+    result.show()
+    return result
+
+
+def elided(box: QComboBox) -> bool:
+    """Whether the box has too little room for the text that it shows."""
+    option = QStyleOptionComboBox()
+    box.initStyleOption(option)
+    part = QStyle.SubControl.SC_ComboBoxEditField
+    room = box.style().subControlRect(QStyle.ComplexControl.CC_ComboBox, option, part, box).width()
+    return box.fontMetrics().horizontalAdvance(box.currentText()) > room - 2
+
+
+@pytest.mark.parametrize("size", [(1024, 700), (1280, 800), (1920, 1080)])
+def test_the_slides_choices_are_not_cut_off(open_window: Opener, size: tuple[int, int]) -> None:
+    panel = open_window(size=size).window.next_run
+    for card in load_builtin().exercises:
+        panel.set_card(card)
+        QTest.qWait(0)
+        boxes = [box for box in panel.findChildren(QComboBox) if box.isVisible()]
+        assert [box.currentText() for box in boxes if elided(box)] == []
+
+
+def test_a_changed_field_stays_strong_when_the_theme_changes(softmax: Program, qtbot: QtBot) -> None:
+    row = softmax.window.next_run.form.row("learning_rate")
+    row.editor.set_value(0.1)
+    assert row.label.font().weight() == font("strong").weight()
+    softmax.shell.toggle_theme()
+    qtbot.wait(50)
+    assert row.label.font().weight() == font("strong").weight()
+
+
+def edit(form: ParamForm, name: str) -> QLineEdit:
+    """The text field of a hyperparameter."""
+    field = form.row(name).editor.widget()
+    assert isinstance(field, QLineEdit)
+    return field
+
+
+def test_it_begins_with_the_slides_values(form: ParamForm) -> None:
+    assert form.values() == {
+        "optimizer": "sgd",
+        "learning_rate": 0.5,
+        "schedule": "constant",
+        "batch_size": 100,
+        "order": "file",
+        "steps": 500,
+        "evaluate_every": None,
+    }
+    assert form.problems() == ()
+
+
+def test_a_changed_value_is_strong_and_can_be_reset(form: ParamForm) -> None:
+    row = form.row("steps")
+    edit(form, "steps").setText("25,000")
+    assert form.values()["steps"] == 25_000
+    assert row.label.font().bold()
+    assert row.reset.isVisible()
+    assert row.reset.toolTip() == "Back to the slides' value: 500"
+    row.reset.click()
+    assert not row.label.font().bold()
+    assert edit(form, "steps").text() == "500"
+
+
+def test_a_field_appears_when_it_matters(form: ParamForm) -> None:
+    assert not form.row("momentum").editor.widget().isVisible()
+    form.row("optimizer").editor.set_value("nesterov")
+    assert form.row("momentum").editor.widget().isVisible()
+    assert form.values()["momentum"] == 0.9
+
+
+def test_a_wrong_hidden_field_does_not_count(form: ParamForm) -> None:
+    form.row("optimizer").editor.set_value("momentum")
+    edit(form, "momentum").setText("2")
+    assert len(form.problems()) == 1
+    form.row("optimizer").editor.set_value("sgd")
+    assert form.problems() == ()
+    assert "momentum" not in form.values()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("learning_rate", "0", "must be greater than 0"),
+        ("learning_rate", "0,1x", "expected a number"),
+        ("batch_size", "1.5", "expected a whole number"),
+        ("steps", "", "a value is needed"),
+        ("batch_size", "100000", "must be at most"),
+    ],
+)
+def test_a_wrong_value_is_told_under_its_field(form: ParamForm, name: str, text: str, said: str) -> None:
+    edit(form, name).setText(text)
+    error = form.row(name).error
+    assert error.isVisible()
+    assert said in error.text().lower()
+    assert edit(form, name).property("state") == "bad"
+
+
+def test_all_wrong_values_are_told_at_once(form: ParamForm) -> None:
+    edit(form, "learning_rate").setText("-1")
+    edit(form, "steps").setText("many")
+    assert {problem.where for problem in form.problems()} == {"learning_rate", "steps"}
+
+
+def test_arrow_keys_step_a_number(form: ParamForm) -> None:
+    QTest.keyClick(edit(form, "learning_rate"), Qt.Key.Key_Down)
+    assert form.values()["learning_rate"] == 0.2
+    QTest.keyClick(edit(form, "steps"), Qt.Key.Key_Up, Qt.KeyboardModifier.ShiftModifier)
+    assert form.values()["steps"] == 510
+
+
+def test_the_wheel_changes_no_choice_that_it_passes_over(form: ParamForm, qtbot: QtBot) -> None:
+    from PySide6.QtCore import QPoint, QPointF
+    from PySide6.QtGui import QWheelEvent
+    from PySide6.QtWidgets import QApplication
+
+    box = form.row("optimizer").editor.widget()
+    assert isinstance(box, QComboBox)
+    edit(form, "steps").setFocus()
+    at = QPointF(5, 5)
+    none = Qt.MouseButton.NoButton
+    wheel = QWheelEvent(
+        at,
+        box.mapToGlobal(at),
+        QPoint(),
+        QPoint(0, -240),
+        none,
+        Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(box, wheel)
+    assert form.values()["optimizer"] == "sgd"
+
+
+def test_a_preset_brings_values_and_data(panel: NextRun) -> None:
+    panel.preset.setCurrentIndex(panel.preset.findData("tiny"))
+    panel.preset.activated.emit(panel.preset.currentIndex())
+    spec = panel.spec()
+    assert (spec.preset, spec.data, spec.params["steps"], spec.params["batch_size"]) == ("tiny", "digits", 60, 32)
+    panel.slides.click()
+    assert panel.spec().data == "mnist"
+    assert panel.spec().params["steps"] == 500
+
+
+def test_changing_one_value_of_a_preset_makes_it_one_s_own(panel: NextRun) -> None:
+    panel.form.row("steps").editor.set_value(7)
+    assert panel.preset.currentText() == "Own values"
+    assert panel.spec().preset == ""
+    panel.form.row("steps").editor.set_value(500)
+    assert panel.preset.currentText() == "Slides' values"
+
+
+def test_a_file_of_one_s_own_is_the_data(panel: NextRun) -> None:
+    panel.use_file("/somewhere/my.npz")
+    assert panel.spec().data == "/somewhere/my.npz"
+    assert panel.own_file.isVisible()
+    panel.slides.click()
+    assert panel.spec().data == "mnist"
+    assert not panel.own_file.isVisible()
+
+
+@pytest.mark.parametrize(("text", "good"), [("7", True), ("2147483647", True), ("2147483648", False), ("x", False)])
+def test_the_seed_is_checked(panel: NextRun, text: str, good: bool) -> None:
+    panel.seed.setText(text)
+    assert panel.run.isEnabled() is good
+    assert panel.seed_error.isVisible() is not good
+
+
+def test_an_exercise_without_data_asks_for_none(panel: NextRun) -> None:
+    panel.set_card(fakes.catalogue().exercises[0])
+    assert not panel.data.isVisible()
+    assert panel.spec().data == ""
+
+
+def _tab_order(whole: QWidget) -> list[str]:
+    """The names of what Tab reaches, from the first on."""
+    found, widget = [], whole.nextInFocusChain()
+    while widget is not None and widget is not whole:
+        if widget.focusPolicy() != Qt.FocusPolicy.NoFocus:
+            found.append(widget.accessibleName())
+        widget = widget.nextInFocusChain()
+    return found
+
+
+def test_tab_reaches_what_was_made_late_where_it_stands(form: ParamForm, qtbot: QtBot) -> None:
+    form.row("steps").editor.set_value(7)
+    names = _tab_order(form)
+    assert names[names.index("Steps") + 1] == "Reset Steps"
+
+    whole, messages = QWidget(), MessageBar(Appearance())
+    qtbot.addWidget(whole)
+    column(Button(Appearance(), "Before"), messages, Button(Appearance(), "After"), parent=whole)
+    messages.show_problems((Problem("a.b", "Something is wrong."),))
+    assert _tab_order(whole) == ["Before", "Undo", "Copy the message", "Dismiss the message", "After"]

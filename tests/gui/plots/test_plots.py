@@ -1,0 +1,414 @@
+"""The plot panel as people meet it: it draws, follows, zooms, reads out, and writes files."""
+
+from __future__ import annotations
+
+import csv
+import re
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QGuiApplication, QImage, QPainter, QWheelEvent
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
+from pytestqt.qtbot import QtBot
+
+from clew_gui.plotting.model import RunStyle
+from clew_gui.plotting.ticks import Span
+from clew_gui.views.plots.curves.artist import empty_sentence
+from clew_gui.views.plots.curves.captions import captions
+from clew_gui.views.plots.panel import ConvergencePlots
+from clew_gui.views.theme.theme import DARK, LIGHT
+from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.cards import Goal, MetricSpec, PlotSpec
+
+PLOTS = (
+    PlotSpec(id="loss", title="Training loss", metrics=("loss",), log=True, expected=((1, 2.0), (500, 0.3))),
+    PlotSpec(id="accuracy", title="Test accuracy", metrics=("test_accuracy",), format="percent"),
+)
+GOALS = (Goal(id="slides", text="90.79 %", metric="test_accuracy", op=">=", value=0.9079),)
+METRICS = (
+    MetricSpec(name="loss", label="loss", better="lower"),
+    MetricSpec(name="test_accuracy", label="test set", per_step=False, better="higher", format="percent"),
+)
+RUNS = (RunStyle("1", "1  SGD 0.5", 0, pinned=True), RunStyle("2", "2  Adam", 1, selected=True, live=True, steps=2000))
+
+
+def give(panel: ConvergencePlots, run: str, first: int, count: int) -> None:
+    rng = np.random.default_rng(first)
+    step = np.arange(first, first + count)
+    panel.append(run, "loss", first, (2 * np.exp(-step / 200) + 0.3) * np.exp(rng.normal(0, 0.2, count)))
+    panel.append(run, "test_accuracy", step[::100], 0.92 - 0.8 * np.exp(-step[::100] / 200))
+    panel.add_clock(run, first, count, (first + count) / 100, count / 100, 1.7e9 + (first + count) / 100)
+
+
+@pytest.fixture
+def empty(qtbot: QtBot) -> ConvergencePlots:
+    panel = ConvergencePlots(LIGHT)
+    qtbot.addWidget(panel)
+    panel.resize(900, 400)
+    panel.set_plots(PLOTS, GOALS, METRICS)
+    panel.show()
+    qtbot.waitExposed(panel)
+    return panel
+
+
+@pytest.fixture
+def panel(empty: ConvergencePlots, qtbot: QtBot) -> ConvergencePlots:
+    for run, steps in (("1", 2000), ("2", 1000)):
+        give(empty, run, 0, steps)
+        empty.set_scale(run, 100, 55_000)
+    empty.set_runs(RUNS)
+    empty.canvas.flush()
+    qtbot.waitUntil(lambda: not empty.canvas._timer.isActive(), timeout=5000)
+    return empty
+
+
+def colours(image: QImage) -> set[str]:
+    """All colours of a picture, as #rrggbb."""
+    small = image.convertToFormat(QImage.Format.Format_RGB32)
+    pixels = np.frombuffer(small.constBits(), np.uint32).reshape(small.height(), -1)
+    return {f"#{value & 0xFFFFFF:06X}" for value in np.unique(pixels).tolist()}
+
+
+def over(panel: ConvergencePlots, x: float, plot: int = 0) -> QPoint:
+    """The pixel at step ``x`` in the middle of a plot."""
+    frame = panel.canvas.artist.frames[plot]
+    return QPoint(round(frame.column(x)), round(frame.rect.center().y()))
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_curves_goal_and_ground_have_the_colours_of_the_theme(panel: ConvergencePlots, theme: object) -> None:
+    chosen = DARK if theme is DARK else LIGHT
+    panel.set_theme(chosen)
+    seen = colours(panel.grab().toImage())
+    assert {chosen.surface, chosen.curves[0], chosen.curves[1], chosen.grid, chosen.ok} <= seen
+    assert (DARK if chosen is LIGHT else LIGHT).curves[0] not in seen
+
+
+def test_while_nothing_ran_the_expected_curve_and_its_words_are_there(empty: ConvergencePlots) -> None:
+    assert [setup.id for setup in empty.canvas.drawn_setups] == ["loss"]
+    assert LIGHT.border in colours(empty.grab().toImage())
+    assert empty.canvas.accessibleDescription() == "No run has values yet."
+    empty.set_ghost("accuracy", [(0, 0.1), (500, 0.9)], "What the lecture showed")
+    assert [setup.id for setup in empty.canvas.drawn_setups] == ["loss", "accuracy"]
+
+
+def test_new_points_are_drawn_by_themselves_and_many_of_them_in_one_frame(
+    panel: ConvergencePlots, qtbot: QtBot
+) -> None:
+    before = panel.canvas.scene
+    for first in range(1000, 1500, 50):
+        give(panel, "2", first, 50)
+    drawn = panel.canvas._artist
+    assert drawn is not None
+    assert drawn.scene is before
+    qtbot.waitUntil(lambda: panel.canvas._artist is not drawn, timeout=5000)
+    curve = panel.canvas.scene.plots[0].headline("2")
+    assert curve is not None
+    assert curve.end is not None
+    assert curve.end[0] == pytest.approx(1499, abs=4)
+    assert not panel.canvas._timer.isActive()
+
+
+def test_nothing_is_drawn_while_hidden(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    panel.hide()
+    drawn = panel.canvas._artist
+    give(panel, "2", 1000, 100)
+    assert not panel.canvas._timer.isActive()
+    qtbot.wait(80)
+    assert panel.canvas._artist is drawn
+    panel.show()
+    qtbot.waitUntil(lambda: panel.canvas._artist is not drawn, timeout=5000)
+
+
+def test_points_of_a_run_that_is_not_shown_draw_nothing(panel: ConvergencePlots) -> None:
+    give(panel, "other", 0, 100)
+    assert not panel.canvas._timer.isActive()
+
+
+def test_the_crosshair_reads_all_runs_and_draws_no_curve(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    drawn = panel.canvas._artist
+    QTest.mouseMove(panel.canvas.ground.viewport(), over(panel, 700))
+    readout = panel.canvas.readout
+    assert readout is not None
+    assert readout.heading == f"Step {round(readout.x)}, smoothed"
+    assert readout.x == pytest.approx(700, abs=3)
+    assert [row.run.run_id for row in readout.rows] == ["1", "2"]
+    assert readout.rows[0].values[1].endswith(" %")
+    with_box = panel.grab().toImage()
+    assert panel.canvas._artist is drawn
+    QTest.mouseMove(panel.canvas.ground.viewport(), QPoint(5, 5))
+    assert panel.canvas.readout is None
+    assert panel.grab().toImage() != with_box
+
+
+def test_the_keyboard_moves_the_crosshair_and_says_what_it_finds(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    panel.setFocus()
+    QTest.keyClick(panel.canvas, Qt.Key.Key_Right)
+    start = panel.canvas.readout
+    assert start is not None
+    assert start.x == pytest.approx(1999, abs=3)
+    for _ in range(3):
+        QTest.keyClick(panel.canvas, Qt.Key.Key_Left)
+    near = panel.canvas.readout
+    QTest.keyClick(panel.canvas, Qt.Key.Key_Left, Qt.KeyboardModifier.ShiftModifier)
+    far = panel.canvas.readout
+    assert near is not None
+    assert far is not None
+    assert far.x < near.x - 50 < start.x
+    assert panel.canvas.accessibleDescription() == far.sentence()
+    QTest.keyClick(panel.canvas, Qt.Key.Key_Escape)
+    assert panel.canvas.readout is None
+
+
+def wheel(panel: ConvergencePlots, at: QPoint, delta: QPoint) -> None:
+    nothing, mode = Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase
+    where = QPointF(panel.canvas.mapToGlobal(at))
+    event = QWheelEvent(QPointF(at), where, QPoint(), delta, Qt.MouseButton.NoButton, nothing, mode, False)
+    QApplication.sendEvent(panel.canvas.ground.viewport(), event)
+
+
+def test_the_wheel_zooms_around_the_pointer_dragging_pans_and_home_shows_all(
+    panel: ConvergencePlots, qtbot: QtBot
+) -> None:
+    at = over(panel, 500)
+    wheel(panel, at, QPoint(0, 480))
+    span = panel.canvas.scene.grid.span
+    assert span.size == pytest.approx(2060 * 0.8**4)
+    assert panel.canvas.artist.frames[0].x_at(at.x()) == pytest.approx(500, abs=4)
+    QTest.mousePress(panel.canvas.ground.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    QTest.mouseMove(panel.canvas.ground.viewport(), at - QPoint(60, 0))
+    QTest.mouseRelease(panel.canvas.ground.viewport(), Qt.MouseButton.LeftButton, pos=at - QPoint(60, 0))
+    moved = panel.canvas.scene.grid.span
+    assert moved.size == pytest.approx(span.size)
+    assert moved.low > span.low
+    wheel(panel, at, QPoint(120, 0))
+    assert panel.canvas.scene.grid.span.low < moved.low
+    QTest.keyClick(panel.canvas, Qt.Key.Key_Home)
+    assert panel.view.zoom is None
+    wheel(panel, at, QPoint(0, 480))
+    QTest.mouseDClick(panel.canvas.ground.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    assert panel.canvas.scene.grid.span == Span(0, 2060)
+
+
+def test_a_zoom_ends_when_the_unit_changes_and_cannot_leave_the_data(panel: ConvergencePlots) -> None:
+    panel.canvas.zoom_by(0.1, 100.0)
+    panel.canvas.pan_by(-50)
+    assert panel.canvas.scene.grid.span.low == 0
+    panel.canvas.pan_by(+50)
+    assert panel.canvas.scene.grid.span.high == pytest.approx(2060)
+    panel.set_unit("epoch")
+    assert panel.view.zoom is None
+    panel.canvas.zoom_by(2.0)
+    assert panel.view.zoom is None
+
+
+def test_a_label_in_the_gutter_lifts_its_run_and_chooses_it(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    gutter = panel.canvas.artist.gutters[0]
+    label, height = next((label, y) for label, y in gutter._placed if label.run.run_id == "1")
+    at = QPoint(round(gutter.rect.left()) + 40, round(height))
+    assert label.value.startswith("0.")
+    with qtbot.waitSignal(panel.run_hovered) as hovered:
+        QTest.mouseMove(panel.canvas.ground.viewport(), at)
+    assert hovered.args == ["1"]
+    assert panel.canvas.scene.plots[0].curves[-1].run.run_id == "1"
+    with qtbot.waitSignal(panel.run_clicked) as clicked:
+        QTest.mouseClick(panel.canvas.ground.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    assert clicked.args == ["1"]
+
+
+def test_the_view_can_be_set_and_tells_of_changes(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(panel.view_changed):
+        panel.set_smoothing(2.0)
+    assert panel.view.smoothing == 1.0
+    assert panel.smoothing_text() == "Mean over about 960 steps"
+    panel.set_smoothing(0)
+    assert panel.smoothing_text() == "No smoothing"
+    panel.set_log_y(False)
+    assert not panel.canvas.scene.plots[0].log
+    panel.set_log_x(True)
+    assert panel.canvas.scene.grid.log
+    assert panel.knows("seconds")
+    panel.set_runs([RunStyle("unknown", "3  new", 2)])
+    assert not panel.knows("seconds")
+
+
+def test_a_later_attempt_takes_points_and_events_back(panel: ConvergencePlots) -> None:
+    panel.add_event("2", 900, "Learning rate halved")
+    panel.add_event("2", 900, "Learning rate halved")
+    assert [event.text for event, _ in panel.canvas.scene.events] == ["Learning rate halved"]
+    panel.truncate("2", None, 500)
+    assert not panel.canvas.scene.events
+    assert panel.store.last_step("2") == 499
+    panel.mark_nonfinite("2", 212)
+    assert [event.text for event, _ in panel.canvas.scene.events] == ["NaN at step 212"]
+    panel.append("2", "loss", 500, [np.nan])
+    panel.mark_nonfinite("2", 500)
+    assert [event.text for event, _ in panel.canvas.scene.events] == ["NaN at step 212"]
+    panel.drop_run("2")
+    assert not panel.canvas.scene.events
+    assert [d.run.run_id for d in panel.canvas.scene.plots[0].curves] == ["1"]
+
+
+def test_divergence_and_nan_are_drawn_without_a_warning(panel: ConvergencePlots) -> None:
+    with np.errstate(over="ignore"):
+        exploding = np.concatenate((1.9 ** np.arange(1200.0), [np.inf, np.nan, np.nan]))
+    panel.append("3", "loss", 0, exploding, np.float64)
+    panel.append("3", "test_accuracy", [0, 100], [-1e300, 1e300], np.float64)
+    panel.set_runs([*RUNS, RunStyle("3", "3  SGD 50", 2)])
+    for log in (True, False):
+        panel.set_log_y(log)
+        assert LIGHT.bad in colours(panel.grab().toImage())
+
+
+def test_the_description_follows_the_curves(panel: ConvergencePlots) -> None:
+    text = panel.canvas.accessibleDescription()
+    assert re.search(r"Training loss: 1  SGD 0\.5 last 0\.\d+ at step 1,999, best 0\.\d+ at step [\d,]+; 2  Adam", text)
+    assert panel.canvas.accessibleName() == "Convergence plots"
+    assert panel.focusProxy() is panel.canvas
+
+
+def test_pictures_as_files_show_the_curves(panel: ConvergencePlots, tmp_path: Path) -> None:
+    png, svg = tmp_path / "a.png", tmp_path / "a.svg"
+    panel.save_png(png, scale=2)
+    panel.save_svg(svg)
+    image = QImage(str(png))
+    assert (image.width(), image.height()) == (1800, 960)
+    assert {LIGHT.curves[0], LIGHT.curves[1]} <= colours(image)
+    drawn = QImage(900, 480, QImage.Format.Format_RGB32)
+    drawn.fill(Qt.GlobalColor.white)
+    painter = QPainter(drawn)
+    QSvgRenderer(str(svg)).render(painter)
+    painter.end()
+    assert LIGHT.curves[1] in colours(drawn)
+    assert "Training loss, log scale" in svg.read_text()
+    assert ">Step<" in svg.read_text()
+
+
+def test_the_picture_goes_to_the_clipboard(panel: ConvergencePlots) -> None:
+    panel.copy_picture()
+    assert LIGHT.curves[0] in colours(QGuiApplication.clipboard().image())
+
+
+def test_values_are_written_in_a_thread(panel: ConvergencePlots, qtbot: QtBot, tmp_path: Path) -> None:
+    with qtbot.waitSignal(panel.saved, timeout=10_000) as saved:
+        panel.export("csv", tmp_path / "a.csv")
+    assert saved.args == [tmp_path / "a.csv"]
+    with (tmp_path / "a.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2000 + 1000 + 20 + 10
+    assert rows[0].keys() == {"run", "step", "metric", "value", "wall_time"}
+    assert panel.save_csv(tmp_path / "b.csv") == len(rows)
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "csv"])
+def test_a_file_that_cannot_be_written_is_a_problem(
+    panel: ConvergencePlots, qtbot: QtBot, tmp_path: Path, kind: str
+) -> None:
+    with qtbot.waitSignal(panel.failed, timeout=10_000) as failed:
+        panel.export(kind, tmp_path / "missing" / f"a.{kind}")
+    (trouble,) = failed.args or (None,)
+    assert isinstance(trouble, Problem)
+    assert "could not be written" in trouble.text
+    assert trouble.hint
+
+
+def test_a_direct_call_raises(panel: ConvergencePlots, tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match="could not be written"):
+        panel.save_png(tmp_path / "missing" / "a.png")
+
+
+def test_the_menu_offers_scale_zoom_and_files(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    menu: QMenu = panel.menu()
+    actions = {action.text().split("\t")[0]: action for action in menu.actions() if action.text()}
+    assert not actions["Show all of x"].isEnabled()
+    actions["Logarithmic x axis"].trigger()
+    assert panel.view.log_x
+    actions["As a drawing, SVG…"].trigger()
+    dialog = panel.findChild(QFileDialog)
+    assert dialog is not None
+    assert dialog.selectedFiles()[0].endswith("curves.svg")
+    dialog.close()
+    menu.close()
+
+
+def test_pyqtgraph_shows_the_ranges_of_the_view_where_the_words_expect_them(panel: ConvergencePlots) -> None:
+    for zoom in (None, 0.1):
+        if zoom is not None:
+            panel.canvas.zoom_by(zoom, 500.0)
+        artist = panel.canvas.artist
+        assert len(panel.canvas.ground.plots) == len(artist.frames) == 2
+        for plot, frame, shown in zip(panel.canvas.ground.plots, artist.frames, artist.scene.plots, strict=True):
+            x, y = plot.box.viewRange()
+            assert x == pytest.approx([frame.x.low, frame.x.high])
+            assert y == pytest.approx([shown.span.low, shown.span.high])
+            assert plot.box.mapRectToScene(plot.box.rect()) == frame.rect
+
+
+def test_items_are_kept_from_frame_to_frame_and_go_with_their_run(panel: ConvergencePlots) -> None:
+    def items() -> set[int]:
+        return {id(item) for plot in panel.canvas.ground.plots for item in plot.box.childGroup.childItems()}
+
+    before = items()
+    give(panel, "2", 1000, 50)
+    panel.canvas.flush()
+    assert items() == before
+    panel.set_runs(RUNS[:1])
+    panel.canvas.flush()
+    assert items() < before
+    panel.set_runs(RUNS)
+    panel.grab()
+    assert len(items()) == len(before)
+
+
+def test_a_crosshair_does_not_outlive_its_plots(panel: ConvergencePlots) -> None:
+    panel.canvas.step_crosshair(4)
+    panel.set_plots([])
+    assert panel.canvas.readout is None
+    panel.grab()
+
+
+def test_small_and_large_panels_are_drawn(panel: ConvergencePlots) -> None:
+    for width, height in ((360, 180), (620, 260), (1600, 900)):
+        panel.resize(width, height)
+        panel.canvas.flush()
+        frames = panel.canvas.artist.frames
+        assert all(frame.rect.width() > 100 and frame.rect.height() > 20 for frame in frames)
+        assert panel.canvas.artist.stack.area.bottom() < height
+    panel.set_plots([])
+    assert panel.grab().toImage().pixelColor(10, 10).name().upper() == LIGHT.surface
+
+
+def test_captions_lie_on_no_other_and_close_goals_share_one(empty: ConvergencePlots) -> None:
+    goals = (*GOALS, Goal(id="more", text="91 %", metric="test_accuracy", op=">=", value=0.91))
+    empty.set_plots(PLOTS, goals, METRICS)
+    give(empty, "1", 0, 2000)
+    for step in range(100, 2000, 60):
+        empty.add_event("1", step, "Learning rate 0.005 from here")
+    empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
+    found = captions(empty.canvas.artist, 1)
+    events = [one for one in found if one.text.startswith("Learning rate")]
+    assert 3 <= len(events) < 30
+    assert [one.text for one in found if one not in events] == ["Goals 91.00 % and 90.79 %"]
+    assert not any(a.box.overlaps(b.box) for a, b in combinations(found, 2))
+    assert captions(empty.canvas.artist, 0) == []
+
+
+def test_where_a_curve_breaks_is_said(empty: ConvergencePlots) -> None:
+    give(empty, "1", 0, 400)
+    empty.append("1", "loss", 400, np.full(20, np.nan))
+    empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
+    assert "NaN at step 400" in [one.text for one in captions(empty.canvas.artist, 0)]
+
+
+def test_an_empty_plot_says_whether_to_wait() -> None:
+    waiting = RunStyle("a", "1  SGD", 0, live=True)
+    ended = RunStyle("b", "2  SGD", 1, live=False)
+    assert "appear here" in empty_sentence(())
+    assert "appear here" in empty_sentence((waiting, ended))
+    assert "ended before" in empty_sentence((ended,))

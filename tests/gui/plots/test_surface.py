@@ -1,0 +1,305 @@
+"""The loss surface as people meet it: paths that grow on a map that stays, zoom, read-out, files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QImage, QPainter, QWheelEvent
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from clew_gui.plotting.model import RunStyle
+from clew_gui.views.plots.feed import PlotFeed
+from clew_gui.views.plots.panel import ConvergencePlots
+from clew_gui.views.plots.surface.surface import SurfaceView
+from clew_gui.views.theme.theme import DARK, LIGHT, Theme
+from clew_shared.cards import ExerciseCard, MetricSpec
+from clew_shared.catalogue import find_card, load_builtin
+from clew_shared.journal.events import Attempt, Points, Schema
+from tests.gui.fakes import FakeRun, FakeSession
+from tests.gui.plots.test_plots import colours
+
+RUNS = (
+    RunStyle("1", "1  SGD 0.01", 0, pinned=True),
+    RunStyle("2", "2  Adam 0.2", 1, selected=True, live=True, steps=200),
+)
+
+
+def line() -> ExerciseCard:
+    return find_card(load_builtin().exercises, "linear-regression")
+
+
+def descend(rate: float, steps: int) -> dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    """The slides' loop."""
+    x, y = np.array([1.0, 2, 3, 4]), np.array([0.0, -1, -2, -3])
+    w, b, rows = 0.3, -0.3, []
+    for _ in range(steps):
+        error = w * x + b - y
+        rows.append((float((error**2).sum()), w, b))
+        w, b = w - rate * float((2 * error * x).sum()), b - rate * float((2 * error).sum())
+    return dict(zip(("loss", "W", "b"), np.array(rows).T, strict=True))
+
+
+def give(panel: ConvergencePlots, run: str, rate: float, first: int, count: int) -> None:
+    curves = descend(rate, first + count)
+    for name, values in curves.items():
+        panel.append(run, name, first, values[first:], np.float64)
+
+
+@pytest.fixture
+def panel(qtbot: QtBot) -> ConvergencePlots:
+    panel = ConvergencePlots(LIGHT)
+    qtbot.addWidget(panel)
+    panel.resize(900, 420)
+    card = line()
+    panel.set_plots(card.plots, card.goals, card.metrics)
+    panel.set_surfaces(card.surfaces)
+    panel.show_page("surface")
+    with qtbot.waitExposed(panel):
+        panel.show()
+    return panel
+
+
+@pytest.fixture
+def surface(panel: ConvergencePlots, qtbot: QtBot) -> SurfaceView:
+    give(panel, "1", 0.01, 0, 200)
+    give(panel, "2", 0.02, 0, 50)
+    panel.set_runs(RUNS)
+    settle(panel.surface, qtbot)
+    return panel.surface
+
+
+def settle(surface: SurfaceView, qtbot: QtBot) -> None:
+    qtbot.waitUntil(lambda: not surface._timer.isActive() and not surface._fine.isActive(), timeout=5000)
+
+
+def pixel(surface: SurfaceView, x: float, y: float) -> QPoint:
+    chart = surface.chart
+    assert chart is not None
+    return QPointF(*chart.pixel(x, y)).toPoint()
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_paths_have_the_colours_of_their_runs_on_a_map_of_the_theme(
+    panel: ConvergencePlots, surface: SurfaceView, theme: Theme
+) -> None:
+    panel.set_theme(theme)
+    seen = colours(surface.grab().toImage())
+    assert {theme.surface, theme.curves[0], theme.curves[1], theme.text} <= seen
+    assert (DARK if theme is LIGHT else LIGHT).curves[0] not in seen
+
+
+def test_points_that_arrive_lengthen_the_path_and_leave_the_map_alone(
+    panel: ConvergencePlots, surface: SurfaceView, qtbot: QtBot
+) -> None:
+    made, before = surface.maps_made, surface.grab().toImage()
+    for first in range(50, 150, 10):
+        give(panel, "2", 0.02, first, 10)
+        settle(surface, qtbot)
+    assert surface.maps_made == made
+    grown = surface.grab().toImage()
+    assert grown != before
+    walk = surface._paths.walk("2")
+    assert walk is not None
+    assert walk.trail.taken == 150
+    surface._paths.set_metrics(("W", "b"))  # now all of it is drawn at once
+    surface.touch()
+    settle(surface, qtbot)
+    again = surface.grab().toImage()
+    assert differing(grown, again) < 0.002
+
+
+def differing(one: QImage, other: QImage) -> float:
+    """The share of pixels that differ clearly."""
+    arrays = []
+    for image in (one, other):
+        small = image.convertToFormat(QImage.Format.Format_RGB32)
+        arrays.append(np.frombuffer(small.constBits(), np.uint8).reshape(small.height(), small.width(), 4).astype(int))
+    return float((np.abs(arrays[0] - arrays[1]).max(axis=2) > 60).mean())
+
+
+def test_a_later_attempt_takes_the_path_back(panel: ConvergencePlots, surface: SurfaceView, qtbot: QtBot) -> None:
+    panel.truncate("1", None, 20)
+    settle(surface, qtbot)
+    walk = surface._paths.walk("1")
+    assert walk is not None
+    assert walk.trail.taken == 20
+    panel.drop_run("1")
+    surface.touch()
+    settle(surface, qtbot)
+    assert surface._paths.walk("1") is None
+
+
+def test_nothing_is_drawn_while_it_cannot_be_seen(panel: ConvergencePlots, surface: SurfaceView) -> None:
+    panel.show_page("curves")
+    give(panel, "2", 0.02, 50, 10)
+    assert not surface._timer.isActive()
+    pages = [panel.page]
+    panel.show_page("both")
+    assert [*pages, panel.page] == ["curves", "both"]
+    walk = surface._paths.walk("2")
+    assert walk is not None
+    assert walk.trail.taken == 60
+
+
+def test_wheel_drag_and_keys_move_the_map_and_a_double_click_fits_it(surface: SurfaceView, qtbot: QtBot) -> None:
+    whole = surface.chart
+    assert whole is not None
+    at = pixel(surface, -0.5, 0.5)
+    wheel = QWheelEvent(
+        QPointF(at),
+        surface.mapToGlobal(QPointF(at)),
+        QPoint(),
+        QPoint(0, 120),
+        Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(surface, wheel)
+    closer = surface.chart
+    assert closer is not None
+    assert closer.x.size == pytest.approx(0.8 * whole.x.size)
+    assert closer.place(at.x(), at.y()) == pytest.approx(whole.place(at.x(), at.y()))
+    QTest.mousePress(surface, Qt.MouseButton.LeftButton, pos=at)
+    QTest.mouseMove(surface, at + QPoint(30, 10))
+    QTest.mouseRelease(surface, Qt.MouseButton.LeftButton, pos=at + QPoint(30, 10))
+    moved = surface.chart
+    assert moved is not None
+    assert moved.x.low < closer.x.low
+    assert moved.y.low > closer.y.low
+    for key, size in ((Qt.Key.Key_Plus, 0.64), (Qt.Key.Key_Minus, 0.8)):
+        QTest.keyClick(surface, key)
+        chart = surface.chart
+        assert chart is not None
+        assert chart.x.size == pytest.approx(size * whole.x.size)
+    QTest.mouseDClick(surface, Qt.MouseButton.LeftButton, pos=at)
+    assert surface.chart == whole
+    settle(surface, qtbot)
+    for _ in range(80):
+        surface.zoom_by(0.5)
+    assert surface.chart is not None
+    assert surface.chart.x.size > 1e-6 * whole.x.size
+    surface.reset_zoom()
+    settle(surface, qtbot)
+
+
+def test_the_pointer_reads_paths_and_the_map(surface: SurfaceView) -> None:
+    reader, chart = surface.reader, surface.chart
+    assert reader is not None
+    assert chart is not None
+    curves = descend(0.01, 200)
+    near = reader.read(QPointF(*chart.pixel(curves["W"][10], curves["b"][10])), chart)
+    assert near is not None
+    assert near.run is not None
+    assert near.run.run_id == "1"
+    assert near.lines[0] == "1  SGD 0.01"
+    assert near.lines[1].startswith("Step 10, loss ")
+    assert near.lines[2].startswith("W -0.")
+    ground = reader.read(QPointF(*chart.pixel(0.5, 1.5)), chart)
+    assert ground is not None
+    assert ground.run is None
+    assert ground.lines == ("Loss 83.5", "W 0.500, b 1.50")
+    assert reader.read(QPointF(2, 2), chart) is None
+    QTest.mouseMove(surface, pixel(surface, 0.5, 1.5))
+    shown = surface.grab().toImage()
+    QTest.mouseMove(surface, QPoint(2, 2))
+    assert surface.grab().toImage() != shown
+
+
+def test_arrow_keys_walk_along_the_selected_path_and_say_where(surface: SurfaceView) -> None:
+    surface.setFocus()
+    QTest.keyClick(surface, Qt.Key.Key_Right)
+    assert surface.accessibleDescription().startswith("2  Adam 0.2. Step 0, loss 23.7. W 0.300, b -0.300")
+    QTest.keyClick(surface, Qt.Key.Key_Right, Qt.KeyboardModifier.ShiftModifier)
+    assert "Step 10, " in surface.accessibleDescription()
+    QTest.keyClick(surface, Qt.Key.Key_Left)
+    assert "Step 9, " in surface.accessibleDescription()
+    QTest.keyClick(surface, Qt.Key.Key_Escape)
+    assert surface._walked is None
+
+
+def test_the_picture_in_words_and_what_leaves_it(panel: ConvergencePlots, surface: SurfaceView, qtbot: QtBot) -> None:
+    assert surface.accessibleName() == "Loss over W and b"
+    assert surface.accessibleDescription().startswith("1  SGD 0.01 at step 199: W -0.9")
+    assert "2  Adam 0.2 at step 49" in surface.accessibleDescription()
+    give(panel, "3", 0.05, 0, 30)
+    panel.set_runs([*RUNS, RunStyle("3", "3  SGD 0.05", 2)])
+    settle(surface, qtbot)
+    assert "3  SGD 0.05 leaves the map at step" in surface.note()
+    assert surface.accessibleDescription().endswith("zoom out to follow.")
+    surface.zoom_by(2.0)
+    assert surface.note() == ""
+    settle(surface, qtbot)
+
+
+def test_before_any_value_it_says_what_will_come(panel: ConvergencePlots) -> None:
+    assert panel.surface.summary() == "No run has values yet."
+    assert panel.surface.chart is not None
+    panel.set_surfaces(())
+    assert panel.page == "curves"
+    assert panel.surface.spec is None
+    assert panel.surface.summary() == ""
+    panel.surface.show()
+    panel.surface.zoom_by(0.5)
+    panel.surface.walk(1)
+    panel.surface.grab()
+
+
+def test_a_line_of_the_list_selects_its_run(surface: SurfaceView, qtbot: QtBot) -> None:
+    surface.grab()
+    assert surface._art is not None
+    box = next(box for box, run in surface._art._rows if run == "1")
+    with qtbot.waitSignal(surface.run_clicked) as told:
+        QTest.mouseClick(surface, Qt.MouseButton.LeftButton, pos=box.center().toPoint())
+    assert told.args == ["1"]
+
+
+@pytest.mark.parametrize("page", ["surface", "both"])
+def test_it_leaves_as_png_and_svg(panel: ConvergencePlots, surface: SurfaceView, tmp_path: Path, page: str) -> None:
+    give(panel, "3", 0.05, 0, 30)  # it leaves the map for good
+    panel.set_runs([*RUNS, RunStyle("3", "3  SGD 0.05", 2)])
+    panel.show_page("both" if page == "both" else "surface")
+    panel.save_png(tmp_path / "map.png")
+    picture = QImage(str(tmp_path / "map.png"))
+    assert {LIGHT.curves[0], LIGHT.curves[1]} <= colours(picture)
+    panel.save_svg(tmp_path / "map.svg")
+    text = (tmp_path / "map.svg").read_text(encoding="utf-8")
+    assert "Loss over W and b" in text
+    assert "1  SGD 0.01" in text
+    assert text.count("<polyline") + text.count("<path") > 4
+    drawing = QImage(picture.size(), QImage.Format.Format_RGB32)
+    drawing.fill(Qt.GlobalColor.white)
+    painter = QPainter(drawing)
+    QSvgRenderer(str(tmp_path / "map.svg")).render(painter)
+    painter.end()
+    assert differing(picture, drawing) < 0.08
+
+
+def test_the_feed_brings_the_axes_of_the_surface(panel: ConvergencePlots) -> None:
+    feed = PlotFeed(panel)
+    card = line()
+    feed.set_card(card)
+    run = FakeSession().add("linear-regression")
+    train(run, card.metrics, 30)
+    assert feed.bring(run, 100_000)[1]
+    for name in ("W", "b", "loss"):
+        series = panel.store.get(run.id, name)
+        assert series is not None
+        assert len(series) == 30
+
+
+def train(run: FakeRun, metrics: tuple[MetricSpec, ...], steps: int) -> None:
+    """The slides' run in a journal."""
+    curves = descend(0.01, steps)
+    values = tuple(curves[metric.name].astype("<f8").tobytes() for metric in metrics)
+    run.feed(
+        Attempt(format=1, run=run.id, attempt=1, exercise=run.spec.exercise, spec_sha256="", steps=steps),
+        Schema(id=1, metrics=metrics),
+        Points(schema=1, first=0, count=steps, seconds=0.1, clock=0.1, values=values),
+    )

@@ -1,0 +1,259 @@
+"""A race from the window: put together, queued, drawn over each other, with places that follow the runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pytestqt.qtbot import QtBot
+
+from clew_gui.app import Program
+from clew_gui.views.race.race_dialog import RaceDialog, shared_words
+from clew_gui.views.race.race_strip import RaceBar, RaceEntry
+from clew_gui.views.theme.parts import Appearance, Button
+from clew_gui.views.theme.theme import LIGHT
+from clew_shared.cards import MetricSpec
+from clew_shared.catalogue import load_builtin
+from clew_shared.journal.events import Attempt, Points, Schema, State
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.params import check
+from tests.gui.conftest import Opener
+from tests.gui.fakes import FakeRun, FakeSession
+
+
+@pytest.fixture
+def session() -> FakeSession:
+    return FakeSession()
+
+
+@pytest.fixture
+def program(open_window: Opener, session: FakeSession) -> Program:
+    """The built-in exercises, linear regression open."""
+    return open_window(session, exercise="linear-regression", catalogue=load_builtin())
+
+
+@pytest.fixture
+def dialog(program: Program) -> RaceDialog:
+    program.window.next_run.race.click()
+    return opened(program)
+
+
+def opened(program: Program) -> RaceDialog:
+    return [one for one in program.window.findChildren(RaceDialog) if one.isVisible()][-1]
+
+
+def train(run: FakeRun, metrics: tuple[MetricSpec, ...], *losses: float) -> None:
+    """These losses as the run's first steps; W and b fall with them."""
+    values = np.array(losses, "<f8")
+    run.feed(
+        Attempt(format=1, run=run.id, attempt=1, exercise=run.spec.exercise, spec_sha256="", steps=400),
+        Schema(id=1, metrics=metrics),
+        State(state=RunState.RUNNING),
+        Points(
+            schema=1,
+            first=0,
+            count=len(losses),
+            seconds=0.1,
+            clock=0.1,
+            values=tuple((values * (1 if metric.name == "loss" else 0.01)).tobytes() for metric in metrics),
+        ),
+    )
+
+
+def test_the_dialog_says_who_runs_how_far_and_what_is_the_same(dialog: RaceDialog) -> None:
+    assert [row.lane.name for row in dialog.rows] == [
+        "SGD",
+        "Momentum",
+        "Nesterov",
+        "Adagrad",
+        "RMSprop",
+        "Adam",
+    ]
+    assert all(row.box.isChecked() for row in dialog.rows)
+    assert dialog.steps.text() == "400"
+    assert dialog.go.accessibleName() == "Start 6 runs"
+    study = dialog.study()
+    assert (study.steps, study.metric, study.target) == (400, "loss", 0.001)
+    assert study.base.seed == 1
+    dialog.reject()
+
+
+def test_what_all_lanes_share_is_told_from_the_form(open_window: Opener) -> None:
+    program = open_window(catalogue=load_builtin())
+    form = program.window.next_run
+    form.form.row("order").editor.set_value("shuffle")
+    form.form.row("batch_size").editor.set_value(50)
+    form.use_data("digits")
+    card = program.desk.scope.card
+    assert card is not None
+    shared = shared_words(card, form.spec())
+    assert shared == "seed 1, Digits, built in, schedule constant, batch size 50, shuffled each epoch"
+    form.race.click()
+    dialog = opened(program)
+    assert dialog.study().base.data == "digits"
+    assert dialog._samples.text() == "= 25,000 images"
+    dialog.reject()
+
+
+def test_lanes_rates_and_budget_may_be_changed_and_mistakes_are_told(dialog: RaceDialog) -> None:
+    for row in dialog.rows[2:]:
+        row.box.setChecked(False)
+        assert row.rate is not None
+        assert not row.rate.isEnabled()
+    rate = dialog.rows[1].rate
+    assert rate is not None
+    rate.setText("0.02")
+    dialog.steps.setText("50")
+    study = dialog.study()
+    assert [lane.values["learning_rate"] for lane in study.lanes] == [0.01, 0.02]
+    assert study.steps == 50
+    height = dialog.height()
+    rate.setText("-1")
+    assert dialog.height() > height
+    assert not dialog.go.isEnabled()
+    assert dialog.error.text().startswith("Momentum: ")
+    rate.setText("0.02")
+    assert dialog.height() == height, "as high as before anything was wrong"
+    for row in dialog.rows:
+        row.box.setChecked(False)
+    assert dialog.error.text() == "Nobody takes part."
+    dialog.go.click()
+    assert dialog.isVisible()
+    dialog.reject()
+
+
+def test_the_runs_are_asked_for_one_after_the_other_and_drawn_alone(
+    program: Program, session: FakeSession, qtbot: QtBot
+) -> None:
+    before = session.add("linear-regression", optimizer="sgd", learning_rate=0.03)
+    session.tell(new=frozenset((before.id,)))
+    qtbot.waitUntil(lambda: program.desk.scope.run() is not None, timeout=5000)
+    program.window.next_run.race.click()
+    opened(program).go.click()
+    specs = [what[1] for what in session.asked if what[0] == "start"]
+    assert len(specs) == 6
+    assert len({spec.study for spec in specs}) == 1  # type: ignore[attr-defined]
+    shown = program.desk.scope.shown()
+    assert [session.runs[run].spec.params["optimizer"] for run in shown] == [
+        "sgd",
+        "momentum",
+        "nesterov",
+        "adagrad",
+        "rmsprop",
+        "adam",
+    ]
+    assert before.id not in shown
+    card = program.desk.scope.card
+    assert card is not None
+    same = [{**check(card.params, session.runs[run].spec.params)[0]} for run in shown]
+    for values in same:
+        del values["optimizer"], values["learning_rate"]
+    assert all(values == same[0] for values in same)
+
+
+def test_places_follow_the_runs_and_a_click_selects_one(program: Program, session: FakeSession, qtbot: QtBot) -> None:
+    program.window.resize(1440, 1100)
+    program.window.next_run.race.click()
+    opened(program).go.click()
+    strip, card = program.window.run_view.race, program.desk.scope.card
+    assert card is not None
+    assert strip.isVisible()
+    runs = list(session.runs.values())
+    assert [entry.place for entry in strip._entries] == [0] * 6
+    assert program.desk.scope.run() is runs[0]
+    assert program.window.bottom.table.current() == runs[0].id
+    train(runs[2], card.metrics, 23.0, 0.1, 0.0009)
+    train(runs[0], card.metrics, 23.0, 5.0, 4.0)
+    runs[0].end()
+    train(runs[5], card.metrics, 23.0, 0.0005)
+    session.tell(states=frozenset(run.id for run in runs), points=frozenset((runs[0].id, runs[2].id, runs[5].id)))
+    qtbot.waitUntil(lambda: strip._entries[0].place == 1, timeout=5000)
+    program.shell.races.tell()
+    assert [entry.words for entry in strip._entries[:4]] == [
+        "1 Adam 0.2, step 1",
+        "2 Nesterov 0.01, step 2",
+        "3 SGD 0.01, best loss 4",
+        "Momentum 0.01, queued",
+    ]
+    assert program.desk.scope.run() is runs[5], "the run at work is on the card"
+    strip._chips[1].click()
+    assert program.desk.scope.run() is runs[2]
+    assert strip.accessibleName().startswith("Optimizer race: 1 Adam 0.2, step 1; 2 Nesterov 0.01, step 2")
+    strip._close.click()
+    assert not strip.isVisible()
+
+
+def test_without_a_race_there_is_no_button_and_no_strip(open_window: Opener) -> None:
+    program = open_window()
+    assert program.window.next_run.race.isHidden()
+    program.shell.races.ask()
+    assert program.window.findChildren(RaceDialog) == []
+    assert program.window.run_view.race.isHidden()
+    assert program.window.run_view.controls.pages.isHidden()
+
+
+def test_a_refused_race_starts_nothing_more(program: Program, session: FakeSession) -> None:
+    from clew_shared.base.problem import problem
+
+    session.refusal = problem("run.refused", "No room.")
+    program.window.next_run.race.click()
+    opened(program).go.click()
+    assert len([what for what in session.asked if what[0] == "start"]) == 1
+    assert program.window.messages.problems()[0].text == "No room."
+
+
+def test_the_surface_is_a_page_of_the_run_tab_and_beside_the_curves_where_there_is_room(
+    open_window: Opener, qtbot: QtBot
+) -> None:
+    program = open_window(exercise="linear-regression", catalogue=load_builtin(), size=(1280, 800))
+    controls, plots = program.window.run_view.controls, program.shell.plots
+    assert plots is not None
+    program.window.show_tab(1)
+    qtbot.waitUntil(lambda: controls.pages.isVisible(), timeout=5000)
+    pages = [plots.page]
+    assert controls.pages.button("both").isHidden()
+    controls.pages.button("surface").click()
+    pages.append(plots.page)
+    assert controls.units.isHidden()
+    program.desk.open_exercise("softmax")
+    qtbot.waitUntil(lambda: controls.pages.isHidden(), timeout=5000)
+    pages.append(plots.page)
+    assert not controls.units.isHidden()
+    program.desk.open_exercise("linear-regression")
+    qtbot.waitUntil(lambda: controls.pages.isVisible(), timeout=5000)
+    assert [*pages, plots.page] == ["curves", "surface", "curves", "surface"], "what a person chose stays"
+
+
+def test_a_wide_window_shows_both(open_window: Opener, qtbot: QtBot) -> None:
+    program = open_window(exercise="linear-regression", catalogue=load_builtin(), size=(1920, 1080))
+    program.window.show_tab(1)
+    plots = program.shell.plots
+    assert plots is not None
+    qtbot.waitUntil(lambda: plots.page == "both", timeout=5000)
+    program.window.resize(1280, 800)
+    qtbot.waitUntil(lambda: plots.page == "curves", timeout=5000)
+
+
+def test_two_lanes_of_one_optimizer_keep_their_rates_in_the_short_line(qtbot: QtBot) -> None:
+    from clew_gui.views.theme.parts import Appearance
+
+    strip = RaceBar(Appearance())
+    qtbot.addWidget(strip)
+    strip.resize(900, 40)
+    strip.make_room(True)
+    twins = [RaceEntry(1, "a", 0, "Adam 0.1", "90 %"), RaceEntry(1, "b", 1, "Adam 0.1", "90 %")]
+    others = [RaceEntry(1, "a", 0, "Adam 0.1", "90 %"), RaceEntry(2, "b", 1, "Adam 0.01", "80 %")]
+    strip.show_places("Race", "", twins)
+    assert strip.sentence.whole() == "1 Adam 0.1, 90 %; 1 Adam 0.1, 90 %"
+    strip.show_places("Race", "", others)
+    assert strip.sentence.whole() == "1 Adam, 90 %; 2 Adam, 80 %"
+
+
+def test_a_chip_is_as_wide_as_its_words(qtbot: QtBot) -> None:
+    strip = RaceBar(Appearance(LIGHT))
+    qtbot.addWidget(strip)
+    lanes = [RaceEntry(place, str(place), place, "Momentum 0.0125", "best loss 0.0000123") for place in range(1, 7)]
+    strip.show_places("Optimizer race", "", lanes)
+    for width in (700, 830, 1140, 1400):
+        strip.resize(width, 200)
+        strip.show()
+        assert all(chip.width() >= chip.sizeHint().width() for chip in strip.findChildren(Button)), width

@@ -1,0 +1,68 @@
+"""Goals are counted alike in the chip of the head and in the rows of the table."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.runs.board import Board
+from clew_shared.cards import Goal
+from tests.gui import fakes
+from tests.gui.conftest import Opener
+
+
+@pytest.mark.parametrize(
+    ("reached", "chip", "rows"),
+    [
+        ({}, "Goal 90.79 %", {1: "", 2: ""}),
+        ({1: (0,)}, "1 of 2 goals reached", {1: "1 of 2 goals reached", 2: ""}),
+        ({1: (0,), 2: (1,)}, "Both goals reached, in 2 runs", {1: "1 of 2 goals reached", 2: "1 of 2 goals reached"}),
+        ({1: (0,), 2: (0, 1)}, "Both goals reached", {1: "1 of 2 goals reached", 2: "both goals reached"}),
+    ],
+)
+def test_the_chip_says_when_no_single_run_has_reached_what_is_reached(
+    reached: dict[int, tuple[int, ...]],
+    chip: str,
+    rows: dict[int, str],
+    open_window: Opener,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    busy = open_window(fakes.example_session())
+    scope = busy.desk.scope
+    assert scope.card is not None
+    goals = [goal.id for goal in scope.card.goals]
+    assert len(goals) == 2
+    first = [run.id for run in scope.runs()][:2]
+
+    def has_reached(goal: Goal, run: RunLike) -> bool:
+        place = first.index(run.id) + 1 if run.id in first else 0
+        return goals.index(goal.id) in reached.get(place, ())
+
+    monkeypatch.setattr(scope.board, "reached", has_reached)
+    busy.desk.tell.goals()
+    busy.desk.tell.table()
+    found = {row.id: row.detail for row in busy.window.bottom.model.rows()}
+    assert busy.window.head.goal.accessibleName() == chip
+    for place, said in rows.items():
+        assert ("goals reached" in found[first[place - 1]]) == bool(said)
+        assert said in found[first[place - 1]]
+
+
+def test_of_a_history_that_was_begun_anew_nothing_read_before_counts() -> None:
+    """As when a gap was filled: neither attempt nor step nor state has changed."""
+    session = fakes.example_session()
+    card = next(card for card in fakes.catalogue().exercises if card.id == "softmax")
+    reached, missed = (
+        next(run for run in session.runs.values() if run.spec.exercise == "softmax" and run.number == number)
+        for number in (2, 4)
+    )
+    goal, metric = card.goals[0], next(metric for metric in card.metrics if metric.name == card.goals[0].metric)
+    board = Board()
+    run = SimpleNamespace(id="one", history=missed.history, state=missed.state)
+    before = board.reached(goal, run), board.best(metric, run)
+    run.history = reached.history
+    run.history.fold.step = missed.history.fold.step
+    run.history.fold.attempt = missed.history.fold.attempt
+    assert (board.reached(goal, run), board.best(metric, run)) != before

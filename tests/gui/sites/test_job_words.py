@@ -1,0 +1,231 @@
+"""What is said of a run on a site while its job waits, works and ends."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from clew_gui.jobs.job import Stage
+from clew_gui.nodes.routes import RouteKind
+from clew_gui.schedulers.allocation import Allocation, node_hours, seconds_asked
+from clew_gui.schedulers.state import Phase
+from clew_gui.session.job_model import JobModel
+from clew_gui.ssh.login_policy import NEEDS_PERSON
+from clew_gui.views.presentation import job_words, words
+from clew_gui.views.presentation.job_words import NOTHING
+from clew_shared.base.problem import Problem
+from clew_shared.journal.events import Checkpoint
+from clew_shared.journal.lifecycle import RunState
+from tests.gui import fakes
+from tests.gui.conftest import Opener
+from tests.unit.fake_site import Login
+from tests.unit.nodes.test_routes import ADDRESS, AT, JOB, finder, open_node, speaks
+
+NOW = 1_000_000.0
+
+
+def job_with(
+    run: fakes.FakeRun | None, stage: Stage, link: str = "LIVE", since: float = NOW, **news: object
+) -> JobModel:
+    """A job and its link."""
+    job = fakes.FakeSession().add_job(run, stage, **news)
+    job.link = fakes.FakeLink(link, since, "the agent comes up")  # type: ignore[assignment]
+    return job
+
+
+def a_run() -> fakes.FakeRun:
+    """A run of which nothing is known."""
+    return fakes.FakeSession().add()
+
+
+@pytest.mark.parametrize(
+    ("stage", "news", "word", "below"),
+    [
+        (Stage.CONNECTING, {"text": "Logging in."}, "Connecting", "Logging in."),
+        (Stage.PREPARING, {"text": "Brings the agent there: 12 of 31 MB."}, "Preparing", "Brings the agent there: 12"),
+        (Stage.QUEUED, {"text": "Other jobs come first.", "id": "7"}, "Queued", "Other jobs come first."),
+        (Stage.QUEUED, {"text": "The limit is 2 minutes.", "blocked": True}, "Will not start", "The limit is 2"),
+        (Stage.QUEUED, {}, "Queued", "Waits for the site."),
+    ],
+)
+def test_what_the_card_says_while_a_job_waits(stage: Stage, news: dict[str, Any], word: str, below: str) -> None:
+    run = a_run()
+    job = job_with(run, stage, **news)
+    found = job_words.card_words(run, job, NOW)
+    assert found.word == word
+    assert found.below.startswith(below)
+    assert found.waits
+
+
+def test_the_table_has_the_stages_words() -> None:
+    run = a_run()
+    run.waiting = RunState.SUBMITTED
+    assert words.state_word(run) == "Submitted"
+    job_with(run, Stage.PREPARING)
+    assert words.state_word(run) == "Preparing"
+
+
+def test_what_was_refused_before_it_was_queued_is_not_said_to_have_failed(open_window: Opener) -> None:
+    session = fakes.FakeSession()
+    run = session.add()
+    run.waiting, run.told = RunState.FAILED, "The data set 'mnist' was not found."
+    found = Problem("data.missing", run.told, "Give a file of this computer.", "data")
+    session.add_job(run, Stage.ENDED, text=found.text, problem=found)
+    assert words.state_word(run) == "Not sent"
+    card = open_window(session).window.run_view.card
+    assert card.pill.accessibleName() == "State: Not sent"
+    assert "the data set 'mnist' was not found" in card.sentence.whole()
+    card.why.click()
+    assert (card.reason.text.text(), card.reason.hint.text()) == (found.text, found.hint)
+
+
+def test_the_end_of_a_jobs_time_is_counted_down() -> None:
+    run = a_run()
+    run.begin()
+    found = job_words.card_words(run, job_with(run, Stage.RUNNING, until=NOW + 1380), NOW)
+    assert (found.countdown, found.left_s, found.waits) == ("Ends in 23 min", 1380, False)
+    run.end(RunState.FINISHED)
+    assert job_words.card_words(run, None, NOW) == NOTHING, "it is over"
+
+
+def test_a_silent_link_is_told_calmly() -> None:
+    run = a_run()
+    run.begin()
+    run.link_stale = True
+    job = job_with(run, Stage.RUNNING, "STALE", NOW - 20, nodes="node1")
+    words = "No word from node1 for 20 s. Training goes on there."
+    assert job_words.card_words(run, job, NOW).sentence == words
+    assert job_words.link_words(job, NOW) == (words, "unlink", "stale")
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (RouteKind.LOGIN, "node1: live, through login"),
+        (RouteKind.HOP, "node1: live, through login, jumping into node1"),
+        (RouteKind.RELAY, "node1: live, through login, as a step of the job"),
+    ],
+)
+def test_the_route_stands_in_the_status_line(kind: RouteKind, words: str) -> None:
+    login = Login()
+    if kind is RouteKind.LOGIN:
+        login.streams[AT] = speaks
+    login.node = open_node() if kind is RouteKind.HOP else None
+    login.relay = speaks if kind is RouteKind.RELAY else None
+    way = finder(login).find(JOB, ADDRESS).way
+    assert way is not None
+    job = job_with(a_run(), Stage.RUNNING, nodes="node1")
+    job.target = FakeRoute(way.text)  # type: ignore[assignment]
+    way.close()
+    assert job_words.link_words(job, NOW) == (words, "link", "ok")
+    assert job_words.pill_words(job)[0] == "The Cave, live"
+
+
+class FakeRoute:
+    """A target that says how it goes."""
+
+    def __init__(self, route: str) -> None:
+        self.route = route
+
+
+def test_that_no_way_leads_stands_there_while_the_journal_comes_as_a_file() -> None:
+    why = finder(Login()).find(JOB, ADDRESS).problem
+    assert why is not None
+    job = job_with(a_run(), Stage.RUNNING, nodes="node1")
+    job.link = fakes.FakeLink("CONNECTING", NOW, why.text)  # type: ignore[assignment]  # as JobTarget.absent says it
+    job.target = FakeRoute("its journal as a file")  # type: ignore[assignment]
+    text, icon, tone = job_words.link_words(job, NOW)
+    assert "no way leads to the agent on node1" in text
+    assert "as a step of the job: srun: error: Unable to create step" in text
+    assert text.endswith("; its journal as a file")
+    assert (icon, tone) == ("link", "warn")
+
+
+def test_a_run_whose_jobs_time_was_up_is_continued(open_window: Opener, qtbot: QtBot) -> None:
+    session = fakes.FakeSession()
+    run = session.add()
+    run.begin()
+    run.train(140)
+    run.feed(Checkpoint(step=140, folder="checkpoints/00000140", files=()))
+    run.end(RunState.TIMED_OUT, "the job's time was up")
+    session.add_job(run, Stage.ENDED, phase=Phase.TIMED_OUT)
+    card = open_window(session).window.run_view.card
+    assert card.pill.accessibleName() == "State: Timed out"
+    assert card.go_on.isEnabled()
+    card.go_on.click()
+    assert session.asked == [("continue", run.id)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (Allocation(time="01:00:00"), "1 node-hour"),
+        (Allocation(time="02:00:00", nodes=2), "4 node-hours"),
+        (Allocation(time="30"), "0.50 node-hours"),
+        (Allocation(time="1-00:00:00", nodes=8), "192 node-hours"),
+    ],
+)
+def test_what_a_job_counts_in_node_hours(asked: Allocation, words: str) -> None:
+    assert node_hours(asked.nodes, seconds_asked(asked)) == words
+
+
+def test_a_run_that_will_not_end_in_time_says_so_early(open_window: Opener, qtbot: QtBot) -> None:
+    session = fakes.FakeSession()
+    run = session.add(steps=10_000)
+    run.begin(10_000)
+    run.train(100, 10.0)
+    session.add_job(run, Stage.RUNNING, until=time.time() + 60, nodes="node1")
+    program = open_window(session)
+    card = program.window.run_view.card
+    assert card.forecast.text() == "Will not finish in this job's time."
+    assert card.limit.text().startswith("Ends in")
+    session.jobs.clear()
+    run.job = None
+    program.desk.tell.card()
+    assert card.forecast.text().startswith("Will finish in")
+
+
+# --- Who has to log in ------------------------------------------------------------------------------------------------
+
+CODE = Problem(NEEDS_PERSON, "login asks for a one-time code.", "Log in.")
+CANCELLED = Problem("ssh.cancelled", "The login to login was cancelled.")
+
+
+@pytest.mark.parametrize(
+    ("locked", "elsewhere", "stage", "number", "words"),
+    [
+        (CODE, False, Stage.RUNNING, 1, "The Cave wants you to log in again; a job goes on there."),
+        (CODE, False, Stage.QUEUED, 2, "The Cave wants you to log in again; 2 jobs go on there."),
+        (CODE, True, Stage.QUEUED, 1, "Sent to The Cave from elsewhere: log in to follow it."),
+        (CODE, True, Stage.QUEUED, 2, "2 jobs were sent to The Cave from elsewhere: log in to follow them."),
+        (CANCELLED, False, Stage.RUNNING, 1, "Nobody is logged in on The Cave; a job goes on there."),
+        (CODE, False, Stage.ENDED, 1, "Log in to The Cave: what a job left there is not here yet."),
+    ],
+)
+def test_a_lost_login_says_what_a_person_can_do(
+    locked: Problem, elsewhere: bool, stage: Stage, number: int, words: str
+) -> None:
+    jobs = [job_with(None, stage) for _ in range(number)]
+    for job in jobs:
+        job.locked, job.elsewhere = locked, elsewhere
+    assert job_words.locked_words(jobs) == words
+
+
+def test_the_card_and_the_status_line_of_a_run_whose_login_is_lost_lead_to_it() -> None:
+    run = a_run()
+    job = job_with(run, Stage.QUEUED, text="Other jobs come first.", id="7")
+    job.locked = CODE
+    told = job_words.card_words(run, job, NOW)
+    assert (told.locked, told.waits, told.word) == (True, True, "Queued")
+    assert "log in again" in told.below
+    assert job_words.link_words(job, NOW)[0] == "The Cave: log in to follow"
+    assert job_words.pill_words(job)[0] == "The Cave, log in"
+    at_work = a_run()
+    job = job_with(at_work, Stage.RUNNING, "STALE", nodes="node1")
+    job.locked = CODE
+    told = job_words.card_words(at_work, job, NOW)
+    assert (told.locked, told.waits) == (True, False)
+    assert "log in again" in told.sentence

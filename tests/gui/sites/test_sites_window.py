@@ -1,0 +1,526 @@
+"""Runs on a site from the window: a real session, real agents, a site whose queue is the test's; and what is shown."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QDialog, QLabel, QMenu
+from pytestqt.qtbot import QtBot
+
+from clew_gui.app import Program, build_app
+from clew_gui.base.settings import LocalSettings, local_settings
+from clew_gui.jobs.job import JobNews, Stage
+from clew_gui.jobs.job_book import JobBook, job_book
+from clew_gui.nodes import services as remote
+from clew_gui.nodes.services import ServiceNews
+from clew_gui.schedulers.allocation import FIELDS, Allocation
+from clew_gui.schedulers.state import Phase
+from clew_gui.session.job_managers import JobManagers
+from clew_gui.session.job_model import Place
+from clew_gui.session.session import Session
+from clew_gui.sites.site import Site
+from clew_gui.sites.store import site_store
+from clew_gui.targets.target import LocalTarget
+from clew_gui.views.actions.site_actions import SiteActions
+from clew_gui.views.sites.dialogs import ConsentDialog, HoldDialog, ScriptDialog
+from clew_gui.views.sites.prompts import ChangedKeyDialog
+from clew_gui.views.sites.sites_dialog import SitesDialog
+from clew_gui.views.theme.parts import Button
+from clew_gui.views.window.window_state import NoMemory, WindowState
+from clew_shared.base.places import Places, find_places
+from clew_shared.base.problem import Problem, problem
+from clew_shared.spec import RunSpec
+from tests.gui import fakes
+from tests.gui.conftest import Opener
+from tests.gui.program_end import end_program
+from tests.gui.sites.test_node_services import URL, Opened
+from tests.integration.agents import BOUND_S, STAND_IN, end_all
+from tests.integration.fake_site import FakeSite
+from tests.integration.local_line import local_line
+from tests.integration.stand_in_agent import CATALOGUE
+from tests.offspring import Offspring
+
+CAVE = Site(
+    title="The Cave",
+    host="login.invalid",
+    scheduler="slurm",
+    prologue="module load python",
+    allocation=Allocation(time="01:00:00", gpus=1),
+)
+
+
+class Student:
+    """The real window with a real session whose site is the test's."""
+
+    def __init__(self, qtbot: QtBot, places: Places) -> None:
+        self._qtbot, self._places = qtbot, places
+        self.sites: list[FakeSite] = []
+        desks = JobManagers(job_book(places), self._make, lambda _name: CAVE.title)
+        session = Session(places, CATALOGUE, LocalTarget(places, STAND_IN), desks)
+        session.start()
+        memory = NoMemory(WindowState(told_runs_go_on=True))
+        self.program: Program = build_app(
+            places, catalogue=CATALOGUE, session=session, desks=desks, memory=memory, theme="light"
+        )
+        self.window = self.program.window
+        with qtbot.waitExposed(self.window):
+            self.window.show()
+        self.until(lambda: self.program.sites is not None, "everything that concerns sites")
+
+    def _make(self, name: str, book: JobBook, tell: Callable[[JobNews], None]) -> FakeSite:
+        self.sites.append(FakeSite(self._places.home / name, book, tell))
+        return self.sites[-1]
+
+    @property
+    def site(self) -> FakeSite:
+        return self.sites[0]
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + BOUND_S
+        while not condition():
+            told = [str(problem) for problem in self.window.messages.problems()]
+            assert time.monotonic() < deadline, f"{what} did not happen; {told}, {self.window.status.text('link')}"
+            self._qtbot.wait(20)
+
+    def says(self, word: str) -> None:
+        """Wait until the run's card shows this state."""
+        self.until(lambda: self.window.run_view.card.pill.accessibleName() == f"State: {word}", word)
+
+    def dialog(self, kind: type[QDialog]) -> QDialog:
+        """Wait for a dialog of this kind."""
+        self.until(lambda: any(one.isVisible() for one in self.window.findChildren(kind)), kind.__name__)
+        return next(one for one in self.window.findChildren(kind) if one.isVisible())
+
+    def job(self) -> str:
+        run = self.program.desk.scope.run()
+        assert run is not None
+        assert run.job is not None
+        return run.job.job
+
+
+@pytest.fixture
+def student(qtbot: QtBot, home: object) -> Iterator[Student]:
+    """Sits before a window with one site."""
+    places = find_places()
+    agents = Offspring()
+    site_store(places).save("cave", CAVE)
+    one = Student(qtbot, places)
+    yield one
+    end_program(one.program)
+    for site in one.sites:
+        site.clear()
+    agents.end()
+    for folder in places.runs.glob("*"):
+        end_all(folder.name)
+
+
+def test_a_run_goes_to_the_site_waits_there_and_comes_back(student: Student) -> None:
+    form, card = student.window.next_run, student.window.run_view.card
+    form.where.choose("site:cave")
+    assert form.run.text().strip() == "Run on The Cave"
+    assert form.cost.whole() == "Asks for 1 node with 1 GPU, 1 hour"
+    assert form.where.form is not None
+    form.where.form.form.row("time").editor.set_value("02:00:00")
+    form.form.row("steps").editor.set_value(500)
+    form.run.click()
+    consent = student.dialog(ConsentDialog)
+    assert student.sites == [], "nothing is sent before what the site runs of its own was agreed to"
+    consent.accept()
+    student.says("Submitting")
+    job = student.job()
+    order = student.site.book.order(job)
+    assert (order.site, order.allocation) == ("cave", Allocation(time="02:00:00", gpus=1))
+    student.site.queue(job, "Waits in the queue: other jobs come first.")
+    student.says("Queued")
+    assert card.speed.whole() == "Waits in the queue: other jobs come first."
+    assert card.cancel.isVisible()
+    assert not card.stop.isVisible()
+    assert "The Cave: waits in the queue" in student.window.status.text("link")
+    student.site.begin(job)
+    student.says("Finished")
+    run = student.program.desk.scope.run()
+    assert run is not None
+    assert run.history.fold.step == 500
+    assert not card.cancel.isVisible()
+
+
+def test_a_waiting_job_is_cancelled_and_tried_here_meanwhile(student: Student) -> None:
+    form, card = student.window.next_run, student.window.run_view.card
+    form.where.choose("site:cave")
+    form.run.click()
+    student.dialog(ConsentDialog).accept()
+    student.says("Submitting")
+    job, waiting = student.job(), student.program.desk.scope.run()
+    assert waiting is not None
+    student.site.queue(job)
+    student.says("Queued")
+    card.here.click()
+    student.until(lambda: len(student.program.desk.scope.runs()) == 2, "the small run")
+    here = student.program.desk.scope.run()
+    assert here is not None
+    assert here.job is None, "the run of this computer is in front"
+    student.program.desk.select(waiting.id)
+    student.says("Queued")
+    card.cancel.click()
+    student.says("Stopped")
+
+
+def test_the_script_is_shown_as_it_would_be_sent(student: Student) -> None:
+    form = student.window.next_run
+    form.where.choose("site:cave")
+    assert form.where.form is not None
+    form.where.form.script.click()
+    student.dialog(ConsentDialog).accept()
+    dialog = student.dialog(ScriptDialog)
+    assert isinstance(dialog, ScriptDialog)
+    student.until(lambda: dialog.text.toPlainText().startswith("#!/bin/bash\n# "), "the script")
+    assert dialog.copy_button.isEnabled()
+    dialog.accept()
+
+
+def test_a_site_that_lacks_consent_is_not_used_when_the_person_says_no(student: Student) -> None:
+    student.window.next_run.where.choose("site:cave")
+    student.window.next_run.run.click()
+    student.dialog(ConsentDialog).reject()
+    assert student.sites == []
+    assert student.program.desk.scope.runs() == []
+
+
+def test_a_node_is_held_with_its_cost_in_sight_and_let_go(student: Student) -> None:
+    form = student.window.next_run
+    form.where.choose("site:cave")
+    assert form.cost2.text() == "At most 1 node-hour. The job queues first."
+    assert form.cost2.isVisible()
+    student.window.actions_["hold"].trigger()
+    dialog = student.dialog(HoldDialog)
+    told = [one.text() for one in dialog.findChildren(QLabel) if one.isVisible()]
+    assert "Counts up to 1 node-hour, whether something runs or not." in told
+    dialog.accept()
+    student.dialog(ConsentDialog).accept()
+    sites = student.program.sites
+    assert sites is not None
+    student.until(lambda: len(sites.strip.rows()) == 1, "the strip")
+    job = sites.strip.rows()[0].job
+    assert form.where.choice().job == job, "the next run goes there"
+    student.site.news(job, Stage.RUNNING, "Runs.", nodes="node1", starts=time.time() - 1800, until=time.time() + 1800)
+    end_and_cost = "node1 of The Cave, ends in 30 min, 0.50 node-hours so far"
+    student.until(lambda: sites.strip.rows()[0].text.text() == end_and_cost, "its end and cost")
+    assert sites.strip.rows()[0].text.isVisible()
+    assert form.run.text().strip() == "Run on node1"
+    assert form.cost2.text() == "It costs its time whether it is used or not."
+    sites.strip.rows()[0].let_go.click()
+    student.until(lambda: not sites.strip.isVisible(), "the strip's end")
+    assert form.where.choice().key == "site:cave", "the next run waits in the site's queue again"
+
+
+# --- With a session that answers at once ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cave(places: Places) -> Places:
+    """One site without words of its own."""
+    site_store(places).save("cave", Site(title="The Cave", host="login.invalid", scheduler="slurm"))
+    return places
+
+
+def deeds(program: Program, qtbot: QtBot) -> SiteActions:
+    """What concerns sites, once it is there."""
+    qtbot.waitUntil(lambda: program.sites is not None, timeout=20_000)
+    assert program.sites is not None
+    return program.sites
+
+
+def test_the_choice_is_remembered_and_what_was_asked_for(open_window: Opener, cave: Places, qtbot: QtBot) -> None:
+    memory = NoMemory(WindowState(told_runs_go_on=True))
+    program = open_window(memory=memory)
+    deeds(program, qtbot)
+    where = program.window.next_run.where
+    where.choose("site:cave")
+    assert where.form is not None
+    where.form.form.row("partition").editor.set_value("gpu")
+    program.window.close()
+    assert (memory.state.place, memory.state.asked) == ("site:cave", {"cave": {"partition": "gpu"}})
+    again = open_window(memory=memory, ready=False)
+    assert not again.window.next_run.run.isEnabled(), "until the site is there, nothing runs elsewhere by mistake"
+    deeds(again, qtbot)
+    assert again.window.next_run.run.isEnabled()
+    assert again.window.next_run.place() == Place(site="cave", allocation=Allocation(partition="gpu"))
+
+
+def test_all_that_a_scheduler_is_asked_for_can_be_changed_for_a_run(
+    open_window: Opener, cave: Places, qtbot: QtBot
+) -> None:
+    asked: dict[str, Any] = {
+        "partition": "gpu",
+        "account": "course",
+        "reservation": "monday",
+        "qos": "lab",
+        "time": "02:00:00",
+        "nodes": 2,
+        "gpus": 4,
+        "cpus": 16,
+        "features": "k80",
+    }
+    program = open_window()
+    deeds(program, qtbot)
+    where = program.window.next_run.where
+    where.choose("site:cave")
+    assert where.form is not None
+    for name, value in asked.items():
+        where.form.form.row(name).editor.set_value(value)
+    assert program.window.next_run.place() == Place(site="cave", allocation=Allocation(**asked))
+    assert {field.name for field in FIELDS} == set(asked)
+
+
+def test_hosts_of_the_ssh_configuration_are_offered(
+    open_window: Opener, cave: Places, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config"
+    config.write_text("Host hpc cave lab*\n  HostName login.example.org\n")
+    monkeypatch.setattr("clew_gui.views.actions.site_actions.user_config", lambda: config)
+    dialog = deeds(open_window(), qtbot).show_sites()
+    menu = dialog.add_button.menu()
+    assert menu is not None
+    (hosts,) = (action.menu() for action in menu.actions() if action.text() == "From ~/.ssh/config")
+    assert isinstance(hosts, QMenu)
+    assert [action.text() for action in hosts.actions()] == ["hpc"], "cave is a site already, lab* is no host"
+    hosts.actions()[0].trigger()
+    assert dialog.draft().site == Site(host="hpc")
+    login = {"HOME": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    (tmp_path / "mnsubmit").touch(0o755)
+    there = local_line(tmp_path / "there", dialog.draft().site, **login)[0]
+    monkeypatch.setattr("clew_gui.sites.site_connection.open_line", lambda *_: there)
+    dialog.form.find_button.click()
+    qtbot.waitUntil(dialog.save.isEnabled, timeout=20_000)
+    assert dialog.said.whole() == "Found mnsubmit (MinoTauro): jobs will go to its queue."
+    dialog.save.click()
+    dialog.close_button.click()
+    kept = site_store(cave).load("hpc")
+    assert (kept.host, kept.scheduler) == ("hpc", "mnsubmit")
+
+
+def test_a_site_that_cannot_be_looked_at_says_so_below_its_scheduler(
+    open_window: Opener, cave: Places, qtbot: QtBot
+) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    sites = deeds(open_window(), qtbot)
+    dialog = sites.show_sites()
+    dialog.begin_blank("away", Site(host="127.0.0.1", port=port))
+    dialog.form.find_button.click()
+    field = dialog.form.row("scheduler")
+    qtbot.waitUntil(lambda: "127.0.0.1" in field.error.text(), timeout=20_000)
+    assert dialog.form.find_button.isEnabled(), "one may try again"
+    dialog.begin_blank("strange", Site(host="login", prologue="curl evil"))
+    dialog.form.find_button.click()
+    qtbot.waitUntil(lambda: any(one.isVisible() for one in dialog.findChildren(ConsentDialog)), timeout=20_000)
+    next(one for one in dialog.findChildren(ConsentDialog) if one.isVisible()).reject()
+    assert dialog.form.find_button.isEnabled()
+    dialog._leaving = True
+    dialog.reject()
+
+
+def test_data_of_this_computer_go_along_and_data_of_the_site_stay_there(
+    open_window: Opener, cave: Places, qtbot: QtBot
+) -> None:
+    program = open_window()
+    deeds(program, qtbot)
+    form = program.window.next_run
+    form.where.choose("site:cave")
+    form.use_file("/home/me/my.npz")
+    place = form.place()
+    assert place is not None
+    assert (place.data, form.spec().data) == ("/home/me/my.npz", "/home/me/my.npz")
+    form.use_data("site:/gpfs/mnist.npz")
+    place = form.place()
+    assert place is not None
+    assert (place.data, form.spec().data) == ("", "site:/gpfs/mnist.npz")
+    form.there.setText("mnist.npz")
+    assert not form.run.isEnabled()
+    assert "begins with /" in form.run.toolTip()
+    form.where.choose("")
+    assert form.run.isEnabled(), "this computer has no such choice"
+    assert form.place() is None
+
+
+def test_a_folder_of_own_exercises_goes_along(open_window: Opener, cave: Places, qtbot: QtBot, tmp_path: Path) -> None:
+    local_settings(cave).save(LocalSettings(exercises=str(tmp_path)))
+    session = fakes.FakeSession()
+    program = open_window(session)
+    deeds(program, qtbot)
+    program.window.next_run.where.choose("site:cave")
+    program.window.next_run.run.click()
+    qtbot.waitUntil(lambda: bool(session.asked), timeout=10_000)
+    assert session.asked[0][2] == Place(site="cave", exercises=str(tmp_path))
+
+
+def test_a_wrong_wish_keeps_run_from_being_pressed_and_is_unfolded(
+    open_window: Opener, cave: Places, qtbot: QtBot
+) -> None:
+    program = open_window()
+    deeds(program, qtbot)
+    form = program.window.next_run
+    form.where.choose("site:cave")
+    assert form.where.form is not None
+    assert not form.where.form.fold.button.isChecked()
+    form.where.form.form.row("time").editor.set_value("soon")
+    assert form.where.form.fold.button.isChecked()
+    assert not form.run.isEnabled()
+    assert "cannot be read" in form.run.toolTip()
+
+
+def test_sites_are_reached_from_the_list_of_places(open_window: Opener, cave: Places, qtbot: QtBot) -> None:
+    program = open_window()
+    deeds(program, qtbot)
+    where = program.window.next_run.where
+    where.combo.setCurrentIndex(where.combo.count() - 1)
+    where.combo.activated.emit(where.combo.currentIndex())
+    (dialog,) = program.window.findChildren(SitesDialog)
+    assert where.choice().key == ""
+    dialog.close_button.click()
+
+
+def test_a_changed_host_key_is_told_once_for_a_job(open_window: Opener, cave: Places, qtbot: QtBot) -> None:
+    session = fakes.FakeSession()
+    program = open_window(session)
+    deeds(program, qtbot)
+    found = Problem("ssh.hostkey.changed", "The server shows another key.", "Ask the site.", "cave")
+    job = session.add_job(session.add(), Stage.CONNECTING, problem=found)
+    for _ in range(2):
+        session.tell(jobs=frozenset((job.id,)))
+        program.desk.bridge.tick()  # type: ignore[union-attr]
+    dialogs = program.window.findChildren(ChangedKeyDialog)
+    assert len(dialogs) == 1
+    dialogs[0].reject()
+
+
+# --- What other programs send, and who has to log in ------------------------------------------------------------------
+
+
+def test_a_run_and_a_hold_of_a_terminal_appear_in_the_open_window(student: Student) -> None:
+    book = job_book(find_places())
+    spec = RunSpec(exercise="stand-in", run=str(uuid.uuid4()), params={"steps": 500})
+    order, hold = (
+        Place(site="cave").order(spec),
+        Place(site="cave", hold=True).order(),
+    )
+    book.note_order(order, "The Cave")
+    student.until(lambda: bool(student.program.desk.scope.runs()), "the run")
+    student.site.queue(order.job, "Waits in the queue: other jobs come first.")
+    student.says("Queued")
+    assert student.site.unasked == [order.job], "nobody is asked to log in for it"
+    student.site.begin(order.job)
+    student.says("Finished")
+    book.note_order(hold, "The Cave")
+    sites = student.program.sites
+    assert sites is not None
+    student.until(lambda: [row.job for row in sites.strip.rows()] == [hold.job], "the held node")
+    book.refresh()
+    book.note_news(JobNews(job=hold.job, stage=Stage.ENDED, id="8", text="You let the allocation go."))
+    student.until(lambda: not sites.strip.isVisible(), "its end")
+
+
+def test_a_login_that_needs_a_person_is_told_and_done_with_a_click(student: Student) -> None:
+    form, card = student.window.next_run, student.window.run_view.card
+    form.where.choose("site:cave")
+    form.run.click()
+    student.dialog(ConsentDialog).accept()
+    student.says("Submitting")
+    student.site.queue(student.job())
+    student.says("Queued")
+    assert not card.log_in.isVisible()
+    sites = student.program.sites
+    assert sites is not None
+    buttons: tuple[Callable[[], Button], ...] = (lambda: sites.strip.logins()["cave"].log_in, lambda: card.log_in)
+    for button in buttons:
+        student.site.refusal = Problem("ssh.person", "login asks for a one-time code.", "Log in.")
+        student.until(lambda: card.log_in.isVisible() and "cave" in sites.strip.logins(), "the way to log in")
+        assert card.speed.whole() == "The Cave wants you to log in again; a job goes on there."
+        assert student.window.status.text("link") == "The Cave: log in to follow"
+        logins = student.site.logins
+        button().click()
+        assert student.site.logins == logins + 1
+        student.until(lambda: not card.log_in.isVisible() and not sites.strip.logins(), "the end of it")
+
+
+def test_a_terminal_opens_on_the_held_node_or_its_command_is_there_to_be_copied(student: Student) -> None:
+    job = student.program.session.hold(Place(site="cave"))  # type: ignore[union-attr]
+    sites = student.program.sites
+    assert sites is not None
+    student.until(lambda: len(sites.strip.rows()) == 1, "the strip")
+    row = sites.strip.rows()[0]
+    assert not row.buttons["terminal"].isEnabled(), "the node is not there yet"
+    student.site.news(job, Stage.RUNNING, "Runs.", nodes="node1")
+    student.until(row.buttons["terminal"].isEnabled, "the node")
+    started: list[Sequence[str]] = []
+    sites.nodes.terminal = started.append
+    row.buttons["terminal"].click()
+    student.until(lambda: started == [["shell", "--site", "cave"]], "the terminal")
+
+    def refuse(_words: Sequence[str]) -> None:
+        raise problem("terminal.none", "No terminal program was found.")
+
+    sites.nodes.terminal = refuse
+    student.window.actions_["terminal"].trigger()
+    student.until(row.command.isVisible, "the command")
+    row.command.copy.click()
+    assert QGuiApplication.clipboard().text() == "clew shell --site cave"
+    row.command.close_it.click()
+    assert not row.command.isVisible()
+    student.site.end(job, Phase.COMPLETED)
+
+
+@pytest.mark.parametrize(("kind", "title"), [("jupyter", "Jupyter"), ("tensorboard", "TensorBoard")])
+def test_a_service_opens_on_the_held_node_and_its_line_and_page_are_shown(
+    student: Student, kind: str, title: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Opened] = []
+    monkeypatch.setattr(Opened, "all", started)
+    monkeypatch.setattr(remote, "OpenedService", Opened)
+    job = student.program.session.hold(Place(site="cave"))  # type: ignore[union-attr]
+    sites = student.program.sites
+    assert sites is not None
+    pages: list[str] = []
+
+    def browse(page: str) -> bool:
+        pages.append(Path(urlsplit(page).path).read_text())
+        return True
+
+    sites.nodes.services.browse = browse
+    student.until(lambda: len(sites.strip.rows()) == 1, "the strip")
+    row = sites.strip.rows()[0]
+    assert not row.buttons[kind].isEnabled(), "the node is not there yet"
+    student.site.news(job, Stage.RUNNING, "Runs.", nodes="node1")
+    student.until(row.buttons[kind].isEnabled, "the node")
+    row.buttons[kind].click()
+    assert [opened.kind for opened in started] == [kind]
+    student.until(lambda: row.service(kind).text.text() == f"{title} starts.", "the service's line")
+    assert not row.service(kind).show_again.isVisible()
+    started[0].tell(ServiceNews(f"{kind} is open.", URL))
+    student.until(lambda: row.service(kind).text.text() == f"{title} is open.", "the address")
+    assert row.service(kind).text.isVisible()
+    student.until(lambda: len(pages) == 1, "the browser")
+    assert URL in pages[0]
+    student.window.actions_[kind].trigger()
+    student.until(lambda: len(pages) == 2, "the browser once more")
+    assert len(started) == 1, "it is shown again, not started again"
+    row.service(kind).close_it.click()
+    student.until(started[0].closed.is_set, "its end")
+    student.site.end(job, Phase.COMPLETED)
+
+
+@pytest.mark.parametrize("kind", ["jupyter", "tensorboard"])
+def test_without_a_node_it_is_said_how_to_get_one(softmax: Program, qtbot: QtBot, kind: str) -> None:
+    deeds(softmax, qtbot)
+    softmax.window.actions_[kind].trigger()
+    assert "hold one" in softmax.window.messages.accessibleName()

@@ -1,0 +1,350 @@
+"""The program around the window: what it imports when, its pictures, and what it does with surprises."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QIcon, QImage
+from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QSlider, QWidget
+
+from clew_gui import app
+from clew_gui.app import Program
+from clew_gui.session.run_record import JobRecord
+from clew_gui.views.runs.recorded import RecordedSession, choose_run, read_heads
+from clew_gui.views.theme import parts
+from clew_gui.views.theme.theme import DARK
+from clew_gui.views.window import error_reporting as surprises
+from clew_gui.views.window import loader
+from clew_gui.views.window.window_state import NoMemory, WindowState
+from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError
+from clew_shared.journal.events import Attempt, Evaluation, Points, Schema, State
+from clew_shared.journal.files import JournalWriter
+from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.reading import read_run
+from clew_shared.spec import RunSpec, to_toml
+from tests.guards import LogBook
+from tests.gui import fakes
+from tests.gui.conftest import Opener
+
+
+def run_python(*words: str) -> subprocess.CompletedProcess[str]:
+    """Another Python, without a screen."""
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+NOT_YET = {
+    "PySide6.QtNetwork",
+    "asyncio",
+    "clew_gui.commands.agent_program",
+    "clew_gui.plotting",
+    "clew_gui.jobs.manager",
+    "clew_gui.sites.site_connection",
+    "clew_gui.ssh.connection",
+    "clew_gui.session",
+    "clew_gui.views.actions.agent_settings",
+    "clew_gui.views.actions.dialogs",
+    "clew_gui.views.lab.guide_page",
+    "clew_gui.views.runs.log_panel",
+    "clew_gui.views.race.race_dialog",
+    "clew_gui.views.plots",
+    "clew_gui.views.runs.runs_table",
+    "clew_gui.views.sites",
+    "clew_shared.wire.channel",
+    "clew_shared.journal.history",
+    "clew_shared.journal.files",
+    "csv",
+    "dataclasses",
+    "difflib",
+    "hashlib",
+    "logging.handlers",
+    "numpy",
+    "paramiko",
+    "psutil",
+    "pyqtgraph",
+    "rich",
+    "subprocess",
+    "tensorflow",
+    "tomllib",
+    "zmq",
+}
+"""What the window does without until its first frame stands: the packages cost tens to hundreds of milliseconds each,
+the standard library's and our own some milliseconds each, which add up."""
+NOT_YET_MADE = {"GuidePage", "LogPanel", "RunCard", "RunsTable", "_Strip"}
+"""Widgets that nobody sees at first. Each one that is made is styled as well."""
+NOT_YET_KNOWN = {"QHeaderView", "QPlainTextEdit", "QStyle", "QStyleOptionComboBox", "QStylePainter", "QTableView"}
+"""Classes of Qt that PySide builds for Python when they are first asked for. QStyle alone, with all its enumerations,
+takes longer than any panel of the window."""
+_START = """
+import sys, threading
+from PySide6 import QtWidgets
+from clew_gui.commands import main as cli
+from clew_gui.commands import start
+from clew_gui.views.window import window
+
+def tell():
+    print(*vars(QtWidgets))
+    print(*sorted(sys.modules))
+    print(*[thread.name for thread in threading.enumerate()])
+    print(*{type(widget).__name__ for widget in QtWidgets.QApplication.allWidgets()})
+    QtWidgets.QApplication.exit(0)
+
+def told(self, *given, init=window.MainWindow.__init__):
+    init(self, *given)
+    self.painted.connect(tell)
+
+start.has_display = lambda *_: True
+window.MainWindow.__init__ = told
+sys.exit(cli.main(["start"]))
+"""
+
+
+def test_clew_start_paints_before_anything_slow_is_imported_or_the_agent_looked_for(home: Path) -> None:
+    done = run_python("-c", _START)
+    assert done.returncode == 0, done.stderr
+    classes, modules, threads, widgets = done.stdout.splitlines()
+    assert NOT_YET_KNOWN & set(classes.split()) == set()
+    assert NOT_YET & set(modules.split()) == set()
+    assert threads == "MainThread"
+    assert NOT_YET_MADE & set(widgets.split()) == set()
+    assert {"ExerciseTree", "EmptyRunView", "NextRun", "NumberEdit"} <= set(widgets.split()), "what is seen was made"
+    assert not (home / "agents").exists()
+
+
+_MADE = """
+import gc, importlib, sys
+from PySide6.QtCore import QObject
+from clew_gui import app
+from clew_gui.views.window import loader
+
+def classes():
+    return {f"{kind.__module__}.{kind.__name__}" for kind in gc.get_objects() if isinstance(kind, type(QObject))}
+
+def load(*names):
+    before = classes()
+    for name in names:
+        importlib.import_module(name)
+    print(*sorted(classes() - before), "|")
+
+[load(*names) for names in app.ASIDE]
+for _ in loader._make_classes():
+    pass
+load("pyqtgraph.Qt.QtCore", *app.HERE)
+"""
+
+
+def test_the_importing_thread_makes_no_class_of_qt_and_pyqtgraph_finds_all_it_asks_for() -> None:
+    """A class made in another thread ends the program now and then: see clew_gui.views.window.loader."""
+    done = run_python("-c", _MADE)
+    assert done.returncode == 0, done.stderr
+    *aside, here = (line.split("|")[0].split() for line in done.stdout.splitlines())
+    assert aside == [[], []]
+    assert "clew_gui.views.plots.panel.ConvergencePlots" in here, "the oracle sees classes"
+    late = {name for name in here if name.rpartition(".")[0] in loader._QT}
+    assert late == set(), "of the large modules, every class was there before"
+
+
+_NEVER_LOADED = """
+import gc, sys
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+from clew_gui import app
+from clew_gui.commands import main as cli
+from clew_gui.commands import start
+from clew_gui.views.window import loader as collector
+
+def report():
+    print(gc.isenabled(), gc.get_freeze_count() > 0)
+    QApplication.exit(0)
+
+def settled(self, begin=collector.Collector.begin):
+    print(gc.isenabled(), gc.get_freeze_count() > 0)
+    begin(self)
+    QTimer.singleShot(0, report)
+
+start.has_display = lambda *_: True
+app.ASIDE = (("clew_gui.is_not_there",),)
+collector.Collector.begin = settled
+sys.exit(cli.main(["start"]))
+"""
+
+
+@pytest.mark.usefixtures("home")
+def test_pythons_collector_rests_for_good_and_ours_begins_when_the_window_is_complete_or_cannot_be() -> None:
+    done = run_python("-c", _NEVER_LOADED)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["False", "False", "False", "True"]
+
+
+def test_an_icon_is_drawn_once_for_all_buttons_that_have_it(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+
+    def draw(name: str, *_: object) -> QIcon:
+        drawn.append(name)
+        return QIcon()
+
+    monkeypatch.setattr(parts, "icon", draw)
+    look = parts.Appearance()
+    buttons = [parts.IconButton(look, "reset", "Reset") for _ in range(5)]
+    assert drawn == ["reset"]
+    look.theme = DARK
+    for button in buttons:
+        button.retheme()
+    assert drawn == ["reset", "reset"]
+
+
+@pytest.fixture
+def recorded(home: Path) -> Path:
+    """A softmax run on disk, as a trainer leaves it."""
+    folder = RunFolder(home / "runs" / "11111111-2222-3333-4444-555555555555")
+    folder.path.mkdir(parents=True)
+    spec = RunSpec(exercise="softmax", run=folder.path.name, data="digits", params={"learning_rate": 0.25})
+    folder.spec.write_text(to_toml(spec))
+    journal = JournalWriter.create(folder.journal(1))
+    values = tuple(np.linspace(2, 0.3, 500).astype("<f4").tobytes() for _ in range(2))
+    for event in (
+        Attempt(format=1, run=spec.run, attempt=1, exercise="softmax", spec_sha256="", steps=500, time=1000.0),
+        State(state=RunState.RUNNING, time=1001.0),
+        Schema(id=1, metrics=(fakes.LOSS, fakes.ACCURACY, fakes.TEST), batch_size=100, samples_per_epoch=50_000),
+        Points(schema=1, first=0, count=500, seconds=1.0, clock=1.0, values=values, time=1002.0),
+        Evaluation(step=500, values={"test_accuracy": 0.9079}, time=1003.0),
+        State(state=RunState.FINISHED, step=500, time=1003.0),
+    ):
+        journal.append(event)
+    journal.close()
+    return folder.path
+
+
+@pytest.mark.parametrize("run", ["folder", "id", "latest"])
+def test_a_picture_of_the_window_with_a_recorded_run(recorded: Path, tmp_path: Path, run: str) -> None:
+    named = {"folder": str(recorded), "id": recorded.name, "latest": "latest"}[run]
+    picture = tmp_path / "pictures" / "window.png"
+    look = ("--size", "1280x800", "--theme", "dark")
+    done = run_python("-m", "clew_gui.app", "--screenshot", str(picture), "--run", named, *look)
+    assert done.returncode == 0, done.stderr
+    image = QImage(str(picture))
+    assert (image.width(), image.height()) == (1280, 800)
+    assert image.pixelColor(5, 400).lightness() < 60
+    assert not list((recorded.parent.parent).glob("mirrors/*")), "a picture leaves nothing behind"
+
+
+def test_a_picture_reads_the_runs_of_its_exercise_only(
+    recorded: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = home / "runs" / "11111111-2222-3333-4444-666666666666"
+    shutil.copytree(recorded, other)
+    (other / "spec.toml").write_text(to_toml(RunSpec(exercise="cnn", run=other.name)))
+    read: list[Path] = []
+
+    def reading(folder: Path) -> History:
+        read.append(folder)
+        return read_run(folder)
+
+    monkeypatch.setattr("clew_gui.views.runs.recorded.read_run", reading)
+    heads = read_heads((home / "runs").iterdir())
+    session = RecordedSession(heads, JobRecord(home / "runs.jsonl"), "softmax")
+    assert set(heads) == {recorded.name, other.name}
+    assert [head.begun for head in heads.values()] == [1000.0, 1000.0]
+    assert list(session.runs) == [recorded.name]
+    assert read == [recorded]
+
+
+BEGUN = {"s1": "softmax", "s2": "softmax", "l1": "linear-regression"}
+RUNS = {
+    run: fakes.FakeRun(run, number, number - 1, RunSpec(exercise=BEGUN[run])) for number, run in enumerate(BEGUN, 1)
+}
+
+
+@pytest.mark.parametrize(
+    ("run", "exercise", "shown"),
+    [
+        ("", "", "l1"),
+        ("latest", "", "l1"),
+        ("latest", "softmax", "s2"),
+        ("", "softmax", "s2"),
+        ("s1", "", "s1"),
+        ("s1", "linear-regression", "s1"),
+        ("latest", "cnn", ""),
+    ],
+)
+def test_the_run_on_a_picture_is_the_one_asked_for_or_the_exercises_last(run: str, exercise: str, shown: str) -> None:
+    assert choose_run(RUNS, run, exercise) == shown
+
+
+def test_a_run_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ProblemError, match="There is no run 'gone'"):
+        choose_run(RUNS, "gone", "")
+
+
+def test_a_surprise_is_logged_and_shown_and_the_window_lives(
+    open_window: Opener, expect_logs: LogBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    program = open_window()
+    surprises.show_surprises(program.window)
+    expect_logs("an unexpected error")
+    try:
+        raise ZeroDivisionError("division by zero")
+    except ZeroDivisionError as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+    (found,) = program.window.messages.problems()
+    assert found.text == "ZeroDivisionError: division by zero"
+    assert "copy this message" in found.hint
+    assert program.window.isVisible()
+
+
+def test_parts_that_cannot_be_loaded_are_told(
+    open_window: Opener, expect_logs: LogBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = open_window()
+    expect_logs("could not be loaded")
+    program._not_loaded("Traceback\nImportError: No module named 'numpy'")
+    assert "No module named 'numpy'" in program.window.messages.problems()[0].text
+    assert not program.window.next_run.run.isEnabled()
+
+
+def test_unknown_sizes_and_themes_are_refused_by_the_command_line() -> None:
+    assert app.arguments(["--theme", "dark"]).theme == "dark"
+    with pytest.raises(SystemExit):
+        app.arguments(["--theme", "pink"])
+
+
+def test_a_home_that_cannot_be_written_is_said_and_no_traceback(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    found = surprises.keep_log(Places(home=blocked, private=tmp_path / "private"))
+    assert found is not None
+    assert str(blocked) in found.text
+    assert "CLEW_HOME" in found.hint
+
+
+def test_a_baseline_that_was_pinned_is_pinned_again_in_the_next_window(open_window: Opener) -> None:
+    memory = NoMemory(WindowState(told_runs_go_on=True))
+    session = fakes.FakeSession()
+    runs = [session.add() for _ in range(2)]
+    for run in runs:
+        run.begin()
+    first = open_window(session, memory=memory)
+    first.desk.select(runs[0].id)
+    first.desk.pin(True)
+    first.window.close()
+    assert memory.state.pinned == {"softmax": runs[0].id}
+    again = open_window(session, memory=memory)
+    assert again.desk.scope.pinned() == runs[0].id
+
+
+def test_no_control_of_the_window_takes_the_focus_from_a_wheel(softmax: Program) -> None:
+    kinds: tuple[type[QWidget], ...] = (QComboBox, QAbstractSpinBox, QSlider)
+    controls = [control for kind in kinds for control in softmax.window.findChildren(kind)]
+    assert len(controls) > 3
+    assert [c.accessibleName() for c in controls if c.focusPolicy() is Qt.FocusPolicy.WheelFocus] == []

@@ -1,0 +1,218 @@
+"""The real window against a real agent that trains with TensorFlow, as a student uses it on the first day."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QDialog
+from pytestqt.qtbot import QtBot
+
+from clew_gui.app import Program, build_app
+from clew_gui.targets.local_agent import find_agent
+from clew_gui.views.actions.dialogs import LiveDialog
+from clew_gui.views.plots.surface.surface import SurfaceView
+from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.race.race_dialog import RaceDialog
+from clew_shared.base.places import Places, find_places
+from clew_shared.journal.lifecycle import RunState
+from tests.gui.cputime import worst_event
+from tests.gui.program_end import end_program
+from tests.integration.agents import BOUND_S, end_all
+
+CPU_LIMIT_S = 0.050
+
+
+class Student:
+    """Presses what is on the screen, and waits until it says what was to be expected."""
+
+    def __init__(self, qtbot: QtBot, places: Places) -> None:
+        self._qtbot = qtbot
+        self.program: Program = build_app(places, theme="light")
+        self.window = self.program.window
+        with qtbot.waitExposed(self.window):
+            self.window.show()
+        self.until(lambda: self.program.shell.plots is not None, "plots and session")
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Let the window live until something is so."""
+        deadline = time.monotonic() + BOUND_S
+        while not condition():
+            told = [problem.text for problem in self.window.messages.problems()]
+            assert time.monotonic() < deadline, f"{what} did not happen; {told}, {self.window.status.text('link')}"
+            self._qtbot.wait(20)
+
+    def look_for(self, words: str) -> None:
+        """Open the exercise that a search finds first."""
+        QTest.keyClick(self.window, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
+        QTest.keyClicks(self.window.lab.search, words)
+        QTest.keyClick(self.window.lab.search, Qt.Key.Key_Return)
+
+    @property
+    def run(self) -> RunLike:
+        """The selected run."""
+        found = self.program.desk.scope.run()
+        assert found is not None
+        return found
+
+    def says(self, state: str) -> None:
+        """Wait until the run's card shows this state."""
+        self.until(lambda: self.window.run_view.card.pill.accessibleName() == f"State: {state}", state)
+
+    def drawn(self) -> int:
+        """How many values of the loss the plots have of the selected run."""
+        plots = self.program.shell.plots
+        series = plots.store.get(self.run.id, "loss") if plots is not None else None
+        return len(series) if series is not None else 0
+
+    def close(self) -> None:
+        """Close the window as a person does, and say yes to the note about runs that go on."""
+        self.window.close()
+        for dialog in self.window.findChildren(QDialog):
+            if dialog.isVisible():
+                dialog.accept()
+        self.until(lambda: not self.window.isVisible(), "the window's end")
+        end_program(self.program)
+
+
+@pytest.fixture
+def new_student(qtbot: QtBot, home: object) -> Iterator[Callable[[], Student]]:
+    """Opens windows one after the other; at the end they are closed, and the agent and its runs are ended."""
+    students: list[Student] = []
+
+    def open_one() -> Student:
+        students.append(Student(qtbot, find_places()))
+        return students[-1]
+
+    yield open_one
+    places = find_places()
+    for student in students:
+        if student.program.session is not None:
+            for run in student.program.session.runs:
+                end_all(run)
+        end_program(student.program)
+    address = find_agent(places)
+    if address is not None:
+        process = psutil.Process(address.pid)
+        process.terminate()
+        process.wait(BOUND_S)
+
+
+@pytest.mark.timeout(300)
+def test_a_first_day(new_student: Callable[[], Student]) -> None:
+    student = new_student()
+    window = student.window
+
+    # Find softmax, take the tiny preset, change the learning rate and the length, press Run.
+    student.look_for("softmax")
+    assert window.head.title.text() == "Softmax on MNIST"
+    form = window.next_run
+    form.preset.setCurrentIndex(form.preset.findData("tiny"))
+    form.preset.activated.emit(form.preset.currentIndex())
+    assert form.spec().data == "digits"
+    form.form.row("learning_rate").editor.set_value(0.05)
+    form.form.row("steps").editor.set_value(2_000_000)
+    student.until(form.run.isEnabled, "the agent")
+    QTest.keyClick(window, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+
+    # Points appear, while no event takes the window more than 50 ms of CPU time.
+    student.until(lambda: student.drawn() > 0, "the first points")
+    assert student.run.spec.params["learning_rate"] == 0.05
+
+    def look_around() -> None:
+        seen = student.drawn()
+        student.until(lambda: student.drawn() > seen + 2000, "more points")
+        window.run_view.controls.units.button("seconds").click()
+        window.actions_["log"].trigger()
+        student.until(lambda: "compiled" in window.bottom.log.toPlainText().lower(), "the log")
+        window.bottom.tabs.setCurrentIndex(0)
+        seen = student.drawn()
+        student.until(lambda: student.drawn() > seen + 2000, "more points")
+        window.run_view.controls.units.button("step").click()
+
+    took, what = worst_event(look_around, CPU_LIMIT_S)
+    assert took < CPU_LIMIT_S, f"{what} took {1000 * took:.0f} ms"
+
+    # Pause: nothing comes any more. Resume: it goes on.
+    window.run_view.card.pause.click()
+    student.says("Paused")
+    student.until(lambda: student.drawn() == student.run.history.fold.step, "the last point")
+    seen = student.run.history.fold.step
+    QTest.qWait(500)
+    assert student.run.history.fold.step == seen
+    window.run_view.card.pause.click()
+    student.says("Running")
+    student.until(lambda: student.run.history.fold.step > seen, "points after the pause")
+
+    # Change the learning rate while it runs.
+    window.run_view.card.rate.click()
+    (dialog,) = [found for found in window.findChildren(LiveDialog) if found.isVisible()]
+    dialog.field("learning_rate").setText("0.01")
+    dialog.apply.click()
+    student.until(lambda: bool(student.run.history.live), "the change")
+    assert student.run.history.live[0].value == 0.01
+
+    # Close the window: the run goes on. Open it again: the run is found, with every step.
+    run, step = student.run.id, student.run.history.fold.step
+    student.close()
+    assert student.program.state.told_runs_go_on
+    again = new_student()
+    assert again.window.head.title.text() == "Softmax on MNIST"  # as it was left
+    again.until(lambda: run in again.program.desk.scope.session.runs, "the run")  # type: ignore[union-attr]
+    again.says("Running")
+    assert again.run.id == run
+    again.until(lambda: again.drawn() > step + 1000, "steps made meanwhile")
+    plots = again.program.shell.plots
+    assert plots is not None
+    series = plots.store.get(run, "loss")
+    assert series is not None
+    assert series.pyramid.x.at(len(series) - 1) == len(series) - 1, "no step is missing"
+
+    # Stop it after the block; it has a checkpoint to go on from.
+    again.window.actions_["stop"].trigger()
+    again.says("Stopped")
+    assert again.run.state is RunState.STOPPED
+    again.until(lambda: bool(again.run.history.checkpoints), "the checkpoint")
+    again.until(again.window.run_view.card.go_on.isEnabled, "Continue")
+    assert again.window.messages.problems() == ()
+    again.close()
+    QApplication.processEvents()
+    assert [folder.name for folder in find_places().runs.iterdir()] == [run]
+
+
+@pytest.mark.timeout(300)
+def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], Student]) -> None:
+    student = new_student()
+    window, plots = student.window, student.program.shell.plots
+    assert plots is not None
+    student.look_for("linear")
+    student.until(window.next_run.run.isEnabled, "the agent")
+    window.next_run.race.click()
+    (dialog,) = [found for found in window.findChildren(RaceDialog) if found.isVisible()]
+    lanes = len(dialog.rows)
+    dialog.go.click()
+    window.run_view.controls.pages.button("surface").click()
+
+    # The map stays; while lane after lane trains, paths grow over it, and each ends where its run ended.
+    session = student.program.desk.scope.session
+    assert session is not None
+    student.until(lambda: len(session.runs) == lanes, "all lanes")
+    student.until(lambda: all(run.state is RunState.FINISHED for run in session.runs.values()), "the end of the race")
+    surface = plots.surface
+    for run in session.runs.values():
+        student.until(lambda run=run: taken(surface, run.id) == 400, "the whole path")  # type: ignore[misc]
+        drawn = [plots.store.get(run.id, name) for name in ("W", "b")]
+        ends = [float(series.pyramid.y.array[-1]) for series in drawn if series is not None]
+        assert ends == [run.history.last("W"), run.history.last("b")]
+    assert surface.maps_made < lanes, "no path has the map drawn again"
+    student.close()
+
+
+def taken(surface: SurfaceView, run: str) -> int:
+    """How many points the path of a run has."""
+    walk = surface._paths.walk(run)
+    return walk.trail.taken if walk is not None else 0

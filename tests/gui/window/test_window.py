@@ -1,0 +1,711 @@
+"""The window as a student uses it, with a session that answers at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtGui import QGuiApplication, QKeySequence
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QDialog, QWidget
+from pytestqt.qtbot import QtBot
+
+from clew_gui.app import Program
+from clew_gui.views.actions.dialogs import CodeDialog, LiveDialog, TextDialog
+from clew_gui.views.runs.runs_model import COLUMNS
+from clew_gui.views.theme.theme import DARK, LIGHT, apply, font
+from clew_gui.views.window.window_state import FileMemory, NoMemory, WindowState
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.journal.events import State
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.spec import RunSpec
+from tests.gui import fakes
+from tests.gui.conftest import Opener
+
+
+def tick(program: Program) -> None:
+    """Let the session tell now, not in 33 ms, and let the curves follow."""
+    assert program.desk.bridge is not None
+    program.desk.bridge.tick()
+    QApplication.processEvents()
+    program.desk.bridge.tick()
+
+
+def session_of(program: Program) -> fakes.FakeSession:
+    """The fake behind the window."""
+    assert isinstance(program.session, fakes.FakeSession)
+    return program.session
+
+
+def dialog_of(program: Program, kind: type[QDialog]) -> QDialog:
+    """The dialog that is open."""
+    found = [widget for widget in program.window.findChildren(kind) if widget.isVisible()]
+    assert len(found) == 1
+    return found[0]
+
+
+# --- The first minute -------------------------------------------------------------------------------------------------
+
+
+def test_first_start_says_what_to_press_and_shows_the_expected_curve(open_window: Opener) -> None:
+    program = open_window(exercise="linear-regression")
+    view = program.window.run_view
+    assert view.hello.isVisible()
+    assert not view.card.isVisible()
+    assert program.window.next_run.run.isEnabled()
+    assert program.window.status.text("data") == "Needs no data"
+
+
+def test_the_window_stands_before_plots_and_session_are_loaded(open_window: Opener) -> None:
+    program = open_window(ready=False)
+    assert program.window.isVisible()
+    assert program.window.head.title.text() == "Softmax on MNIST"
+    assert program.window.next_run.form.values()["learning_rate"] == 0.5
+
+
+def test_run_starts_what_the_form_says(softmax: Program, qtbot: QtBot) -> None:
+    form = softmax.window.next_run.form
+    form.row("learning_rate").editor.set_value(0.05)
+    form.row("optimizer").editor.set_value("adam")
+    QTest.keyClick(softmax.window, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    (asked,) = session_of(softmax).asked
+    spec = asked[1]
+    assert isinstance(spec, RunSpec)
+    assert (spec.exercise, spec.data, spec.seed) == ("softmax", "mnist", 1)
+    assert spec.params["learning_rate"] == 0.05
+    assert spec.params["optimizer"] == "adam"
+    assert "momentum" not in spec.params  # shown for two optimizers only
+    assert spec.source_hash == "ab" * 32
+
+
+def test_ctrl_enter_runs_from_inside_a_field(softmax: Program) -> None:
+    field = softmax.window.next_run.form.row("steps").editor.widget()
+    field.setFocus()
+    QTest.keyClick(field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert [what[0] for what in session_of(softmax).asked] == ["start"]
+
+
+def test_a_new_run_is_selected_and_its_curve_is_drawn(softmax: Program, qtbot: QtBot) -> None:
+    softmax.window.next_run.ask_run()
+    tick(softmax)
+    (run,) = session_of(softmax).runs.values()
+    assert softmax.window.run_view.card.isVisible()
+    assert softmax.window.run_view.card.pill.accessibleName() == "State: Queued"
+    run.begin(500)
+    run.train(100)
+    session_of(softmax).tell(states=frozenset((run.id,)), points=frozenset((run.id,)))
+    tick(softmax)
+    assert softmax.window.run_view.card.progress.text() == "Step 100 of 500"
+    assert softmax.window.run_view.card.forecast.text() == "About to finish."
+    assert softmax.shell.plots is not None
+    series = softmax.shell.plots.store.get(run.id, "loss")
+    assert series is not None
+    assert len(series) == 100
+
+
+def test_the_heads_of_the_runs_stay_captions_whatever_the_theme(softmax: Program) -> None:
+    softmax.window.next_run.run.click()
+    tick(softmax)
+    head = softmax.window.bottom.table.horizontalHeader()
+    assert head.isVisible()
+    number = [column.key for column in COLUMNS].index("optimizer")
+    wide = head.sectionSizeHint(number)
+    apply(softmax.app, DARK)
+    apply(softmax.app, LIGHT)
+    assert head.model().headerData(0, Qt.Orientation.Horizontal, Qt.ItemDataRole.FontRole) == font("caption")
+    assert head.sectionSizeHint(number) == wide
+
+
+def test_points_are_brought_once_however_often_they_are_told(softmax: Program) -> None:
+    session = session_of(softmax)
+    softmax.window.next_run.ask_run()
+    tick(softmax)
+    (run,) = session.runs.values()
+    run.begin(1000)
+    for _ in range(5):
+        run.train(50)
+        session.tell(points=frozenset((run.id,)), states=frozenset((run.id,)))
+        tick(softmax)
+        session.tell(points=frozenset((run.id,)))
+        tick(softmax)
+    assert softmax.shell.plots is not None
+    series = softmax.shell.plots.store.get(run.id, "loss")
+    assert series is not None
+    assert len(series) == 250
+
+
+# --- Steering ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def busy(open_window: Opener) -> Program:
+    """The window of a student after half an hour; run 6 is at work."""
+    return open_window(fakes.example_session())
+
+
+def test_pause_and_resume(busy: Program) -> None:
+    card = busy.window.run_view.card
+    card.pause.click()
+    tick(busy)
+    assert card.pill.accessibleName() == "State: Paused"
+    assert card.pause.accessibleName() == "Resume"
+    card.pause.click()
+    tick(busy)
+    assert card.pill.accessibleName() == "State: Running"
+    assert [what[0] for what in session_of(busy).asked] == ["pause", "unpause"]
+
+
+def test_stop_after_the_block_leaves_a_run_that_can_go_on(busy: Program) -> None:
+    busy.window.actions_["stop"].trigger()
+    tick(busy)
+    card = busy.window.run_view.card
+    assert card.pill.accessibleName() == "State: Stopped"
+    assert card.go_on.isVisible()
+    assert card.go_on.isEnabled()
+    card.go_on.click()
+    assert session_of(busy).asked[-1][0] == "continue"
+
+
+def test_both_strengths_of_stop_stand_in_the_menu(busy: Program) -> None:
+    menu = busy.window.run_view.card.stop.menu()
+    menu.actions()[1].trigger()
+    assert session_of(busy).asked[-1][0] == "stop"
+    assert session_of(busy).asked[-1][2] is True
+
+
+def test_the_learning_rate_changes_while_it_runs(busy: Program, qtbot: QtBot) -> None:
+    busy.window.run_view.card.rate.click()
+    dialog = dialog_of(busy, LiveDialog)
+    assert isinstance(dialog, LiveDialog)
+    field = dialog.field("learning_rate")
+    assert field.text() == "0.005"  # as changed before, not as started
+    field.setText("-1")
+    dialog.apply.click()
+    assert dialog.isVisible()
+    assert dialog.error.text() == "Must be greater than 0, got -1"
+    field.setText("0.001")
+    dialog.apply.click()
+    assert session_of(busy).asked[-1][2:] == ("learning_rate", 0.001)
+
+
+def test_what_may_be_changed_in_a_run_ends_with_the_run(busy: Program) -> None:
+    session, run = session_of(busy), busy.desk.scope.run()
+    assert run is not None
+    busy.window.actions_["rate"].trigger()
+    closed: list[int] = []
+    dialog_of(busy, LiveDialog).finished.connect(closed.append)
+    session.tell(states=frozenset({next(one for one in session.runs if one != run.id)}))
+    tick(busy)
+    assert not closed, "another run's news"
+    session.runs[run.id].end()
+    session.tell(states=frozenset({run.id}))
+    tick(busy)
+    assert len(closed) == 1
+    assert f"Run {run.number} has ended" in busy.window.messages.accessibleName()
+    assert not [what for what in session.asked if what[0] == "live"]
+
+
+@pytest.mark.parametrize("way", ["slides", "preset", "reuse"])
+def test_own_values_that_were_replaced_come_back(busy: Program, way: str) -> None:
+    form = busy.window.next_run
+    form.form.row("learning_rate").editor.set_value(0.123)
+    form.seed.set_value(7)
+    own = form.spec()
+    if way == "preset":
+        form.preset.setCurrentIndex(form.preset.findData("adam"))
+        form.preset.activated.emit(form.preset.currentIndex())
+    else:
+        busy.window.actions_[way].trigger()
+    assert form.spec().params != own.params
+    busy.desk.open_exercise("cnn")
+    busy.window.messages.undo()
+    busy.desk.open_exercise("softmax")
+    assert (form.spec().params, form.spec().seed) == (own.params, 7)
+
+
+def test_values_of_a_preset_give_way_without_a_word(softmax: Program) -> None:
+    form = softmax.window.next_run
+    form.preset.setCurrentIndex(form.preset.findData("adam"))
+    form.preset.activated.emit(form.preset.currentIndex())
+    form.slides.click()
+    assert not softmax.window.messages.isVisible()
+
+
+def test_while_earlier_runs_are_read_nobody_says_that_nothing_has_run(open_window: Opener, places: Places) -> None:
+    session = fakes.FakeSession()
+    session.link.state = "CONNECTING"
+    (places.mirrors / "0123").mkdir(parents=True)
+    program = open_window(session)
+    window = program.window
+    assert window.run_view.hello._title.text() == "What ran before is being read…"
+    session.link.state = "LIVE"
+    session.tell(link=True)
+    tick(program)
+    assert window.run_view.hello._title.text() == "Nothing has run yet. Start with this one."
+
+
+def test_a_first_start_reads_nothing(open_window: Opener) -> None:
+    session = fakes.FakeSession()
+    session.link.state = "CONNECTING"
+    assert "Nothing has run" in open_window(session).window.run_view.hello._title.text()
+
+
+def test_what_cannot_be_done_says_why(busy: Program) -> None:
+    busy.window.bottom.table.select(next(r.id for r in session_of(busy).runs.values() if r.number == 7))
+    card = busy.window.run_view.card
+    assert not card.pause.isEnabled()
+    assert card.pause.toolTip() == "The run does not train yet"
+    assert not busy.window.actions_["pause"].isEnabled()
+
+
+# --- Runs -------------------------------------------------------------------------------------------------------------
+
+
+def shown_in_plots(program: Program) -> set[int]:
+    """Numbers of the runs whose curves are drawn."""
+    assert program.shell.plots is not None
+    QApplication.processEvents()
+    runs = session_of(program).runs
+    return {runs[style.run_id].number for style in program.shell.plots.canvas.runs}
+
+
+def test_the_baseline_is_always_in_reach_and_a_tick_adds_a_run(busy: Program) -> None:
+    assert shown_in_plots(busy) == {2, 6}  # run 2 has the baseline's values, run 6 is at work
+    row = next(row for row in busy.window.bottom.model.rows() if row.number == 3)
+    place = busy.window.bottom.model.place(row.id)
+    assert place is not None
+    index = busy.window.bottom.model.index(place, 0)
+    busy.window.bottom.model.setData(index, Qt.CheckState.Checked, Qt.ItemDataRole.CheckStateRole)
+    assert shown_in_plots(busy) == {2, 3, 6}
+    busy.window.actions_["show"].trigger()  # hides the selected one
+    assert shown_in_plots(busy) == {2, 3}
+
+
+def test_a_click_on_a_check_changes_that_run_alone(busy: Program) -> None:
+    table, model = busy.window.bottom.table, busy.window.bottom.model
+    before = table.current()
+
+    def click(number: int) -> None:
+        place = model.place(next(row.id for row in model.rows() if row.number == number))
+        assert place is not None
+        cell = table.visualRect(model.index(place, 0))
+        QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(cell.left() + 18, cell.center().y()))
+
+    click(3)
+    assert shown_in_plots(busy) == {2, 3, 6}
+    click(4)
+    assert shown_in_plots(busy) == {2, 3, 4, 6}
+    click(3)
+    assert shown_in_plots(busy) == {2, 4, 6}
+    assert table.current() == before
+
+
+def test_a_new_run_is_drawn_beside_the_ones_before_it(busy: Program) -> None:
+    assert shown_in_plots(busy) == {2, 6}
+    busy.window.next_run.ask_run()
+    tick(busy)
+    newest = max(row.number for row in busy.window.bottom.model.rows())
+    assert shown_in_plots(busy) == {2, 6, newest}
+
+
+def test_only_the_latest_runs_of_a_sitting_are_drawn_by_themselves(softmax: Program) -> None:
+    for _ in range(11):
+        softmax.window.next_run.ask_run()
+        tick(softmax)
+    assert shown_in_plots(softmax) == set(range(4, 12))
+
+
+def test_the_newest_run_is_selected_until_a_person_selects_one(softmax: Program) -> None:
+    session = session_of(softmax)
+    first, second = session.add(), session.add()
+    for run in (first, second):  # mirrors are read one after the other
+        session.tell(new=frozenset((run.id,)))
+        tick(softmax)
+    assert softmax.desk.scope.run() is second
+    softmax.desk.select(first.id)
+    session.tell(new=frozenset((session.add().id,)))
+    tick(softmax)
+    assert softmax.desk.scope.run() is first
+
+
+def test_a_run_read_back_from_its_spec_is_the_baseline_and_fills_the_form(softmax: Program) -> None:
+    """TOML has no null: an optional value that is not set stands as "none" in a spec file."""
+    session = session_of(softmax)
+    card = softmax.desk.scope.cards["softmax"]
+    unset = {spec.name: "none" for spec in card.params if spec.optional}
+    assert unset
+    run = session.add("softmax", "", **unset)
+    run.begin(500)
+    run.train(20)
+    session.tell(new=frozenset((run.id,)))
+    tick(softmax)
+    assert softmax.desk.scope.pinned() == run.id
+    softmax.desk.reuse()
+    assert all(softmax.window.next_run.spec().params[name] is None for name in unset)
+
+
+def test_another_run_can_be_the_baseline(busy: Program) -> None:
+    runs = {run.number: run.id for run in session_of(busy).runs.values()}
+    busy.window.bottom.table.select(runs[3])
+    busy.window.actions_["pin"].trigger()
+    rows = {row.number: row for row in busy.window.bottom.model.rows()}
+    assert rows[3].pinned
+    assert not rows[2].pinned
+    assert shown_in_plots(busy) == {3}
+
+
+def test_a_removed_run_comes_back_with_undo_and_is_forgotten_without(busy: Program, qtbot: QtBot) -> None:
+    runs = {run.number: run.id for run in session_of(busy).runs.values()}
+    for undo in (True, False):
+        busy.window.bottom.table.select(runs[4])
+        busy.window.bottom.table.setFocus()
+        QTest.keyClick(busy.window.bottom.table, Qt.Key.Key_Delete)
+        assert 4 not in {row.number for row in busy.window.bottom.model.rows()}
+        if undo:
+            busy.window.messages.undo()
+            assert 4 in {row.number for row in busy.window.bottom.model.rows()}
+            assert ("forget", runs[4]) not in session_of(busy).asked
+    busy.window.messages.lapse()
+    assert ("forget", runs[4]) in session_of(busy).asked
+
+
+def test_a_run_at_work_is_not_removed(busy: Program) -> None:
+    busy.shell.removal.remove()
+    (found,) = busy.window.messages.problems()
+    assert found.text == "Run 6 is still running."
+
+
+def test_sorting_by_best_keeps_the_cursor_on_its_run(busy: Program) -> None:
+    table, model = busy.window.bottom.table, busy.window.bottom.model
+    before = table.current()
+    table.sortByColumn(5, Qt.SortOrder.DescendingOrder)
+    assert [row.number for row in model.rows()][:3] == [3, 6, 2]
+    assert table.current() == before
+
+
+def test_the_settings_of_a_run_come_back_into_the_form(busy: Program) -> None:
+    busy.window.actions_["reuse"].trigger()
+    form = busy.window.next_run
+    assert form.form.values()["optimizer"] == "adam"
+    assert form.preset.currentText() == "Own values"
+    busy.window.actions_["slides"].trigger()
+    assert form.form.values()["optimizer"] == "sgd"
+    assert form.preset.currentText() == "Slides' values"
+
+
+def test_the_table_leaves_as_csv(busy: Program, tmp_path: Path) -> None:
+    busy.shell.write_table(tmp_path / "runs.csv")
+    lines = (tmp_path / "runs.csv").read_text().splitlines()
+    assert lines[0] == "Run,State,Optimizer,Rate,Batch,Best,Time,Where"
+    assert len(lines) == 7
+
+
+# --- Exercises and words ----------------------------------------------------------------------------------------------
+
+
+def test_every_panel_follows_the_exercise(busy: Program) -> None:
+    busy.window.lab.tree.select("linear-regression")
+    window = busy.window
+    assert window.head.title.text() == "Linear regression"
+    assert set(window.next_run.form.values()) == {"optimizer", "learning_rate", "steps", "w_start", "b_start"}
+    assert [row.number for row in window.bottom.model.rows()] == [1]
+    assert window.run_view.card.title.text() == "Run 1"
+    assert window.run_view.card.pill.accessibleName() == "State: Failed"
+
+
+def test_what_was_typed_for_an_exercise_is_there_when_it_is_opened_again(softmax: Program) -> None:
+    softmax.window.next_run.form.row("steps").editor.set_value(1234)
+    softmax.desk.open_exercise("cnn")
+    softmax.desk.open_exercise("softmax")
+    assert softmax.window.next_run.form.values()["steps"] == 1234
+
+
+def test_search_finds_and_enter_opens(softmax: Program, qtbot: QtBot) -> None:
+    softmax.window.actions_["find"].trigger()
+    QTest.keyClicks(softmax.window.lab.search, "regr")
+    QTest.keyClick(softmax.window.lab.search, Qt.Key.Key_Return)
+    assert softmax.window.head.title.text() == "Linear regression"
+
+
+def test_ticks_and_goals_come_from_the_journals(busy: Program) -> None:
+    assert busy.window.head.goal.accessibleName() == "1 of 2 goals reached", "as the rows of the table say"
+    index = busy.window.lab.tree.currentIndex()
+    assert index.data(Qt.ItemDataRole.AccessibleTextRole) == "Softmax on MNIST, begun, 91.58 %"
+
+
+def test_an_exercise_that_cannot_be_loaded_says_so(softmax: Program) -> None:
+    softmax.desk.open_exercise("mine")
+    assert "line 3" in softmax.window.messages.problems()[0].text
+
+
+def test_a_silent_link_is_not_a_failed_run(busy: Program) -> None:
+    session = session_of(busy)
+    run = next(run for run in session.runs.values() if run.number == 6)
+    run.link_stale = True
+    session.link.state = "STALE"
+    session.tell(link=True)
+    tick(busy)
+    assert busy.window.run_view.card.pill.accessibleName() == "State: Stale"
+    assert "the run goes on" in busy.window.run_view.card.sentence.whole()
+    assert not busy.window.run_view.card.stop.isEnabled()
+    row = next(row for row in busy.window.bottom.model.rows() if row.number == 6)
+    assert row.word == "Stale"
+
+
+def test_a_refused_link_keeps_run_from_being_pressed_and_says_why(softmax: Program) -> None:
+    session = session_of(softmax)
+    session.link.state, session.link.text = "REFUSED", "No TensorFlow in this environment."
+    session.tell(link=True)
+    tick(softmax)
+    assert not softmax.window.next_run.run.isEnabled()
+    assert softmax.window.next_run.run.toolTip() == "No TensorFlow in this environment."
+
+
+# --- Problems ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_problem_says_what_and_what_now_and_can_be_copied(softmax: Program) -> None:
+    found = Problem("data.missing", "mnist was not found in 3 places.", "Choose the data set digits.", "mnist")
+    session_of(softmax).refusal = ProblemError(found)
+    softmax.window.next_run.ask_run()
+    messages = softmax.window.messages
+    assert messages.isVisible()
+    assert "Choose the data set digits." in messages.accessibleName()
+    messages.copy()
+    assert QGuiApplication.clipboard().text().splitlines()[0] == "mnist was not found in 3 places."
+    messages.dismiss()
+    assert not messages.isVisible()
+
+
+def test_a_note_covers_a_problem_only_for_a_while(softmax: Program) -> None:
+    bar = softmax.window.messages
+    bar.show_problems((Problem("a", "First."), Problem("b", "Second.")))
+    bar.show_note("Written: plot.png")
+    assert bar.accessibleName() == "Message: Written: plot.png"
+    bar._timer.timeout.emit()
+    assert bar.accessibleName() == "Message: Second."
+    bar.show_note("Written: again.png")
+    bar.dismiss()
+    assert bar.accessibleName() == "Message: Second.", "only the note was dismissed"
+    bar.dismiss()
+    assert (bar.accessibleName(), bar.isVisible()) == ("Message: First.", True)
+    bar.dismiss()
+    assert not bar.isVisible()
+
+
+def test_a_note_stays_while_somebody_points_at_it(busy: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    bar = busy.window.messages
+    pointed = True
+    monkeypatch.setattr(bar, "underMouse", lambda: pointed)
+    bar.show_note("Taken out.", undo=lambda: None)
+    bar._timer.timeout.emit()
+    assert bar.isVisible()
+    pointed = False
+    bar._timer.timeout.emit()
+    assert not bar.isVisible()
+
+
+def test_data_that_are_not_here_are_marked_and_others_chosen(softmax: Program) -> None:
+    session, form = session_of(softmax), softmax.window.next_run
+    assert form.spec().data == "mnist"
+    session.link = fakes.FakeLink(datasets=("digits",))
+    session.tell(link=True)
+    tick(softmax)
+    assert form.spec().data == "digits"
+    assert form.data.itemText(0) == "MNIST, not found"
+    assert softmax.window.status.text("data") == "Data: Digits, built in; MNIST was not found here"
+    form.slides.click()
+    assert form.spec().data == "digits"
+    session.link = fakes.FakeLink(datasets=("mnist", "digits"))
+    session.tell(link=True)
+    tick(softmax)
+    assert form.data.itemText(0) == "MNIST"
+    assert form.spec().data == "digits"
+
+
+def test_a_run_without_its_data_says_so_and_the_next_one_takes_the_digits(softmax: Program) -> None:
+    session = session_of(softmax)
+    softmax.window.next_run.ask_run()
+    tick(softmax)
+    (run,) = session.runs.values()
+    run.begin(500)
+    text = "The data set 'mnist' was not found. Looked in: /home/student/data."
+    run.feed(State(state=RunState.FAILED, reason=text, problem=Problem("data.missing", text, "Stage it.")))
+    for _ in range(2):  # told twice, shown once
+        session.tell(states=frozenset((run.id,)))
+        tick(softmax)
+    (found,) = softmax.window.messages.problems()
+    assert found.text == text
+    assert "press Run" in found.hint
+    assert softmax.window.next_run.spec().data == "digits"
+
+
+def test_a_problem_of_a_field_stands_under_the_field(softmax: Program) -> None:
+    found = Problem("params.value", "Steps (steps): the journal would exceed 2 GiB", where="steps")
+    session_of(softmax).refusal = ProblemError(found)
+    softmax.window.next_run.ask_run()
+    assert softmax.window.next_run.form.row("steps").error.text() == "The journal would exceed 2 GiB"
+
+
+def test_a_wrong_field_disables_run_with_the_reason(softmax: Program) -> None:
+    row = softmax.window.next_run.form.row("learning_rate")
+    field = row.editor.widget()
+    assert field.property("state") in (None, "")
+    row.editor.set_value(0.5)
+    field.setText("fast")  # type: ignore[attr-defined]
+    assert row.error.isVisible()
+    assert "expected a number" in row.error.text().lower()
+    assert not softmax.window.next_run.run.isEnabled()
+    assert "Learning rate" in softmax.window.next_run.run.toolTip()
+    row.reset.click()
+    assert softmax.window.next_run.run.isEnabled()
+    assert not row.reset.isVisible()
+
+
+# --- The window itself ------------------------------------------------------------------------------------------------
+
+
+def test_light_and_dark_change_at_run_time(busy: Program) -> None:
+    light = busy.window.grab().toImage().pixelColor(5, 100).lightness()
+    busy.window.actions_["theme"].trigger()
+    dark = busy.window.grab().toImage().pixelColor(5, 100).lightness()
+    assert light > 200 > 60 > dark
+    assert busy.shell.theme_choice == "dark"
+    busy.shell.choose_theme("light")
+
+
+def test_sizes_folds_exercise_and_theme_are_remembered(open_window: Opener) -> None:
+    memory = NoMemory(WindowState(width=1300, height=820, told_runs_go_on=True))
+    first = open_window(memory=memory)
+    first.desk.open_exercise("cnn")
+    first.window.actions_["form_panel"].trigger()
+    first.shell.choose_theme("dark")
+    first.window.show_tab(0)
+    first.window.close()
+    again = open_window(memory=memory, exercise="")
+    assert again.window.head.title.text() == "CNN on MNIST"
+    assert not again.window.next_run.isVisible()
+    assert again.window.head.tabs.currentIndex() == 0
+    assert memory.state.theme == "dark"
+    assert again.window.width() == 1300
+    again.window.reset_layout()
+    assert again.window.next_run.isVisible()
+    again.shell.choose_theme("light")
+
+
+@pytest.mark.parametrize(
+    ("asked", "last", "title"),
+    [
+        ("", "", "Softmax on MNIST"),
+        ("", "linear-regression", "Linear regression"),
+        ("softmax", "linear-regression", "Softmax on MNIST"),
+        ("", "no-longer-there", "Softmax on MNIST"),
+    ],
+)
+def test_the_exercise_that_is_open_at_first(open_window: Opener, asked: str, last: str, title: str) -> None:
+    program = open_window(exercise=asked, memory=NoMemory(WindowState(exercise=last)), ready=False)
+    assert program.window.head.title.text() == title
+
+
+def test_the_window_file_is_kept_and_a_broken_one_is_told(tmp_path: Path) -> None:
+    memory = FileMemory(tmp_path / "config" / "window.toml")
+    assert memory.load_window() == WindowState()
+    state = WindowState(width=1300, height=800, folds={"lab:small": False}, exercise="cnn", theme="dark")
+    memory.save_window(state)
+    assert memory.load_window() == state
+    assert memory.problem is None
+    (tmp_path / "config" / "window.toml").write_text("width = 'wide'")
+    broken = FileMemory(tmp_path / "config" / "window.toml")
+    assert broken.load_window() == WindowState()
+    assert broken.problem is not None
+    assert "window.toml" in broken.problem.text
+
+
+@pytest.mark.parametrize(
+    ("size", "lab", "runs"), [((1440, 900), True, True), ((1280, 800), True, True), ((1024, 700), False, False)]
+)
+def test_small_windows_fold_panels_and_nothing_is_cut(
+    open_window: Opener, size: tuple[int, int], lab: bool, runs: bool
+) -> None:
+    window = open_window(fakes.example_session(), size=size).window
+    assert (window.width(), window.height()) == size
+    assert window.lab.isVisible() is lab
+    assert window.bottom.table.isVisible() is runs
+    centre = window.centralWidget()
+    assert centre is not None
+    needed = centre.minimumSizeHint()
+    assert needed.width() <= size[0]
+    assert needed.height() <= size[1]
+
+
+def test_the_window_is_no_larger_than_the_screen(open_window: Opener) -> None:
+    window = open_window(ready=False).window
+    window.setGeometry(-40, 500, 1440, 900)
+    window.fit_into(QRect(0, 24, 1280, 776))
+    assert QRect(window.pos(), window.size()) == QRect(0, 24, 1280, 776)
+    window.resize(1100, 700)
+    window.fit_into(QRect(0, 0, 1920, 1080))
+    assert QRect(window.pos(), window.size()) == QRect(0, 24, 1100, 700)
+
+
+def test_a_panel_folded_by_rule_unfolds_by_hand(open_window: Opener) -> None:
+    window = open_window(size=(1024, 700)).window
+    window.actions_["lab_panel"].trigger()
+    assert window.lab.isVisible()
+    window.lab.fold_asked.emit()
+    assert not window.lab.isVisible()
+
+
+def test_closing_with_a_run_at_work_is_explained_once(open_window: Opener) -> None:
+    memory = NoMemory(WindowState(width=1440, height=900))
+    program = open_window(fakes.example_session(), memory=memory)
+    program.window.close()
+    assert program.window.isVisible()
+    dialog = next(d for d in program.window.findChildren(QDialog) if d.isVisible())
+    dialog.accept()
+    QApplication.processEvents()
+    assert not program.window.isVisible()
+    assert session_of(program).closed
+    assert memory.state.told_runs_go_on
+
+
+def test_the_code_is_the_file_that_runs(softmax: Program) -> None:
+    softmax.window.actions_["code"].trigger()
+    dialog = dialog_of(softmax, CodeDialog)
+    assert isinstance(dialog, CodeDialog)
+    assert dialog.text.toPlainText() == fakes.SOURCE
+
+
+def test_no_two_menu_entries_share_a_shortcut(softmax: Program) -> None:
+    actions = softmax.window.actions_
+    keys = [key.toString() for name in actions for key in actions[name].shortcuts()]
+    assert len(keys) == len(set(keys))
+
+
+def test_shortcuts_are_listed(softmax: Program) -> None:
+    softmax.window.actions_["shortcuts"].trigger()
+    dialog = dialog_of(softmax, TextDialog)
+    assert isinstance(dialog, TextDialog)
+    dialog.copy()
+    text = QGuiApplication.clipboard().text()
+    assert f"{QKeySequence('Ctrl+Return').toString(QKeySequence.SequenceFormat.NativeText)}: Run" in text
+
+
+def test_the_log_of_the_selected_run(busy: Program) -> None:
+    busy.window.actions_["log"].trigger()
+    assert "compiled the training step" in busy.window.bottom.log.toPlainText()
+
+
+def test_states_have_words_and_shapes_not_only_colours(busy: Program) -> None:
+    rows = {row.number: row for row in busy.window.bottom.model.rows()}
+    assert {row.word for row in rows.values()} == {"Queued", "Running", "Stopped", "Failed", "Finished"}
+    assert rows[4].detail == "loss is NaN at step 212"
+    assert rows[3].detail == "1 of 2 goals reached"
+
+
+def test_no_widget_is_left_without_a_parent(busy: Program) -> None:
+    mine = {id(busy.window), *(id(child) for child in busy.window.findChildren(QWidget))}
+    stray = [w for w in QApplication.topLevelWidgets() if id(w) not in mine and w.isVisible()]
+    assert stray == []

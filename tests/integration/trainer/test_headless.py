@@ -1,0 +1,372 @@
+"""Runs without a window: from a spec file to a sealed journal, with real processes."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import pickle
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import psutil
+import pytest
+import zmq
+
+from clew_agent.trainer.control import address_file, allow_folder
+from clew_shared.base.places import find_places
+from clew_shared.journal.events import (
+    Checkpoint,
+    Diverged,
+    Evaluation,
+    Files,
+    Live,
+    Log,
+    Points,
+    Schema,
+    Seal,
+    Series,
+    State,
+)
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.verify import verify_run
+from clew_shared.reading import read_run
+from clew_shared.wire.channel import Channel, KeyPair, allow
+from clew_shared.wire.messages import (
+    AgentAddress,
+    Done,
+    GetStatus,
+    Hello,
+    Pause,
+    Refused,
+    Request,
+    SetLive,
+    Stop,
+    Unpause,
+    Welcome,
+)
+from tests.integration.agent_runs import (
+    LIMIT_S,
+    LONG,
+    agent,
+    end,
+    events,
+    json_line,
+    last_checkpoint,
+    listing,
+    running,
+    states,
+    steps_done,
+    trained,
+    trainer_of,
+    wait_for,
+    write_spec,
+)
+
+
+def test_a_run_from_spec_to_seal(tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, "softmax", preset="tiny", data="digits", run="first-run")
+    done = agent("run", spec, "--out", tmp_path / "run", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    result = json_line(done.stdout)
+    found = events(tmp_path / "run")
+
+    assert result["state"] == "FINISHED"
+    assert result["run"] == "first-run"
+    assert result["run_dir"] == str(tmp_path / "run")
+    assert result["steps"] == steps_done(found)
+    assert result["metrics"]["test_accuracy"] > 0.7
+    assert result["steps_per_second"] > 0
+    assert 0 < result["first_point_seconds"] < result["seconds"]
+
+    assert states(found) == [RunState.STARTING, RunState.PREPARING, RunState.RUNNING, RunState.FINISHED]
+    stages = [event.stage for event in found if isinstance(event, Log) and event.stage]
+    assert stages == ["data", "import", "build", "compile", "compile"], "the steps first, then the evaluation"
+    schema = next(event for event in found if isinstance(event, Schema))
+    assert [metric.name for metric in schema.metrics if metric.per_step] == ["loss", "accuracy"]
+    points = [event for event in found if isinstance(event, Points)]
+    assert [point.first for point in points] == [0, *np.cumsum([point.count for point in points])[:-1]]
+    assert [type(event) for event in found[-3:]] == [Files, State, Seal]
+    assert any(isinstance(event, Evaluation) for event in found)
+    assert verify_run(tmp_path / "run").findings == ()
+    assert listing(tmp_path / "run")[0] == "checkpoints", "nothing hidden is left"
+    assert not address_file(find_places(), "first-run").exists()
+    assert not allow_folder(find_places(), "first-run").exists()
+
+
+@pytest.mark.needs("real-mnist")
+def test_softmax_reaches_the_accuracy_of_the_slides(tmp_path: Path) -> None:
+    done = agent("run", write_spec(tmp_path, "softmax", data="mnist"), "--out", tmp_path / "run", "--json")
+    result = json_line(done.stdout)
+    assert result["steps"] == 500
+    assert result["metrics"]["test_accuracy"] == pytest.approx(0.9079, abs=0.0002)
+
+
+def test_divergence_is_called_out_and_the_run_goes_on(tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, "linear-regression", params={"learning_rate": 1.0, "steps": 3000})
+    done = agent("run", spec, "--out", tmp_path / "run", "--json")
+    assert done.returncode == 0
+    found = events(tmp_path / "run")
+    told = {event.metric: event.step for event in found if isinstance(event, Diverged)}
+    assert told.keys() == {"loss", "W", "b"}
+    assert sum(isinstance(event, Diverged) for event in found) == 3, "once for each"
+    assert told["loss"] == read_run(tmp_path / "run").first_nonfinite["loss"]
+    assert steps_done(found) == 3000
+
+
+MEASUREMENT = """
+from typing import Annotated, Iterator
+import numpy as np
+from clew_agent.training.exercise import (Measurement, Setup)
+from clew_shared.journal.events import (Event, Log, Series)
+from clew_shared.params import (Knob, Params)
+
+print("imported")
+
+class Settings(Params, frozen=True, kw_only=True):
+    count: Annotated[int, Knob("Count", ge=1, le=10)] = 3
+
+class Toy(Measurement[Settings]):
+    id = "toy-measurement"
+    title = "Toy"
+    Settings = Settings
+
+    def measure(self, setup: Setup[Settings]) -> Iterator[Event]:
+        for number in range(setup.settings.count):
+            yield Series(name="time", x=np.array([number], "<f8").tobytes(), y=np.array([number**2], "<f8").tobytes())
+
+EXERCISE = Toy()
+"""
+
+
+def test_a_measurement_of_somebody_elses_is_journaled(tmp_path: Path) -> None:
+    own = tmp_path / "exercises"
+    own.mkdir()
+    (own / "toy.py").write_text(MEASUREMENT)
+    spec = write_spec(tmp_path, "toy-measurement", params={"count": 4})
+    done = agent("run", spec, "--out", tmp_path / "run", "--exercises", own, "--json")
+    assert (done.returncode, json_line(done.stdout)["state"]) == (0, "FINISHED")
+    assert sum(isinstance(event, Series) for event in events(tmp_path / "run")) == 4
+    assert read_run(tmp_path / "run").series["time"].y.tolist() == [0.0, 1.0, 4.0, 9.0]
+    assert "imported" in (tmp_path / "run" / "log.txt").read_text()
+    assert verify_run(tmp_path / "run").findings == ()
+
+
+# What is only seen when data are read leaves nothing behind either.
+
+
+class Runs:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, ("touch witness",)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("junk.npz", b"PK\x03\x04 this is no archive", "no readable npz file"),
+        ("mnist.pkl.gz", gzip.compress(pickle.dumps((Runs(),) * 3)), "which could run code; it was not run"),
+    ],
+    ids=["junk", "code"],
+)
+def test_unsound_data_are_refused_and_leave_nothing(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    spec = write_spec(tmp_path, "softmax", data=str(tmp_path / name))
+    before = listing(tmp_path)
+    done = agent("run", spec, "--out", tmp_path / "deep" / "run")
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert name in done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+    assert done.stdout == ""
+    assert listing(tmp_path) == before
+
+
+# Steering.
+
+
+class Remote:
+    """A client that is on the trainer's allow-list."""
+
+    def __init__(self, run: str) -> None:
+        deadline = time.monotonic() + LIMIT_S
+        path = address_file(find_places(), run)
+        while not path.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        address = msgspec.json.decode(path.read_bytes(), type=AgentAddress)
+        keys = KeyPair.generate()
+        allow(Path(address.allow_list), "test", keys.public)
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._channel = Channel(self._context, address.address, address.port, address.public_key, keys)
+
+    def ask(self, request: Request) -> object:
+        return self._channel.request(request, LIMIT_S)
+
+    def close(self) -> None:
+        self._channel.close()
+        self._context.term()
+
+
+@pytest.fixture
+def remote() -> Iterator[Callable[[str], Remote]]:
+    opened: list[Remote] = []
+
+    def connect(run: str) -> Remote:
+        opened.append(Remote(run))
+        return opened[-1]
+
+    yield connect
+    for one in opened:
+        one.close()
+
+
+def test_pause_change_go_on_stop(tmp_path: Path, remote: Callable[[str], Remote]) -> None:
+    folder = tmp_path / "run"
+    spec = write_spec(tmp_path, "softmax", data="digits", run="steered", params=LONG)
+    with running("run", spec, "--out", folder, "--json") as process:
+        client = remote("steered")
+        assert isinstance(client.ask(Hello()), Welcome)
+        assert isinstance(client.ask(SetLive(run="steered", name="batch_size", value=3)), Refused)
+        assert isinstance(client.ask(Pause(run="somebody-else")), Refused)
+        assert isinstance(client.ask(GetStatus()), Refused)
+        wait_for(folder, trained(100))
+        too_high = client.ask(SetLive(run="steered", name="learning_rate", value=1e9))
+        assert isinstance(too_high, Refused)
+        assert "1e+09" in too_high.problem.text.replace("1000000000", "1e+09")
+
+        assert client.ask(Pause(run="steered")) == Done(run="steered")
+        wait_for(folder, lambda found: states(found)[-1] is RunState.PAUSED)
+        assert client.ask(Pause(run="steered")) == Done(run="steered"), "sent twice without harm"
+        paused = steps_done(events(folder))
+        assert client.ask(SetLive(run="steered", name="learning_rate", value=0.01)) == Done(run="steered")
+        wait_for(folder, lambda found: any(isinstance(event, Live) for event in found))
+        assert steps_done(events(folder)) == paused, "nothing is trained meanwhile"
+        client.ask(Unpause(run="steered"))
+        wait_for(folder, trained(paused + 100))
+        client.ask(Stop(run="steered"))
+        code, output, _ = end(process)
+
+    found = events(folder)
+    assert (code, json_line(output)["state"]) == (130, "STOPPED")
+    assert states(found)[2:] == [RunState.RUNNING, RunState.PAUSED, RunState.RUNNING, RunState.STOPPED]
+    live = next(event for event in found if isinstance(event, Live))
+    assert (live.name, live.value, live.step) == ("learning_rate", 0.01, paused)
+    last = [event for event in found if isinstance(event, Checkpoint)][-1]
+    assert last.step == steps_done(found), "a stop leaves a checkpoint"
+    assert verify_run(folder).findings == ()
+
+
+def test_stop_at_once_leaves_no_checkpoint(tmp_path: Path, remote: Callable[[str], Remote]) -> None:
+    folder = tmp_path / "run"
+    spec = write_spec(tmp_path, "softmax", data="digits", run="at-once", params=LONG)
+    with running("run", spec, "--out", folder) as process:
+        client = remote("at-once")
+        wait_for(folder, trained(10))
+        assert isinstance(client.ask(Stop(run="at-once", now=True)), Done)
+        code, _, _ = end(process)
+    assert code == 130
+    assert states(events(folder))[-1] is RunState.STOPPED
+    assert not any(isinstance(event, Checkpoint) for event in events(folder))
+    assert verify_run(folder).findings == ()
+
+
+def test_a_client_that_is_not_on_the_list_hears_nothing(tmp_path: Path, remote: Callable[[str], Remote]) -> None:
+    folder = tmp_path / "run"
+    spec = write_spec(tmp_path, "softmax", data="digits", run="guarded", params=LONG)
+    with running("run", spec, "--out", folder) as process:
+        client = remote("guarded")
+        for key in allow_folder(find_places(), "guarded").iterdir():
+            key.unlink()
+        stranger = remote("guarded")
+        for key in allow_folder(find_places(), "guarded").iterdir():
+            key.unlink()
+        del client
+        with pytest.raises(Exception, match="No answer within"):
+            stranger._channel.request(Stop(run="guarded"), 2.0)
+        wait_for(folder, trained(1))
+        process.send_signal(signal.SIGTERM)
+        assert end(process)[0] == 130
+
+
+# Signals.
+
+
+def test_control_c_stops_with_a_checkpoint(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    spec = write_spec(tmp_path, "softmax", data="digits", params=LONG)
+    with running("run", spec, "--out", folder, "--json") as process:
+        wait_for(folder, trained(10))
+        process.send_signal(signal.SIGINT)
+        code, output, _ = end(process)
+    assert code == 130
+    assert json_line(output)["state"] == "STOPPED"
+    assert last_checkpoint(folder)
+
+
+def test_control_c_before_the_first_step_stops_as_well(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    spec = write_spec(tmp_path, "softmax", data="digits", params=LONG)
+    with running("run", spec, "--out", folder) as process:
+        wait_for(folder, lambda found: RunState.PREPARING in states(found))
+        process.send_signal(signal.SIGINT)
+        assert end(process)[0] == 130
+    assert states(events(folder))[-1] is RunState.STOPPED
+    assert steps_done(events(folder)) == 0
+    assert verify_run(folder).findings == ()
+
+
+# A disk that refuses: the system's limit on file sizes, set for the trainer alone, makes real writes fail.
+
+
+def limit_files(process: psutil.Process, size: int) -> None:
+    _, hard = process.rlimit(resource.RLIMIT_FSIZE)
+    process.rlimit(resource.RLIMIT_FSIZE, (size, hard))
+
+
+def test_a_full_disk_pauses_and_the_run_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    spec = write_spec(tmp_path, "softmax", data="digits", params=LONG)
+    with running("run", spec, "--out", folder) as process:
+        found = wait_for(folder, trained(10))
+        trainer = trainer_of(found)
+        limit_files(trainer, (folder / "journal.0001").stat().st_size + 2000)
+        reserve = folder / ".reserve"
+        whole = reserve.stat().st_size
+        wait_for(folder, lambda _: reserve.stat().st_size < whole)  # given up to say that the disk is full
+        before = steps_done(events(folder))
+        limit_files(trainer, resource.RLIM_INFINITY)
+        wait_for(folder, trained(before + 1000))
+        process.send_signal(signal.SIGTERM)
+        assert end(process)[0] == 130
+    found = events(folder)
+    paused = next(event for event in found if isinstance(event, State) and event.state is RunState.PAUSED)
+    assert paused.reason.startswith("Waiting for the disk")
+    assert states(found)[-3:] == [RunState.PAUSED, RunState.RUNNING, RunState.STOPPED]
+    points = [event for event in found if isinstance(event, Points)]
+    assert [point.first for point in points] == [0, *np.cumsum([point.count for point in points])[:-1]]
+    assert verify_run(folder).findings == ()
+
+
+def test_a_disk_that_stays_full_ends_the_run_and_keeps_what_was_written(tmp_path: Path) -> None:
+    from clew_agent.processes.guard import TrainerEnd, seal
+    from clew_shared.journal.run_folder import RunFolder
+
+    folder = tmp_path / "run"
+    folder.mkdir()
+    write_spec(tmp_path, "softmax", data="digits", params=LONG).rename(folder / "spec.toml")
+    with running("trainer", folder, "--patience", 1) as process:
+        found = wait_for(folder, trained(10))
+        limit_files(trainer_of(found), (folder / "journal.0001").stat().st_size)
+        code, _, errors = end(process)
+    assert code == 74
+    assert "journal" in errors
+    fold = seal(RunFolder(folder), 1, TrainerEnd(code, out_of_memory=False))
+    assert fold.state is RunState.FAILED
+    assert "disk" in fold.reason
+    assert steps_done(events(folder)) >= steps_done(found)
+    assert verify_run(folder).findings == ()

@@ -1,0 +1,104 @@
+"""Terminals that lack characters: what is printed there is reported all the same, by both programs."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from clew_agent.cli import main as agent_cli
+from clew_gui.commands import main as cli
+from clew_gui.commands.output.progress import LiveDisplay
+from clew_shared.base.terminal import ascii_json, replace_missing_characters
+from tests.unit.commands.test_cli_progress import CARD, half_way
+from tests.unit.runs import small_run
+
+Screen = Callable[[str], io.BytesIO]
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    """Makes standard output and error one terminal with this encoding; gives what is written there."""
+
+    def make(encoding: str) -> io.BytesIO:
+        written = io.BytesIO()
+        for name in ("stdout", "stderr"):
+            stream = io.TextIOWrapper(written, encoding=encoding, errors="strict", write_through=True)
+            monkeypatch.setattr(sys, name, stream)
+        return written
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "shown"),
+    [
+        ("ascii", "±0.02 – 28×28, at least ≥ 3…", b"+-0.02 - 28x28, at least >= 3."),
+        ("ascii", "10⁻¹² “Zoë”, 中 \N{PARTY POPPER}", b"10^-12 'Zoe', ? ?"),
+        ("ascii", "⣿⠉⣀⠀ │└", b":'.  |+"),
+        ("latin-1", "Zoë ±1 – ∞", "Zoë ±1 - inf".encode("latin-1")),
+        ("cp1252", "Zoë – ∞", "Zoë – inf".encode("cp1252")),
+        ("utf-8", "Zoë – ∞", "Zoë – ∞".encode()),
+        ("utf-8", "run\udcff", b"run\xff"),
+        ("ascii", "é\udcff±", b"e\xff+-"),
+    ],
+)
+def test_what_is_missing_is_replaced(screen: Screen, encoding: str, text: str, shown: bytes) -> None:
+    written = screen(encoding)
+    replace_missing_characters()
+    sys.stdout.write(text)
+    sys.stderr.write(text)
+    assert written.getvalue() == shown * 2
+
+
+@given(st.text(), st.sampled_from(["ascii", "latin-1", "cp1252", "gbk", "utf-8"]))
+def test_any_text_can_be_printed(text: str, encoding: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="strict")
+        patch.setattr(sys, "stdout", stream)
+        replace_missing_characters()
+        print(text, file=stream, flush=True)
+
+
+@given(st.recursive(st.text() | st.floats(allow_nan=False), lambda inner: st.dictionaries(st.text(), inner)))
+def test_json_says_the_same_in_ascii(value: object) -> None:
+    data = msgspec.json.encode(value)
+    assert ascii_json(data).isascii()
+    assert json.loads(ascii_json(data)) == json.loads(data)
+
+
+def test_tables_and_endings_are_shown_on_a_terminal_of_ascii(screen: Screen, home: Path) -> None:
+    small_run(home / "runs" / "0a1b2c3d-first")
+    written = screen("ascii")
+    for words in (["show", "last"], ["runs"], ["show", "last", "--json"], ["catalogue", "softmax"], ["run", "--help"]):
+        assert cli.main(words) == 0, written.getvalue().decode()[-300:]
+    assert b"the goal is 90.79 % +- 0.02 %" in written.getvalue()
+
+
+def test_so_are_the_answers_of_the_agent(screen: Screen, tmp_path: Path) -> None:
+    spec = tmp_path / "spec.toml"
+    spec.write_text('exercise = "softmax"\ndata = "/nowhere/é…"\nname = "Zoë"\n')
+    written = screen("ascii")
+    assert agent_cli.main(["run", str(spec), "--json"]) == 2
+    line, *_ = written.getvalue().splitlines()
+    assert b"/nowhere/e." in written.getvalue()
+    assert "/nowhere/é…" in json.loads(line)["problems"][0]["text"]
+
+
+def test_the_live_picture_is_drawn_with_what_the_terminal_has(screen: Screen, tmp_path: Path) -> None:
+    written = screen("ascii")
+    replace_missing_characters()
+    display = LiveDisplay(Console(file=sys.stdout, force_terminal=True, width=60), CARD, "Softmax – ±")
+    display.show(half_way(tmp_path), "Stopping…", last=True)
+    display.close()
+    assert b"Softmax - +-" in written.getvalue()
+    assert b"Stopping." in written.getvalue()
+    assert b"?" not in written.getvalue().replace(b"\x1b[?25", b"")

@@ -1,0 +1,450 @@
+"""Commands in this process: help, runs, show, verify, export, catalogue, and how refusals are told."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from clew_gui.commands import runs as look
+from clew_gui.commands import start
+from clew_gui.commands.find import find_run, kept_runs
+from clew_gui.commands.main import COMMANDS, main
+from clew_gui.commands.output.words import state_word
+from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.jobs.job_book import JobWish, job_book
+from clew_gui.jobs.job_news import of_end
+from clew_gui.schedulers.reasons import Reason
+from clew_gui.schedulers.state import JobState, Phase
+from clew_gui.session.run_record import job_record
+from clew_shared import __version__
+from clew_shared.base.places import find_places
+from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.cards import Catalogue
+from clew_shared.journal.events import State
+from clew_shared.journal.files import JournalWriter
+from clew_shared.journal.history import JOB_ENDED
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.spec import RunSpec
+from tests.unit.runs import METRICS, RUN, begin_run, describe, end_run, small_run
+
+IDS = ("aa11-first", "aa22-second", "bb33-third")
+
+
+@pytest.fixture
+def kept(home: Path) -> list[Path]:
+    """Three kept runs, begun in the order of their names but written in another."""
+    folders = [home / "runs" / name for name in IDS]
+    for number in (2, 0, 1):
+        folder = begin_run(folders[number])
+        with JournalWriter.create(folder.journal(1)) as writer:
+            writer.append(describe(folder, time=1_700_000_000.0 + number))
+            end_run(folder, writer, RunState.STOPPED)
+    return folders
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """The message of a refused command: exit status 2, nothing on standard output, no traceback."""
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    return err
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(words) == 0
+    return capsys.readouterr().out
+
+
+def test_the_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys)
+    assert text == said(capsys, "--help") == said(capsys, "help")
+    for command in COMMANDS:
+        assert re.search(rf"^  {command.name} +{re.escape(command.about)}$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", [command.name for command in COMMANDS])
+def test_every_command_has_a_help_of_its_own(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, command, "--help")
+    assert text.startswith(f"usage: clew {command}")
+    assert text == said(capsys, "help", command)
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, "--version") == f"clew {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["rnu"], "clew rnu: There is no command 'rnu'. Did you mean run?\n"),
+        (["frobnicate"], "clew frobnicate: There is no command 'frobnicate'. See: clew --help\n"),
+        (["show"], "clew show: The following arguments are required: RUN. See: clew show --help\n"),
+        (["runs", "--jsno"], "clew runs: Unrecognized arguments: --jsno. See: clew runs --help\n"),
+        (["catalogue", "sofmax"], "clew catalogue: There is no exercise 'sofmax'. Did you mean softmax?\n"),
+        (["start", "--exercise", "cn"], "clew start: There is no exercise 'cn'. Did you mean cnn?\n"),
+    ],
+)
+def test_a_command_that_is_not_understood_is_refused_in_one_sentence(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refused(capsys, *words) == message
+
+
+LONG = "x" * 5000
+
+
+@pytest.mark.parametrize("path", [LONG, f"/tmp/{LONG}"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show", LONG],
+        ["verify", LONG],
+        ["export", LONG, "--csv", "out"],
+        ["export", "last", "--csv", LONG],
+        ["resume", LONG],
+        ["run", "linear-regression", "--out", LONG],
+        ["run", "softmax", "--data", LONG],
+        ["run", "linear-regression", "--exercises", LONG],
+        ["race", f"{LONG}.toml"],
+        ["site", "add", "lab", "--file", LONG],
+    ],
+    ids=lambda words: " ".join(words).replace(LONG, "LONG"),
+)
+def test_a_path_that_is_too_long_is_refused_in_one_sentence(
+    words: list[str], path: str, kept: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    message = refused(capsys, *(word.replace(LONG, path) for word in words))
+    assert message.startswith(f"clew {words[0]}: ")
+    assert "too long" in message
+
+
+def test_several_problems_are_one_message_and_one_json_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "softmax", "--learning-rate", "0", "--seed", "x", "--json"]) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith("clew run: 2 things are wrong, and nothing was started.\n  - Learning rate")
+    problems = json.loads(out)["problems"]
+    assert [problem["where"] for problem in problems] == ["learning_rate", "seed"]
+
+
+def test_an_unexpected_error_is_one_sentence_and_its_traceback_is_kept(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(places: object) -> None:
+        raise ZeroDivisionError("nothing to divide")
+
+    monkeypatch.setattr(look, "kept_runs", fail)
+    assert main(["runs"]) == 1
+    out, err = capsys.readouterr()
+    log = home / "log" / "command.log"
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("clew runs: an unexpected error, ZeroDivisionError: nothing to divide. Please report it")
+    assert str(log) in err
+    assert "Traceback" in log.read_text()
+
+
+@pytest.mark.parametrize(("words", "asked"), [(["start"], ""), (["start", "--exercise", "cnn"], "cnn")])
+def test_start_opens_what_was_open_last_unless_an_exercise_is_named(
+    words: list[str], asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    window = ModuleType("clew_gui.app")
+
+    def open_window(exercise: str, _catalogue: Catalogue) -> int:
+        opened.append(exercise)
+        return 0
+
+    monkeypatch.setattr(window, "open_window", open_window, raising=False)
+    monkeypatch.setitem(sys.modules, "clew_gui.app", window)
+    monkeypatch.setattr(start, "has_display", lambda *_: True)
+    assert main(words) == 0
+    assert opened == [asked]
+
+
+def test_ctrl_c_ends_a_command_without_a_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(places: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(look, "kept_runs", interrupt)
+    assert main(["runs"]) == 130
+    assert capsys.readouterr().err == ""
+
+
+# --- Which run is meant -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "index"), [("1", 0), ("3", 2), ("last", 2), ("aa2", 1), ("aa11-first", 0), ("bb33-third", 2)]
+)
+def test_a_run_is_found_by_number_id_beginning_or_last(word: str, index: int, kept: list[Path]) -> None:
+    assert find_run(find_places(), word) == kept[index]
+
+
+def test_a_run_has_the_number_that_the_window_gave_it(kept: list[Path]) -> None:
+    record = job_record(find_places())
+    record.number("gone-since", time=1.0)
+    record.number(IDS[2], time=2.0)
+    assert [(run.number, run.folder) for run in kept_runs(find_places())] == [(2, kept[2]), (3, kept[0]), (4, kept[1])]
+    assert find_run(find_places(), "2") == find_run(find_places(), "last") == kept[2]
+    assert record.number(IDS[0], time=3.0) == 3, "a window that is open keeps the number that a command has shown"
+    assert record.number("new", time=4.0) == 5
+
+
+def test_numbers_that_cannot_be_kept_are_shown_all_the_same(kept: list[Path], home: Path) -> None:
+    (home / "mirrors").write_text("a file where the folder should be")
+    assert [(run.number, run.folder) for run in kept_runs(find_places())] == [(n + 1, kept[n]) for n in range(3)]
+
+
+def test_a_run_is_found_by_its_folder_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = small_run(tmp_path / "elsewhere" / "mine").path
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert find_run(find_places(), "mine") == find_run(find_places(), str(folder)) == folder
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("aa", "2 runs begin with 'aa': aa11-first, aa22-second. Give more of the id."),
+        ("0", "There is no run '0'. `clew runs` lists them."),
+        ("4", "There is no run '4'. `clew runs` lists them."),
+        ("99999999999999999999", "There is no run '99999999999999999999'. `clew runs` lists them."),
+        ("", "There is no run ''. `clew runs` lists them."),
+        ("zz", "There is no run 'zz'. `clew runs` lists them."),
+    ],
+)
+def test_a_run_that_is_not_there_or_not_one_is_refused(word: str, message: str, kept: list[Path]) -> None:
+    with pytest.raises(ProblemError) as caught:
+        find_run(find_places(), word)
+    assert str(caught.value) == message
+
+
+def test_without_any_run_the_refusal_says_how_to_begin(home: Path, tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match="begin with: clew run softmax"):
+        find_run(find_places(), "last")
+    with pytest.raises(ProblemError, match=r"holds no run: it has no journal\.0001"):
+        find_run(find_places(), str(tmp_path))
+
+
+def test_the_last_run_is_not_an_earlier_one_while_it_waits_on_a_site(kept: list[Path]) -> None:
+    places = find_places()
+    kept_runs(places)
+    job_book(places).note_order(JobOrder(job=JOB, site="lab", runs=(RunSpec(exercise="softmax", run=RUN),)), "The lab")
+    job_record(places).number(RUN, time=1.0)
+    with pytest.raises(ProblemError) as caught:
+        find_run(places, "last")
+    text = "Nothing of the last run, run 4, is here yet: it is on The lab. Come to it with: clew attach 4"
+    assert str(caught.value) == text
+    job_book(places).note_news(JobNews(job=JOB, stage=Stage.ENDED))
+    assert find_run(places, "last") == kept[2], "nothing will ever come of the one that was cancelled"
+
+
+def test_a_damaged_first_frame_does_not_hide_a_run(kept: list[Path]) -> None:
+    journal = kept[1] / "journal.0001"
+    journal.write_bytes(b"\0" * 40 + journal.read_bytes()[40:])
+    assert {run.folder for run in kept_runs(find_places())} == set(kept)
+
+
+# --- Looking ----------------------------------------------------------------------------------------------------------
+
+
+def test_runs_lists_the_oldest_first(kept: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    lines = said(capsys, "runs").splitlines()
+    assert [line.split()[:4] for line in lines[1:]] == [
+        [str(number), name[:8], "softmax", "Stopped"] for number, name in enumerate(IDS, 1)
+    ]
+
+
+def test_runs_as_json_is_one_line(kept: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = said(capsys, "runs", "--json").splitlines()
+    assert [(run["number"], run["run_dir"]) for run in json.loads(line)] == [
+        (number, str(folder)) for number, folder in enumerate(kept, 1)
+    ]
+
+
+def test_an_unreadable_run_does_not_hide_the_others(kept: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    (kept[0] / "spec.toml").write_bytes(b"\xff")
+    assert len(said(capsys, "runs").splitlines()) == 4
+
+
+def test_show_tells_state_values_settings_and_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = small_run(tmp_path / "run").path
+    text = said(capsys, "show", str(folder))
+    for words in ("Finished: 4 steps in 4.0 s at 2 steps/s", "test accuracy 90.00 %", "learning_rate", str(folder)):
+        assert words in text
+    assert any(0x2800 < ord(char) < 0x2900 for char in text), "the curve"
+
+
+def test_show_as_json_is_the_summary_with_spec_and_goals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = small_run(tmp_path / "run").path
+    (line,) = said(capsys, "show", str(folder), "--json").splitlines()
+    found = json.loads(line)
+    assert (found["state"], found["steps"], found["metrics"]["test_accuracy"]) == ("FINISHED", 4, 0.9)
+    assert found["metrics"]["loss"] is None, "the last loss is not a number, which JSON cannot hold"
+    assert found["params"] == {"learning_rate": 0.5}
+    assert found["goals"], "softmax has goals"
+    assert not any(found["goals"].values())
+
+
+# --- Runs of jobs on sites --------------------------------------------------------------------------------------------
+
+JOB = "9c1f0d6a-0000-4000-8000-00000000000a"
+
+
+class Copy:
+    """The copy of a run on a site, whose journal ends as ``last`` says: without an end if that is None."""
+
+    def __init__(self, last: State | None = None) -> None:
+        places = find_places()
+        folder = begin_run(places.mirrors / RUN)
+        with JournalWriter.create(folder.journal(1)) as writer:
+            for event in (describe(folder, job=JOB), State(state=RunState.RUNNING), *([last] if last else [])):
+                writer.append(event)
+        self.book, self._record = job_book(places), job_record(places)
+        self.book.note_order(JobOrder(job=JOB, site="lab", runs=(RunSpec(exercise="softmax", run=RUN),)), "The lab")
+        self._record.number(RUN, time=1.0)
+
+    def job(self, stage: Stage, settled: bool = True, wish: JobWish | None = None, **news: object) -> None:
+        """What became known of its job; ``settled``: all that it left is here."""
+        if wish is not None:
+            self.book.note_wish(JOB, wish)
+        self.book.note_news(JobNews(job=JOB, stage=stage, id="7", **news))  # type: ignore[arg-type]
+        if settled:
+            self._record.settle_run(RUN, JOB, time=2.0)
+
+
+def shown(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    """The run's state, which is the same everywhere, and what is said of its end."""
+    state = json.loads(said(capsys, "show", "1", "--json"))["state"]
+    word = state_word(RunState(state))
+    assert f"softmax   {word} " in said(capsys, "runs").splitlines()[1]
+    assert json.loads(said(capsys, "runs", "--json"))[0]["state"] == state
+    lines = said(capsys, "show", "1").splitlines()
+    assert lines[1].startswith(f"{word}: 0 steps")
+    return state, lines[2]
+
+
+@pytest.mark.usefixtures("home")
+def test_a_run_whose_node_lost_its_power_has_failed_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    copy = Copy()
+    copy.job(Stage.RUNNING)
+    assert shown(capsys)[0] == "RUNNING"
+    text = "A node of the job failed on node1."
+    copy.job(Stage.ENDED, phase=Phase.NODE_FAILED, text=text, problem=Problem("job.node", text))
+    assert shown(capsys) == ("FAILED", text)
+
+
+@pytest.mark.usefixtures("home")
+def test_that_the_end_was_not_fetched_yet_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    Copy().job(Stage.ENDED, settled=False, phase=Phase.COMPLETED, text="The job has ended.")
+    end = "The job has ended. What it left may not all be here: clew attach 1 fetches it."
+    assert shown(capsys) == ("LOST", end)
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("wish", "text"),
+    [
+        (JobWish.CANCEL, "You cancelled the job."),
+        (None, "The job was cancelled by root. Continue goes on from the last checkpoint."),
+    ],
+)
+def test_who_cancelled_the_job_is_said(wish: JobWish | None, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    copy = Copy(State(state=RunState.STOPPED, reason=JOB_ENDED))
+    assert shown(capsys) == ("STOPPED", JOB_ENDED), "what the node knows"
+    state = JobState(id="7", phase=Phase.CANCELLED, by="root")
+    news = of_end(copy.book.news(JOB), state, Reason("The job was cancelled by root."), wish)
+    copy.book.note_news(news)
+    assert shown(capsys) == ("STOPPED", text)
+
+
+@pytest.mark.usefixtures("home")
+def test_a_run_that_waits_for_its_next_job_is_queued(capsys: pytest.CaptureFixture[str]) -> None:
+    copy = Copy(State(state=RunState.TIMED_OUT, reason="Its time was up."))
+    copy.job(Stage.ENDED, phase=Phase.TIMED_OUT)
+    assert shown(capsys) == ("TIMED_OUT", "Its time was up.")
+    following = JobOrder(job=JOB.replace("9c", "8d"), site="lab", runs=(RunSpec(exercise="softmax", run=RUN),))
+    copy.book.note_order(following)
+    copy.book.note_news(JobNews(job=following.job, stage=Stage.QUEUED, id="8", text="Other jobs come first."))
+    assert shown(capsys) == ("QUEUED", "Other jobs come first.")
+
+
+# --- Keeping ----------------------------------------------------------------------------------------------------------
+
+
+def test_verify_names_file_and_offset_of_a_flipped_byte(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = small_run(tmp_path / "run").path
+    assert "is as it was written" in said(capsys, "verify", str(folder))
+    damaged = folder / "artifacts" / "picture.bin"
+    damaged.write_bytes(b"\x00\x01\x03")
+    assert main(["verify", str(folder)]) == 1
+    assert capsys.readouterr().out.startswith("artifacts/picture.bin, offset 0: bytes 0–2: changed")
+    assert main(["verify", str(folder), "--json"]) == 1
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert (finding["file"], finding["offset"]) == ("artifacts/picture.bin", 0)
+
+
+def test_export_writes_every_point_in_each_form_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, out = small_run(tmp_path / "run").path, tmp_path / "out"
+    text = said(capsys, "export", str(folder), "--csv", str(out), "--jsonl", str(out), "--tensorboard", str(out))
+    paths = [Path(line) for line in text.splitlines()]
+    assert [path.is_file() for path in paths] == [True, True, True]
+    with paths[0].open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["run", "step", "metric", "value", "wall_time"]
+    assert len(rows) == 1 + 4 + 4 + 1, "four losses, four weights, one evaluation"
+    assert {row[2] for row in rows[1:]} == {metric.name for metric in METRICS}
+
+
+def test_export_says_that_a_journal_is_damaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = small_run(tmp_path / "run")
+    journal = folder.journal(1)
+    data = bytearray(journal.read_bytes())
+    data[len(data) // 2] ^= 1
+    journal.write_bytes(data)
+    assert main(["export", str(folder.path), "--csv", str(tmp_path / "out")]) == 1
+    told = capsys.readouterr()
+    assert Path(told.out.strip()).is_file()
+    assert "damaged parts of the journals were left out (1)" in told.err
+
+
+def test_export_names_everything_wrong_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("mine")
+    err = refused(capsys, "export", "nothing", "--csv", str(tmp_path / "file"))
+    assert "2 things are wrong" in err
+    assert f"{tmp_path / 'file'} is a file, not a folder." in err
+    assert "There is no run 'nothing'" in err
+    assert "In which form?" in refused(capsys, "export", "last")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+# --- The catalogue ----------------------------------------------------------------------------------------------------
+
+
+def test_the_catalogue_lists_the_exercises(capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, "catalogue")
+    assert [name for name in ("linear-regression", "softmax", "cnn") if f"  {name} " in text] == [
+        "linear-regression",
+        "softmax",
+        "cnn",
+    ]
+
+
+def test_the_catalogue_shows_one_exercise_with_its_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, "catalogue", "softmax")
+    for words in ("--preset tiny", "--learning-rate", "mnist", "digits", "learning_rate 0.5"):
+        assert words in text
+
+
+def test_the_catalogue_as_json_holds_the_cards(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(said(capsys, "catalogue", "--json"))
+    cards = {card["id"]: card for card in found["exercises"]}
+    assert {"id", "presets", "strategies", "params"} <= set(cards["cnn"])
+    assert json.loads(said(capsys, "catalogue", "cnn", "--json")) == cards["cnn"]

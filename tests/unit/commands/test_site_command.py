@@ -1,0 +1,454 @@
+"""``clew site``, as somebody types it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from clew_gui.commands.main import main
+from clew_gui.doctor.finding import Finding, Verdict
+from clew_gui.schedulers.allocation import Allocation
+from clew_gui.sites.site import Site
+from clew_gui.sites.site_file import read_site
+
+
+@pytest.fixture(autouse=True)
+def own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """No test reads the SSH configuration of whoever runs it."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    return tmp_path
+
+
+class Said:
+    """What a command printed."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *words: str, code: int = 0) -> str:
+        assert main(["site", *words]) == code
+        captured = self._capsys.readouterr()
+        return captured.out if code == 0 else captured.err
+
+    def json(self, *words: str, code: int = 0) -> dict[str, object]:
+        assert main(["site", *words, "--json"]) == code
+        found: dict[str, object] = json.loads(self._capsys.readouterr().out.splitlines()[-1])
+        return found
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> Said:
+    return Said(capsys)
+
+
+def test_a_site_from_a_preset_with_what_is_ones_own(said: Said, home: Path) -> None:
+    text = said("add", "mt", "--preset", "minotauro", "--user", "me", "--gpus", "2", "--reservation", "day-2")
+    assert "me@mt1.bsc.es, mnsubmit (MinoTauro): 1 node with 2 GPUs, 2 hours, reservation day-2, features k80" in text
+    site = read_site(home / "config" / "sites" / "mt.toml")
+    assert (site.user, site.allocation.gpus, site.modules[0]) == ("me", 2, "K80")
+    assert "mt1.bsc.es" in said("list")
+    assert 'reservation = "day-2"' in said("show", "mt")
+    said("remove", "mt")
+    assert "mt1.bsc.es" not in said("list")
+
+
+def test_a_site_from_nothing(said: Said) -> None:
+    words = ["--host", "login.example.org", "--user", "me", "--port", "2222", "--jump", "a@gate, second:22"]
+    found = said.json("add", "mine", *words, "--key", "~/.ssh/id", "--scheduler", "slurm", "--time", "30")
+    assert found["address"] == "me@login.example.org:2222"
+    site = found["site"]
+    assert isinstance(site, dict)
+    assert (site["jump"], site["allocation"]) == (["a@gate", "second:22"], {"time": "30"})
+
+
+def test_a_teachers_file_is_shown_with_all_that_it_runs(said: Said, tmp_path: Path) -> None:
+    path = tmp_path / "class.toml"
+    path.write_text('host = "login"\nscheduler = "slurm"\nprologue = """\nsource /apps/lab.sh\nulimit -c 0\n"""\n')
+    text = said("add", "course", "--file", str(path))
+    assert "    source /apps/lab.sh\n    ulimit -c 0\n" in text
+    assert "Clew asks" in said("show", "course")
+    assert said.json("add", "course", "--file", str(path), "--replace", "--consent")["consent_missing"] == []
+    assert "Clew asks" not in said("show", "course")
+
+
+def test_the_script_can_be_read_before_anything_is_sent(said: Said) -> None:
+    said("add", "mine", "--host", "login", "--scheduler", "slurm", "--partition", "gpu")
+    text = said("show", "mine", "--script", "--partition", "short", "--time", "2h")
+    assert text.startswith("#!/bin/bash -l\n#SBATCH ")
+    assert "#SBATCH --partition=short\n" in text
+    assert "#SBATCH --time=02:00:00\n" in text
+
+
+def test_modules_and_a_title_are_given_with_the_site(said: Said, home: Path) -> None:
+    slurm = ["--host", "login", "--preset", "slurm"]
+    said("add", "mine", *slurm, "--module", "python/3.11", "--module", "cuda", "--title", "My cluster")
+    site = read_site(home / "config" / "sites" / "mine.toml")
+    assert (site.modules, site.title) == (("python/3.11", "cuda"), "My cluster")
+
+
+def test_no_two_sites_have_one_title(said: Said, tmp_path: Path) -> None:
+    """A preset of a kind of cluster has none: such a site is called by its name."""
+
+    def title(name: str, *words: str) -> object:
+        return said.json("add", name, "--host", "login", *words)["title"]
+
+    assert [title("one", "--preset", "slurm"), title("two", "--preset", "slurm")] == ["one", "two"]
+    assert [title("mt", "--preset", "minotauro"), title("mt2", "--preset", "minotauro")] == ["MinoTauro (BSC)", "mt2"]
+    for given in ("MINOTAURO (BSC)", "one", "this computer"):
+        text = said("add", "mine", "--host", "login", "--preset", "slurm", "--title", given, code=2)
+        assert re.search(r"The site (mt|one|local) is shown as '.*' already", text), text
+    path = tmp_path / "class.toml"
+    path.write_text('title = "The course"\nhost = "login"\n')
+    titles = [said.json("add", name, "--file", str(path))["title"] for name in ("monday", "friday")]
+    assert titles == ["The course", "The course (friday)"]
+    assert said.json("add", "monday", "--file", str(path), "--replace")["title"] == "The course"
+    assert "is shown as" in said(
+        "add", "one", "--host", "x", "--preset", "slurm", "--title", "two", "--replace", code=2
+    )
+
+
+def test_a_host_that_cannot_be_looked_at_is_no_site_yet(said: Said, home: Path) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    text = said("add", "mine", "--host", "127.0.0.1", "--port", str(port), code=2)
+    assert "To add it without looking, give --scheduler slurm (or pbs, mnsubmit, none)." in text
+    assert not (home / "config" / "sites").exists()
+
+
+def test_an_entry_of_the_ssh_configuration_becomes_a_site(said: Said, own_home: Path) -> None:
+    (own_home / ".ssh").mkdir()
+    (own_home / ".ssh" / "config").write_text("Host hpc lab*\n  HostName login.example.org\n")
+    assert "In ~/.ssh/config: hpc." in said("list")
+    said("add", "hpc", "--scheduler", "slurm")
+    listed = said.json("list")
+    assert listed["ssh_config"] == []
+    assert [site["name"] for site in listed["sites"]] == ["local", "hpc"]  # type: ignore[attr-defined]
+
+
+def test_everything_wrong_is_told_at_once_and_nothing_is_kept(said: Said, home: Path) -> None:
+    text = said("add", "Bad Name", "--host", "a b", "--jump", "x y", "--time", "soon", "--gpus", "999", code=2)
+    assert "5 things are wrong" in text
+    assert not (home / "config" / "sites").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["add", "x"], "Nothing says where 'x' is"),
+        (["add", "x", "--preset", "minotaur"], "Did you mean minotauro?"),
+        (["add", "x", "--preset", "slurm"], "no host is named"),
+        (["add", "x", "--preset", "slurm", "--file", "y"], "not with both"),
+        (["add", "x", "--file", "/nowhere.toml"], "Cannot read /nowhere.toml"),
+        (["add", "x", "--host", "h", "--port", "0"], "from 1 to 65535"),
+        (["add", "x", "--host", "h", "--scheduler", "lsf"], "invalid choice"),
+        (["add", "x", "--host", "h", "--module", "a b"], "A module cannot be 'a b'"),
+        (["add", "local", "--host", "h"], "always means this computer"),
+        (["show", "x"], "There is no site 'x'"),
+        (["remove", "local"], "cannot be removed"),
+    ],
+)
+def test_refusals(said: Said, words: list[str], part: str) -> None:
+    assert part in said(*words, code=2)
+
+
+def test_a_refusal_as_json(said: Said) -> None:
+    problems = said.json("show", "x", code=2)["problems"]
+    assert isinstance(problems, list)
+    assert problems[0]["code"] == "site.absent"
+
+
+def test_a_broken_file_is_told_beside_the_list(said: Said, home: Path) -> None:
+    folder = home / "config" / "sites"
+    folder.mkdir(parents=True)
+    (folder / "broken.toml").write_text('pasword = "x"\n')
+    assert "cannot be read" in said("list")
+    found = said.json("list")["sites"]
+    assert isinstance(found, list)
+    assert "holds no secret" in found[1]["problems"][0]["text"]
+
+
+def test_consent_is_given_to_what_was_shown(said: Said, tmp_path: Path) -> None:
+    path = tmp_path / "class.toml"
+    path.write_text('host = "login"\nscheduler = "slurm"\nprologue = "source /apps/lab.sh\\n"\n')
+    said("add", "course", "--file", str(path))
+    assert "clew site show course --consent" in said("show", "course")
+    text = said("show", "course", "--consent")
+    assert "    source /apps/lab.sh\n" in text
+    assert "You have agreed to this text." in text
+    assert "not agreed" not in said("show", "course")
+    assert said.json("show", "course", "--consent")["consent_missing"] == []
+    path.write_text(path.read_text().replace("lab.sh", "other.sh"))
+    said("add", "course", "--file", str(path), "--replace")
+    assert "not agreed" in said("show", "course")
+
+
+def test_a_site_without_words_of_its_own_needs_no_consent(said: Said) -> None:
+    said("add", "mine", "--host", "login", "--scheduler", "none")
+    assert "It runs no words of its own." in said("show", "mine", "--consent")
+
+
+# --- set --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mine(said: Said, home: Path) -> Path:
+    """The file of a site."""
+    said("add", "mine", "--host", "login", "--preset", "slurm")
+    return home / "config" / "sites" / "mine.toml"
+
+
+def test_fields_are_set_and_cleared_by_their_names(said: Said, mine: Path) -> None:
+    words = ["modules=python, cuda/11.8", "time=02:00:00", "allocation.gpus=2", "requeue=yes", "port=2222"]
+    text = said("set", "mine", *words)
+    assert "  modules: (empty) -> python, cuda/11.8\n" in text
+    assert "  allocation.time: 01:00:00 -> 02:00:00\n" in text
+    site = read_site(mine)
+    assert (site.modules, site.requeue, site.port) == (("python", "cuda/11.8"), True, 2222)
+    assert site.allocation == Allocation(time="02:00:00", gpus=2)
+    cleared = ["modules=", "time=", "requeue=no", "port=", "gpus="]
+    found = said.json("set", "mine", *cleared, "extra=--mem=8G", "extra=--mail-type=END,FAIL")
+    assert found["changed"] == ["port", "modules", "allocation.time", "allocation.gpus", "requeue", "extra"]
+    assert read_site(mine) == Site(host="login", scheduler="slurm", extra=("--mem=8G", "--mail-type=END,FAIL"))
+    assert said("set", "mine", "host=login") == "Nothing was changed: mine says so already.\n"
+
+
+def test_what_is_not_set_stays_to_the_letter(said: Said, mine: Path) -> None:
+    """Consent to a prologue holds for exactly its text."""
+    mine.write_text('host = "login"\nscheduler = "slurm"\nprologue = "true \\n\\n"\n')
+    said("set", "mine", "user=me", "--consent")
+    assert read_site(mine).prologue == "true \n\n"
+    assert "Clew asks" in said("set", "mine", "prologue=false")
+    assert said.json("set", "mine", "user=")["consent_missing"] == [{"kind": "prologue", "text": "false"}]
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["mine", "modlues=python"], ["no field 'modlues'", "Did you mean modules?"]),
+        (["mine", "allocation.tiem=1h"], ["no field 'allocation.tiem'", "Did you mean time?"]),
+        (["mine", "password=x"], ["holds no secret"]),
+        (["mine", "python"], ["'python' sets no field", "modules=python,cuda/11.8"]),
+        (["mine", "host=a", "host=b"], ["host is given twice"]),
+        (["mine", "scheduler=lsf"], ["scheduler must be one of slurm, pbs, mnsubmit, none; got 'lsf'"]),
+        (["mine", "scheduler="], ["The scheduler cannot be cleared. Give one of slurm, pbs, mnsubmit, none"]),
+        (["mine", "requeue=perhaps"], ["requeue is true or false, got 'perhaps'"]),
+        (
+            ["mine", "time=soon", "nodes=0", "user=a b"],
+            ["3 things", "'soon' cannot be read", "at least 1", "The user cannot"],
+        ),
+        (["mine", "title=This computer"], ["local is shown as 'This computer' already"]),
+        (["local", "user=me"], ["means this computer"]),
+        (["slurm", "user=me"], ["is a preset", "clew site add NAME --preset slurm"]),
+        (["nosuch", "user=me"], ["There is no site 'nosuch'"]),
+    ],
+)
+def test_what_cannot_be_set_is_refused_and_nothing_is_changed(
+    said: Said, mine: Path, words: list[str], parts: list[str]
+) -> None:
+    before = mine.read_bytes()
+    text = said("set", *words, code=2)
+    assert [part for part in parts if part not in text] == [], text
+    assert mine.read_bytes() == before
+
+
+def test_a_site_for_all_users_is_copied_before_it_is_changed(
+    said: Said, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    common = tmp_path / "xdg/clew/sites/course.toml"
+    common.parent.mkdir(parents=True)
+    common.write_text('host = "login"\n')
+    monkeypatch.setenv("XDG_CONFIG_DIRS", str(tmp_path / "xdg"))
+    own = home / "config/sites/course.toml"
+    assert f"for all users of this computer. Your changed copy is kept in {own}." in said("set", "course", "user=me")
+    assert (common.read_text(), read_site(own).user) == ('host = "login"\n', "me")
+    assert f"The site course is kept in {own}.\n" in said("set", "course", "user=you")
+
+
+# --- edit -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def typist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Chooses what the editor does with its file ``$1``. An editor's command may have arguments."""
+    monkeypatch.chdir(tmp_path)
+
+    def choose(script: str) -> None:
+        path = tmp_path / "the editor"
+        path.write_text(f'#!/bin/sh\n[ "$1" = --wait ] && shift\n{script}\n')
+        path.chmod(0o755)
+        monkeypatch.setenv("VISUAL", f"'{path}' --wait")
+
+    return choose
+
+
+def test_a_file_is_changed_in_the_persons_editor(said: Said, mine: Path, typist: Callable[[str], None]) -> None:
+    typist("""grep -q '^#:   modules  *Env' "$1" && sed -i '1i # mine\\nuser = "me"' "$1" """)
+    assert f"The site mine is kept in {mine}.\n" in said("edit", "mine")
+    assert mine.read_text().startswith('# mine\nuser = "me"\nformat = 1\nhost = "login"\n'), "comments stay"
+    assert "#:" not in mine.read_text()
+    typist("true")
+    assert said("edit", "mine") == "Nothing was changed.\n"
+    assert list((mine.parents[1] / "edited").iterdir()) == []
+
+
+def test_what_is_wrong_is_told_by_line_and_what_was_typed_is_kept(
+    said: Said, mine: Path, typist: Callable[[str], None]
+) -> None:
+    before, copy = mine.read_bytes(), mine.parents[1] / "edited/mine.toml"
+    typist("""printf '%s\\n' 'host = "login"' 'modlues = ["a"]' '[allocation]' 'time = "soon"' >"$1" """)
+    text = said("edit", "mine", code=2)
+    assert "Line 2: A site has no field 'modlues'. Did you mean modules?" in text
+    assert "Line 4: The time limit 'soon' cannot be read." in text
+    assert f"What you typed is kept in {copy}." in text
+    assert mine.read_bytes() == before
+    typist("""sed -i -e 's/modlues/modules/' -e 's/soon/1h/' -e '1i prologue = "x"' "$1" """)
+    assert "    x\n" in said("edit", "mine"), "its words of its own are shown"
+    assert read_site(mine).modules == ("a",)
+    assert not copy.exists()
+    typist('echo "host = [" >"$1"')
+    assert "is not valid TOML" in said("edit", "mine", code=2)
+
+
+def at_a_terminal(answer: str, *words: str) -> tuple[int, str]:
+    """``clew site`` in a terminal where somebody answers one question; its status and all that it showed."""
+    import pty  # not on Windows
+
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "clew_gui", "site", *words]
+    with subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower) as process:
+        os.close(follower)
+        shown, answered = "", False
+        while data := read_terminal(leader):
+            shown += data
+            if "[Y/n]" in shown and not answered:
+                answered = True
+                os.write(leader, answer.encode())
+    os.close(leader)
+    return process.returncode, shown
+
+
+def read_terminal(leader: int) -> str:
+    """What comes next; empty when the program has ended, for which Linux has an error."""
+    try:
+        return os.read(leader, 4096).decode()
+    except OSError:
+        return ""
+
+
+def test_in_a_terminal_the_editor_opens_again_until_it_is_right_or_one_gives_up(
+    mine: Path, typist: Callable[[str], None]
+) -> None:
+    typist("""echo x >>count
+case $(wc -l <count) in 1) sed -i 's/^time = .*/tiem = "2h"/' "$1" ;; 3) sed -i 's/tiem/time/' "$1" ;; esac""")
+    before = mine.read_bytes()
+    status, shown = at_a_terminal("n\n", "edit", "mine")
+    assert (status, mine.read_bytes()) == (2, before)
+    assert "Did you mean time?" in shown
+    assert "What you typed is kept in" in shown
+    status, shown = at_a_terminal("\n", "edit", "mine")
+    assert status == 0, shown
+    assert "This goes on with what you typed last time" in shown
+    assert read_site(mine).allocation.time == "2h"
+
+
+def test_an_editor_that_fails_changes_nothing(
+    said: Said, mine: Path, typist: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = mine.read_bytes()
+    typist("exit 3")
+    assert "ended with status 3" in said("edit", "mine", code=2)
+    typist('echo "user = \'me\'" >>"$1"; exit 3')
+    assert "What you typed is kept in" in said("edit", "mine", code=2)
+    assert mine.read_bytes() == before
+    monkeypatch.setenv("VISUAL", "/no/such/editor")
+    assert "cannot be started" in said("edit", "mine", code=2)
+    monkeypatch.setenv("VISUAL", "'")
+    assert "VISUAL cannot be read" in said("edit", "mine", code=2)
+    for name in ("VISUAL", "EDITOR"):
+        monkeypatch.delenv(name, raising=False)
+    assert "No editor can be opened" in said("edit", "mine", code=2)
+
+
+def test_a_broken_file_can_be_edited_though_not_set(said: Said, mine: Path, typist: Callable[[str], None]) -> None:
+    mine.write_text("host = 3\n")
+    assert "clew site edit mine" in said("set", "mine", "user=me", code=2)
+    typist("""echo 'host = "login"' >"$1" """)
+    said("edit", "mine")
+    assert read_site(mine).host == "login"
+
+
+# --- doctor and modules -----------------------------------------------------------------------------------------------
+
+FINE = Finding(check="login", title="Login", verdict=Verdict.OK, text="In.", where="me@login", seconds=0.5)
+BAD = Finding(check="home", title="Home folder", verdict=Verdict.BAD, text="Full.", hint="Make room.", code="site.full")
+LATER = [Finding(check=name, title=name, verdict=Verdict.SKIPPED, text="Not tried.") for name in ("data", "ports")]
+
+
+def examined(monkeypatch: pytest.MonkeyPatch, *findings: Finding, ends: BaseException | None = None) -> None:
+    def examine(*_: object) -> Iterator[Finding]:
+        yield from findings
+        if ends is not None:
+            raise ends
+
+    monkeypatch.setattr("clew_gui.commands.sites.doctor.examine", examine)
+
+
+def test_findings_are_shown_as_they_are(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    examined(monkeypatch, FINE, *LATER)
+    said("add", "mine", "--host", "login", "--scheduler", "none")
+    text = said("doctor", "mine")
+    assert "  ok  Login               In.\n" in text
+    assert "   -  2 more              Not tried. (data, ports)\n" in text
+    assert text.endswith("Nothing keeps runs from working there.\n")
+
+
+def test_something_bad_is_an_exit_status(
+    said: Said, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    examined(monkeypatch, FINE, BAD)
+    said("add", "mine", "--host", "login", "--scheduler", "none")
+    assert main(["site", "doctor", "mine"]) == 1
+    text = capsys.readouterr().out
+    assert " BAD  Home folder         Full.\n                          -> Make room.\n" in text
+    assert text.endswith("One thing keeps runs from working there: Home folder.\n")
+
+
+def test_findings_for_programs(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    examined(monkeypatch, FINE, BAD)
+    said("add", "mine", "--host", "login", "--scheduler", "none")
+    found = said.json("doctor", "mine", code=1)
+    findings = found.pop("findings")
+    assert found == {"format": 1, "site": "mine", "ok": False, "ended": True}
+    assert isinstance(findings, list)
+    assert findings[1] == {
+        "check": "home",
+        "title": "Home folder",
+        "verdict": "bad",
+        "text": "Full.",
+        "hint": "Make room.",
+        "where": "",
+        "code": "site.full",
+        "seconds": 0.0,
+    }
+
+
+def test_control_c_ends_the_examination_with_what_is_known(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    examined(monkeypatch, FINE, ends=KeyboardInterrupt())
+    said("add", "mine", "--host", "login", "--scheduler", "none")
+    found = said.json("doctor", "mine", code=130)
+    assert (found["ok"], found["ended"]) == (False, False)
+
+
+def test_this_computer_has_no_modules(said: Said) -> None:
+    assert "has no modules of a site" in said("modules", "local", code=2)
+    assert "There is no site 'nosuch'" in said("doctor", "nosuch", code=2)

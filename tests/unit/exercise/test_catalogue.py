@@ -1,0 +1,218 @@
+"""The catalogue: built-in cards as packaged, and what becomes of files that break, hang or lie."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from clew_agent.catalogue.catalogue import arrange, make_catalogue
+from clew_agent.catalogue.examine import examine
+from clew_agent.catalogue.exercise_files import ExerciseFile, builtin_files, folder_files, likely_files, read_source
+from clew_agent.cli import main as cli
+from clew_shared.base.problem import ProblemError
+from clew_shared.cards import Catalogue, ExerciseCard, Preset
+from clew_shared.catalogue import catalogue_hash, decode, encode, find_card, find_preset, load_builtin
+from clew_shared.params import check
+
+GOOD = """
+from typing import Annotated
+from clew_agent.training.exercise import Exercise
+from clew_shared.params import (Knob, Params)
+
+class MineSettings(Params, frozen=True, kw_only=True):
+    width: Annotated[int, Knob("Width", ge=1)] = 3
+
+class Mine(Exercise[MineSettings]):
+    id = "mine"
+    title = "Mine"
+    Settings = MineSettings
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "exercises"
+    path.mkdir()
+    return path
+
+
+def own_cards(catalogue: Catalogue) -> dict[str, ExerciseCard]:
+    """The cards that are not built in, by file name."""
+    return {Path(card.file).name: card for card in catalogue.exercises if not card.file.startswith("clew_agent/")}
+
+
+def complaint(card: ExerciseCard) -> str:
+    assert card.problem is not None
+    return card.problem.text
+
+
+# Built in.
+
+
+def test_the_packaged_catalogue_is_what_the_files_say() -> None:
+    assert cli.main(["catalogue", "--check"]) == 0
+
+
+def test_a_difference_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    changed = load_builtin()
+    cards = (msgspec.structs.replace(changed.exercises[0], title="Another"), *changed.exercises[1:])
+    other = msgspec.structs.replace(changed, exercises=cards)
+    monkeypatch.setattr("clew_agent.cli.catalogue.make_catalogue", lambda _: other)
+    assert cli.main(["catalogue", "--check"]) == 1
+    assert "out of date: linear-regression" in capsys.readouterr().err
+
+
+def test_built_in_cards_are_complete_and_in_the_order_of_the_courses() -> None:
+    catalogue = load_builtin()
+    assert [card.id for card in catalogue.exercises][:3] == ["linear-regression", "softmax", "cnn"]
+    assert catalogue.chapters[0] == "Convergence"
+    for card in catalogue.exercises:
+        assert card.problem is None
+        assert card.source_hash == hashlib.sha256(card.source.encode()).hexdigest()
+        assert not Path(card.file).is_absolute()
+        assert "tiny" in [preset.name for preset in card.presets]
+        assert card.baseline in ["", *(preset.name for preset in card.presets)]
+        assert card.strategies
+        assert card.goals
+        for preset in card.presets:
+            assert check(card.params, preset.values)[1] == (), f"{card.id} {preset.name}"
+            assert preset.data in ("", *card.datasets)
+
+
+def test_json_round_trip_and_hash() -> None:
+    catalogue = load_builtin()
+    assert decode(encode(catalogue)) == catalogue
+    assert catalogue_hash(catalogue) == catalogue_hash(decode(encode(catalogue)))
+    assert catalogue_hash(catalogue) != catalogue_hash(Catalogue())
+
+
+def test_cards_and_presets_are_found_or_suggested() -> None:
+    cards = load_builtin().exercises
+    assert find_card(cards, "softmax").id == "softmax"
+    assert find_preset(find_card(cards, "cnn"), "tiny").name == "tiny"
+    with pytest.raises(ProblemError, match="Did you mean softmax"):
+        find_card(cards, "sofmax")
+    with pytest.raises(ProblemError, match="Did you mean tiny"):
+        find_preset(find_card(cards, "cnn"), "tinny")
+
+
+def test_a_damaged_package_is_a_clear_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken.json").write_text("{")
+    monkeypatch.setattr("clew_shared.catalogue.BUILTIN", tmp_path / "broken.json")
+    with pytest.raises(ProblemError, match="Install Clew again"):
+        load_builtin()
+
+
+# Files of somebody's own.
+
+
+def test_own_exercises_join_the_built_in_ones(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "any_name.py").write_text(GOOD)
+    (folder / "_helper.py").write_text("raise RuntimeError('never imported by itself')")
+    assert cli.main(["catalogue", "--json", "--exercises", str(folder)]) == 0
+    cards = {card["id"]: card for card in json.loads(capsys.readouterr().out)["exercises"]}
+    assert {"softmax", "mine"} <= cards.keys()
+    assert cards["mine"]["source"] == GOOD
+    assert cards["mine"]["file"] == str(folder / "any_name.py")
+
+
+def test_each_broken_file_becomes_a_card_that_says_where(folder: Path) -> None:
+    (folder / "good.py").write_text(GOOD)
+    (folder / "syntax.py").write_text("x = 1\nif x\n")
+    (folder / "raises.py").write_text("x = 1\n\ny = x / 0\n")
+    (folder / "leaves.py").write_text("import sys\nsys.exit(3)\n")
+    (folder / "dies.py").write_text("import os\nos._exit(4)\n")
+    (folder / "empty.py").write_text("")
+    (folder / "mistyped.py").write_text(GOOD.replace('title = "Mine"', 'title = "Mine"; minutes = "ten"'))
+    (folder / "noisy.py").write_text('print(\'{"path": "a lie"}\')\n' + GOOD.replace('"mine"', '"noisy"'))
+    cards = own_cards(make_catalogue(folder))
+    assert cards["good.py"].problem is None
+    assert cards["noisy.py"].problem is None
+    assert "syntax.py, line 2: SyntaxError" in complaint(cards["syntax.py"])
+    assert "raises.py, line 3: ZeroDivisionError" in complaint(cards["raises.py"])
+    assert "leaves.py, line 2: SystemExit" in complaint(cards["leaves.py"])
+    assert "exit code 4" in complaint(cards["dies.py"])
+    assert "mistyped.py, ValidationError: Expected `int`, got `str` - at `$.minutes`" in complaint(cards["mistyped.py"])
+    assert "declares no exercise" in complaint(cards["empty.py"])
+    assert cards["raises.py"].source == "x = 1\n\ny = x / 0\n"
+
+
+def test_a_file_that_never_ends_is_given_up_and_leaves_no_process(folder: Path) -> None:
+    (folder / "sleeps.py").write_text("import time\ntime.sleep(1000)\n")
+    from clew_agent.catalogue.catalogue import _examine
+
+    (card,) = _examine(folder_files(folder), limit=1.0)
+    assert "not imported within 1 s" in complaint(card)
+
+
+def test_what_a_file_forks_does_not_outlive_its_description(folder: Path) -> None:
+    """The guard of the tests looks for what is left; the copies hold the child's output open."""
+    fork = "import os, time\nif not os.fork():\n    time.sleep(1000)\n"
+    (folder / "raises.py").write_text(fork + "raise RuntimeError\n")
+    (folder / "waits.py").write_text(fork + "os.wait()\n")
+    from clew_agent.catalogue.catalogue import _examine
+
+    raises, waits = folder_files(folder)
+    assert "RuntimeError" in complaint(_examine((raises,), limit=100.0)[0])
+    assert "not imported within 1 s" in complaint(_examine((waits,), limit=1.0)[0])
+
+
+def test_one_bad_file_does_not_take_its_neighbours_with_it(folder: Path) -> None:
+    (folder / "a_dies.py").write_text("import os\nos.abort()\n")
+    (folder / "b_good.py").write_text(GOOD)
+    from clew_agent.catalogue.catalogue import _examine
+
+    dead, good = _examine(folder_files(folder), limit=100.0)
+    assert "SIGABRT" in complaint(dead)
+    assert good.id == "mine"
+
+
+def test_two_exercises_with_one_id_are_both_shown() -> None:
+    first, second = ExerciseCard(id="a", title="A", file="one.py"), ExerciseCard(id="a", title="B", file="two.py")
+    cards = arrange([first, second]).exercises
+    assert [card.id for card in cards] == ["a", "a-2"]
+    assert "another exercise has already" in complaint(cards[1])
+
+
+def test_folders_without_exercises_are_refused(tmp_path: Path, folder: Path) -> None:
+    with pytest.raises(ProblemError, match="holds no"):
+        folder_files(folder)
+    with pytest.raises(ProblemError, match="no folder"):
+        folder_files(tmp_path / "nowhere")
+    for name in ("loop.py", "loop"):
+        (folder / name).symlink_to(folder)
+    with pytest.raises(ProblemError, match="holds no"):
+        folder_files(folder)
+
+
+def test_links_to_a_folder_around_it_hide_no_exercise(folder: Path) -> None:
+    (folder / "good.py").write_text(GOOD)
+    for name, target in (("a.py", "."), ("b", ".."), ("c.py", ".."), ("d", ".")):
+        (folder / name).symlink_to(target)
+    assert [file.path for file in folder_files(folder)] == [folder / "good.py"]
+
+
+def test_sources_that_are_no_text_are_refused(folder: Path) -> None:
+    (folder / "binary.py").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ProblemError, match=r"binary\.py"):
+        read_source(ExerciseFile(folder / "binary.py"))
+    (card,) = examine(ExerciseFile(folder / "binary.py"))
+    assert card.source == ""
+    assert "binary.py" in complaint(card)
+
+
+def test_likely_files_begin_with_the_one_of_that_name(folder: Path) -> None:
+    (folder / "also.py").write_text("# like 'softmax' but other")
+    names = [file.path.name for file in likely_files("softmax", folder)]
+    assert names[0] == "softmax.py"
+    assert "also.py" in names
+    assert "linear_regression.py" not in names
+    assert all(file.module.startswith("clew_agent.exercises.") for file in builtin_files())
+
+
+def test_a_preset_is_plain_data() -> None:
+    assert msgspec.json.decode(msgspec.json.encode(Preset(name="a", title="A")), type=Preset).values == {}

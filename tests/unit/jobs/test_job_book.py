@@ -1,0 +1,147 @@
+"""The book of jobs: what stands in it after a restart, beside another program, and when the disk is full."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.jobs.job_book import BookLine, JobBook, JobWish, SendingProgram
+from clew_gui.schedulers.state import Phase
+from clew_shared.spec import RunSpec
+
+
+def an_order(*runs: str) -> JobOrder:
+    specs = tuple(RunSpec(exercise="softmax", run=run, params={"steps": 5}) for run in runs)
+    return JobOrder(job=str(uuid.uuid4()), site="lab", runs=specs, data="~/mnist.npz")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "home/jobs.jsonl"
+
+
+def test_what_was_noted_is_there_after_a_restart(path: Path) -> None:
+    book, order = JobBook(path), an_order("run-1")
+    book.note_order(order, "The lab")
+    news = JobNews(job=order.job, stage=Stage.RUNNING, id="7", nodes="node1", until=1e9, text="The job runs.")
+    book.note_news(news)
+    book.note_runs(order.job, "run-2")
+    book.note_wish(order.job, JobWish.LET_GO)
+    again = JobBook(path)
+    assert again.order(order.job) == order
+    assert again.title(order.job) == "The lab"
+    assert again.news(order.job) == news
+    assert again.runs(order.job) == ("run-1", "run-2")
+    assert again.wish(order.job) is JobWish.LET_GO
+    assert again.open_jobs() == (order.job,)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_run_belongs_to_the_latest_job_that_it_was_given_to(path: Path) -> None:
+    book, first, follow_on = JobBook(path), an_order("run-1"), an_order()
+    book.note_order(first)
+    assert book.job_of("run-1") == first.job
+    book.note_order(follow_on)
+    book.note_runs(follow_on.job, "run-1")
+    assert JobBook(path).job_of("run-1") == follow_on.job
+    assert book.job_of("run-9") == ""
+
+
+def test_an_order_is_noted_once(path: Path) -> None:
+    book, order = JobBook(path), an_order()
+    book.note_order(order)
+    book.note_order(order)
+    assert len(path.read_bytes().splitlines()) == 1
+
+
+def test_sentences_alone_are_not_written(path: Path) -> None:
+    book, order = JobBook(path), an_order()
+    book.note_order(order)
+    book.note_news(JobNews(job=order.job, stage=Stage.QUEUED, id="7", text="Other jobs come first."))
+    size = path.stat().st_size
+    book.note_news(JobNews(job=order.job, stage=Stage.QUEUED, id="7", text="It is next.", starts=1e9))
+    assert path.stat().st_size == size
+    assert book.news(order.job).text == "It is next."
+
+
+def test_jobs_that_are_over_or_forgotten_are_not_open(path: Path) -> None:
+    book, ended, forgotten = JobBook(path), an_order(), an_order()
+    for order in (ended, forgotten):
+        book.note_order(order)
+    book.note_news(JobNews(job=ended.job, stage=Stage.ENDED, phase=Phase.COMPLETED))
+    book.forget(forgotten.job)
+    again = JobBook(path)
+    assert again.open_jobs() == ()
+    assert again.jobs() == (ended.job,)
+
+
+def test_two_programs_write_the_same_book(path: Path) -> None:
+    mine, theirs = JobBook(path), JobBook(path)
+    first, second = an_order(), an_order()
+    mine.note_order(first)
+    theirs.note_order(second)
+    mine.refresh()
+    assert mine.jobs() == theirs.jobs() == (first.job, second.job)
+
+
+def test_who_knew_less_takes_nothing_back(path: Path) -> None:
+    """Another program that connects at last does not know that the job was sent, or that it is over."""
+    book, late, order = JobBook(path), JobBook(path), an_order()
+    book.note_order(order)
+    late.refresh()
+    book.note_news(JobNews(job=order.job, stage=Stage.QUEUED, id="7"))
+    late.note_news(JobNews(job=order.job, stage=Stage.PREPARING))
+    assert JobBook(path).news(order.job).id == "7"
+    book.note_news(JobNews(job=order.job, stage=Stage.ENDED, id="7"))
+    late.note_news(JobNews(job=order.job, stage=Stage.RUNNING, id="7"))
+    assert JobBook(path).news(order.job).over
+
+
+def test_a_torn_line_costs_only_itself(path: Path) -> None:
+    book, order, other = JobBook(path), an_order(), an_order()
+    book.note_order(order)
+    with path.open("ab") as file:
+        file.write(b'{"job":"half a li')
+    after = JobBook(path)
+    after.note_order(other)
+    assert JobBook(path).jobs() == (order.job, other.job)
+
+
+def test_a_full_disk_is_an_error_and_costs_no_other_job(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book, order = JobBook(path), an_order()
+    write = os.write
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda handle, data: write(handle, data[: len(data) // 2]))
+        with pytest.raises(OSError, match="No space left"):
+            book.note_order(an_order())
+    assert book.jobs() == ()
+    book.note_order(order)
+    assert JobBook(path).jobs() == (order.job,)
+
+
+@given(st.binary(max_size=200))
+def test_rubbish_in_the_book_is_passed_over(tmp_path_factory: pytest.TempPathFactory, rubbish: bytes) -> None:
+    path = tmp_path_factory.mktemp("book") / "jobs.jsonl"
+    order = an_order()
+    good = msgspec.json.encode(BookLine(job=order.job, order=order))
+    path.write_bytes(rubbish + b"\n" + good + b"\n")
+    assert JobBook(path).jobs() == (order.job,)
+
+
+def test_a_sender_is_told_from_another_process_with_its_number() -> None:
+    parent = psutil.Process(os.getppid())
+    assert SendingProgram(parent.pid, parent.create_time()).alive
+    assert not SendingProgram(parent.pid, parent.create_time() - 3600).alive
+    assert not SendingProgram(2**22 + 1, 0.0).alive
+    assert not SendingProgram(parent.pid, parent.create_time()).is_me
+    assert not SendingProgram(parent.pid, parent.create_time(), "another-computer").alive
+    assert not SendingProgram(os.getpid(), 0.0).is_me
+    assert SendingProgram(os.getpid(), psutil.Process().create_time()).is_me

@@ -1,0 +1,240 @@
+"""The way to a job's agent as a link sees it: no call waits, and nothing is given out before it would work."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from clew_gui.jobs.job import JobOrder, Stage
+from clew_gui.jobs.job_book import JobBook
+from clew_gui.jobs.manager import SiteJobManager
+from clew_gui.jobs.target import JobTarget
+from clew_gui.schedulers.allocation import Allocation
+from clew_shared.base.problem import ProblemError
+from clew_shared.spec import RunSpec, to_toml
+from clew_shared.wire.messages import AgentAddress
+from tests.unit.fake_site import CLEW, FakeStream, Login, a_bringer, a_line
+from tests.unit.jobs.test_site_desk import LIMIT_S, reach, until
+
+KEY = ("viewer-1", "k" * 40)
+SPEAKS = b"\xff\0\0\0\0\0\0\0\1\x7f"
+
+
+class Scene:
+    """A job that was sent, and its target."""
+
+    def __init__(self, folder: Path) -> None:
+        self.login = Login()
+        self.spec = RunSpec(exercise="softmax", run=str(uuid.uuid4()))
+        self.order = JobOrder(
+            job=str(uuid.uuid4()), site="lab", runs=(self.spec,), allocation=Allocation(time="10"), hold=True
+        )
+        self.job = self.order.job
+        book = JobBook(folder / "jobs.jsonl")
+        self.desk = SiteJobManager("lab", lambda: a_line(self.login), book, lambda _news: None, a_bringer(), sure=0.0)
+        self.desk.take(self.order, "Lab")
+        reach(self.desk, self.job, Stage.QUEUED)
+        self.target = self.desk.target(self.job)
+
+    @property
+    def allowed(self) -> str:
+        return f"{CLEW}/agents/{self.job}.allow"
+
+    def serve(self, generation: int = 1, port: int = 4000) -> AgentAddress:
+        """The agent has come up on the node."""
+        address = AgentAddress(
+            agent=self.job,
+            host="node1",
+            boot="b",
+            pid=1,
+            generation=generation,
+            address="10.0.0.11",
+            port=port,
+            public_key="s" * 40,
+            allow_list=self.allowed,
+        )
+        self.login.streams = {("10.0.0.11", port): lambda: FakeStream(SPEAKS, stays=True)}
+        self.login.files[f"{CLEW}/agents/{self.job}.json"] = msgspec.json.encode(address)
+        self.login.jobs["1"].state, self.login.jobs["1"].nodes = "RUNNING", "node1"
+        return address
+
+    def found(self) -> AgentAddress:
+        until(self.desk, lambda: self.target.find() is not None)
+        address = self.target.find()
+        assert address is not None
+        return address
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    scene = Scene(tmp_path)
+    with closing(scene.desk):
+        yield scene
+
+
+def key_file(scene: Scene) -> bytes | None:
+    return scene.login.files.get(f"{scene.allowed}/viewer-1.key")
+
+
+def test_while_the_job_waits_the_reason_stands_for_the_agent(scene: Scene) -> None:
+    assert scene.target.find() is None
+    until(scene.desk, lambda: scene.target.absent() == "Other jobs come first.")
+    assert scene.target.files(over=False) is None
+    scene.target.start()
+    scene.target.check_start()
+
+
+def test_the_agent_is_given_out_with_the_tunnels_end_when_the_key_is_there(scene: Scene) -> None:
+    scene.target.introduce(*KEY)
+    there = scene.serve()
+    address = scene.found()
+    assert key_file(scene) == KEY[1].encode()
+    assert scene.login.modes[f"{scene.allowed}/viewer-1.part"] == 0o600
+    assert address.address == "127.0.0.1"
+    assert msgspec.structs.replace(address, address=there.address, port=there.port) == there
+    with socket.create_connection(("127.0.0.1", address.port), timeout=10) as connection:
+        assert connection.recv(64) == SPEAKS
+    assert scene.target.route == "through login"
+    scene.target.admit(address, *KEY)
+
+
+def test_a_key_that_comes_late_is_waited_for(scene: Scene) -> None:
+    scene.serve()
+    address = scene.found()
+    scene.target.admit(address, *KEY)
+    assert key_file(scene) == KEY[1].encode()
+
+
+def test_a_key_that_cannot_be_brought_now_is_said(scene: Scene) -> None:
+    scene.serve()
+    address = scene.found()
+    scene.login.close()
+    with pytest.raises(ProblemError, match="on its way there"):
+        scene.target.admit(address, *KEY)
+
+
+def test_an_agent_that_took_its_place_is_another_one_at_the_same_port(scene: Scene) -> None:
+    scene.target.introduce(*KEY)
+    scene.serve()
+    first = scene.found()
+    scene.login.files.pop(f"{scene.allowed}/viewer-1.key")  # an agent clears its predecessor's keys
+    scene.serve(generation=2, port=4001)
+    until(scene.desk, lambda: not scene.target.is_alive(first))
+    second = scene.found()
+    assert (second.generation, second.port) == (2, first.port)
+    assert scene.target.is_alive(second)
+    assert key_file(scene) == KEY[1].encode()
+
+
+def test_no_network_changes_nothing_of_what_is_known(scene: Scene) -> None:
+    scene.target.introduce(*KEY)
+    scene.serve()
+    address = scene.found()
+    scene.login.close()
+    until(scene.desk, lambda: scene.desk.news(scene.job).problem is not None)
+    assert scene.target.is_alive(address)
+    assert scene.target.find() == address
+
+
+def test_an_agents_bytes_speak_for_its_job(scene: Scene) -> None:
+    scene.target.introduce(*KEY)
+    scene.serve()
+    address = scene.found()
+    until(scene.desk, lambda: scene.desk.news(scene.job).nodes == "node1")
+    scene.login.silent = True
+    until(scene.desk, lambda: scene.desk.news(scene.job).problem is not None)
+    deadline = time.monotonic() + LIMIT_S
+    while scene.desk.news(scene.job).problem is not None:  # it is said once a second at most
+        assert time.monotonic() < deadline
+        with socket.create_connection(("127.0.0.1", address.port), timeout=10) as connection:
+            assert connection.recv(64) == SPEAKS
+
+
+def test_another_agents_address_is_not_taken(scene: Scene) -> None:
+    other = msgspec.structs.replace(scene.serve(), agent=str(uuid.uuid4()))
+    looked = threading.Event()
+    path = f"{CLEW}/agents/{scene.job}.json"
+    scene.login.files[path] = msgspec.json.encode(other)
+    scene.login.after["squeue"] = looked.set
+    until(scene.desk, lambda: scene.desk.news(scene.job).stage is Stage.RUNNING and looked.is_set())
+    assert scene.target.find() is None
+    assert scene.target.absent() == "The job runs; its agent is coming up."
+
+
+def test_a_running_job_whose_agent_never_comes_is_told_with_its_log(scene: Scene) -> None:
+    now = [100.0]
+    scene.login.files[f"{CLEW}/jobs/{scene.job}/job.log"] = b"waiting for a licence\n"
+    with closing(JobTarget(scene.desk, scene.job, lambda: now[0])) as target:
+
+        def says(words: str, pause: float) -> bool:
+            now[0] += pause
+            target.kick()
+            return words in target.absent()
+
+        until(scene.desk, lambda: says("Other jobs come first.", 1000.0))
+        scene.login.jobs["1"].state, scene.login.jobs["1"].nodes = "RUNNING", "node1"
+        until(scene.desk, lambda: says("The job runs; its agent is coming up.", 0.0))
+        until(scene.desk, lambda: says("job.log on Lab, ends with: waiting for a licence.", 30.0))
+        scene.serve()
+        until(scene.desk, lambda: target.find() is not None)
+        assert target.absent() == "The job runs; its agent is coming up."
+
+
+def test_without_a_way_the_journal_comes_as_a_file(scene: Scene) -> None:
+    scene.serve()
+    scene.login.streams = {}
+    journal, run = b"j" * 300_000, str(uuid.uuid4())
+    scene.login.files[f"{CLEW}/runs/{run}/journal.0001"] = journal
+    until(scene.desk, lambda: scene.target.files(over=False) is not None)
+    assert "No way leads to the agent on node1" in scene.target.absent()
+    files = scene.target.files(over=False)
+    assert files is not None
+    first = files.fetch(run, 1, 0)
+    assert first is not None
+    assert (first.data, first.size, first.attempts, first.sealed) == (journal[: 256 * 1024], len(journal), 1, False)
+    assert files.fetch(run, 2, 0) is None
+    assert scene.target.route == "its journal as a file"
+
+
+def test_when_the_job_is_over_its_files_do_not_grow_any_more(scene: Scene) -> None:
+    run = scene.spec.run
+    scene.login.files[f"{CLEW}/runs/{run}/journal.0001"] = b"one"
+    scene.login.files[f"{CLEW}/runs/{run}/journal.0002"] = b"second"
+    scene.login.files[f"{CLEW}/runs/{run}/spec.toml"] = to_toml(scene.spec).encode()
+    scene.login.jobs["1"].state, scene.login.jobs["1"].nodes = "COMPLETED", "node1"
+    reach(scene.desk, scene.job, Stage.ENDED)
+    assert scene.target.find() is None
+    assert scene.target.absent() == "The job has ended."
+    files = scene.target.files(over=True)
+    assert files is not None
+    second = files.fetch(run, 2, 2)
+    assert second is not None
+    assert (second.data, second.sealed, second.attempts) == (b"cond", True, 2)
+    first = files.fetch(run, 1, 3)
+    assert first is not None
+    assert (first.data, first.size, first.sealed, first.attempts) == (b"", 3, True, 2)
+    assert files.spec(run) == scene.spec
+    assert files.spec(str(uuid.uuid4())) is None
+
+
+def test_specs_come_from_the_order_or_from_there(scene: Scene) -> None:
+    other = RunSpec(exercise="mlp", run=str(uuid.uuid4()))
+    scene.login.files[f"{CLEW}/runs/{other.run}/spec.toml"] = to_toml(other).encode()
+    assert scene.target.read_spec(scene.spec.run) == scene.spec
+    assert scene.target.read_spec(other.run) == other
+    assert scene.target.read_spec(str(uuid.uuid4())) is None
+
+
+def test_the_same_target_until_it_is_closed(scene: Scene) -> None:
+    assert scene.desk.target(scene.job) is scene.target
+    scene.target.close()
+    again: JobTarget = scene.desk.target(scene.job)
+    assert again is not scene.target

@@ -1,0 +1,782 @@
+"""A site's desk without a network: what is sent and told, in which order, and what no trouble may end."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from clew_agent.supervisor.refused_run import write_refused
+from clew_gui.jobs import submitter as job_submitter
+from clew_gui.jobs.job import JobNews, JobOrder, Stage
+from clew_gui.jobs.job_book import BookLine, JobBook, JobWish, SendingProgram
+from clew_gui.jobs.manager import SiteJobManager
+from clew_gui.jobs.submitter import Deployer
+from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.state import Phase
+from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.ssh.connection import Command, Finished
+from clew_gui.ssh.login_policy import LoginPromptPolicy
+from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
+from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.spec import RunSpec, from_toml
+from tests.unit.fake_site import AGENT, AWAY, CLEW, Job, Login, a_bringer, a_line, a_site
+
+LIMIT_S = 20.0
+
+
+class Office:
+    """A laptop with a book, and a program with a desk."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "jobs.jsonl"
+        self.login = Login()
+        self.book = JobBook(self.path)
+        self.told: list[JobNews] = []
+
+    def desk(self, bringer: Deployer | None = None, site: Callable[[], SiteConnection] | None = None) -> SiteJobManager:
+        self.book = JobBook(self.path)
+        opened = site if site is not None else lambda: a_line(self.login)
+        return SiteJobManager("lab", opened, self.book, self.told.append, bringer or a_bringer(), sure=0.2)
+
+    def stages(self, job: str) -> list[Stage]:
+        return list(dict.fromkeys(news.stage for news in self.told if news.job == job))
+
+    def texts(self, job: str) -> list[str]:
+        return [news.text for news in self.told if news.job == job]
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Office:
+    return Office(tmp_path)
+
+
+@pytest.fixture
+def desk(office: Office) -> Iterator[SiteJobManager]:
+    with closing(office.desk()) as desk:
+        yield desk
+
+
+def an_order(**fields: object) -> JobOrder:
+    specs = (RunSpec(exercise="softmax", run=str(uuid.uuid4())),)
+    usual = {"runs": specs, "allocation": Allocation(time="10")}
+    return JobOrder(job=str(uuid.uuid4()), site="lab", **(usual | fields))  # type: ignore[arg-type]
+
+
+def until(desk: SiteJobManager, true: Callable[[], bool]) -> None:
+    """Wait for it; whoever waits in the desk need not wait long."""
+    deadline = time.monotonic() + LIMIT_S
+    while not true():
+        assert time.monotonic() < deadline, "it did not come about"
+        desk.wake()
+        time.sleep(0.01)
+
+
+def reach(desk: SiteJobManager, job: str, stage: Stage) -> JobNews:
+    until(desk, lambda: desk.news(job).stage is stage)
+    return desk.news(job)
+
+
+# --- Sending ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_order_is_in_the_book_before_anything_is_sent(office: Office) -> None:
+    order, seen = an_order(), []
+
+    def opened() -> SiteConnection:
+        seen.append(JobBook(office.path).order(order.job))
+        return a_line(office.login)
+
+    with closing(office.desk(site=opened)) as desk:
+        desk.take(order, "The lab")
+        reach(desk, order.job, Stage.QUEUED)
+    assert seen == [order]
+    assert JobBook(office.path).title(order.job) == "The lab"
+
+
+def test_an_order_that_cannot_be_noted_is_not_sent(office: Office, desk: SiteJobManager) -> None:
+    office.path.mkdir()
+    with pytest.raises(ProblemError, match="so it is not sent"):
+        desk.take(an_order())
+    assert office.login.commands == []
+
+
+def test_specs_and_script_lie_there_before_the_job_is_sent(office: Office, desk: SiteJobManager) -> None:
+    order, login, there = an_order(), office.login, {}
+    login.before["sbatch"] = lambda: there.update(login.files)
+    desk.take(order)
+    news = reach(desk, order.job, Stage.QUEUED)
+    assert news.id == "1"
+    folder = f"{CLEW}/jobs/{order.job}"
+    run = order.runs[0].run
+    assert from_toml(there[f"{folder}/runs/{run}.toml"].decode()) == order.runs[0]
+    assert there[f"{folder}/job.sh"].decode() == desk.preview(order)
+    assert login.modes[f"{folder}/job.sh"] == 0o700
+    until(desk, lambda: office.stages(order.job)[-1] is Stage.QUEUED)  # told behind it became known
+    assert office.stages(order.job) == [Stage.CONNECTING, Stage.PREPARING, Stage.SUBMITTING, Stage.QUEUED]
+
+
+def test_the_script_serves_the_job_with_its_home_and_lease(office: Office, desk: SiteJobManager) -> None:
+    script = desk.preview(an_order(exercises="~/mine"))
+    assert f"exec /site/python -m clew_agent serve --job --exercises {CLEW}/staged/exercises <" in script
+    assert f"export CLEW_HOME={CLEW}" in script
+    assert "export PYTHONPATH=/there" in script
+    assert "--idle inf" in desk.preview(an_order(hold=True))
+
+
+def test_ports_and_the_courses_data_are_the_sites_own(office: Office) -> None:
+    site = a_site(ports=(5000, 5010), data="/course/data")
+    with closing(office.desk(site=lambda: a_line(office.login, site))) as desk:
+        script = desk.preview(an_order())
+    assert "--ports 5000-5010" in script
+    assert "export CLEW_COURSE_DATA=/course/data" in script
+
+
+def test_data_that_were_brought_are_used_from_there(office: Office, desk: SiteJobManager) -> None:
+    specs = tuple(
+        RunSpec(exercise="softmax", run=str(uuid.uuid4()), data=data) for data in ("/my/set.npz", "digits", "site:/x")
+    )
+    order = an_order(runs=specs, data="/my/set.npz")
+    desk.take(order)
+    reach(desk, order.job, Stage.QUEUED)
+    files = [office.login.files[f"{CLEW}/jobs/{order.job}/runs/{spec.run}.toml"].decode() for spec in specs]
+    assert [from_toml(text).data for text in files] == [f"{CLEW}/staged/abc/set.npz", "digits", "/x"]
+
+
+def test_what_the_scheduler_refuses_is_over(office: Office, desk: SiteJobManager) -> None:
+    office.login.refusal = "invalid partition specified: nosuch"
+    order = an_order()
+    desk.take(order)
+    news = reach(desk, order.job, Stage.ENDED)
+    assert news.problem is not None
+    assert news.problem.code == "scheduler.partition"
+    assert JobBook(office.path).open_jobs() == ()
+    assert office.login.folders() == set(), "nothing is left there"
+
+
+PARTITIONS = "debug*|1:00:00|3|gpu:4|(null)|up\nshort|2:00|2|gpu:4|(null)|up\nlong|1-00:00:00|1|(null)|(null)|up\n"
+
+
+def test_more_time_than_the_partition_allows_is_refused_before_anything_is_brought_there(office: Office) -> None:
+    def stage(line: SiteConnection, path: str, say: Callable[[str], None]) -> str:
+        raise AssertionError("nothing is brought for a job that would never start")
+
+    office.login.partitions = PARTITIONS
+    order = an_order(allocation=Allocation(partition="short", time="30"), data="/my/set.npz")
+    with closing(office.desk(a_bringer(stage=stage))) as desk:
+        desk.take(order)
+        news = reach(desk, order.job, Stage.ENDED)
+    assert news.problem is not None
+    assert (news.problem.code, news.problem.where) == ("scheduler.time", "time")
+    assert news.problem.text == "The job asks for 30 minutes; the limit of short is 2 minutes."
+    ways = "Ask for at most 2 minutes (--time 00:02:00), or choose another partition: debug, long."
+    assert news.problem.hint == ways
+    assert (office.login.sent, office.login.files) == (0, {}), "and nothing is left there"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"partition": "short", "time": "2"},
+        {"partition": "short,debug", "time": "30"},
+        {"partition": "nosuch", "time": "30"},
+        {"partition": "short", "qos": "long", "time": "30"},
+        {"partition": "short"},
+        {"time": "1h"},
+    ],
+)
+def test_what_some_partition_or_a_qos_may_allow_is_sent(
+    office: Office, desk: SiteJobManager, asked: dict[str, str]
+) -> None:
+    office.login.partitions = PARTITIONS
+    order = an_order(allocation=Allocation(**asked))  # type: ignore[arg-type]
+    desk.take(order)
+    assert reach(desk, order.job, Stage.QUEUED).id == "1"
+
+
+def test_what_the_agent_would_refuse_on_the_node_is_not_sent(office: Office) -> None:
+    asked: list[object] = []
+
+    def check(line: SiteConnection, environment: Mapping[str, str], runs: Sequence[RunSpec], own: bool) -> None:
+        asked.append((environment["CLEW_HOME"], environment["PYTHONPATH"], [spec.data for spec in runs], own))
+        raise problem("data.missing", "It is not there.", "Bring it.", "data")
+
+    spec = RunSpec(exercise="softmax", run=str(uuid.uuid4()), data="site:/x")
+    order = an_order(runs=(spec,), exercises="~/mine")
+    with closing(office.desk(a_bringer(check_runs=check))) as desk:
+        desk.take(order)
+        news = reach(desk, order.job, Stage.ENDED)
+    assert news.problem is not None
+    assert (news.problem.code, news.id) == ("data.missing", "")
+    assert asked == [(CLEW, "/there", ["/x"], True)], "as the site reads it, in the agent's own environment"
+    assert (office.login.sent, office.login.files) == (0, {})
+
+
+@pytest.mark.parametrize("code", ["ssh.auth", "ssh.reach", "site.consent"])
+def test_who_asks_for_a_job_learns_at_once_that_the_site_lets_nobody_in(office: Office, code: str) -> None:
+    office.login.away = problem(code, "It is closed.")
+    order = an_order()
+    with closing(office.desk()) as desk:
+        desk.take(order)
+        news = reach(desk, order.job, Stage.ENDED)
+    assert news.problem is not None
+    assert news.problem.code == code
+
+
+def test_a_network_that_goes_away_meanwhile_is_waited_for(office: Office) -> None:
+    def stage(line: SiteConnection, path: str, say: Callable[[str], None]) -> str:
+        if len(lost) < 2:
+            lost.append(path)
+            raise AWAY
+        return "/staged"
+
+    lost: list[str] = []
+    order = an_order(data="/my/set.npz")
+    with closing(office.desk(a_bringer(stage=stage))) as desk:
+        desk.take(order)
+        reach(desk, order.job, Stage.QUEUED)
+    assert "Lab cannot be asked now." in office.texts(order.job)
+    assert len(lost) == 2
+    assert office.login.sent == 1
+
+
+def test_an_answer_that_was_lost_is_looked_for_and_nothing_is_sent_twice(office: Office, desk: SiteJobManager) -> None:
+    def lose() -> None:
+        office.login.after.clear()
+        raise AWAY
+
+    office.login.after["sbatch"] = lose
+    order = an_order()
+    desk.take(order)
+    news = reach(desk, order.job, Stage.QUEUED)
+    assert (news.id, office.login.sent, len(office.login.jobs)) == ("1", 1, 1)
+
+
+def test_what_did_not_arrive_is_sent_again_when_it_was_looked_for_twice(office: Office, desk: SiteJobManager) -> None:
+    def lose() -> None:
+        office.login.before.clear()
+        raise AWAY
+
+    office.login.before["sbatch"] = lose
+    order = an_order()
+    desk.take(order)
+    reach(desk, order.job, Stage.QUEUED)
+    looks = [words for words in office.login.commands if f"--name=clew-{order.job}" in words]
+    assert (office.login.sent, len(office.login.jobs), len(looks)) == (2, 1, 2)
+
+
+def test_the_second_look_for_a_job_waits_whatever_changes_meanwhile(office: Office) -> None:
+    line, order, pauses = a_line(office.login), an_order(), []
+
+    def pause(seconds: float) -> bool:
+        pauses.append(seconds)
+        if len(pauses) == 3:  # the scheduler comes to write it down; until then something woke this twice
+            office.login.jobs["4"] = _job(order)
+        time.sleep(0.001)
+        return True
+
+    sender = job_submitter.Submitter(lambda: line, a_bringer(), lambda _text: None, pause, again=0.2)
+    assert sender.find(job_submitter.job_spec(line, order, AGENT)) == "4"
+
+
+def test_a_long_staging_delays_no_question_about_another_job(office: Office) -> None:
+    staging, go_on = threading.Event(), threading.Event()
+
+    def stage(line: SiteConnection, path: str, say: Callable[[str], None]) -> str:
+        staging.set()
+        assert go_on.wait(LIMIT_S)
+        return "/staged"
+
+    first, second = an_order(), an_order(data="/my/set.npz")
+    with closing(office.desk(a_bringer(stage=stage))) as desk:
+        desk.take(first)
+        reach(desk, first.job, Stage.QUEUED)
+        desk.take(second)
+        assert staging.wait(LIMIT_S)
+        office.login.jobs["1"].state, office.login.jobs["1"].nodes = "RUNNING", "node1"
+        news = reach(desk, first.job, Stage.RUNNING)
+        assert (news.text, desk.news(second.job).stage) == ("The job runs on node1.", Stage.PREPARING)
+        go_on.set()
+        reach(desk, second.job, Stage.QUEUED)
+
+
+def test_a_window_waits_for_no_call_to_the_site(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is called while somebody draws, during a call that does not come back."""
+    asked, go_on, late = threading.Event(), threading.Event(), list[str]()
+    honest = office.login.run
+
+    def run(command: Command, *, stdin: bytes = b"", timeout: float = 30.0) -> Finished:
+        asked.set()
+        if not go_on.wait(LIMIT_S):
+            late.append(str(command))
+        return honest(command, stdin=stdin, timeout=timeout)
+
+    first, second = an_order(), an_order()
+    with closing(office.desk()) as desk:
+        desk.take(first)
+        reach(desk, first.job, Stage.QUEUED)
+        monkeypatch.setattr(office.login, "run", run)
+        desk.wake()
+        assert asked.wait(LIMIT_S)
+        desk.take(second)
+        target = desk.target(first.job)
+        target.introduce("viewer", "key")
+        assert (target.find(), target.files(over=False), target.route) == (None, None, "")
+        assert target.absent() == desk.news(first.job).text
+        for call in (desk.follow, desk.noted, desk.heard, desk.fell_silent, desk.cancel, desk.let_go):
+            call(first.job)
+        desk.wake()
+        assert desk.refusal is None
+        assert late == []
+        go_on.set()
+        until(desk, lambda: desk.news(first.job).over)
+
+
+def test_a_job_that_is_cancelled_before_it_was_sent_is_not_sent(office: Office) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def ensure(line: SiteConnection, say: Callable[[str], None]) -> object:
+        begun.set()
+        assert go_on.wait(LIMIT_S)
+        return AGENT
+
+    order = an_order()
+    with closing(office.desk(a_bringer(ensure_agent=ensure))) as desk:
+        desk.take(order)
+        assert begun.wait(LIMIT_S)
+        desk.cancel(order.job)
+        go_on.set()
+        news = reach(desk, order.job, Stage.ENDED)
+    assert news.text == "You cancelled the job; nothing was sent."
+    assert office.login.sent == 0
+    assert office.login.folders() == set()
+
+
+def test_a_job_that_is_cancelled_while_its_data_are_brought_is_given_up(office: Office) -> None:
+    begun = threading.Event()
+
+    def stage(line: SiteConnection, path: str, say: Callable[[str], None]) -> str:
+        deadline = time.monotonic() + LIMIT_S
+        while time.monotonic() < deadline:
+            say("Bringing it.")
+            begun.set()
+            time.sleep(0.01)
+        return "/staged"
+
+    order = an_order(data="/my/set.npz")
+    with closing(office.desk(a_bringer(stage=stage))) as desk:
+        desk.take(order)
+        assert begun.wait(LIMIT_S)
+        desk.cancel(order.job)
+        news = reach(desk, order.job, Stage.ENDED)
+    assert news.text == "You cancelled the job; nothing was sent."
+
+
+def test_of_a_job_that_is_cancelled_in_the_queue_nothing_is_left_and_of_one_that_began_all(
+    office: Office, desk: SiteJobManager
+) -> None:
+    first, second = sent(office, desk), sent(office, desk)
+    office.login.files[f"{CLEW}/jobs/{second.job}/job.log"] = b"It began."
+    for order in (first, second):
+        desk.cancel(order.job)
+        reach(desk, order.job, Stage.ENDED)
+    assert office.login.folders() == {second.job}
+
+
+def test_a_job_of_which_nobody_knows_whether_it_was_sent_keeps_its_folder(office: Office) -> None:
+    def lose() -> None:
+        raise AWAY
+
+    office.login.before["sbatch"] = lose
+    order = an_order()
+    desk = office.desk()
+    with closing(desk):
+        desk.take(order)
+        until(desk, lambda: office.login.sent > 0)
+    assert office.login.folders() == {order.job}
+
+
+def test_the_scheduler_is_asked_at_once_and_there_is_word_of_each_job(office: Office) -> None:
+    with closing(office.desk()) as desk:
+        orders = [sent(office, desk) for _ in range(3)]
+    office.login.jobs["1"].state, office.login.jobs["1"].nodes = "RUNNING", "node1"
+    office.login.jobs["2"].state = "TIMEOUT"
+    office.login.away = None
+    with closing(office.desk()) as desk:  # a later program, whose book is old
+        assert desk.ask_now([order.job for order in orders], LIMIT_S)
+        stages = [desk.news(order.job).stage for order in orders]
+        assert stages == [Stage.RUNNING, Stage.ENDED, Stage.QUEUED]
+        office.login.silent = True
+        assert desk.ask_now([order.job for order in orders], LIMIT_S)
+        found = desk.news(orders[0].job).problem
+        assert found is not None
+        assert found.code == "scheduler.silent"
+        office.login.away = AWAY
+        assert desk.ask_now([orders[2].job], LIMIT_S), "that nobody can be asked is word as well"
+    assert [JobBook(office.path).news(order.job).stage for order in orders] == stages
+
+
+# --- While it waits and runs ------------------------------------------------------------------------------------------
+
+
+def sent(office: Office, desk: SiteJobManager, **fields: object) -> JobOrder:
+    order = an_order(**fields)
+    desk.take(order)
+    reach(desk, order.job, Stage.QUEUED)
+    return order
+
+
+def test_the_reason_and_the_expected_begin_are_told(office: Office, desk: SiteJobManager) -> None:
+    order = sent(office, desk)
+    office.login.jobs["1"].start = "2099-01-01T12:00:00"
+    until(desk, lambda: desk.news(order.job).starts is not None)
+    assert desk.news(order.job).text.startswith("Other jobs come first. It is expected to begin on ")
+
+
+def test_a_limit_is_told_with_its_number(office: Office, desk: SiteJobManager) -> None:
+    order = sent(office, desk)
+    office.login.jobs["1"].reason = "PartitionTimeLimit"
+    until(desk, lambda: desk.news(order.job).blocked)
+    wanted = "It will not start: the partition's limit is 2 minutes, and it asks for 10 minutes."
+    assert desk.news(order.job).text == wanted
+
+
+@pytest.mark.parametrize(
+    ("why", "text", "hint"),
+    [
+        ("absent", "The agent's program could not be started on the node.", "Name a python or venv in the site"),
+        ("module", "The module tf/2 could not be loaded on the node.", "Name a module in the site"),
+    ],
+)
+def test_an_agent_that_cannot_be_started_on_a_node_has_the_doctors_hint(
+    office: Office, desk: SiteJobManager, why: str, text: str, hint: str
+) -> None:
+    order = sent(office, desk)
+    office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "ended", why, "tf/2")
+    office.login.jobs["1"].state, office.login.jobs["1"].nodes = "FAILED", "node1"
+    found = reach(desk, order.job, Stage.ENDED).problem
+    assert found is not None
+    assert found.text == text
+    assert found.hint.startswith(f"{hint} that nodes have as well. clew site doctor lab --job looks at a node.")
+
+
+def test_a_scheduler_that_does_not_answer_ends_nothing(office: Office, desk: SiteJobManager) -> None:
+    order = sent(office, desk)
+    office.login.silent = True
+    until(desk, lambda: desk.news(order.job).problem is not None)
+    found = desk.news(order.job)
+    assert found.problem is not None
+    assert (found.stage, found.problem.code) == (Stage.QUEUED, "scheduler.silent")
+    office.login.silent = False
+    until(desk, lambda: desk.news(order.job).problem is None)
+
+
+def test_no_network_ends_nothing(office: Office, desk: SiteJobManager) -> None:
+    order = sent(office, desk)
+    office.login.away = AWAY
+    until(desk, lambda: desk.news(order.job).problem is not None)
+    assert desk.news(order.job).text == "Lab cannot be asked now. The job waits on."
+    office.login.away = None
+    until(desk, lambda: desk.news(order.job).problem is None)
+    assert not desk.news(order.job).over
+
+
+def test_an_agent_that_is_heard_takes_a_trouble_away(office: Office, desk: SiteJobManager) -> None:
+    order = sent(office, desk)
+    office.login.jobs["1"].state = "RUNNING"
+    reach(desk, order.job, Stage.RUNNING)
+    office.login.silent = True
+    until(desk, lambda: desk.news(order.job).problem is not None)
+    desk.heard(order.job)
+    assert desk.news(order.job).problem is None
+
+
+def test_a_job_that_was_put_back_waits_again(office: Office, desk: SiteJobManager) -> None:
+    order = sent(office, desk)
+    office.login.jobs["1"].state = "RUNNING"
+    reach(desk, order.job, Stage.RUNNING)
+    office.login.jobs["1"].state, office.login.jobs["1"].reason = "PENDING", "BeginTime"
+    news = reach(desk, order.job, Stage.QUEUED)
+    assert news.text == "The job was put back into the queue, and will begin anew."
+
+
+def test_who_cancelled_a_login_is_not_asked_again_until_doing_something(office: Office) -> None:
+    """A site with one-time codes: nobody wants to be asked for one every few seconds."""
+
+    class Asks(Login):
+        asked = 0
+
+        def connected(self) -> Login:
+            if self.away is not None:
+                self.asked += 1
+                raise problem("ssh.cancelled", "The login to student@login was cancelled.")
+            return super().connected()
+
+    office.login = login = Asks()
+    with closing(office.desk()) as desk:
+        order = sent(office, desk)
+        login.away = AWAY
+        until(desk, lambda: login.asked > 0)
+        wait_for_all = desk.news(order.job)
+        before = login.asked
+        for _ in range(20):
+            with pytest.raises(ProblemError, match="was cancelled"):
+                desk.line()
+        assert login.asked <= before + 1  # the last wake of this test may have been answered meanwhile
+        assert not wait_for_all.over
+        login.away = None
+        until(desk, lambda: desk.news(order.job).problem is None)
+
+
+# --- How it ends ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "phase", "code"),
+    [
+        ("COMPLETED", Phase.COMPLETED, ""),
+        ("OUT_OF_MEMORY", Phase.OUT_OF_MEMORY, "job.memory"),
+        ("TIMEOUT", Phase.TIMED_OUT, "job.time"),
+        ("NODE_FAIL", Phase.NODE_FAILED, "job.node"),
+        ("CANCELLED", Phase.CANCELLED, "job.cancelled"),
+        ("FAILED", Phase.FAILED, "job.failed"),
+    ],
+)
+def test_each_end_has_its_own_word(office: Office, desk: SiteJobManager, word: str, phase: Phase, code: str) -> None:
+    order = sent(office, desk)
+    office.login.jobs["1"].state, office.login.jobs["1"].nodes = word, "node1"
+    news = reach(desk, order.job, Stage.ENDED)
+    assert (news.phase, news.problem.code if news.problem is not None else "") == (phase, code)
+    assert JobBook(office.path).news(order.job).phase is phase
+
+
+def a_record(job: str, state: str, why: str = "", detail: str = "", began: int = 1) -> bytes:
+    lines = {"format": 1, "job": job, "id": 1, "host": "node1", "restart": 0, "starts": 1, "began": began, "until": 0}
+    rest = {"written": 2, "state": state, "why": why, "detail": detail, "code": 3}
+    return "".join(f"{name}={value}\n" for name, value in (lines | rest).items()).encode()
+
+
+def test_the_keepers_word_says_why_it_failed(office: Office, desk: SiteJobManager) -> None:
+    order = sent(office, desk)
+    office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "ended", "module", "python")
+    office.login.jobs["1"].state, office.login.jobs["1"].nodes = "FAILED", "node1"
+    news = reach(desk, order.job, Stage.ENDED)
+    assert news.text == "The module python could not be loaded on the node."
+    assert news.problem is not None
+    assert f"jobs/{order.job}/job.log on Lab" in news.problem.hint
+
+
+def test_a_job_that_the_scheduler_forgot_ended_as_its_keeper_says(office: Office, desk: SiteJobManager) -> None:
+    order = sent(office, desk)
+    office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "running")
+    office.login.files[f"{CLEW}/jobs/{order.job}/record.1"] = a_record(order.job, "ended", "finished")
+    del office.login.jobs["1"]
+    assert reach(desk, order.job, Stage.ENDED).phase is Phase.COMPLETED
+
+
+def test_a_job_that_nobody_knows_any_more_is_lost_only_after_a_second_look(office: Office) -> None:
+    with closing(office.desk()) as desk:
+        order = sent(office, desk)
+        job = office.login.jobs.pop("1")
+        asked = len(office.login.commands)
+        until(desk, lambda: len(office.login.commands) > asked + 1)
+        assert not desk.news(order.job).over
+        office.login.jobs["1"] = job  # a controller that has just started anew
+        job.state = "RUNNING"
+        reach(desk, order.job, Stage.RUNNING)
+        del office.login.jobs["1"]
+        news = reach(desk, order.job, Stage.LOST)
+    assert (news.phase, news.problem.code if news.problem is not None else "") == (Phase.GONE, "job.lost")
+
+
+@pytest.mark.parametrize(("began", "stage"), [(1, Stage.ENDED), (9**11, Stage.LOST)], ids=["in it", "before it"])
+def test_a_job_whose_keeper_was_killed_has_ended_if_its_runs_ended_in_it(
+    office: Office, desk: SiteJobManager, tmp_path: Path, began: int, stage: Stage
+) -> None:
+    order = sent(office, desk)
+    run = RunFolder(tmp_path / order.runs[0].run)
+    write_refused(run, b"", Problem("test", "It has ended."))
+    office.login.files[f"{CLEW}/runs/{order.runs[0].run}/journal.0001"] = run.journal(1).read_bytes()
+    office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "running", began=began)
+    del office.login.jobs["1"]
+    until(desk, lambda: desk.news(order.job).over)
+    assert desk.news(order.job).stage is stage
+
+
+def test_who_cancelled_is_told(office: Office, desk: SiteJobManager) -> None:
+    order = sent(office, desk)
+    desk.cancel(order.job)
+    news = reach(desk, order.job, Stage.ENDED)
+    assert (news.text, news.problem) == ("You cancelled the job.", None)
+    assert "The job is being cancelled." in office.texts(order.job)
+
+
+def test_a_wish_to_end_waits_for_the_network(office: Office, desk: SiteJobManager) -> None:
+    order = sent(office, desk, hold=True)
+    office.login.away = AWAY
+    desk.let_go(order.job)
+    until(desk, lambda: desk.news(order.job).problem is not None)
+    office.login.away = None
+    assert reach(desk, order.job, Stage.ENDED).text == "You let the allocation go."
+
+
+def test_a_scheduler_that_cannot_end_a_job_is_asked_again(office: Office, desk: SiteJobManager) -> None:
+    order = sent(office, desk)
+    office.login.silent = True
+    desk.cancel(order.job)
+    until(desk, lambda: any("could not be ended: slurm_load_jobs error" in text for text in office.texts(order.job)))
+    office.login.silent = False
+    assert reach(desk, order.job, Stage.ENDED).text == "You cancelled the job."
+
+
+def test_who_cancelled_is_told_also_if_that_was_another_program(office: Office, desk: SiteJobManager) -> None:
+    order = sent(office, desk)
+    JobBook(office.path).note_wish(order.job, JobWish.CANCEL)
+    office.login.jobs["1"].state = "CANCELLED"
+    news = reach(desk, order.job, Stage.ENDED)
+    assert (news.text, news.problem) == ("You cancelled the job.", None)
+
+
+# --- After the program was started anew -------------------------------------------------------------------------------
+
+
+def noted(office: Office, stage: Stage, sender: SendingProgram, **news: object) -> JobOrder:
+    """A job that another program wrote into the book."""
+    order = an_order()
+    lines = [
+        BookLine(job=order.job, order=order, title="Lab", sender=sender),
+        BookLine(job=order.job, news=JobNews(job=order.job, stage=stage, **news)),  # type: ignore[arg-type]
+    ]
+    with office.path.open("ab") as file:
+        file.writelines(msgspec.json.encode(line) + b"\n" for line in lines)
+    return order
+
+
+DEAD = SendingProgram(2**22 + 1, 0.0)
+
+
+def test_a_job_of_the_book_is_watched_again(office: Office) -> None:
+    with closing(office.desk()) as before:
+        order = sent(office, before)
+    office.login.away = None
+    office.login.jobs["1"].state = "RUNNING"
+    with closing(office.desk()) as desk:
+        desk.follow(order.job)
+        reach(desk, order.job, Stage.RUNNING)
+        office.login.jobs["1"].state, office.login.jobs["1"].nodes = "COMPLETED", "node1"
+        reach(desk, order.job, Stage.ENDED)
+    assert office.login.sent == 1
+
+
+def test_a_submission_whose_answer_nobody_heard_is_found_by_its_name(office: Office) -> None:
+    order = noted(office, Stage.SUBMITTING, DEAD)
+    with closing(office.desk()) as desk:
+        office.login.jobs["7"] = msgspec.structs.replace(_job(order), state="RUNNING", nodes="node2")
+        desk.follow(order.job)
+        assert reach(desk, order.job, Stage.RUNNING).id == "7"
+    assert office.login.sent == 0
+
+
+def test_a_submission_that_never_arrived_is_told_and_not_sent_behind_ones_back(office: Office) -> None:
+    order = noted(office, Stage.SUBMITTING, DEAD)
+    with closing(office.desk()) as desk:
+        desk.follow(order.job)
+        news = reach(desk, order.job, Stage.ENDED)
+    assert news.problem is not None
+    assert (news.problem.code, office.login.sent) == ("job.unsent", 0)
+
+
+def test_what_was_never_sent_needs_no_connection_to_know(office: Office) -> None:
+    order = noted(office, Stage.PREPARING, DEAD)
+    with closing(office.desk()) as desk:
+        desk.follow(order.job)
+        news = reach(desk, order.job, Stage.ENDED)
+    assert news.problem is not None
+    assert (news.problem.code, office.login.commands) == ("job.unsent", [])
+
+
+def test_what_another_program_is_sending_is_left_to_it(office: Office) -> None:
+    parent = psutil.Process(os.getppid())
+    order = noted(office, Stage.PREPARING, SendingProgram(parent.pid, parent.create_time()))
+    with closing(office.desk()) as desk:
+        desk.follow(order.job)
+        until(desk, lambda: bool(office.told))
+        assert desk.news(order.job).stage is Stage.PREPARING
+        office.login.jobs["3"] = _job(order)
+        JobBook(office.path).note_news(JobNews(job=order.job, stage=Stage.QUEUED, id="3"))
+        assert reach(desk, order.job, Stage.QUEUED).id == "3"
+        office.login.jobs["3"].state = "RUNNING"
+        reach(desk, order.job, Stage.RUNNING)
+    assert office.login.sent == 0
+
+
+def _job(order: JobOrder) -> Job:
+    return Job(name=f"clew-{order.job}")
+
+
+def test_a_desk_that_closes_leaves_its_jobs_alone(office: Office) -> None:
+    with closing(office.desk()) as desk:
+        order = sent(office, desk)
+    assert office.login.jobs["1"].state == "PENDING"
+    assert JobBook(office.path).news(order.job).stage is Stage.QUEUED
+
+
+# --- Another program --------------------------------------------------------------------------------------------------
+
+
+def test_what_another_program_writes_of_a_job_counts_as_far_as_it_is_ahead(
+    office: Office, desk: SiteJobManager
+) -> None:
+    order, other = an_order(), JobBook(office.path)
+    desk.take(order)
+    reach(desk, order.job, Stage.QUEUED)
+    other.refresh()
+    late = msgspec.structs.replace(other.news(order.job), stage=Stage.PREPARING, id="")
+    other.note_news(late)
+    office.book.refresh()
+    desk.noted(order.job)
+    assert desk.news(order.job).stage is Stage.QUEUED
+    other.note_wish(order.job, JobWish.CANCEL)
+    office.book.refresh()
+    desk.noted(order.job)
+    assert "being cancelled" in "".join(office.texts(order.job))
+    other.note_news(msgspec.structs.replace(late, id="1", stage=Stage.ENDED, text="You cancelled the job."))
+    office.book.refresh()
+    desk.noted(order.job)
+    assert (desk.news(order.job).stage, office.texts(order.job)[-1]) == (Stage.ENDED, "You cancelled the job.")
+
+
+def test_a_job_of_another_program_is_followed_without_asking_anybody(office: Office) -> None:
+    class Person:
+        def ask(self, prompt: Prompt) -> str | None:
+            raise AssertionError("nobody is to be asked")
+
+    gate = LoginPromptPolicy(AskOnce(Person()))
+
+    class Asking(Login):
+        def connected(self) -> Login:
+            with gate.dialling():
+                gate.ask(Prompt(kind=PromptKind.CODE, title="login", text="Code:"))
+            return super().connected()
+
+    order, login = an_order(), Asking()
+    login.away = AWAY  # not connected yet
+    JobBook(office.path).note_order(order)
+    JobBook(office.path).note_news(JobNews(job=order.job, stage=Stage.QUEUED, id="7"))
+    book = JobBook(office.path)
+    with closing(SiteJobManager("lab", lambda: a_line(login), book, office.told.append, sure=0.2, gate=gate)) as desk:
+        desk.follow(order.job, asked=False)
+        until(desk, lambda: desk.refusal is not None)
+        assert desk.refusal is not None
+        assert desk.refusal.code == "ssh.person"
+        until(desk, lambda: desk.news(order.job).problem is not None)
+        assert desk.news(order.job).stage is Stage.QUEUED, "nothing is over because of it"

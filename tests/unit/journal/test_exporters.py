@@ -1,0 +1,223 @@
+"""Exports are read back by the programs they are meant for, and destroy nothing."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clew_shared.base.problem import ProblemError
+from clew_shared.cards import MetricSpec
+from clew_shared.exporters import export_csv, export_jsonl, export_parquet, export_tensorboard
+from clew_shared.exporters.rows import CHUNK_ROWS
+from clew_shared.journal.events import Attempt, Points, Schema
+from clew_shared.journal.history import History
+from clew_shared.reading import read_run
+from tests.unit.runs import RUN, small_run
+
+Export = Callable[[History | Path, Path], Path]
+ALL: list[Export] = [export_csv, export_jsonl, export_parquet, export_tensorboard]
+
+WALL = [1_700_000_001.5, 1_700_000_002.0, 1_700_000_002.5, 1_700_000_003.0]
+EXPECTED = [
+    *[(step, "loss", value, WALL[step]) for step, value in enumerate([4.0, 3.0, 2.0, math.nan])],
+    *[(step, "W", 10.0 * step, WALL[step]) for step in range(4)],
+    (4, "test_accuracy", 0.9, 1_700_000_003.5),
+]
+
+
+def history_of(steps: int, metric: str = "loss", run: str = RUN, first: int = 0) -> History:
+    """A run of one block without wall-clock times; the value is a third of the step."""
+    values = np.arange(first, first + steps, dtype="<f8") / 3
+    history = History()
+    history.feed(1, Attempt(format=1, run=run, attempt=1, exercise="softmax", spec_sha256=""))
+    history.feed(1, Schema(id=1, metrics=(MetricSpec(name=metric, label=metric, dtype="float64"),)))
+    history.feed(1, Points(schema=1, first=first, count=steps, seconds=1, clock=1, values=(values.tobytes(),)))
+    return history
+
+
+# --- CSV and JSONL ----------------------------------------------------------------------------------------------------
+
+
+def test_csv_holds_every_point_in_long_form(tmp_path: Path) -> None:
+    path = export_csv(small_run(tmp_path / "run").path, tmp_path / "out")
+    assert path == tmp_path / "out" / "softmax-5f2b8c1e.csv"
+    text = path.read_text()
+    assert text.splitlines()[0] == "run,step,metric,value,wall_time"
+    assert text.splitlines()[1] == f"{RUN},0,loss,4.0,1700000001.500000"
+    rows = [
+        (int(r["step"]), r["metric"], float(r["value"]), float(r["wall_time"]))
+        for r in csv.DictReader(text.splitlines())
+    ]
+    assert str(rows) == str(EXPECTED)
+    assert {row["run"] for row in csv.DictReader(text.splitlines())} == {RUN}
+
+
+def test_jsonl_holds_the_same_and_is_strict_json(tmp_path: Path) -> None:
+    path = export_jsonl(read_run(small_run(tmp_path / "run").path), tmp_path)
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is not JSON")
+
+    rows = [json.loads(line, parse_constant=refuse) for line in path.read_text().splitlines()]
+    assert all(list(row) == ["run", "step", "metric", "value", "wall_time"] and row["run"] == RUN for row in rows)
+    found = [(row["step"], row["metric"], float(row["value"]), row["wall_time"]) for row in rows]
+    assert str(found) == str(EXPECTED)
+    assert rows[3]["value"] == "NaN"
+
+
+def test_numbers_keep_all_their_digits_and_unknown_times_stay_empty(tmp_path: Path) -> None:
+    history = history_of(CHUNK_ROWS + 7)
+    rows = list(csv.DictReader(export_csv(history, tmp_path).read_text().splitlines()))
+    assert [float(row["value"]) for row in rows] == history.column("loss").values.tolist()
+    assert {row["wall_time"] for row in rows} == {""}
+    lines = export_jsonl(history, tmp_path).read_text().splitlines()
+    assert [json.loads(line)["value"] for line in lines] == history.column("loss").values.tolist()
+    assert json.loads(lines[0])["wall_time"] is None
+
+
+def test_names_with_commas_quotes_and_line_ends_survive(tmp_path: Path) -> None:
+    name = 'a "b", c\nd'
+    history = history_of(2, name)
+    with export_csv(history, tmp_path).open(newline="") as file:
+        assert [row["metric"] for row in csv.DictReader(file)] == [name, name]
+    lines = export_jsonl(history, tmp_path).read_text().splitlines()
+    assert [json.loads(line)["metric"] for line in lines] == [name, name]
+
+
+# --- TensorBoard ------------------------------------------------------------------------------------------------------
+
+
+def scalars(folder: Path) -> dict[str, list[Any]]:
+    """What TensorBoard itself reads from a folder, keeping every point."""
+    reader = importlib.import_module("tensorboard.backend.event_processing.event_accumulator")
+    accumulator = reader.EventAccumulator(str(folder), size_guidance={"scalars": 0})
+    accumulator.Reload()
+    return {tag: accumulator.Scalars(tag) for tag in accumulator.Tags()["scalars"]}
+
+
+def test_tensorboard_reads_every_point(tmp_path: Path) -> None:
+    path = export_tensorboard(small_run(tmp_path / "run").path, tmp_path / "out")
+    assert path == tmp_path / "out" / "softmax-5f2b8c1e" / "events.out.tfevents.1700000000.clew"
+    found = scalars(path.parent)
+    assert list(found) == ["loss", "W", "test_accuracy"]
+    rows = [(e.step, tag, e.value, e.wall_time) for tag, events in found.items() for e in events]
+    single = [(step, tag, float(np.float32(value)), wall) for step, tag, value, wall in EXPECTED]
+    assert str(rows) == str(single)
+
+
+def test_tensorboard_reads_steps_of_any_length_and_huge_values(tmp_path: Path) -> None:
+    history = history_of(20_000, first=2_090_000)  # across 2**21, where a step begins to take four bytes
+    edges = [0, 1, 127, 128, 16383, 16384, 2**35, 2**53]
+    for step in edges:
+        values = (np.array([1e300], "<f8").tobytes(),)
+        if step < 2_090_000:
+            history.feed(1, Schema(id=2, metrics=(MetricSpec(name="edge", label="edge", dtype="float64"),)))
+        history.feed(1, Points(time=5.0, schema=2, first=step, count=1, seconds=0, clock=1, values=values))
+    found = scalars(export_tensorboard(history, tmp_path).parent)
+    assert [event.step for event in found["loss"]] == list(range(2_090_000, 2_110_000))
+    assert np.allclose([event.value for event in found["loss"]], history.column("loss").values)
+    assert [(event.step, event.value, event.wall_time) for event in found["edge"]] == [
+        (s, math.inf, 5.0) for s in edges
+    ]
+
+
+def test_tensorboard_reads_names_of_any_length_and_script(tmp_path: Path) -> None:
+    name = "Verlust/größe " + "x" * 20_000
+    assert list(scalars(export_tensorboard(history_of(2, name), tmp_path).parent)) == [name]
+
+
+def test_a_flipped_byte_is_noticed_by_tensorboard_so_the_checksums_are_real(tmp_path: Path) -> None:
+    path = export_tensorboard(history_of(3), tmp_path)
+    content = bytearray(path.read_bytes())
+    content[-6] ^= 1
+    path.write_bytes(content)
+    assert len(scalars(path.parent)["loss"]) == 2
+
+
+# --- Parquet ----------------------------------------------------------------------------------------------------------
+
+
+def test_parquet_holds_the_same(tmp_path: Path) -> None:
+    path = export_parquet(small_run(tmp_path / "run").path, tmp_path)
+    rows = importlib.import_module("pyarrow.parquet").read_table(path).to_pylist()
+    assert {row["run"] for row in rows} == {RUN}
+    assert str([(r["step"], r["metric"], r["value"], r["wall_time"]) for r in rows]) == str(EXPECTED)
+
+
+def test_parquet_takes_many_chunks_and_unknown_times(tmp_path: Path) -> None:
+    table = importlib.import_module("pyarrow.parquet").read_table(
+        export_parquet(history_of(2 * CHUNK_ROWS + 1), tmp_path)
+    )
+    assert (table.num_rows, table["wall_time"].null_count) == (2 * CHUNK_ROWS + 1, 2 * CHUNK_ROWS + 1)
+
+
+def test_parquet_without_its_package_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ProblemError, match="pip install"):
+        export_parquet(history_of(1), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+# --- Nothing is destroyed ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("export", ALL)
+def test_an_export_of_the_same_run_is_replaced_and_nothing_else(tmp_path: Path, export: Export) -> None:
+    path = export(history_of(1), tmp_path)
+    first = path.read_bytes()
+    assert export(history_of(9), tmp_path) == path
+    assert path.read_bytes() != first
+    path.write_text("notes of a student")
+    with pytest.raises(ProblemError, match="no export of this run"):
+        export(history_of(9), tmp_path)
+    assert path.read_text() == "notes of a student"
+    path.unlink()
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ProblemError, match="no export of this run"):
+        export(history_of(9), tmp_path)
+    assert [entry for entry in path.parent.iterdir() if entry.name.endswith(".part")] == []
+
+
+@pytest.mark.parametrize("export", ALL)
+def test_a_folder_that_cannot_be_written_is_a_problem(tmp_path: Path, export: Export) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ProblemError, match="Cannot write"):
+        export(history_of(1), tmp_path / "file")
+
+
+@pytest.mark.parametrize("export", ALL)
+def test_an_export_that_fails_leaves_nothing_behind(
+    tmp_path: Path, export: Export, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(ProblemError, match="No space left"):
+        export(history_of(1), tmp_path / "out")
+    assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("export", ALL)
+def test_a_run_id_that_is_a_path_stays_inside_the_folder(tmp_path: Path, export: Export) -> None:
+    path = export(history_of(1, run="../../etc"), tmp_path / "out")
+    assert (tmp_path / "out") in path.resolve().parents
+
+
+@pytest.mark.parametrize("export", ALL)
+def test_a_run_without_points_exports_to_an_empty_file_of_its_kind(tmp_path: Path, export: Export) -> None:
+    history = History()
+    history.feed(1, Attempt(format=1, run=RUN, attempt=1, exercise="softmax", spec_sha256=""))
+    path = export(history, tmp_path)
+    assert path.is_file()
+    if export is export_tensorboard:
+        assert scalars(path.parent) == {}

@@ -1,0 +1,395 @@
+"""``verify`` finds every changed byte, names file and place, and never stumbles."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from clew_shared.base.problem import ProblemError
+from clew_shared.journal.events import Attempt, Event, FileRecord, Files, Log, Seal, State
+from clew_shared.journal.files import JournalWriter, Record, encode_frame, read_journal
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder, final_files, other_files, record_file
+from clew_shared.journal.verify import Fault, verify_run
+from tests.unit.runs import begin_run, describe, end_run, points, small_run, write_checkpoint
+
+
+def found(folder: RunFolder) -> list[str]:
+    return [str(finding) for finding in verify_run(folder.path).findings]
+
+
+def test_an_untouched_run_is_in_order(tmp_path: Path) -> None:
+    report = verify_run(small_run(tmp_path / "run").path)
+    assert report.ok
+    assert report.findings == ()
+    assert (report.files, report.frames) == (7, 11)
+    files = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    assert report.bytes == sum(path.stat().st_size for path in files)
+
+
+@pytest.mark.parametrize("make", [small_run, lambda path: two_attempts(path), lambda path: two_attempts(path, False)])
+def test_every_flipped_byte_of_every_file_is_found_in_its_file_and_near_its_place(
+    tmp_path: Path, make: Callable[[Path], RunFolder]
+) -> None:
+    folder = make(tmp_path / "run")
+    for path in sorted(path for path in folder.path.rglob("*") if path.is_file()):
+        content, name = path.read_bytes(), path.relative_to(folder.path).as_posix()
+        for place in range(len(content)):
+            hurt = bytearray(content)
+            hurt[place] ^= 1 << place % 8
+            path.write_bytes(hurt)
+            report = verify_run(folder.path)
+            here = [finding for finding in report.findings if finding.file == name]
+            assert not report.ok, (name, place)
+            assert here, (name, place)
+            start, end = (int(part) for part in here[0].text.split(":")[0].removeprefix("bytes ").split("–"))
+            assert here[0].offset == start <= place <= end, (name, place, str(here[0]))
+        path.write_bytes(content)
+    assert verify_run(folder.path).ok
+
+
+def test_every_length_that_a_file_can_be_cut_to_is_found(tmp_path: Path) -> None:
+    folder = small_run(tmp_path / "run")
+    for path in sorted(path for path in folder.path.rglob("*") if path.is_file()):
+        content, name = path.read_bytes(), path.relative_to(folder.path).as_posix()
+        for size in range(len(content)):
+            path.write_bytes(content[:size])
+            assert name in {finding.file for finding in verify_run(folder.path).findings}, (name, size)
+        path.write_bytes(content)
+
+
+def test_the_block_of_a_change_in_a_large_file_is_named(tmp_path: Path) -> None:
+    folder = begin_run(tmp_path / "run")
+    with JournalWriter.create(folder.journal(1)) as writer:
+        writer.append(describe(folder))
+        writer.append(write_checkpoint(folder, 7, size=20_000))
+        end_run(folder, writer)
+    assert verify_run(folder.path).ok
+    data = folder.checkpoint(7) / "data"
+    content = bytearray(data.read_bytes())
+    content[9_999] ^= 1
+    data.write_bytes(content)
+    assert verify_run(folder.path).findings == (
+        Fault("checkpoints/00000007/data", 8192, "bytes 8192–12287: changed since they were recorded"),
+    )
+
+
+def append_to(name: str, data: bytes) -> Callable[[RunFolder], None]:
+    def act(folder: RunFolder) -> None:
+        path = folder.path / name
+        path.write_bytes(path.read_bytes() + data)
+
+    return act
+
+
+def remove(name: str) -> Callable[[RunFolder], None]:
+    return lambda folder: (folder.path / name).unlink()
+
+
+def write(name: str, data: bytes) -> Callable[[RunFolder], None]:
+    def act(folder: RunFolder) -> None:
+        path = folder.path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+
+    return act
+
+
+def link(name: str) -> Callable[[RunFolder], None]:
+    def act(folder: RunFolder) -> None:
+        path = folder.path / name
+        path.rename(folder.path.parent / "elsewhere")
+        path.symlink_to(folder.path.parent / "elsewhere")
+
+    return act
+
+
+@pytest.mark.parametrize(
+    ("act", "expected"),
+    [
+        (append_to("log.txt", b"x"), ["log.txt: has 15 bytes, recorded were 14"]),
+        (append_to("artifacts/empty.txt", b"x"), ["artifacts/empty.txt: has 1 bytes, recorded were 0"]),
+        (remove("log.txt"), ["log.txt: is missing"]),
+        (remove("spec.toml"), ["spec.toml: is missing"]),
+        (remove("checkpoints/00000004/data"), ["checkpoints/00000004/data: is missing"]),
+        (link("log.txt"), ["log.txt: is not a plain file any more"]),
+        (write("artifacts/new.txt", b""), ["artifacts/new.txt: is not recorded in the run's journal"]),
+        (write("peers/worker.txt", b"hello"), ["peers/worker.txt: is not recorded in the run's journal"]),
+    ],
+    ids=["longer", "longer from nothing", "gone", "spec gone", "part gone", "link", "new", "new below"],
+)
+def test_lengthened_missing_replaced_and_added_files(
+    tmp_path: Path, act: Callable[[RunFolder], None], expected: list[str]
+) -> None:
+    folder = small_run(tmp_path / "run")
+    act(folder)
+    assert found(folder) == expected
+
+
+def test_frames_and_bytes_behind_the_seal_are_found(tmp_path: Path) -> None:
+    folder = small_run(tmp_path / "run")
+    path = folder.journal(1)
+    size = path.stat().st_size
+    frame = encode_frame(State(state=RunState.FAILED))
+    append_to("journal.0001", frame)(folder)
+    assert found(folder) == [f"journal.0001: bytes {size}–{size + len(frame) - 1}: written behind the seal"]
+
+
+def rewrite(path: Path, change: Callable[[Event], Event | None]) -> None:
+    """Write the journal again with consistent checksums but without a matching digest: what a careful hand would do."""
+    events = [item.event for item in read_journal(path) if isinstance(item, Record)]
+    changed = [event if event is None else change(event) for event in events]
+    path.write_bytes(b"".join(encode_frame(event) for event in changed if event is not None))
+
+
+def test_a_frame_that_was_replaced_with_a_right_checksum_contradicts_the_seal(tmp_path: Path) -> None:
+    folder = small_run(tmp_path / "run")
+    rewrite(folder.journal(1), lambda event: Log(text="a Sentence") if isinstance(event, Log) else event)
+    (text,) = found(folder)
+    assert text.startswith("journal.0001: bytes 0–")
+    assert "SHA-256" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda event: None if isinstance(event, Seal) else event, "is not sealed"),
+        (lambda event: None if isinstance(event, Attempt) else event, "does not begin with the description"),
+        (
+            lambda event: msgspec.structs.replace(event, attempt=3) if isinstance(event, Attempt) else event,
+            "describes attempt 3, not 1",
+        ),
+        (
+            lambda event: msgspec.structs.replace(event, resumes=1) if isinstance(event, Attempt) else event,
+            "goes on from attempt 1, which is not there",
+        ),
+        (
+            lambda event: msgspec.structs.replace(event, spec_sha256="0" * 64) if isinstance(event, Attempt) else event,
+            "not the spec that the run was started with",
+        ),
+    ],
+    ids=["no seal", "no attempt", "another attempt", "no earlier attempt", "another spec"],
+)
+def test_journals_that_contradict_themselves(
+    tmp_path: Path, change: Callable[[Event], Event | None], expected: str
+) -> None:
+    folder = small_run(tmp_path / "run")
+    rewrite(folder.journal(1), change)
+    assert any(expected in text for text in found(folder))
+
+
+def test_a_run_that_has_not_ended_is_unsealed_and_nothing_else(tmp_path: Path) -> None:
+    folder = begin_run(tmp_path / "run")
+    folder.log.write_text("so far")
+    with JournalWriter.create(folder.journal(1)) as writer:
+        size = writer.append(describe(folder))
+        assert found(folder) == [f"journal.0001: is not sealed: it ends at byte {size} without its last frame"]
+
+
+def test_digests_narrow_down_what_was_changed(tmp_path: Path) -> None:
+    folder = begin_run(tmp_path / "run")
+    with JournalWriter.create(folder.journal(1)) as writer:
+        writer.append(describe(folder))
+        for index in range(40):
+            writer.append(Log(text=f"{index:02} " + "x" * 60_000))
+        end_run(folder, writer)
+    assert verify_run(folder.path).ok
+
+    def replace(event: Event) -> Event:
+        hit = isinstance(event, Log) and event.text.startswith("20")
+        return Log(text="20 " + "y" * 60_000) if hit else event
+
+    rewrite(folder.journal(1), replace)
+    (finding,) = verify_run(folder.path).findings
+    assert finding.offset is not None
+    assert 1_000_000 < finding.offset < 1_200_000
+
+
+def test_records_that_lead_elsewhere_are_refused_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    names = ("../secret", str(tmp_path / "secret"), "", "a\0b", "a\\b")
+    records = tuple(FileRecord(path=name, size=6, sha256="0" * 64) for name in names)
+    folder = small_run(tmp_path / "run", extra=[Files(files=records)])
+    assert [finding.file for finding in verify_run(folder.path).findings] == list(names)
+    assert all("leads out of the run folder" in text for text in found(folder))
+
+
+@pytest.mark.parametrize(("blocks", "block_size"), [(b"", 4096), (b"123", 4096), (bytes(8), 0), (bytes(8), 1 << 40)])
+def test_a_record_without_usable_block_sums_still_has_its_hash(tmp_path: Path, blocks: bytes, block_size: int) -> None:
+    folder = begin_run(tmp_path / "run")
+    (folder.path / "a.txt").write_bytes(b"hello")
+    sha256 = hashlib.sha256(b"hello").hexdigest()
+    record = FileRecord(path="a.txt", size=5, sha256=sha256, blocks=blocks, block_size=block_size)
+    with JournalWriter.create(folder.journal(1)) as writer:
+        writer.append(describe(folder))
+        end_run(folder, writer)
+    rewrite_files = Files(files=(record,))
+    folder.journal(1).unlink()
+    with JournalWriter.create(folder.journal(1)) as writer:
+        writer.append(describe(folder))
+        writer.append(rewrite_files)
+        end_run(folder, writer)
+    assert verify_run(folder.path).ok
+    (folder.path / "a.txt").write_bytes(b"hellO")
+    assert found(folder) == ["a.txt: bytes 0–4: changed since they were recorded"]
+
+
+def test_a_file_that_was_removed_on_purpose_is_recorded_as_such(tmp_path: Path) -> None:
+    gone = FileRecord(path="checkpoints/00000004/data", size=-1, sha256="")
+    folder = small_run(tmp_path / "run", extra=[Files(files=(gone,))])
+    assert found(folder) == ["checkpoints/00000004/data: was recorded as removed"]
+    (folder.checkpoint(4) / "data").unlink()
+    assert verify_run(folder.path).ok
+
+
+def test_what_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
+    folder = small_run(tmp_path / "run")
+    folder.spec.unlink()
+    folder.spec.mkdir()
+    folder.journal(1).unlink()
+    folder.journal(1).mkdir()
+    assert "journal.0001: cannot be read: Is a directory" in found(folder)
+
+
+def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path) -> None:
+    folder = small_run(tmp_path / "run")
+    folder.log.unlink()
+    os.mkfifo(folder.log)
+    assert found(folder) == ["log.txt: is not a plain file any more"]
+
+
+def test_a_folder_without_journal_is_a_finding_and_no_folder_a_refusal(tmp_path: Path) -> None:
+    assert found(RunFolder(tmp_path / "clew-home")) == ["journal.0001: is missing"]
+    with pytest.raises(ProblemError, match="no folder"):
+        verify_run(tmp_path / "absent")
+
+
+def test_the_spec_is_covered_before_the_run_has_ended(tmp_path: Path) -> None:
+    folder = begin_run(tmp_path / "run")
+    with JournalWriter.create(folder.journal(1)) as writer:
+        writer.append(describe(folder))
+    folder.spec.unlink()
+    assert "spec.toml: is missing" in found(folder)
+    folder.spec.mkdir()
+    assert "spec.toml: cannot be read: Is a directory" in found(folder)
+
+
+def test_a_recorded_name_that_no_file_system_takes_is_a_finding(tmp_path: Path) -> None:
+    name = "n" * 300
+    record = FileRecord(path=name, size=0, sha256="0" * 64)
+    folder = small_run(tmp_path / "run", extra=[Files(files=(record,))])
+    assert [finding.file for finding in verify_run(folder.path).findings] == [name]
+
+
+def test_a_file_named_like_a_far_attempt_makes_few_findings(tmp_path: Path) -> None:
+    folder = small_run(tmp_path / "run")
+    folder.journal(10**15).write_bytes(b"")
+    assert "journal.0002: is missing" in found(folder)
+    assert len(found(folder)) < 30
+    folder.journal(10**15).unlink()
+    (folder.path / "journal.00001").write_bytes(b"")
+    assert found(folder) == ["journal.00001: is not recorded in the run's journal"]
+
+
+# --- Several attempts -------------------------------------------------------------------------------------------------
+
+
+def two_attempts(path: Path, sealed: bool = True) -> RunFolder:
+    """Attempt 1 was stopped, or died unsealed; attempt 2 went on from its checkpoint at step 2."""
+    folder = begin_run(path)
+    with JournalWriter.create(folder.journal(1)) as writer:
+        writer.append(describe(folder))
+        size, sha256 = writer.append(write_checkpoint(folder, 2)), writer.sha256
+        writer.append(points(2, [1.0]))
+        folder.log.write_text("one\n")
+        if sealed:
+            end_run(folder, writer, RunState.STOPPED)
+    changes = {"resumes": 1, "start_step": 2, "earlier_size": size, "earlier_sha256": sha256}
+    with JournalWriter.create(folder.journal(2)) as writer:
+        writer.append(describe(folder, 2, **changes))
+        writer.append(write_checkpoint(folder, 4))
+        folder.log.write_text("one\ntwo\n")
+        end_run(folder, writer)
+    return folder
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_a_later_attempt_vouches_for_the_earlier_one(tmp_path: Path, sealed: bool) -> None:
+    folder = two_attempts(tmp_path / "run", sealed)
+    assert found(folder) == []
+    append_to("journal.0001", encode_frame(Log(text="from a node that was cut off")))(folder)
+    assert found(folder) == []
+
+
+def test_an_earlier_attempt_that_was_rebuilt_contradicts_the_later_one(tmp_path: Path) -> None:
+    folder = two_attempts(tmp_path / "run")
+    first = folder.journal(1)
+    events = [item.event for item in read_journal(first) if isinstance(item, Record)]
+    first.unlink()
+    with JournalWriter.create(first) as writer:
+        for event in events:
+            if isinstance(event, Attempt):
+                writer.append(msgspec.structs.replace(event, seed=2))
+            elif event is not None and not isinstance(event, Seal):
+                writer.append(event)
+        writer.seal("trainer")
+    assert [text for text in found(folder) if "attempt 2 found there" in text]
+
+
+def test_missing_shortened_and_foreign_attempts_are_found(tmp_path: Path) -> None:
+    folder = two_attempts(tmp_path / "run")
+    shutil.copytree(folder.path, tmp_path / "short")
+    short = RunFolder(tmp_path / "short")
+    short.journal(1).write_bytes(short.journal(1).read_bytes()[:-300][:200])
+    assert any("attempt 2 found" in text for text in found(short))
+    shutil.copytree(folder.path, tmp_path / "foreign")
+    foreign = RunFolder(tmp_path / "foreign")
+    rewrite(
+        foreign.journal(1),
+        lambda event: msgspec.structs.replace(event, run="x") if isinstance(event, Attempt) else event,
+    )
+    assert any("belongs to run" in text for text in found(foreign))
+    folder.journal(1).unlink()
+    assert "journal.0001: is missing" in found(folder)
+
+
+# --- Records of files -------------------------------------------------------------------------------------------------
+
+
+def test_a_large_file_gets_larger_blocks_so_that_its_record_fits_into_a_frame(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    with path.open("wb") as file:
+        file.truncate(300 << 20)  # sparse: nothing is written
+    record = record_file(tmp_path, path)
+    assert (record.size, record.block_size, len(record.blocks)) == (300 << 20, 16384, 4 * 19200)
+
+
+def test_many_files_are_recorded_in_several_events_each_fitting_a_frame(tmp_path: Path) -> None:
+    folder = begin_run(tmp_path / "run")
+    folder.artifacts.mkdir()
+    for index in range(4000):
+        (folder.artifacts / f"{index:04}-{'n' * 100}").write_bytes(b"x")
+    with JournalWriter.create(folder.journal(1)) as writer:
+        writer.append(describe(folder))
+        events = final_files(folder.path)
+        assert len(events) > 1
+        for event in events:
+            writer.append(event)
+        writer.append(State(state=RunState.FINISHED))
+        writer.seal("trainer")
+    assert verify_run(folder.path).ok
+    assert sum(len(event.files) for event in events) == len(other_files(folder.path)) == 4001
+
+
+def test_checkpoints_are_not_read_again_at_the_end_but_the_log_is(tmp_path: Path) -> None:
+    folder = small_run(tmp_path / "run")
+    again = [record.path for event in final_files(folder.path) for record in event.files]
+    assert again == ["log.txt"]
+    everything = [record.path for event in final_files(folder.path, recorded=()) for record in event.files]
+    assert "checkpoints/00000004/data" in everything

@@ -1,0 +1,108 @@
+"""What the project file promises: the wheel's content, the pin of PySide6, which room loads which packages."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+import clew_shared
+
+ROOT = Path(__file__).resolve().parents[3]
+PACKAGES = {"clew_shared": "shared", "clew_agent": "agent", "clew_gui": "gui"}
+
+
+@pytest.fixture(scope="module")
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """The wheel, built offline with the installed hatchling."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=100)
+    (path,) = folder.glob("*.whl")
+    return zipfile.ZipFile(path)
+
+
+def test_the_wheel_holds_every_source_and_data_file(wheel: zipfile.ZipFile) -> None:
+    expected = {
+        str(path.relative_to(ROOT / place))
+        for package, place in PACKAGES.items()
+        for path in (ROOT / place / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    content = {name for name in wheel.namelist() if not name.startswith("clew-")}
+    assert content == expected
+    assert {f"{package}/py.typed" for package in PACKAGES} <= content
+    assert "clew_shared/PROTOCOL.md" in content
+
+
+def test_the_wheel_is_pure_and_carries_version_and_licence(wheel: zipfile.ZipFile) -> None:
+    info = f"clew-{clew_shared.__version__}.dist-info"
+    assert "Tag: py3-none-any" in wheel.read(f"{info}/WHEEL").decode()
+    assert "Apache License" in wheel.read(f"{info}/licenses/LICENSE").decode()
+    assert b"clew = clew_gui.commands.main:main" in wheel.read(f"{info}/entry_points.txt")
+    assert b"clew-agent = clew_agent.cli.main:main" in wheel.read(f"{info}/entry_points.txt")
+
+
+@pytest.mark.parametrize(
+    ("python", "pyside", "allowed"),
+    [
+        ("3.11", "6.11.1", False),
+        ("3.11", "6.11.3", True),
+        ("3.11", "6.12.0", False),
+        ("3.11", "6.12.1", True),
+        ("3.12", "6.12.0", True),
+        ("3.13", "6.11.0", False),
+    ],
+)
+def test_pyside_is_pinned_away_from_broken_releases(
+    project: dict[str, Any], python: str, pyside: str, allowed: bool
+) -> None:
+    wanted = [Requirement(text) for text in project["project"]["optional-dependencies"]["gui"]]
+    pins = [pin for pin in wanted if pin.name == "PySide6-Essentials"]
+    acting = [pin for pin in pins if pin.marker is not None and pin.marker.evaluate({"python_version": python})]
+    assert len(acting) == 1
+    assert acting[0].specifier.contains(pyside) is allowed
+
+
+def test_no_module_of_ours_is_left_out_of_type_checking(project: dict[str, Any]) -> None:
+    for override in project["tool"]["mypy"]["overrides"]:
+        assert override.keys() == {"module", "ignore_missing_imports"}
+        assert not [name for name in override["module"] if name.startswith(("clew", "tests"))]
+
+
+def test_no_import_rule_has_an_exception(project: dict[str, Any]) -> None:
+    contracts = project["tool"]["importlinter"]["contracts"]
+    assert not [contract["name"] for contract in contracts if "ignore_imports" in contract]
+
+
+def loaded_by(module: str) -> set[str]:
+    """The top-level packages that a fresh interpreter has loaded after importing ``module``."""
+    code = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    return set(run.stdout.split())
+
+
+# Import rules see imports inside functions as well; these see what is really loaded when a program starts.
+@pytest.mark.parametrize(
+    ("module", "unwanted"),
+    [
+        ("clew_agent.supervisor.serve", {"tensorflow", "keras", "numpy", "PySide6", "paramiko"}),
+        ("clew_agent.cli.main", {"tensorflow", "keras", "PySide6"}),
+        ("clew_gui.commands.main", {"tensorflow", "keras", "PySide6", "shiboken6", "pyqtgraph", "clew_agent"}),
+        ("clew_gui.session", {"tensorflow", "keras", "PySide6", "pyqtgraph"}),
+        ("clew_gui.app", {"tensorflow", "keras", "clew_agent"}),
+    ],
+)
+def test_a_program_starts_without_what_it_must_not_need(module: str, unwanted: set[str]) -> None:
+    assert loaded_by(module) & unwanted == set()

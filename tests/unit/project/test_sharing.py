@@ -1,0 +1,79 @@
+"""In which order ``make test`` begins its files, and which stay together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.sharing import CLUSTER, Sharing, longest_first
+
+SHORT = "tests/unit/test_words.py::test_a"
+LONG = "tests/gui/window/test_real_agent.py::test_a_first_day"
+LONGER = "tests/exercises/test_cnn.py::test_the_slides_values"
+JOB = f"{CLUSTER}test_thread.py::test_a"
+WALLTIME = f"{CLUSTER}test_thread_walltime.py::test_a"
+
+Begun = Callable[..., tuple[Sharing, list["Process"]]]
+
+
+def test_the_cluster_comes_first_then_what_is_granted_most_and_files_stay_together() -> None:
+    more = f"{LONG}[again]"
+    granted = [(JOB, 300.0), (SHORT, 0.0), (LONG, 300.0), (WALLTIME, 900.0), (LONGER, 400.0), (more, 0.0)]
+    order = [granted[place][0] for place in longest_first(granted)]
+    assert order == [WALLTIME, JOB, LONGER, LONG, more, SHORT]
+
+
+class Process:
+    """What the scheduler sees of one."""
+
+    def __init__(self) -> None:
+        self.gateway, self.shutting_down = self, False
+        self.id = f"gw{id(self)}"
+        self.given: list[int] = []
+
+    def send_runtest_some(self, places: list[int]) -> None:
+        self.given += places
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+@pytest.fixture
+def begun(pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> Begun:
+    """Begins so many processes with these tests."""
+
+    def begin(count: int, *tests: str) -> tuple[Sharing, list[Process]]:
+        monkeypatch.setattr(pytestconfig.option, "loadscopereorder", True)
+        monkeypatch.setattr(pytestconfig.option, "tx", [f"{count}*popen"])
+        sharing, processes = Sharing(pytestconfig), [Process() for _ in range(count)]
+        for process in processes:
+            sharing.add_node(process)
+            sharing.add_node_collection(process, tests)
+        sharing.schedule()
+        return sharing, processes
+
+    return begin
+
+
+OTHERS = [f"tests/unit/test_{letter}.py::test_{number}" for letter in "abcdef" for number in range(3)]
+
+
+def test_one_of_three_processes_has_the_cluster_and_nothing_else(begun: Begun) -> None:
+    sharing, (first, *others) = begun(3, JOB, WALLTIME, *OTHERS)
+    assert (first.given, first.shutting_down) == ([0, 1], True)
+    assert [process.given for process in others] == [[2, 3, 4], [5, 6, 7]], "in their order, and each file in one"
+    sharing.mark_test_complete(others[1], 5)
+    assert others[1].given == list(range(5, 11))
+    assert not any(process.shutting_down for process in others)
+
+
+def test_one_of_two_processes_takes_others_after_the_cluster(begun: Begun) -> None:
+    _, (first, other) = begun(2, JOB, WALLTIME, *OTHERS)
+    assert first.given == [0, 1, 5, 6, 7]
+    assert other.given == [2, 3, 4]
+
+
+def test_nothing_but_the_clusters_tests_are_shared_out_like_others(begun: Begun) -> None:
+    _, processes = begun(2, JOB, WALLTIME)
+    assert [process.given for process in processes] == [[0], [1]]

@@ -1,0 +1,114 @@
+"""Particular answers of schedulers, as they were recorded: refusals, ends of jobs, limits."""
+
+from __future__ import annotations
+
+import pytest
+
+from clew_gui.schedulers.job import JobRef
+from clew_gui.schedulers.registry import scheduler_of
+from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase
+from clew_shared.base.problem import ProblemError
+from tests.contract.joblab import JOB, a_job
+from tests.contract.recorded import mnsubmit, pbs, slurm
+
+SLURM_JOB = "3f9e1b34-28a0-4792-8b19-dd8088b63333"
+
+
+def ref(job_id: str) -> JobRef:
+    return JobRef(job_id, JOB)
+
+
+@pytest.mark.parametrize(("kind", "said"), slurm.REFUSALS.items())
+def test_slurms_refusals(kind: str, said: str) -> None:
+    answer = scheduler_of("slurm").submitted(Output(1, err=said))
+    assert answer.problem is not None
+    assert answer.problem.code == f"scheduler.{kind}"
+
+
+def test_slurms_answers_with_words_and_a_clusters_name() -> None:
+    submitted = scheduler_of("slurm").submitted
+    assert submitted(Output(0, slurm.SUBMITTED_WORDS)).id == "2"
+    assert submitted(Output(0, "sbatch: hello from the site\n4711;mini\nbye\n")).id == "4711"
+
+
+def test_how_slurms_jobs_ended() -> None:
+    jobs = [ref(str(number)) for number in range(31, 37)]
+    ended = scheduler_of("slurm").ended(jobs, Output(0, slurm.SACCT))
+    assert [(state.phase, state.by, state.exit_code) for _, state in sorted(ended.items())] == [
+        (Phase.CANCELLED, "20001", 0),
+        (Phase.OUT_OF_MEMORY, "", 0),
+        (Phase.TIMED_OUT, "", 0),
+        (Phase.NODE_FAILED, "", 0),
+        (Phase.FAILED, "", 3),
+        (Phase.CANCELLED, "0", 0),
+    ]
+    assert scheduler_of("slurm").ended(jobs, Output(1, err=slurm.NO_ACCOUNTS)) == {}
+
+
+def test_a_refused_job_of_that_name_is_not_found() -> None:
+    job = a_job(job=SLURM_JOB)
+    listed = slurm.SQUEUE_REFUSED.replace("clew-r", f"clew-{SLURM_JOB}")
+    assert scheduler_of("slurm").found(job, Output(0, listed)) == ""
+
+
+def test_an_empty_queue_of_pbs_is_an_answer() -> None:
+    assert scheduler_of("pbs").found(a_job(), Output(153)) == ""
+    with pytest.raises(ProblemError):
+        scheduler_of("pbs").found(a_job(), Output(8, err="Problem loading jobs."))
+
+
+def test_slurms_limits() -> None:
+    limits = scheduler_of("slurm").limits(Output(0, slurm.SINFO))
+    assert (limits.time, limits.nodes) == (3600, 3)
+    assert scheduler_of("slurm").limits(Output(0, "infinite|1-2|9|big\n")) == PartitionLimits(nodes=2)
+    state = JobState(id="2", phase=Phase.PENDING, reason="PartitionTimeLimit", limit=600)
+    short = scheduler_of("slurm").limits(Output(0, "2:00|1-infinite|2|short\n"))
+    text = "It will not start: the partition's limit is 2 minutes, and it asks for 10 minutes."
+    assert scheduler_of("slurm").explain(state, short).text == text
+
+
+def test_how_torques_jobs_ended() -> None:
+    jobs = [ref(f"{number}.login.example.org") for number in range(8231, 8235)]
+    states = list(scheduler_of("pbs").states(jobs, Output(0, pbs.TORQUE)).values())
+    assert [state.phase for state in states] == [
+        Phase.TIMED_OUT,
+        Phase.PENDING,
+        Phase.CANCELLED,
+        Phase.OUT_OF_MEMORY,
+    ]
+    assert (states[0].nodes, states[0].signal, states[0].start) == ("nid00012,nid00013", 15, 1795291980.0)
+    assert scheduler_of("pbs").explain(states[1]).text.startswith("It will not start: you have held it.")
+
+
+def test_how_openpbs_jobs_ended_and_that_one_can_never_run() -> None:
+    jobs = [ref("1207.pbs"), ref("1208.pbs"), ref("1209.pbs")]
+    states = scheduler_of("pbs").states(jobs, Output(0, pbs.OPENPBS))
+    assert scheduler_of("pbs").explain(states["1207.pbs"]).text == "It will not start: no node has so many GPUs."
+    assert (states["1208.pbs"].phase, states["1209.pbs"].phase) == (Phase.TIMED_OUT, Phase.FAILED)
+    assert (states["1209.pbs"].exit_code, states["1209.pbs"].nodes) == (3, "node1,node2")
+    assert set(scheduler_of("pbs").ended(jobs, Output(0, pbs.OPENPBS))) == {"1208.pbs", "1209.pbs"}
+
+
+def test_torques_words_for_unknown_and_down() -> None:
+    states = scheduler_of("pbs").states
+    assert states([ref("99999")], Output(153, err=pbs.TORQUE_UNKNOWN))["99999"].phase is Phase.GONE
+    assert states([ref("99999")], Output(255, err=pbs.TORQUE_DOWN))["99999"].phase is Phase.SILENT
+    assert scheduler_of("pbs").submitted(Output(0, pbs.SUBMITTED_TORQUE)).id == "8231.login.example.org"
+    assert scheduler_of("pbs").ended([ref("4")], Output(2, err=pbs.NO_OPTION_X)) == {}
+
+
+def test_slurms_qstat_does_not_tell_how_a_job_ended() -> None:
+    assert scheduler_of("pbs").states([ref("4")], Output(0, pbs.QSTAT))["4"].phase is Phase.GONE
+
+
+def test_a_queues_limits() -> None:
+    limits = scheduler_of("pbs").limits(Output(0, pbs.QUEUE))
+    assert (limits.time, limits.nodes) == (48 * 3600, 64)
+
+
+def test_mnq_with_other_columns() -> None:
+    states = scheduler_of("mnsubmit").states([ref("41"), ref("42")], Output(0, mnsubmit.MNQ_LONG))
+    assert states["41"] == JobState(
+        id="41", phase=Phase.RUNNING, name="c0f3d6c528f0e4c", nodes="nvb[12-13]", limit=3600
+    )
+    assert states["42"].reason == "Nodes required for job are DOWN"

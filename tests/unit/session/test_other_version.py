@@ -1,0 +1,138 @@
+"""An agent of another version: what is said of it, once, and how an answer that cannot be read is borne."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew_gui.session import conversation
+from clew_gui.session.conversation import Conversation, OutgoingCommands, Parts
+from clew_gui.session.fetcher import Fetcher
+from clew_gui.session.inbox import Inbox, RequestFailed
+from clew_gui.session.link import Link
+from clew_gui.session.other_version import CODES, other_version
+from clew_gui.targets.target import LocalTarget
+from clew_shared import __version__
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem
+from clew_shared.wire.messages import PROTOCOL_VERSION, AnyReply, GetStatus, Hello, Refused, Status, Welcome
+
+Version = tuple[int, int]
+
+
+def welcome(protocol: Version = PROTOCOL_VERSION, version: str = __version__) -> Welcome:
+    return Welcome(protocol=protocol, agent="a", host="node17", version=version, clock=0.0)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "version", "text"),
+    [
+        ((1, 1), "0.1.0", "Clew 0.1.0 (protocol 1.1), older than this one, Clew 0.2.0 (protocol 1.2)."),
+        ((1, 2), "0.1.9", "Clew 0.1.9, older than this one, Clew 0.2.0."),
+        ((1, 2), "0.10.0", "Clew 0.10.0, newer than this one, Clew 0.2.0."),
+        ((1, 3), "0.2.0", "Clew 0.2.0 (protocol 1.3), newer than this one, Clew 0.2.0 (protocol 1.2)."),
+        ((1, 2), "0.2.0+own", "Clew 0.2.0+own, not the same as this one, Clew 0.2.0."),
+        ((1, 2), "", "Clew of unknown version, not the same as this one, Clew 0.2.0."),
+    ],
+)
+def test_what_it_is_and_what_this_is(protocol: Version, version: str, text: str) -> None:
+    found = other_version(welcome(protocol, version), True, (1, 2), "0.2.0")
+    assert found is not None
+    assert (found.code, found.text) == ("link.version", f"The agent on node17 is {text}")
+
+
+def test_what_it_means_and_what_to_do() -> None:
+    older, newer = welcome((1, 1), "0.1.0"), welcome((1, 3), "0.3.0")
+    hints = [
+        getattr(other_version(found, job, (1, 2), "0.2.0"), "hint", "")
+        for found in (older, newer)
+        for job in (True, False)
+    ]
+    assert all("Runs are watched, steered and continued as ever" in hint for hint in hints)
+    assert "what is new since then it refuses" in hints[0]
+    assert "the next job starts the one of this version" in hints[0]
+    assert "It ends by itself when nothing has run for half an hour" in hints[1]
+    assert all(hint.endswith("Update Clew on this computer.") for hint in hints[2:])
+
+
+def test_of_the_same_version_nothing_is_said_and_another_major_one_only_watches() -> None:
+    assert other_version(welcome(), job=True) is None
+    other = other_version(welcome((2, 0), "9.0"), job=False)
+    assert other is not None
+    assert other.code == "link.protocol"
+    assert "Runs can be watched" in other.hint
+
+
+# --- A link -----------------------------------------------------------------------------------------------------------
+
+
+class Wire:
+    """Keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[object] = []
+
+    def send(self, request: object) -> bytes:
+        self.sent.append(request)
+        return str(len(self.sent)).encode()
+
+
+@pytest.fixture
+def inbox() -> Inbox:
+    return Inbox()
+
+
+@pytest.fixture
+def parts(tmp_path: Path, inbox: Inbox) -> Iterator[Parts]:
+    places = Places(home=tmp_path / "home", private=tmp_path / "private")
+    target, fetcher = LocalTarget(places, ["/bin/false"]), Fetcher(places.mirrors, inbox)
+    link = Link(target, fetcher, inbox)
+    yield Parts(fetcher, OutgoingCommands(), inbox, target, lambda _run: True, link._tell)
+    link.close()
+
+
+def answer(talk: Conversation, reply: AnyReply) -> None:
+    """Answer the question for the states, if one is open."""
+    if talk._status is not None and talk._status[0]:
+        talk._take(talk._status[0], reply)
+
+
+def told(inbox: Inbox) -> list[str]:
+    return [arrival.problem.code for arrival in iter(inbox.take, None) if isinstance(arrival, RequestFailed)]
+
+
+def test_it_is_said_once_however_often_the_agent_greets(
+    parts: Parts, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire: Any = Wire()
+    talk = Conversation(wire, Any, parts, None)  # type: ignore[arg-type]  # its address is not asked for
+    for _ in range(3):
+        talk._take(talk._hello, welcome((1, 0), "0.0.1"))
+        talk._ask_again()
+    assert told(inbox) == [CODES[1]]
+    talk._take(talk._hello, welcome((1, 1), "0.0.2"))
+    assert told(inbox) == [CODES[1]], "that is another one"
+    monkeypatch.setattr(conversation, "other_version", partial(other_version, protocol=(9, 0)))
+    for _ in range(2):
+        talk._take(talk._hello, welcome())
+    assert told(inbox) == [CODES[0]]
+
+
+def test_states_that_cannot_be_read_are_told_once_and_not_asked_for_at_every_turn(parts: Parts, inbox: Inbox) -> None:
+    wire: Any = Wire()
+    talk = Conversation(wire, Any, parts, None)  # type: ignore[arg-type]  # its address is not asked for
+    unread = Refused(problem=Problem("channel.reply", "The agent's reply cannot be read."))
+    for _ in range(3):
+        talk.send()
+        answer(talk, unread)
+    assert [type(request) for request in wire.sent] == [Hello, GetStatus]
+    assert told(inbox) == ["channel.reply"]
+    talk._status = None  # the pause is over
+    talk.send()
+    answer(talk, Status(version=1, runs=()))
+    talk.send()
+    assert [type(request) for request in wire.sent] == [Hello, GetStatus, GetStatus, GetStatus]

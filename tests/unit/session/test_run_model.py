@@ -1,0 +1,88 @@
+"""A run's state on a site: what its journal says, and for which of its jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from clew_gui.jobs.job import JobNews, Stage
+from clew_gui.jobs.job_book import JobWish
+from clew_gui.jobs.job_news import of_end
+from clew_gui.schedulers.reasons import Reason
+from clew_gui.schedulers.state import JobState, Phase
+from clew_gui.session.runs import RunModel
+from clew_shared.journal.events import Attempt, Event, Seal, State
+from clew_shared.journal.history import JOB_ENDED
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.spec import RunSpec
+from clew_shared.wire.messages import RunStatus
+
+FIRST, SECOND = "first-job", "second-job"
+BEGAN, SEALED = 100.0, 300.0
+STATUS = RunStatus(run="r", exercise="softmax", state=RunState.FAILED, attempt=1, size=100)
+
+
+@pytest.fixture
+def model() -> RunModel:
+    """A run whose job was killed without a last word. The agent of the next one has just written its end."""
+    model = RunModel(RunSpec(exercise="softmax", run="r"), 1, Path("r"), "node1")
+    events: tuple[Event, ...] = (
+        Attempt(time=BEGAN, format=1, run="r", attempt=1, exercise="softmax", spec_sha256="", job=FIRST),
+        State(time=BEGAN, state=RunState.RUNNING),
+        State(time=SEALED, state=RunState.FAILED, reason="It ended without a word."),
+        Seal(time=SEALED, size=100, sha256="", writer="guard"),
+    )
+    for event in events:
+        model.history.feed(1, event)
+    model.status = STATUS
+    return model
+
+
+def test_an_end_that_the_next_jobs_agent_wrote_is_not_that_jobs(model: RunModel) -> None:
+    model.job, model.follows_on = JobNews(job=SECOND, stage=Stage.RUNNING, starts=200.0), True
+    assert (model.state, model.complete) == (RunState.STARTING, False), "it has yet to take the run up"
+
+
+def test_an_end_in_its_own_job_is_the_end(model: RunModel) -> None:
+    model.job, model.follows_on = JobNews(job=FIRST, stage=Stage.RUNNING, starts=50.0), True
+    assert (model.state, model.complete) == (RunState.FAILED, True)
+
+
+@pytest.mark.parametrize("heard", [RunState.STARTING, RunState.RUNNING])
+def test_an_end_that_came_as_a_file_counts_while_the_agent_is_not_heard(model: RunModel, heard: RunState) -> None:
+    model.job = JobNews(job=FIRST, stage=Stage.RUNNING, starts=50.0)
+    model.status = msgspec.structs.replace(STATUS, state=heard, size=60)
+    model.took(1, 100, 100)
+    assert not model.complete, "what it is about to say may be that the run goes on"
+    model.link_stale = True
+    assert (model.state, model.complete) == (RunState.FAILED, True)
+    model.status = msgspec.structs.replace(STATUS, state=RunState.QUEUED)
+    assert not model.complete, "it was to go on when the agent was heard last"
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [(JOB_ENDED, "You cancelled the job."), ("Stopped on request.", "Stopped on request.")],
+)
+def test_who_cancelled_the_job_is_known_here_and_not_on_the_node(reason: str, said: str) -> None:
+    model = RunModel(RunSpec(exercise="softmax", run="r"), 1, Path("r"), "node1")
+    model.history.feed(1, Attempt(format=1, run="r", attempt=1, exercise="softmax", spec_sha256="", job=FIRST))
+    model.history.feed(1, State(state=RunState.STOPPED, reason=reason))
+    model.job = JobNews(job=FIRST, stage=Stage.RUNNING)
+    assert (model.state, model.reason) == (RunState.STOPPED, reason)
+    state = JobState(id="7", phase=Phase.CANCELLED)
+    model.job = of_end(model.job, state, Reason("The job was cancelled."), JobWish.CANCEL)
+    assert (model.state, model.reason) == (RunState.STOPPED, said)
+
+
+def test_a_run_waits_again_when_its_job_was_put_back_into_the_queue() -> None:
+    model = RunModel(RunSpec(exercise="softmax", run="r"), 1, Path("r"), "node1")
+    model.history.feed(1, Attempt(format=1, run="r", attempt=1, exercise="softmax", spec_sha256="", job=FIRST))
+    model.history.feed(1, State(state=RunState.RUNNING))
+    model.status = RunStatus(run="r", exercise="softmax", state=RunState.RUNNING, attempt=1, size=100)
+    model.job = JobNews(job=FIRST, stage=Stage.QUEUED, text="The job was put back into the queue.")
+    assert (model.state, model.reason) == (RunState.QUEUED, "The job was put back into the queue.")
+    model.job = JobNews(job=FIRST, stage=Stage.RUNNING)
+    assert model.state is RunState.RUNNING

@@ -1,0 +1,332 @@
+"""The session's parts without an agent: the run model, the job record, commands, inbox, the local agent's Python."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from clew_gui.base.settings import LocalSettings, local_settings
+from clew_gui.session.conversation import OutgoingCommands
+from clew_gui.session.fetcher import Fetcher
+from clew_gui.session.inbox import FULL_BYTES, FrameBatch, Inbox, RequestFailed, Restarted
+from clew_gui.session.run_record import JobRecord
+from clew_gui.session.runs import RunModel
+from clew_gui.session.session import Session
+from clew_gui.targets.local_agent import agent_command, find_agent, is_alive
+from clew_gui.targets.target import LocalTarget
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.cards import Catalogue
+from clew_shared.journal.events import Attempt, State
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.spec import RunSpec
+from clew_shared.wire.messages import AgentAddress, Done, Fetched, Pause, Refused, RunStatus, Stop, Unpause
+from tests.unit.runs import RUN, small_run
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    return Places(home=tmp_path / "home", private=tmp_path / "private")
+
+
+# --- The state that is shown ------------------------------------------------------------------------------------------
+
+
+def said(state: RunState, attempt: int = 0, queue: int = 0, reason: str = "", size: int = 0) -> RunStatus:
+    return RunStatus(run=RUN, exercise="softmax", state=state, attempt=attempt, size=size, queue=queue, reason=reason)
+
+
+Q, S, R, F, X = RunState.QUEUED, RunState.STARTING, RunState.RUNNING, RunState.FINISHED, RunState.STOPPED
+
+
+@pytest.mark.parametrize(
+    ("journal", "status", "shown"),
+    [
+        (None, None, RunState.SUBMITTED),
+        (None, said(Q, queue=2), Q),
+        (None, said(S), S),
+        (None, said(RunState.FAILED, reason="no memory"), RunState.FAILED),
+        (None, said(F, 1, size=1000), S),  # its points are on their way
+        (None, said(F, 1, size=10**7), F),  # they will take a while
+        ((1, R), None, R),
+        ((1, R), said(Q), R),  # the list is older than the journal
+        ((1, R), said(R, 1), R),
+        ((1, F), said(R, 1), F),  # the journal is ahead of the list
+        ((1, F), said(S), F),
+        ((1, X), said(Q, 1, queue=1), Q),  # continued, and waiting
+        ((1, X), said(S, 1), S),
+        ((2, R), said(S, 1), R),
+        ((2, X), said(X, 2), X),
+        ((1, R), said(F, 1), R),  # the last points are on their way
+    ],
+)
+def test_the_journal_says_the_state_unless_a_continuation_waits(
+    journal: tuple[int, RunState] | None, status: RunStatus | None, shown: RunState, tmp_path: Path
+) -> None:
+    model = RunModel(RunSpec(exercise="softmax", run=RUN), 3, tmp_path, "here")
+    if journal is not None:
+        attempt, state = journal
+        model.history.feed(attempt, Attempt(format=1, run=RUN, attempt=attempt, exercise="softmax", spec_sha256=""))
+        for step in (R, state) if state is not R else (R,):
+            model.history.feed(attempt, State(state=step, reason="why" if step is state else ""))
+    model.status = status
+    assert model.state is shown
+    assert (model.number, model.index) == (3, 2)
+    if journal is not None and shown is journal[1]:
+        assert model.reason == "why"
+
+
+def test_a_journal_that_has_only_begun_is_no_draft(tmp_path: Path) -> None:
+    model = RunModel(RunSpec(exercise="softmax", run=RUN), 1, tmp_path, "here")
+    model.history.feed(1, Attempt(format=1, run=RUN, attempt=1, exercise="softmax", spec_sha256=""))
+    assert model.state is S
+    model.status = said(Q)
+    assert model.state is S
+
+
+def test_a_refused_run_failed_and_one_that_never_arrived_stopped(tmp_path: Path) -> None:
+    model = RunModel(RunSpec(exercise="softmax", run=RUN), 1, tmp_path, "here")
+    model.never_arrived = True
+    assert (model.state, model.reason) == (X, "It never reached the agent.")
+    model.refused = "wrong"
+    assert (model.state, model.reason) == (RunState.FAILED, "wrong")
+
+
+def test_catching_up_is_a_share_while_much_is_missing(tmp_path: Path) -> None:
+    model = RunModel(RunSpec(exercise="softmax", run=RUN), 1, tmp_path, "here")
+    assert model.catching_up is None
+    model.took(1, 400_000, 1_000_000)
+    assert model.catching_up == pytest.approx(0.4)
+    model.took(1, 0, 1_000_000)  # a piece that completed no frame
+    assert model.catching_up == pytest.approx(0.4)
+    model.history.feed(1, Attempt(format=1, run=RUN, attempt=1, exercise="softmax", spec_sha256=""))
+    model.status = said(F, 1)
+    assert model.state is F, "buttons do not wait behind a long journal"
+    model.took(1, 999_000, 1_000_000)
+    assert model.catching_up is None
+    assert model.state is S
+
+
+# --- The job record ---------------------------------------------------------------------------------------------------
+
+
+def test_numbers_are_kept_and_never_given_twice(tmp_path: Path) -> None:
+    path = tmp_path / "mirrors" / "runs.jsonl"
+    record = JobRecord(path)
+    assert [record.number(run, 0.0) for run in ("a", "b", "a")] == [1, 2, 1]
+    record.forget("b", 0.0)
+    record.refuse("a", "wrong", 0.0)
+    again = JobRecord(path)
+    assert again.number("c", 0.0) == 3
+    assert (again.forgotten, again.refused) == ({"b"}, {"a": "wrong"})
+
+
+@pytest.mark.parametrize("junk", [b"\xff\xff\n", b"{}\n", b'{"run": 1}\n', b'{"run":"c","num', b"[" * 10_000 + b"\n"])
+def test_a_damaged_line_costs_only_itself(junk: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    JobRecord(path).number("a", 0.0)
+    with path.open("ab") as file:
+        file.write(junk)
+    assert JobRecord(path).number("b", 0.0) == 2
+    assert JobRecord(path).numbers == {"a": 1, "b": 2}
+
+
+def test_two_writers_never_give_one_number_to_two_runs(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    window, command = JobRecord(path), JobRecord(path)
+    assert (window.number("a", 0.0), command.number("b", 0.0), window.number("b", 0.0)) == (1, 2, 2)
+    with path.open("a") as file:  # both at once: the later line gives way
+        file.write('{"run":"c","number":3}\n{"run":"d","number":3}\n')
+    for record in (window, command, JobRecord(path)):
+        assert record.number_all(["d", "c", "e"]) == {"d": 4, "c": 3, "e": 5}
+    assert JobRecord(path).numbers == {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
+
+
+def test_numbers_are_only_thought_of_when_they_are_not_to_be_kept(tmp_path: Path) -> None:
+    path = tmp_path / "mirrors" / "runs.jsonl"
+    assert JobRecord(path).number_all(["a", "b"], keep=False) == {"a": 1, "b": 2}
+    assert not path.parent.exists()
+    assert JobRecord(path).number_all(["b", "a"]) == {"b": 1, "a": 2}
+    path.unlink()
+    assert JobRecord(path).numbers == {}
+
+
+# --- Commands ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_refusal_is_an_outcome_and_anything_else_is_none() -> None:
+    commands = OutgoingCommands()
+    commands.put(Pause(run="r"))
+    first = commands.next()
+    assert first == Pause(run="r")
+    commands.sent(b"1", first)
+    assert commands.answered(b"1", Done()) is None
+    commands.sent(b"2", first)
+    outcome = commands.answered(b"2", Refused(problem=Problem("a", "b")))
+    assert outcome is not None
+    assert (outcome.command, outcome.problem.code) == (first, "a")
+    assert commands.answered(b"2", Refused(problem=Problem("a", "b"))) is None
+
+
+def test_what_has_no_answer_is_asked_again_first_and_in_order() -> None:
+    commands = OutgoingCommands()
+    for request_id, command in ((b"1", Pause(run="r")), (b"2", Unpause(run="r"))):
+        commands.sent(request_id, command)
+    commands.put(Stop(run="r"))
+    commands.cut()
+    assert [commands.next() for _ in range(4)] == [Pause(run="r"), Unpause(run="r"), Stop(run="r"), None]
+
+
+def test_what_waits_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew_gui.session.conversation.ANSWER_WITHIN_S", 0.0)
+    commands = OutgoingCommands()
+    commands.sent(b"1", Pause(run="r"))
+    assert [outcome.problem.code for outcome in commands.late()] == ["link.timeout"]
+    assert commands.late() == []
+
+
+# --- Inbox and fetcher ------------------------------------------------------------------------------------------------
+
+
+def test_the_inbox_is_full_at_its_limit_and_free_again_when_emptied() -> None:
+    inbox = Inbox()
+    inbox.put(RequestFailed(Problem("a", "b")))
+    inbox.put(FrameBatch("r", 1, [], FULL_BYTES, 0, 0))
+    full = [inbox.full]
+    assert isinstance(inbox.take(), RequestFailed)
+    full.append(inbox.full)
+    assert isinstance(inbox.take(), FrameBatch)
+    full.append(inbox.full)
+    assert full == [True, True, False]
+    assert inbox.take() is None
+
+
+def taken(inbox: Inbox) -> list[object]:
+    found: list[object] = []
+    while (arrival := inbox.take()) is not None:
+        found.append(arrival)
+    return found
+
+
+def test_a_run_is_fetched_to_its_seal_and_then_left_alone(tmp_path: Path) -> None:
+    data = small_run(tmp_path / "node").journal(1).read_bytes()
+    inbox = Inbox()
+    fetcher = Fetcher(tmp_path / "mirrors", inbox)
+    fetcher.note(said(Q, queue=1))
+    assert fetcher.next_fetch() is None
+    fetcher.note(said(R, 1))
+    have = 0
+    while (wanted := fetcher.next_fetch()) is not None:
+        run, fetch = wanted
+        assert (fetch.attempt, fetch.offset) == (1, have)
+        fetcher.sent(run, b"id")
+        assert fetcher.next_fetch() is None, "one fetch at a time for each run"
+        have = min(have + 500, len(data))
+        piece = data[fetch.offset : have]
+        reply = Fetched(run=RUN, attempt=1, offset=fetch.offset, data=piece, size=len(data), attempts=1, sealed=True)
+        assert fetcher.answered(b"id", reply)
+    assert have == len(data)
+    assert sum(batch.weight for batch in taken(inbox) if isinstance(batch, FrameBatch)) == len(data)
+    assert not fetcher.answered(b"id", Done())
+
+
+def test_a_full_inbox_stops_the_fetching_and_a_lost_fetch_is_asked_again(tmp_path: Path) -> None:
+    inbox = Inbox()
+    fetcher = Fetcher(tmp_path / "mirrors", inbox)
+    fetcher.note(said(R, 1))
+    inbox.put(FrameBatch("other", 1, [], FULL_BYTES, 0, 0))
+    assert fetcher.next_fetch() is None
+    inbox.take()
+    first = fetcher.next_fetch()
+    assert first is not None
+    fetcher.sent(first[0], b"1")
+    fetcher.lost()
+    assert fetcher.next_fetch() is None
+    fetcher.lost(everything=True)
+    assert fetcher.next_fetch() == first
+
+
+def test_a_journal_that_is_shorter_than_its_mirror_is_fetched_anew(tmp_path: Path) -> None:
+    data = small_run(tmp_path / "node").journal(1).read_bytes()
+    folder = tmp_path / "mirrors" / RUN
+    folder.mkdir(parents=True)
+    (folder / "journal.0001").write_bytes(data[: len(data) // 2])
+    inbox = Inbox()
+    fetcher = Fetcher(tmp_path / "mirrors", inbox)
+    fetcher.note(said(R, 1))
+    assert fetcher.next_fetch() is None, "the mirror is read first"
+    while fetcher.replay():
+        pass
+    fetcher.replay()
+    wanted = fetcher.next_fetch()
+    assert wanted is not None
+    assert wanted[1].offset == len(data) // 2
+    fetcher.sent(RUN, b"1")
+    fetcher.answered(b"1", Refused(problem=Problem("fetch.offset", "too far")))
+    assert Restarted(RUN) in taken(inbox)
+    fetcher.replay()
+    wanted = fetcher.next_fetch()
+    assert wanted is not None
+    assert wanted[1].offset == 0
+
+
+# --- This computer's agent --------------------------------------------------------------------------------------------
+
+
+def test_this_python_is_taken_when_it_has_tensorflow(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: object())
+    assert agent_command(places)[0] == sys.executable
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    with pytest.raises(ProblemError) as caught:
+        agent_command(places)
+    assert caught.value.problems[0].code == "agent.tensorflow"
+    assert "pip install" in caught.value.problems[0].hint
+
+
+def test_the_python_of_the_settings_comes_first_and_must_exist(places: Places, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text("")
+    local_settings(places).save(LocalSettings(interpreter=str(python)))
+    assert agent_command(places) == [str(python), "-P", "-m", "clew_agent", "serve"]
+    python.unlink()
+    with pytest.raises(ProblemError, match="no Python at"):
+        agent_command(places)
+
+
+def test_only_a_living_agent_of_this_host_is_found(places: Places) -> None:
+    import platform
+
+    places.agents.mkdir(parents=True)
+    here = AgentAddress(
+        agent="a",
+        host=platform.node(),
+        boot="",
+        pid=psutil.Process().pid,
+        generation=1,
+        address="127.0.0.1",
+        port=1,
+        public_key="",
+        allow_list="",
+        started=psutil.Process().create_time(),
+    )
+    others = {
+        "here": here,
+        "elsewhere": msgspec.structs.replace(here, host="elsewhere"),
+        "ended": msgspec.structs.replace(here, pid=2**22 + 1),
+        "reused": msgspec.structs.replace(here, started=here.started - 1000),
+    }
+    for name, address in others.items():
+        (places.agents / f"{name}.json").write_bytes(msgspec.json.encode(address))
+    (places.agents / "broken.json").write_text("{")
+    assert find_agent(places) == here
+    assert [name for name, address in others.items() if is_alive(address)] == ["here", "elsewhere"]
+
+
+def test_a_session_that_was_never_started_closes(places: Places) -> None:
+    session = Session(places, Catalogue(), LocalTarget(places, ["/bin/false"]))
+    assert session.tick().new == frozenset()
+    session.close()

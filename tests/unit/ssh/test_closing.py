@@ -1,0 +1,110 @@
+"""What is left behind when a program ends: nothing that was made at the last moment, and nobody waits in a queue."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew_gui.doctor import login as road
+from clew_gui.doctor.finding import Verdict
+from clew_gui.jobs.job import JobOrder
+from clew_gui.jobs.job_book import job_book
+from clew_gui.jobs.manager import SiteJobManager
+from clew_gui.jobs.target import JobTarget
+from clew_gui.session.job_managers import JobManagers
+from clew_gui.sites.shared_connection import SharedConnection
+from clew_gui.ssh.connection import Hop
+from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError, problem
+
+BOUND_S = 30.0
+
+
+class Line:
+    closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_line_that_is_made_while_its_owner_closes_is_closed_as_well() -> None:
+    line: Any = Line()
+
+    def made_meanwhile() -> Any:
+        shared.close()
+        return line
+
+    shared = SharedConnection(made_meanwhile)
+    with pytest.raises(ProblemError, match="closed here"):
+        shared.opened()
+    assert line.closed
+
+
+def no_site() -> Any:
+    raise problem("site.absent", "There is none.")
+
+
+def test_all_ways_to_nodes_begin_to_end_before_one_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = job_book(Places(home=tmp_path, private=tmp_path / "private"))
+    desk = SiteJobManager("site", no_site, book, lambda _news: None)
+    targets = []
+    for job in ("one", "two"):
+        book.note_order(JobOrder(job=job, site="site"), "")
+        targets.append(desk.target(job))
+    done: list[tuple[str, int]] = []
+    leave, join = JobTarget.leave, threading.Thread.join
+
+    def noted_leave(target: JobTarget) -> None:
+        done.append(("leave", targets.index(target)))
+        leave(target)
+
+    def noted_join(thread: threading.Thread, timeout: float | None = None) -> None:
+        if thread.name == "clew-target":
+            done.append(("join", -1))
+        join(thread, timeout)
+
+    monkeypatch.setattr(JobTarget, "leave", noted_leave)
+    monkeypatch.setattr(threading.Thread, "join", noted_join)
+    desk.close()
+    assert done.index(("leave", 1)) < done.index(("join", -1))
+    assert all(target.closed for target in targets)
+
+
+def test_all_sites_are_closed_at_the_same_time(tmp_path: Path) -> None:
+    together = threading.Barrier(2)
+
+    class Desk:
+        def close(self) -> None:
+            together.wait(BOUND_S)
+
+    book = job_book(Places(home=tmp_path, private=tmp_path / "private"))
+    make: Any = lambda *_: Desk()  # noqa: E731
+    desks = JobManagers(book, make, str)
+    for site in ("one", "two"):
+        desks._of(site)
+    desks.close()
+    assert not together.broken
+
+
+def test_a_name_service_that_never_answers_holds_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = threading.Event()
+
+    def asleep(*_: object) -> list[Any]:
+        answers.wait(BOUND_S)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", asleep)
+    monkeypatch.setattr(road, "_NAME_S", 0.01)
+    told = road._look_up(Hop(host="somewhere", user="me", name="somewhere"))
+    assert (told.verdict, told.code) == (Verdict.BAD, "ssh.name")
+    waiting = [thread for thread in threading.enumerate() if thread.name == "look up somewhere"]
+    assert [thread.daemon for thread in waiting] == [True]  # at the end of a program only others are waited for
+    answers.set()
+    for thread in waiting:
+        thread.join(BOUND_S)

@@ -1,0 +1,141 @@
+"""No question of a login comes out of nowhere: only after a person wanted something of the site."""
+
+from __future__ import annotations
+
+import traceback
+from typing import cast
+
+import pytest
+
+from clew_gui.sites.shared_connection import SharedConnection
+from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.ssh.login_policy import NEEDS_PERSON, LoginPromptPolicy
+from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
+from clew_gui.ssh.steady import SteadyConnection
+from clew_shared.base.problem import ProblemError, problem
+from tests.unit.fake_site import Login, a_line
+
+CODE = Prompt(kind=PromptKind.CODE, title="login", text="Code:")
+PASSWORD = Prompt(kind=PromptKind.PASSWORD, title="student@login", text="Password:")
+
+
+class Person:
+    """Answers everything and counts it."""
+
+    def __init__(self) -> None:
+        self.asked: list[PromptKind] = []
+
+    def ask(self, prompt: Prompt) -> str | None:
+        self.asked.append(prompt.kind)
+        return "493021"
+
+
+class Site:
+    """A login node that asks for a password and a code, and hangs up when the test says so."""
+
+    def __init__(self) -> None:
+        self.person = Person()
+        self.gate = LoginPromptPolicy(AskOnce(self.person))
+        self.asker = AskOnce(self.gate)
+        self.dials = 0
+
+        class Dialled(Login):
+            def connected(inner) -> Login:  # noqa: N805  # the site's is ``self``
+                self._dial()
+                return super().connected()
+
+        self.login = Dialled()
+        self.login.away = problem("ssh.lost", "not dialled yet")
+        self.door = SharedConnection(lambda: a_line(self.login), self.gate)
+
+    def _dial(self) -> None:
+        if self.login.alive:
+            return
+        self.dials += 1
+        with self.gate.dialling():
+            for prompt in (PASSWORD, CODE):
+                self.asker.ask(prompt)
+        self.login.away = None
+
+    def hang_up(self) -> None:
+        self.login.away = problem("ssh.lost", "gone")
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+def refused(site: Site) -> bool:
+    return site.door.refusal is not None
+
+
+def code(error: pytest.ExceptionInfo[ProblemError]) -> str:
+    return error.value.problems[0].code
+
+
+def test_nobody_is_asked_before_a_person_wants_something(site: Site) -> None:
+    with pytest.raises(ProblemError) as error:
+        site.door.line()
+    assert (code(error), site.person.asked) == (NEEDS_PERSON, [])
+    refusal = site.door.refusal
+    assert refusal is not None
+    assert "asks for a password" in refusal.text
+    traces = {_trace_of_the_next_refusal(site) for _ in range(5)}
+    assert site.dials == 1, "the server is not bothered again"
+    assert len(traces) == 1, "what is said again and again for a night does not grow"
+
+
+def _trace_of_the_next_refusal(site: Site) -> int:
+    with pytest.raises(ProblemError) as error:
+        site.door.line()
+    return len(list(traceback.walk_tb(error.value.__traceback__)))
+
+
+def test_what_a_person_wants_may_ask_once_and_a_lost_login_waits_for_the_person_again(site: Site) -> None:
+    site.door.knock()
+    site.door.line()
+    assert site.person.asked == [PromptKind.PASSWORD, PromptKind.CODE]
+    assert not refused(site)
+    site.hang_up()
+    site.door.wake()
+    with pytest.raises(ProblemError) as error:
+        site.door.line()
+    assert "asks for a one-time code" in str(error.value), "the password is remembered"
+    assert site.person.asked == [PromptKind.PASSWORD, PromptKind.CODE]
+    assert refused(site)
+    site.door.knock()
+    site.door.line()
+    assert site.person.asked == [PromptKind.PASSWORD, PromptKind.CODE, PromptKind.CODE]
+    assert not refused(site)
+
+
+def test_a_knock_while_a_quiet_login_fails_is_not_lost(site: Site) -> None:
+    dial = site._dial
+
+    def knocked() -> None:
+        try:
+            dial()
+        finally:
+            site.door.knock()
+
+    site._dial = knocked  # type: ignore[method-assign]
+    with pytest.raises(ProblemError):
+        site.door.line()
+    site._dial = dial  # type: ignore[method-assign]
+    assert not refused(site)
+    site.door.line()
+    assert site.person.asked == [PromptKind.PASSWORD, PromptKind.CODE]
+
+
+def test_questions_beyond_the_sites_own_login_are_asked(site: Site) -> None:
+    """Such as the key of a compute node that a run of the person's own has reached."""
+    assert site.asker.ask(CODE) == "493021"
+    assert site.person.asked == [PromptKind.CODE]
+
+
+def test_without_a_gate_everybody_may_ask(site: Site) -> None:
+    door = SharedConnection(lambda: a_line(site.login))
+    site.gate.open()
+    assert isinstance(door.line(), SiteConnection)
+    assert cast(SteadyConnection, site.login).alive
