@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from clew_agent.node.host import lock_for_process
+from clew_shared.base.file_lock import lock_for_process
 from clew_shared.base.places import find_places
 from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import ProblemError

@@ -15,6 +15,7 @@ import zmq
 
 from clew_agent.wire.rendezvous import PortRange
 from clew_agent.wire.server import GuardedRouter
+from clew_shared.base.wakeup import WakeupPipe
 from clew_shared.wire.streams import Key, Sign, Streams
 
 _log = logging.getLogger(__name__)
@@ -41,8 +42,8 @@ class StreamDoor:
         self._behind = behind
         self._streams = Streams(self._send, self._watch)  # each has a bound of its own on what may wait to be sent
         self._ended = threading.Event()
-        self._bell, self._rope = socket.socketpair()
-        self._router.watch(self._bell.fileno())
+        self._wakeup = WakeupPipe()
+        self._router.watch(self._wakeup.socket.fileno())
         self._thread = threading.Thread(target=self._work, name="service streams", daemon=True)
 
     @property
@@ -57,11 +58,10 @@ class StreamDoor:
     def close(self) -> None:
         """Break all streams off and stop listening."""
         self._ended.set()
-        self._rope.send(b"!")
+        self._wakeup.wake()
         if self._thread.ident is not None:
             self._thread.join(_JOIN_S)
-        self._bell.close()
-        self._rope.close()
+        self._wakeup.close()
 
     def _work(self) -> None:
         try:

@@ -19,6 +19,7 @@ from clew_agent.processes.guard_mark import guard_pid
 from clew_agent.processes.nursery_client import NurseryClient
 from clew_agent.processes.nursery_messages import GuardEnded, Started, StartRefused
 from clew_agent.supervisor.tracked_run import TrackedRun
+from clew_shared.base.process_identity import still_runs_since
 
 _log = logging.getLogger(__name__)
 
@@ -225,18 +226,8 @@ def is_trainer(tracked: TrackedRun) -> bool:
     """Whether the process that the journal names still lives; a later process with the same id is not it."""
     if not tracked.pid or tracked.boot not in ("", posix.boot_id()):
         return False
-    try:
-        process = psutil.Process(tracked.pid)
-        younger = process.create_time() > tracked.started + 60.0
-        return process.status() != psutil.STATUS_ZOMBIE and (not younger or _writes(process, tracked))
-    except psutil.Error:
-        return False
-
-
-def _writes(process: psutil.Process, tracked: TrackedRun) -> bool:
-    """Whether it has the journal open. It looks younger than the journal when the clock was set in between."""
     journal = tracked.folder.journal(tracked.attempt).resolve()
-    return any(Path(file.path) == journal for file in process.open_files())
+    return still_runs_since(tracked.pid, tracked.started, lambda files: journal in files)
 
 
 def _held_family(guard: int) -> list[int]:

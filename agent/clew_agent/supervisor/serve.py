@@ -18,7 +18,6 @@ from clew_agent.node import posix
 from clew_agent.node.allocation import JOB, Allocation, read_allocation
 from clew_agent.node.devices import Devices, find_devices
 from clew_agent.node.exit_codes import BAD_INPUT
-from clew_agent.node.host import Lock
 from clew_agent.processes.nursery_client import NurseryClient, may_fork
 from clew_agent.services.services import Services
 from clew_agent.supervisor.job_runs import JobDuty
@@ -43,6 +42,7 @@ from clew_agent.wire.rendezvous import (
 )
 from clew_agent.wire.server import GuardedRouter
 from clew_shared import __version__
+from clew_shared.base.file_lock import LockFile
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import Catalogue
@@ -86,7 +86,7 @@ def serve(places: Places, options: Options | None = None) -> int:
     """
     options = options or Options()
     agent = options.job.job if options.job is not None else agent_id(places)
-    lock = Lock(lock_path(places, agent))
+    lock = LockFile(lock_path(places, agent))
     if not lock.acquire():
         found = read_address(address_path(places, agent))
         _log.info("An agent serves %s already%s.", places.home, f" (process {found.pid})" if found else "")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import math
-import socket
 import time
 
 import msgspec
@@ -24,6 +23,7 @@ from clew_agent.wire.long_polls import Caller, LongPolls, WaitingRequest
 from clew_agent.wire.server import GuardedRouter
 from clew_shared import __version__
 from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.base.wakeup import WakeupPipe
 from clew_shared.catalogue import catalogue_hash
 from clew_shared.wire.messages import (
     PROTOCOL_VERSION,
@@ -95,14 +95,13 @@ class Supervisor:
         self._heard = time.monotonic()
         self._ending = self._leaving = self._held = False
         self._hindered = 0
-        self._bell, self._rope = socket.socketpair()
-        router.watch(self._bell.fileno())
+        self._wakeup = WakeupPipe()
+        router.watch(self._wakeup.socket.fileno())
 
     def close(self) -> None:
         """Let go of what wakes the loop."""
-        self._router.unwatch(self._bell.fileno())
-        self._bell.close()
-        self._rope.close()
+        self._router.unwatch(self._wakeup.socket.fileno())
+        self._wakeup.close()
 
     def run(self, idle: float, kept: float = 0.0) -> None:
         """Serve until ``Shutdown``, ``end``, or until for ``idle`` seconds no viewer asked and no run lived; in a job
@@ -123,7 +122,7 @@ class Supervisor:
     def end(self) -> None:
         """Leave ``run`` at the end of this turn, which comes at once. May be called from a signal handler."""
         self._ending = True
-        self._rope.send(b"!")
+        self._wakeup.wake()
 
     def turn(self) -> None:
         """Wait for something to do, at most a second, and do it."""

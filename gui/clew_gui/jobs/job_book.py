@@ -14,12 +14,12 @@ from enum import StrEnum
 from pathlib import Path
 
 import msgspec
-import psutil
 
 from clew_gui.base.line_file import LineFile
 from clew_gui.jobs.job import JobNews, JobOrder, Stage
 from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places
+from clew_shared.base.process_identity import began, still_runs
 
 _UNSENT = frozenset({Stage.DRAFT, Stage.CONNECTING, Stage.PREPARING, Stage.SUBMITTING})
 _CLOCK_S = 5.0
@@ -51,10 +51,7 @@ class SendingProgram(msgspec.Struct, frozen=True):
         """Whether it is seen to run. One on another computer or in a container cannot be seen."""
         if not self.is_here:
             return False
-        try:
-            return abs(psutil.Process(self.pid).create_time() - self.began) < _CLOCK_S
-        except psutil.Error:
-            return False
+        return still_runs(self.pid, self.began)
 
     @property
     def is_me(self) -> bool:
@@ -180,7 +177,7 @@ class JobBook:
         """A new job, of which nothing was sent yet; one that is known already stays as it is."""
         with self._lock:
             if order.job not in self._entries:
-                me = SendingProgram(os.getpid(), psutil.Process().create_time(), socket.gethostname())
+                me = SendingProgram(os.getpid(), began(), socket.gethostname())
                 self._append(BookLine(job=order.job, order=order, title=title, sender=me))
 
     def note_news(self, news: JobNews) -> None:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import zmq
 
-from clew_gui.base.wakeup import Doorbell
 from clew_gui.session.conversation import Command, Conversation, OutgoingCommands, Parts
 from clew_gui.session.fetcher import Fetcher, FilesReader
 from clew_gui.session.inbox import Inbox, Released, RequestFailed
 from clew_gui.session.job_model import AGENT_ENDED, SILENT, LinkState, LinkStatus
 from clew_gui.session.other_version import CODES
 from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.wakeup import WakeupPipe
 from clew_shared.cards import Catalogue
 from clew_shared.wire.channel import Channel, Greeting, KeyPair
 from clew_shared.wire.messages import AgentAddress
@@ -77,7 +77,7 @@ class Link:
         self._renewing = False
         self._hurried = False
         self._over = False
-        self._bell = Doorbell()
+        self._wakeup = WakeupPipe()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._work, name="clew-link", daemon=True)
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -104,7 +104,7 @@ class Link:
         """Send a command as soon as there is a link."""
         self.commands.put(command)
         self._hurried = True
-        self._bell.ring()
+        self._wakeup.wake()
 
     def renew(self) -> None:
         """Ask the agent to end, once; another is started as if it had ended by itself."""
@@ -133,12 +133,12 @@ class Link:
     def look(self) -> None:
         """Something changed there: do not wait out the pause."""
         self._hurried = True
-        self._bell.ring()
+        self._wakeup.wake()
 
     def leave(self) -> None:
         """Begin to end; ``close`` will wait for it."""
         self._closing.set()
-        self._bell.ring()
+        self._wakeup.wake()
 
     def close(self) -> None:
         """End the thread and the connection; agent and runs go on. Waits a few seconds at most."""
@@ -149,11 +149,11 @@ class Link:
             self._context.term()
         else:
             self._thread.join(_JOIN_S)
-        self._bell.close()
+        self._wakeup.close()
 
     def _do(self, errand: Callable[[], None]) -> None:
         self._errands.append(errand)
-        self._bell.ring()
+        self._wakeup.wake()
 
     # --- The thread ---------------------------------------------------------------------------------------------------
 
@@ -223,7 +223,7 @@ class Link:
     def _wait(self, longest: float) -> None:
         """Until there is something to do."""
         poller = zmq.Poller()
-        poller.register(self._bell.socket, zmq.POLLIN)
+        poller.register(self._wakeup.socket, zmq.POLLIN)
         if self._talk is not None:
             poller.register(self._talk.socket, zmq.POLLIN)
         else:
@@ -231,7 +231,7 @@ class Link:
         if self._inbox.full:
             longest = min(longest, _MADE_ROOM_S)  # the caller makes room without a word
         poller.poll(round(longest * 1000))
-        self._bell.hear()
+        self._wakeup.clear()
 
     # --- Connecting ---------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from clew_gui.base.file_lock import alone
+from clew_shared.base.file_lock import exclusive
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.events import Attempt, Seal
@@ -127,7 +127,7 @@ class Mirror:
         try:
             if not have:
                 path.touch()
-            with path.open("r+b") as file, alone(file):
+            with path.open("r+b") as file, exclusive(file):
                 before = max(have, size := os.fstat(file.fileno()).st_size)
                 if size >= have:
                     file.seek(have)
@@ -137,7 +137,7 @@ class Mirror:
             if not have:
                 raise
         except OSError:
-            with suppress(OSError), path.open("r+b") as file, alone(file):
+            with suppress(OSError), path.open("r+b") as file, exclusive(file):
                 file.truncate(before)
             raise
         self._forget(attempt)

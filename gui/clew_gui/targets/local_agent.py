@@ -7,16 +7,15 @@ import os
 import platform
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from clew_gui.base.settings import local_settings
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import problem
+from clew_shared.base.process_identity import still_runs_since
 from clew_shared.wire.messages import AgentAddress, read_address
 
 _LOG_BYTES = 1 << 20
@@ -95,17 +94,10 @@ def find_agent(places: Places) -> AgentAddress | None:
 
 def is_alive(address: AgentAddress) -> bool:
     """Whether the process that wrote the address still runs."""
-    with suppress(psutil.Error):
-        process = psutil.Process(address.pid)
-        younger = process.create_time() > address.started + 60.0
-        return process.status() != psutil.STATUS_ZOMBIE and (not younger or _serves(process))
-    return False
+    return still_runs_since(address.pid, address.started, _holds_agents_lock)
 
 
-def _serves(process: psutil.Process) -> bool:
-    """Whether it holds an agent's lock file. Looks younger than the address that it wrote, when somebody has set the
-    clock in between; most such processes are others that have got the same id."""
-    files = [Path(file.path) for file in process.open_files()]
+def _holds_agents_lock(files: Collection[Path]) -> bool:
     return any(file.suffix == ".lock" and file.parent.name == "agents" for file in files)
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from clew_agent.node.host import Lock
 from clew_agent.processes.guard_mark import mark_path
 from clew_agent.wire.rendezvous import agent_id, lock_path
+from clew_shared.base.file_lock import LockFile
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
@@ -65,7 +65,7 @@ def judge_end(lab: Lab) -> None:
     lab.end_agent()
     lab.wait(lambda: not lab.left(), "the end of all processes")
     assert [path.name for path in lab.places.agents.glob("*.json")] == []
-    lock = Lock(lock_path(lab.places, agent_id(lab.places)))
+    lock = LockFile(lock_path(lab.places, agent_id(lab.places)))
     assert lock.acquire(), "the lock is free"
     lock.release()
     partial = [path for path in lab.places.home.rglob("*") if path.name.endswith((".partial", ".tmp", ".reserve"))]

@@ -69,10 +69,10 @@ print(json.dumps({
 TWO_THREADS = """
 import sys, threading
 from clew_agent.processes.nursery import Nursery
-from clew_agent.processes.nursery_messages import (Start, pair, receive_told, send)
+from clew_agent.processes.nursery_messages import (StartGuard, pair, receive_told, send)
 ours, theirs = pair()
 threading.Thread(target=threading.Event().wait, daemon=True).start()
-send(ours, Start(folder=sys.argv[1], attempt=1))
+send(ours, StartGuard(folder=sys.argv[1], attempt=1))
 ours.shutdown(1)
 Nursery(theirs, None).run()
 print(receive_told(ours))
@@ -80,9 +80,9 @@ print(receive_told(ours))
 
 NOBODY_WAITS = """
 from clew_agent.processes import nursery
-from clew_agent.processes.nursery_messages import (Start, pair, send)
+from clew_agent.processes.nursery_messages import (StartGuard, pair, send)
 ours, theirs = pair()
-send(ours, Start(folder="/nowhere", attempt=1))
+send(ours, StartGuard(folder="/nowhere", attempt=1))
 ours.close()
 nursery.Warm = None
 nursery.main(["--channel", str(theirs.detach())])

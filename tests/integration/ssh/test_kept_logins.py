@@ -341,11 +341,11 @@ COMMAND = """
 import sys, msgspec
 from clew_gui.ssh.connection import (Hop, SshFiles)
 from clew_gui.ssh.dialler import dial
-from clew_gui.ssh.prompts import (AskOnce, Kind)
+from clew_gui.ssh.prompts import (AskOnce, PromptKind)
 
 class Person:
     def ask(self, prompt):
-        assert prompt.kind is Kind.PASSWORD
+        assert prompt.kind is PromptKind.PASSWORD
         return sys.stdin.readline().strip()
 
 hop, files = msgspec.json.decode(sys.argv[1], type=Hop), msgspec.json.decode(

@@ -60,7 +60,7 @@ spare._ANSWER_S = 50.0
 ours, theirs = pair()
 it = nursery.Nursery(theirs, Warm())
 def begin(attempt=1, **environment):
-    told = it._start(Start(folder=folder, attempt=attempt, environment=environment))
+    told = it._start(StartGuard(folder=folder, attempt=attempt, environment=environment))
     assert isinstance(told, Started), told
     until(lambda: it._reap() or not it._guards)
 def have_spare():
@@ -201,7 +201,7 @@ def test_both_end_with_the_nursery_though_a_run_that_it_began_goes_on(tmp_path: 
 have_spare()
 guard, (waiting,) = it._spare.guard.pid, noted("rehearsed")
 Warm.train = lambda *_: note("trained") or time.sleep(600)
-it._start(Start(folder=folder, attempt=1, environment={"TF_ANYTHING": "1"}))
+it._start(StartGuard(folder=folder, attempt=1, environment={"TF_ANYTHING": "1"}))
 until(lambda: noted("trained"))
 (other,) = it._guards
 it._spare.close()  # as when this process ends
@@ -217,7 +217,7 @@ out(**found)
 def test_none_is_begun_while_a_run_trains_nor_with_a_second_thread(tmp_path: Path) -> None:
     program = """
 import threading
-it._start(Start(folder=folder, attempt=1))
+it._start(StartGuard(folder=folder, attempt=1))
 it._keep_spare()
 while_training = it._spare is not None
 until(lambda: it._reap() or not it._guards)

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from clew_agent.node import host
-from clew_agent.node.host import Lock, processor
+from clew_agent.node.host import processor
 from clew_agent.wire.rendezvous import address_path, agent_id, allow_folder, clear_keys, lock_path, publish, withdraw
+from clew_shared.base.file_lock import LockFile
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.problem import ProblemError
 from clew_shared.wire.channel import KeyPair, allow
@@ -81,7 +82,7 @@ def test_keys_of_an_earlier_agent_are_cleared(places: Places) -> None:
 
 
 def test_a_lock_is_held_by_one_and_free_again_after_release(tmp_path: Path) -> None:
-    first, second = Lock(tmp_path / "lock"), Lock(tmp_path / "lock")
+    first, second = LockFile(tmp_path / "lock"), LockFile(tmp_path / "lock")
     assert first.acquire()
     assert not second.acquire()
     first.release()
@@ -98,7 +99,7 @@ def test_where_nothing_can_be_locked_that_is_said(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(host, "_lock", refuse)
     with pytest.raises(ProblemError, match="No locks available"):
-        Lock(tmp_path / "lock").acquire()
+        LockFile(tmp_path / "lock").acquire()
 
 
 def test_where_no_folder_of_ones_own_can_be_made_that_is_said(tmp_path: Path) -> None:
@@ -136,7 +137,10 @@ print(find_places().private)
 
 
 def test_a_lock_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
-    code = "import os, sys, pathlib; from clew_agent.node.host import Lock; lock = Lock(pathlib.Path(sys.argv[1]))"
+    code = (
+        "import os, sys, pathlib; from clew_shared.base.file_lock import LockFile;"
+        "lock = LockFile(pathlib.Path(sys.argv[1]))"
+    )
     run = subprocess.run(
         [sys.executable, "-c", f"{code}; print(lock.acquire(), flush=True); os.kill(os.getpid(), 9)", tmp_path / "l"],
         capture_output=True,
@@ -145,7 +149,7 @@ def test_a_lock_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
         check=False,
     )
     assert (run.stdout.strip(), run.returncode) == ("True", -9)
-    lock = Lock(tmp_path / "l")
+    lock = LockFile(tmp_path / "l")
     assert lock.acquire()
     lock.release()
 

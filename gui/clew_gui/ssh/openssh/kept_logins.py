@@ -23,6 +23,7 @@ from clew_gui.ssh.connection import Hop, SshFiles
 from clew_gui.ssh.openssh.connection import SystemSsh, route_to
 from clew_gui.ssh.openssh.master import Master
 from clew_gui.ssh.prompts import ANSWER_WITHIN_S, PROOF, AskOnce, PromptKind
+from clew_shared.base.file_lock import lock_now
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import ProblemError, problem
 
@@ -156,7 +157,7 @@ class KeptLogins:
         """No other program logs in there within. Raises ``ProblemError`` when one does so for very long."""
         with self._lock_file(name) as file:
             begun, told = time.monotonic(), False
-            while not _locked(file):
+            while not lock_now(file.fileno()):
                 waited = time.monotonic() - begun
                 if waited > _OTHER_S:
                     text = f"Another command of yours has been logging in to {title} for {waited / 60:.0f} minutes."
@@ -198,7 +199,7 @@ class KeptLogins:
             make_private(folder)
         for path in self._folders():
             with self._lock_file(path.name) as file:
-                if _locked(file):
+                if lock_now(file.fileno()):
                     self._clear(path.name)
                     if path.exists():
                         raise _strange(path)
@@ -281,14 +282,3 @@ def _strange(path: Path) -> ProblemError:
 
 def _own_id() -> int:
     return os.geteuid() if hasattr(os, "geteuid") else 0
-
-
-def _locked(file: IO[bytes]) -> bool:
-    """Whether the file is locked for this program now; that ends when it is closed."""
-    import fcntl  # not on Windows, where nothing is kept
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

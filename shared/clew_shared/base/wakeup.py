@@ -1,0 +1,31 @@
+"""Wakes a thread that waits for sockets, from any other thread."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+
+
+class WakeupPipe:
+    """``socket`` can be read from once ``wake`` was called, until ``clear``."""
+
+    def __init__(self) -> None:
+        self.socket, self._end = socket.socketpair()
+        self.socket.setblocking(False)
+        self._end.setblocking(False)
+
+    def wake(self) -> None:
+        """Wake the thread; any number of times."""
+        with suppress(OSError):  # it was woken often enough already, or is closed
+            self._end.send(b"!")
+
+    def clear(self) -> None:
+        """All that was called for so far is known."""
+        with suppress(BlockingIOError):
+            while self.socket.recv(4096):
+                pass
+
+    def close(self) -> None:
+        """Nobody can be woken any more."""
+        self.socket.close()
+        self._end.close()
