@@ -45,8 +45,10 @@ COMMANDS = (
     Command("Sites", "logout", "end the logins to sites that stay for a while, or show them", "sites.logout"),
     Command("Look back", "runs", "list the runs that are kept on this computer", "runs"),
     Command("Look back", "show", "show one run: settings, curves, goals, files", "runs"),
-    Command("Keep and check", "verify", "check every byte of a run against its journal", "keep"),
-    Command("Keep and check", "export", "write a run as CSV, JSON lines, TensorBoard or Parquet files", "keep"),
+    Command("Keep and check", "verify", "check every byte of a run against its journal", "verify_export"),
+    Command(
+        "Keep and check", "export", "write a run as CSV, JSON lines, TensorBoard or Parquet files", "verify_export"
+    ),
 )
 
 _EXAMPLES = """Examples:

@@ -13,9 +13,8 @@ from clew_gui.schedulers.scheduler import Command
 from clew_gui.schedulers.state import ON_NODE, WAITING
 from clew_gui.sites.site import job_of
 from clew_gui.sites.site_connection import SiteConnection
-from clew_gui.ssh.connection import Connection
+from clew_gui.ssh.connection import Connection, Size, Terminal
 from clew_gui.ssh.steady import SteadyConnection
-from clew_gui.ssh.terminals import Size, Terminal
 from clew_shared.base.problem import ProblemError, problem
 
 LOGIN_SHELL = ("bash", "-l")

@@ -11,15 +11,12 @@ import secrets
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem
-
-if TYPE_CHECKING:
-    from clew_gui.ssh.terminals import Size, Terminal
 
 NOISE_LIMIT = 65536
 """How many bytes a login shell may print before the command's own output is given up, per stream."""
@@ -126,6 +123,23 @@ class Stream(Protocol):
 
     def last_words(self) -> str:
         """What its command wrote to its standard error last, in one line; of a port that is nothing. Waits a moment."""
+
+
+class Size(msgspec.Struct, frozen=True):
+    """Of a terminal, in characters."""
+
+    columns: int = 80
+    rows: int = 24
+
+
+class Terminal(Stream, Protocol):
+    """A ``Stream`` with a screen at its end. ``recv`` gives what the command prints; empty: it has ended."""
+
+    def resize(self, size: Size) -> None:
+        """The window has another size now. Nothing happens where there is no terminal."""
+
+    def exit_status(self, timeout: float) -> int:
+        """How the command ended, asked behind its end: 255 when that is not known within ``timeout`` seconds."""
 
 
 class Connection(Protocol):

@@ -10,8 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from clew_gui.ssh.connection import Command, Connection, Finished, Hop, RemoteFile, Stream
-from clew_gui.ssh.terminals import Size, Terminal
+from clew_gui.ssh.connection import Command, Connection, Finished, Hop, RemoteFile, Size, Stream, Terminal
 from clew_shared.base.problem import ProblemError, problem
 
 _log = logging.getLogger(__name__)

@@ -11,30 +11,10 @@ import struct
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Protocol
 
-import msgspec
-
-from clew_gui.ssh.connection import Stream
+from clew_gui.ssh.connection import Size
 
 _END_S = 2.0
-
-
-class Size(msgspec.Struct, frozen=True):
-    """Of a terminal, in characters."""
-
-    columns: int = 80
-    rows: int = 24
-
-
-class Terminal(Stream, Protocol):
-    """A ``Stream`` with a screen at its end. ``recv`` gives what the command prints; empty: it has ended."""
-
-    def resize(self, size: Size) -> None:
-        """The window has another size now. Nothing happens where there is no terminal."""
-
-    def exit_status(self, timeout: float) -> int:
-        """How the command ended, asked behind its end: 255 when that is not known within ``timeout`` seconds."""
 
 
 UNKNOWN = 255

@@ -18,8 +18,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.plotting.model import RunStyle
 from clew_gui.plotting.ticks import Span
-from clew_gui.views.plots.curves.artist import empty_sentence
-from clew_gui.views.plots.curves.captions import captions
+from clew_gui.views.plots.curves.frame_painter import captions, empty_sentence
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.theme import DARK, LIGHT
 from clew_shared.base.problem import Problem, ProblemError

@@ -7,8 +7,8 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.views.race.race_bar import RaceBar, RaceEntry
 from clew_gui.views.race.race_dialog import RaceDialog, shared_words
-from clew_gui.views.race.race_strip import RaceBar, RaceEntry
 from clew_gui.views.theme.parts import Appearance, Button
 from clew_gui.views.theme.theme import LIGHT
 from clew_shared.cards import MetricSpec

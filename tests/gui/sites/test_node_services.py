@@ -17,7 +17,7 @@ from clew_gui.nodes import services as remote
 from clew_gui.nodes.services import ServiceNews
 from clew_gui.session.job_model import JobModel
 from clew_gui.views.sites.services import NodeServices
-from clew_gui.views.sites.strip import NodeRow
+from clew_gui.views.sites.site_bar import NodeRow
 from clew_gui.views.theme.parts import Appearance
 from clew_shared.base.problem import Problem
 from tests.gui import fakes

@@ -7,8 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from clew_gui.ssh.connection import Connection, SshFiles
-from clew_gui.ssh.terminals import UNKNOWN, Size, Terminal
+from clew_gui.ssh.connection import Connection, Size, SshFiles, Terminal
+from clew_gui.ssh.terminals import UNKNOWN
 from clew_shared.base.problem import ProblemError
 from tests.integration.ssh.conftest import Dial, hop_to, trust
 from tests.integration.ssh.servers import School, SshServer

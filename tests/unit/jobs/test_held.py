@@ -34,7 +34,8 @@ from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.run_record import job_record
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
-from clew_gui.ssh.terminals import UNKNOWN, Size
+from clew_gui.ssh.connection import Size
+from clew_gui.ssh.terminals import UNKNOWN
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.spec import RunSpec

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from clew_gui.ssh.terminals import UNKNOWN, Size, Terminal
+from clew_gui.ssh.connection import Size, Terminal
+from clew_gui.ssh.terminals import UNKNOWN
 from clew_shared.base.problem import ProblemError
 
 _CHUNK = 4096

@@ -24,6 +24,7 @@ from clew_gui.ssh.connection import (
     Finished,
     Hop,
     RemoteFile,
+    Size,
     SshFiles,
     after_mark,
     for_login_shell,
@@ -39,7 +40,7 @@ from clew_gui.ssh.errors import PROHIBITED, cannot_connect, refused_channel
 from clew_gui.ssh.last_words import LastWords
 from clew_gui.ssh.openssh.master import Master, private_folder
 from clew_gui.ssh.prompts import AskOnce, PromptKind
-from clew_gui.ssh.terminals import ProcessTerminal, Size
+from clew_gui.ssh.terminals import ProcessTerminal
 from clew_shared.base.problem import ProblemError, problem
 
 _POLL_S = 0.02

@@ -19,6 +19,7 @@ from clew_gui.ssh.connection import (
     Finished,
     Hop,
     RemoteFile,
+    Size,
     SshFiles,
     for_login_shell,
     lost,
@@ -37,7 +38,6 @@ from clew_gui.ssh.paramiko.login import DoorClosed, Login
 from clew_gui.ssh.paramiko.streams import ChannelStream, ChannelTerminal, Reader, StdinWriter, read_all
 from clew_gui.ssh.paramiko.transport import Bound, SshTransport
 from clew_gui.ssh.prompts import AskOnce, Unattended
-from clew_gui.ssh.terminals import Size
 from clew_shared.base.problem import ProblemError, problem
 
 T = TypeVar("T")

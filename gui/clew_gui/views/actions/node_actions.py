@@ -15,10 +15,10 @@ from clew_gui.jobs.job import Stage
 from clew_gui.nodes.terminal_program import open_terminal
 from clew_gui.session.job_managers import JobManagers
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.presentation.job_words import JobLike
+from clew_gui.views.presentation.interfaces import JobLike
 from clew_gui.views.sites.background import call_elsewhere
 from clew_gui.views.sites.services import NodeServices
-from clew_gui.views.sites.strip import SiteBar
+from clew_gui.views.sites.site_bar import SiteBar
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject
 from clew_gui.views.actions.controller import SLOW_TICKS, WindowController
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
-from clew_gui.views.race.race_strip import RaceEntry
+from clew_gui.views.race.race_bar import RaceEntry
 from clew_gui.views.window.window import MainWindow
 from clew_shared.cards import ExerciseCard, RaceSpec
 from clew_shared.journal.lifecycle import TERMINAL

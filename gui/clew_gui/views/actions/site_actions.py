@@ -26,8 +26,8 @@ from clew_gui.views.sites.background import Failed, call_elsewhere
 from clew_gui.views.sites.dialogs import ConsentDialog, HoldDialog, ScriptDialog, missing_consents
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, State, Step
 from clew_gui.views.sites.prompts import ChangedKeyDialog
+from clew_gui.views.sites.site_bar import SiteBar
 from clew_gui.views.sites.sites_dialog import SitesDialog
-from clew_gui.views.sites.strip import SiteBar
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem

@@ -12,9 +12,9 @@ from PySide6.QtSvg import QSvgGenerator
 from clew_gui.plotting.model import RunEvent, View
 from clew_gui.plotting.scene import Room, SceneBuilder
 from clew_gui.plotting.series import SeriesStore, XUnit
-from clew_gui.views.plots.curves.artist import FramePainter
 from clew_gui.views.plots.curves.canvas import PlotCanvas
-from clew_gui.views.plots.curves.ground import PlotSurface
+from clew_gui.views.plots.curves.frame_painter import FramePainter
+from clew_gui.views.plots.curves.plot_surface import PlotSurface
 from clew_gui.views.plots.drawing.geometry import Medium, gutter_width, stack
 from clew_gui.views.plots.surface.surface import SurfaceView
 from clew_gui.views.theme.theme import Theme, font

@@ -12,9 +12,8 @@ from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
 
 if TYPE_CHECKING:
-    from clew_gui.jobs.job import JobNews
+    from clew_gui.jobs.job import JobNews, JobOrder
     from clew_gui.session.job_model import Place
-    from clew_gui.views.presentation.job_words import JobLike
     from clew_shared.journal.history import History
 
 
@@ -193,3 +192,39 @@ class SessionLike(Protocol):
 
     def close(self) -> None:
         """End the link; runs go on."""
+
+
+class JobLike(Protocol):
+    """One job as the session knows it."""
+
+    @property
+    def id(self) -> str:
+        """Its UUID."""
+
+    @property
+    def order(self) -> JobOrder:
+        """What was asked for."""
+
+    @property
+    def title(self) -> str:
+        """The site's."""
+
+    @property
+    def news(self) -> JobNews:
+        """What became known of it."""
+
+    @property
+    def link(self) -> LinkLike:
+        """The link to its agent."""
+
+    @property
+    def route(self) -> str:
+        """The way there in words."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether another program sent it while this window was open."""
+
+    @property
+    def locked(self) -> Problem | None:
+        """Why nobody is logged in there until a person does it."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobOrder, Stage
+from clew_gui.jobs.job import STAGE_WORDS, JobNews, Stage
 from clew_gui.schedulers.allocation import node_hours
 from clew_gui.ssh.login_policy import NEEDS_PERSON
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.interfaces import LinkLike, RunLike
-from clew_shared.base.problem import Problem
+from clew_gui.views.presentation.interfaces import JobLike, RunLike
 from clew_shared.journal.lifecycle import TERMINAL
 
 
@@ -51,42 +50,6 @@ STATES = {
     Stage.RUNNING: "Starting",
 }
 """The run state whose shape and colour a stage has."""
-
-
-class JobLike(Protocol):
-    """One job as the session knows it."""
-
-    @property
-    def id(self) -> str:
-        """Its UUID."""
-
-    @property
-    def order(self) -> JobOrder:
-        """What was asked for."""
-
-    @property
-    def title(self) -> str:
-        """The site's."""
-
-    @property
-    def news(self) -> JobNews:
-        """What became known of it."""
-
-    @property
-    def link(self) -> LinkLike:
-        """The link to its agent."""
-
-    @property
-    def route(self) -> str:
-        """The way there in words."""
-
-    @property
-    def elsewhere(self) -> bool:
-        """Whether another program sent it while this window was open."""
-
-    @property
-    def locked(self) -> Problem | None:
-        """Why nobody is logged in there until a person does it."""
 
 
 def waits(run: RunLike) -> bool:

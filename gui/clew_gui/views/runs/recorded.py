@@ -23,7 +23,7 @@ from clew_shared.spec import RunSpec, read_spec
 if TYPE_CHECKING:
     from clew_gui.jobs.job import JobNews
     from clew_gui.session.job_model import Place
-    from clew_gui.views.presentation.job_words import JobLike
+    from clew_gui.views.presentation.interfaces import JobLike
 
 _FIRST_BYTES = 64 * 1024
 """A journal's first frame is shorter."""

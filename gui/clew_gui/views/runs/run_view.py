@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QCheckBox, QFrame, QMenu, QSizePolicy, QSlider, QT
 
 from clew_gui.views.form.fields import keep_from_wheel
 from clew_gui.views.presentation.words import reading_minutes, unbroken
-from clew_gui.views.race.race_strip import RaceBar
+from clew_gui.views.race.race_bar import RaceBar
 from clew_gui.views.runs.run_card import RunCard
 from clew_gui.views.theme.parts import (
     Appearance,

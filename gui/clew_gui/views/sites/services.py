@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from PySide6.QtCore import QObject, Qt, Signal
 
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.job_words import JobLike
+from clew_gui.views.presentation.interfaces import JobLike
 from clew_gui.views.sites.background import call_elsewhere
 from clew_shared.base.problem import Problem
 

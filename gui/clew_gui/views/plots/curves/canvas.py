@@ -16,9 +16,9 @@ from clew_gui.plotting.readout import Readout, read, summary
 from clew_gui.plotting.scene import Room, Scene, SceneBuilder
 from clew_gui.plotting.series import SeriesStore
 from clew_gui.plotting.ticks import Span, panned, zoomed
-from clew_gui.views.plots.curves.artist import FramePainter
 from clew_gui.views.plots.curves.crosshair import Overlay, snapped, stepped
-from clew_gui.views.plots.curves.ground import PlotSurface
+from clew_gui.views.plots.curves.frame_painter import FramePainter
+from clew_gui.views.plots.curves.plot_surface import PlotSurface
 from clew_gui.views.plots.curves.readbox import point_in
 from clew_gui.views.plots.drawing.geometry import Stack, gutter_width, stack
 from clew_gui.views.plots.drawing.widget import REFRESH_MS, DrawnWidget

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from clew_gui.plotting.readout import Readout
 from clew_gui.plotting.scene import Scene
-from clew_gui.views.plots.curves.artist import FramePainter
+from clew_gui.views.plots.curves.frame_painter import FramePainter
 from clew_gui.views.plots.curves.readbox import ReadBox
 from clew_gui.views.plots.drawing.geometry import Frame
 

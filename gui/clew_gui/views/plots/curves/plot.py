@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QGraphicsSceneWheelEvent
 from clew_gui.plotting.pyramid import FloatArray
 from clew_gui.plotting.scene import Drawn, PlotScene
 from clew_gui.plotting.ticks import Span, Tick
-from clew_gui.views.plots.curves.artist import FramePainter
+from clew_gui.views.plots.curves.frame_painter import FramePainter
 from clew_gui.views.plots.drawing import marks
 from clew_gui.views.plots.drawing.geometry import AXIS_HEIGHT, Frame, Medium
 from clew_gui.views.plots.drawing.lines import CurveItem, Level, Stroke, main_stroke, raw_stroke, stands_out

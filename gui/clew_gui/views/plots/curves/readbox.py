@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
 from clew_gui.plotting.layout import Box, emptiest
 from clew_gui.plotting.readout import Readout
-from clew_gui.views.plots.curves.artist import FramePainter
+from clew_gui.views.plots.curves.frame_painter import FramePainter
 from clew_gui.views.plots.drawing import marks
 from clew_gui.views.plots.drawing.lines import swatch
 from clew_gui.views.theme.theme import font

@@ -9,7 +9,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
 from clew_gui.jobs.job import Stage
-from clew_gui.views.presentation.job_words import JobLike, held_words, locked_words
+from clew_gui.views.presentation.interfaces import JobLike
+from clew_gui.views.presentation.job_words import held_words, locked_words
 from clew_gui.views.sites.services import TITLES, ServiceStatus
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, label, row
 

@@ -11,7 +11,7 @@ from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QGraphicsScene, QWidget
 
-from clew_gui.views.plots.curves.artist import FramePainter
+from clew_gui.views.plots.curves.frame_painter import FramePainter
 from clew_gui.views.plots.curves.plot import Plot
 from clew_gui.views.plots.drawing.geometry import Medium
 
