@@ -214,7 +214,7 @@ def empty_sentence(runs: Sequence[RunStyle]) -> str:
     return "The curves appear here with the run's first values."
 
 
-# --- Captions: at goals, events and breaks, and at the expected curve. None lies on another ----------------------------
+# --- Captions: at goals, events and breaks, and at the expected curve. None lies on another ---------------------------
 
 _HEIGHT: Final = 18.0
 _AIR: Final = 8.0
