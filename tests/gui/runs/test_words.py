@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew_gui.base.words import STATE_WORDS
 from clew_gui.views.form.fields import stepped
 from clew_gui.views.lab.guide_page import GuidePart, pieces
 from clew_gui.views.presentation import words
@@ -39,25 +40,11 @@ def test_about(seconds: float, text: str) -> None:
     assert words.about(seconds) == text
 
 
-@pytest.mark.parametrize(
-    ("rate", "text"),
-    [
-        (None, ""),
-        (0.0, ""),
-        (182.4, "182 steps/s"),
-        (12_345.0, "12,345 steps/s"),
-        (0.4213, "0.421 steps/s"),
-        (9.5, "9.50 steps/s"),
-    ],
-)
-def test_rate(rate: float | None, text: str) -> None:
-    assert words.rate(rate) == text
-
-
 def test_metrics_in_words() -> None:
     assert words.metric_value(fakes.TEST, 0.9079) == "90.79 %"
     assert words.metric_value(fakes.LOSS, 0.26749) == "0.2675"
     assert words.metric_value(fakes.LOSS, math.nan) == "NaN"
+    assert words.metric_value(fakes.LOSS, math.inf) == "∞", "as in a terminal"
     assert words.metric_value(fakes.LOSS, None) == "–"
 
 
@@ -96,8 +83,8 @@ def test_a_sentence_becomes_a_clause_behind_the_state_s_word(text: str, word: st
 
 
 def test_every_state_has_a_word() -> None:
-    assert words.STATE_WORDS[RunState.TIMED_OUT] == "Timed out"
-    assert set(words.STATE_WORDS) == set(RunState)
+    assert STATE_WORDS[RunState.TIMED_OUT] == "Timed out"
+    assert set(STATE_WORDS) == set(RunState)
 
 
 @pytest.mark.parametrize(

@@ -72,24 +72,6 @@ def test_durations(seconds: float, text: str) -> None:
     assert words.duration(seconds) == text
 
 
-@pytest.mark.parametrize(
-    ("value", "form", "text"),
-    [
-        (0.9079, "percent", "90.79 %"),
-        (0.000123456, "number", "0.0001235"),
-        (float("nan"), "percent", "NaN"),
-        (float("-inf"), "number", "-∞"),
-    ],
-)
-def test_values(value: float, form: str, text: str) -> None:
-    assert words.quantity(value, form) == text
-
-
-@pytest.mark.parametrize(("speed", "text"), [(6203.4, "6,203 steps/s"), (30.51, "30.5 steps/s"), (0.0, "–")])
-def test_rates(speed: float, text: str) -> None:
-    assert words.rate(speed) == text
-
-
 @pytest.mark.parametrize(("label", "text"), [("Test accuracy", "test accuracy"), ("W", "W"), ("KL term", "KL term")])
 def test_labels_inside_a_sentence(label: str, text: str) -> None:
     assert words.inside(label) == text

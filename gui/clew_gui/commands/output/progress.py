@@ -14,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from clew_gui.base.words import quantity, rate
 from clew_gui.commands.output import words
 from clew_gui.commands.output.braille import plot
 from clew_gui.commands.output.standstill import Standstill
@@ -183,7 +184,7 @@ def progress_line(history: History, moves: bool = True) -> str:
         return parts[0]
     speed = history.steps_per_second()
     if speed:
-        parts.append(words.rate(speed))
+        parts.append(rate(speed))
     left = seconds_left(history)
     if left is not None:
         parts.append(f"{words.duration(left)} left")
@@ -267,7 +268,7 @@ def curve(history: History, spec: PlotSpec, width: int) -> Text:
     last = max(history.fold.steps, int(column.steps[-1]) + 1)
     room = max(width - 10, 10)
     drawn = plot(column.steps.astype(float), column.values.astype(float), room, _PLOT_ROWS, last, log)
-    edges = {0: words.quantity(drawn.top, spec.format), _PLOT_ROWS - 1: words.quantity(drawn.bottom, spec.format)}
+    edges = {0: quantity(drawn.top, spec.format), _PLOT_ROWS - 1: quantity(drawn.bottom, spec.format)}
     text = Text(no_wrap=True)
     text.append(f"{spec.title}{' (logarithmic)' if log else ''}\n", style="dim")
     for row, line in enumerate(drawn.lines):

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from clew_gui.base.words import rate
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import values_line
 from clew_shared.base.places import Places
@@ -37,7 +38,7 @@ def ending(history: History, state: RunState | None = None) -> str:
     text = f"{words.state_word(state or fold.state)}: {fold.step:,} steps in {words.duration(history.seconds)}"
     speed = history.steps_per_second()
     if speed:
-        text += f" at {words.rate(speed)}"
+        text += f" at {rate(speed)}"
     values = values_line(history, None)
     return f"{text}; {values}." if values else f"{text}."
 

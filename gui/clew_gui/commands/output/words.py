@@ -1,33 +1,19 @@
-"""Numbers, durations and states in the words that every command uses."""
+"""Durations, metrics and states in the words that every command uses."""
 
 from __future__ import annotations
 
 import math
 
+from clew_gui.base.words import NONE, STATE_WORDS, quantity
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
-
-STATE_WORDS = {
-    RunState.DRAFT: "Draft",
-    RunState.SUBMITTED: "Submitted",
-    RunState.QUEUED: "Queued",
-    RunState.STARTING: "Starting",
-    RunState.PREPARING: "Preparing",
-    RunState.RUNNING: "Running",
-    RunState.PAUSED: "Paused",
-    RunState.FINISHED: "Finished",
-    RunState.STOPPED: "Stopped",
-    RunState.FAILED: "Failed",
-    RunState.TIMED_OUT: "Timed out",
-    RunState.LOST: "Lost",
-}
 
 
 def duration(seconds: float) -> str:
     """``0.4 s``, ``12 s``, ``3 min 20 s``, ``2 h 05 min``; a dash when unknown."""
     if not math.isfinite(seconds) or seconds < 0:
-        return "–"
+        return NONE
     if seconds < 10:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -36,22 +22,6 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
-def rate(per_second: float) -> str:
-    """Steps per second with three or four digits that mean something."""
-    if not math.isfinite(per_second) or per_second <= 0:
-        return "–"
-    return f"{per_second:,.0f} steps/s" if per_second >= 100 else f"{per_second:.3g} steps/s"
-
-
-def quantity(value: float, form: str = "number") -> str:
-    """A metric's value: four significant digits, or a percentage with two decimals."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    return f"{100 * value:.2f} %" if form == "percent" else f"{value:.4g}"
 
 
 def metric_value(metric: MetricSpec, value: float) -> str:

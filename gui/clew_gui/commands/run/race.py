@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from clew_gui.base.words import quantity
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import BAD_INPUT, FAILED, INTERRUPTED, OK, CommandContext, Parser
 from clew_gui.commands.output import words
@@ -207,7 +208,7 @@ def _table(study: StudySpec, card: ExerciseCard, finishes: Sequence[Finish]) -> 
     rows = [("", "lane", *([f"steps to {name} {study.target:g}"] if study.target is not None else []), f"best {name}")]
     for place, finish in enumerate(_ranked(study, card, finishes), start=1):
         one = finish.standing
-        best = "–" if one.best is None else words.quantity(one.best, metric.format)
+        best = "–" if one.best is None else quantity(one.best, metric.format)
         reached = [f"{one.reached:,}" if one.reached is not None else "–"] if study.target is not None else []
         rows.append((f"{place}." if one.best is not None else "–", finish.name, *reached, best))
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]

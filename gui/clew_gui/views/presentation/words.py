@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from clew_gui.base.words import NONE, STATE_WORDS, quantity
 from clew_shared.base.words import queue_place
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.journal.lifecycle import TERMINAL, RunState
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 DATA_NAMES = {"mnist": "MNIST", "digits": "Digits, built in"}
 NOT_SENT = "Not sent"
-STATE_WORDS = {state: state.value.replace("_", " ").capitalize() for state in RunState}
 
 
 def count(number: float) -> str:
@@ -29,7 +29,7 @@ def count(number: float) -> str:
 def clock(seconds: float | None) -> str:
     """A duration as in a table: "0:03", "12:41", "1:02:05"; a dash for none."""
     if seconds is None or not math.isfinite(seconds) or seconds < 0:
-        return "–"
+        return NONE
     whole = int(seconds + 0.5)
     hours, rest = divmod(whole, 3600)
     minutes, secs = divmod(rest, 60)
@@ -56,25 +56,13 @@ def wall(when: float) -> str:
     return time.strftime("%H:%M" if same_day else "%-d %b, %H:%M", local)
 
 
-def rate(steps_per_second: float | None) -> str:
-    """Steps per second with three figures: "182 steps/s", "1,250 steps/s", "0.42 steps/s"."""
-    if steps_per_second is None or not math.isfinite(steps_per_second) or steps_per_second <= 0:
-        return ""
-    digits = max(0, 2 - math.floor(math.log10(steps_per_second))) if steps_per_second < 100 else 0
-    return f"{steps_per_second:,.{digits}f} steps/s"
-
-
 def metric_value(spec: MetricSpec | None, value: float | None) -> str:
     """A metric as text: "91.98 %", four significant figures, three before a power of ten; a dash when there is none."""
     if value is None:
-        return "–"
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "infinite"
-    if spec is not None and spec.format == "percent":
-        return f"{100 * value:.2f} %"
-    unit = f" {spec.unit}" if spec is not None and spec.unit else ""
-    text = f"{value:.4g}"
-    return f"{value:.3g}{unit}" if "e" in text else f"{text}{unit}"
+        return NONE
+    text = quantity(value, spec.format if spec is not None else "number")
+    has_unit = spec is not None and spec.unit and spec.format != "percent" and math.isfinite(value)
+    return f"{text} {spec.unit}" if spec is not None and has_unit else text
 
 
 def data_name(name: str) -> str:

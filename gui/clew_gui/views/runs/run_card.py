@@ -6,6 +6,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QMenu
 
+from clew_gui.base.words import STATE_WORDS, rate
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.presentation.job_words import NOTHING, SHORT_S, CardWords
@@ -193,7 +194,7 @@ class RunCard(QFrame):
         if run.state in TERMINAL:
             when = f"at {words.wall(fold.ended)}" if fold.ended else ""
             detail = "" if self.why.isChecked() and reason_of(run)[0] else run.reason or reason_of(run)[0]
-            return words.join([when, words.clause(detail, words.STATE_WORDS[run.state]), words.divergence(run)])
+            return words.join([when, words.clause(detail, STATE_WORDS[run.state]), words.divergence(run)])
         return words.state_detail(run) or {
             RunState.QUEUED: "waits for the run before it",
             RunState.SUBMITTED: "sent to the agent",
@@ -215,7 +216,7 @@ class RunCard(QFrame):
         if history.schema is not None:
             schema = history.schema
             epochs = words.epochs(fold.step, fold.steps, schema.batch_size, schema.samples_per_epoch)
-        self.speed.set_text(self.told.below or words.join([epochs, words.rate(speed)]))
+        self.speed.set_text(self.told.below or words.join([epochs, rate(speed)]))
         running = run.state is RunState.RUNNING and not run.link_stale
         text = words.forecast(fold.step, fold.steps, speed) if running else ""
         if run.state in TERMINAL and fold.ended and fold.first_started:

@@ -1,0 +1,48 @@
+"""States and numbers as the window and the commands say them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from clew_gui.base import words
+from clew_shared.journal.lifecycle import RunState
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "text"),
+    [
+        (0.9079, "percent", "90.79 %"),
+        (0.26749, "number", "0.2675"),
+        (0.000123456, "number", "0.0001235"),
+        (1.23456e-7, "number", "1.23e-07"),
+        (math.nan, "percent", "NaN"),
+        (math.inf, "number", "∞"),
+        (-math.inf, "percent", "-∞"),
+    ],
+)
+def test_values(value: float, form: str, text: str) -> None:
+    assert words.quantity(value, form) == text
+
+
+@pytest.mark.parametrize(
+    ("speed", "text"),
+    [
+        (None, ""),
+        (0.0, ""),
+        (math.nan, ""),
+        (182.4, "182 steps/s"),
+        (12_345.0, "12,345 steps/s"),
+        (30.51, "30.5 steps/s"),
+        (9.5, "9.50 steps/s"),
+        (0.4213, "0.421 steps/s"),
+    ],
+)
+def test_rates(speed: float | None, text: str) -> None:
+    assert words.rate(speed) == text
+
+
+def test_every_state_has_a_word() -> None:
+    assert set(words.STATE_WORDS) == set(RunState)
+    assert words.STATE_WORDS[RunState.TIMED_OUT] == "Timed out"
