@@ -400,7 +400,7 @@ def test_nothing_of_a_site_makes_more_than_one_line(name: SchedulerName, field: 
 )
 def test_what_cannot_be_written_safely_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ProblemError):
-        check_job(msgspec.structs.replace(a_job(), **wrong), "slurm")
+        check_job(msgspec.structs.replace(a_job(), **wrong), scheduler_of("slurm").directives)
 
 
 # --- Any answer at all ------------------------------------------------------------------------------------------------
