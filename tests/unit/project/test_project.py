@@ -113,6 +113,7 @@ def test_a_program_starts_without_what_it_must_not_need(module: str, unwanted: s
 
 # --- A scheduler is one file ------------------------------------------------------------------------------------------
 
+QUEUES = {*NAMES} - {NO_SCHEDULER}
 SCHEDULER_DATA = {"sites/presets.py": {"slurm", "pbs", "mnsubmit"}}
 """The machines of the courses name their scheduler."""
 
@@ -120,7 +121,7 @@ SCHEDULER_DATA = {"sites/presets.py": {"slurm", "pbs", "mnsubmit"}}
 def schedulers_named(code: str) -> Iterator[str]:
     """Where code is about one scheduler: its name as a string, and comparisons of what a site calls its scheduler."""
     for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Constant) and node.value in {*NAMES} - {NO_SCHEDULER}:
+        if isinstance(node, ast.Constant) and node.value in QUEUES:
             yield str(node.value)
         asked = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
         asked = [node.subject] if isinstance(node, ast.Match) else asked
@@ -149,6 +150,6 @@ def test_nothing_but_a_schedulers_own_file_and_the_registry_names_one() -> None:
     assert own <= paths.keys()
     texts = {name: paths[name].read_text(encoding="utf-8") for name in paths.keys() - own}
     # To parse all files takes seconds; those without any of these words have nothing to find.
-    spoken = [name for name, text in texts.items() if any(word in text for word in (".scheduler", *NAMES[:-1]))]
+    spoken = [name for name, text in texts.items() if any(word in text for word in (".scheduler", *QUEUES))]
     found = {name: {*schedulers_named(texts[name])} for name in spoken}
     assert {name: named for name, named in found.items() if named} == SCHEDULER_DATA
