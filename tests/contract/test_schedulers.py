@@ -430,6 +430,11 @@ def test_no_answer_breaks_a_parser(name: SchedulerName, out: str, err: str, code
     answer = scheduler.submitted(output)
     assert not (answer.id and answer.problem)
     scheduler.limits(output)
+    scheduler.partitions(output)
+    scheduler.most_gpus(output)
+    assert len(scheduler.node_up(output).split()) <= 1, "a name, or nothing"
+    assert not (code and scheduler.accounts(output))
+    scheduler.ran_out_of_memory(output.said)
     try:
         scheduler.found(a_job(), output)
     except ProblemError:
