@@ -400,7 +400,7 @@ def test_nothing_of_a_site_makes_more_than_one_line(name: SchedulerName, field: 
 )
 def test_what_cannot_be_written_safely_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ProblemError):
-        check_job(msgspec.structs.replace(a_job(), **wrong), "slurm")
+        check_job(msgspec.structs.replace(a_job(), **wrong), scheduler_of("slurm").directives)
 
 
 # --- Any answer at all ------------------------------------------------------------------------------------------------
@@ -430,6 +430,11 @@ def test_no_answer_breaks_a_parser(name: SchedulerName, out: str, err: str, code
     answer = scheduler.submitted(output)
     assert not (answer.id and answer.problem)
     scheduler.limits(output)
+    scheduler.partitions(output)
+    scheduler.most_gpus(output)
+    assert len(scheduler.node_up(output).split()) <= 1, "a name, or nothing"
+    assert not (code and scheduler.accounts(output))
+    scheduler.ran_out_of_memory(output.said)
     try:
         scheduler.found(a_job(), output)
     except ProblemError:

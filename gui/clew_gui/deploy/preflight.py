@@ -12,7 +12,7 @@ import msgspec
 
 from clew_gui.deploy.there import ask_there
 from clew_gui.schedulers.allocation import Allocation, seconds_asked
-from clew_gui.schedulers.partitions import ask_partitions, read_partitions, time_problem
+from clew_gui.schedulers.partitions import time_problem
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
 from clew_shared.spec import RunSpec, to_toml
@@ -41,11 +41,11 @@ def check_time(line: SiteConnection, allocation: Allocation) -> None:
 
     Where the scheduler does not tell its limits, the job is sent.
     """
-    command = ask_partitions(line.site.scheduler)
+    command = line.scheduler.ask_partitions()
     if command is None or not seconds_asked(allocation):
         return
     told = line.run(command, timeout=_LIMITS_S)
-    found = time_problem(read_partitions(line.site.scheduler, told), allocation)
+    found = time_problem(line.scheduler.partitions(told), allocation)
     raise_all([found] if found is not None else [])
 
 

@@ -11,7 +11,8 @@ import msgspec
 from clew_gui.deploy.probe import Probe
 from clew_gui.doctor.finding import Finding
 from clew_gui.schedulers.partitions import Partition
-from clew_gui.schedulers.scheduler import Command
+from clew_gui.schedulers.registry import scheduler_of
+from clew_gui.schedulers.scheduler import Command, Scheduler
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
@@ -102,6 +103,11 @@ class Diagnosis:
     def left_s(self) -> float:
         """How much of the time for everything is left."""
         return TOTAL_S + self.questions.seconds - (time.monotonic() - self._begun)
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The dialect of the site's scheduler."""
+        return scheduler_of(self.site.scheduler)
 
     def more_time(self, seconds: float) -> None:
         """What is waited for on purpose does not count."""

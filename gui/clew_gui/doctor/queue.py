@@ -11,17 +11,8 @@ from clew_gui.base.times import in_words
 from clew_gui.doctor.context import Diagnosis, last_line, listed
 from clew_gui.doctor.finding import CheckResult, fine, note, untried, wrong
 from clew_gui.schedulers.allocation import seconds_asked, summary
-from clew_gui.schedulers.partitions import (
-    Partition,
-    ask_partitions,
-    asked_names,
-    chosen,
-    longest_time,
-    most_gpus,
-    read_partitions,
-    time_problem,
-)
-from clew_gui.schedulers.registry import scheduler_of
+from clew_gui.schedulers.partitions import Partition, asked_names, chosen, longest_time, time_problem
+from clew_gui.schedulers.registry import SCHEDULERS
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import job_of
 from clew_shared.base.problem import ProblemError, did_you_mean
@@ -29,8 +20,8 @@ from clew_shared.base.problem import ProblemError, did_you_mean
 
 def scheduler(ward: Diagnosis) -> CheckResult:
     """Whether it answers a question about one's own jobs."""
-    dialect = scheduler_of(ward.site.scheduler)
-    if ward.site.scheduler == "none":
+    dialect = ward.scheduler
+    if not dialect.has_queue:
         return fine("There is no scheduler: runs begin at once, on the host itself.")
     job = job_of(ward.site, str(uuid.uuid4()), "/nowhere", ("true",))
     done = ward.line.run(dialect.find(job))
@@ -49,7 +40,7 @@ def scheduler(ward: Diagnosis) -> CheckResult:
 
 def partition(ward: Diagnosis) -> CheckResult:
     """Whether the partitions that the site asks for are there and start jobs."""
-    if ward.site.scheduler == "none":
+    if not ward.scheduler.has_queue:
         return untried("There is no scheduler.")
     ward.partitions = _partitions(ward)
     if not ward.partitions:
@@ -72,12 +63,13 @@ def partition(ward: Diagnosis) -> CheckResult:
 
 
 def _partitions(ward: Diagnosis) -> tuple[Partition, ...]:
-    command = ask_partitions(ward.site.scheduler)
-    found = read_partitions(ward.site.scheduler, ward.line.run(command)) if command is not None else ()
-    if ward.site.scheduler != "pbs":
+    dialect = ward.scheduler
+    command = dialect.ask_partitions()
+    found = dialect.partitions(ward.line.run(command)) if command is not None else ()
+    command = dialect.ask_gpus()
+    if command is None:
         return found
-    nodes = ward.line.run(("pbsnodes", "-a"))
-    gpus = most_gpus(nodes.out) if nodes.code == 0 and not nodes.late else None
+    gpus = dialect.most_gpus(ward.line.run(command))
     return tuple(msgspec.structs.replace(one, gpus=gpus) for one in found)
 
 
@@ -87,7 +79,7 @@ def _chosen(ward: Diagnosis) -> list[Partition]:
 
 def time_limit(ward: Diagnosis) -> CheckResult:
     """Whether the time asked for is allowed."""
-    if ward.site.scheduler == "none":
+    if not ward.scheduler.has_queue:
         return untried("There is no scheduler.")
     asked = ward.site.allocation
     longest, seconds = longest_time(ward.partitions, asked), seconds_asked(asked)
@@ -107,7 +99,7 @@ def time_limit(ward: Diagnosis) -> CheckResult:
 
 def gpus(ward: Diagnosis) -> CheckResult:
     """Whether a node has as many GPUs as are asked for, and of that name."""
-    if ward.site.scheduler == "none":
+    if not ward.scheduler.has_queue:
         return untried("There is no scheduler.")
     asked = ward.site.allocation.gpus or 0
     there = _chosen(ward)
@@ -131,15 +123,15 @@ def gpus(ward: Diagnosis) -> CheckResult:
 
 
 def account(ward: Diagnosis) -> CheckResult:
-    """Whether the account is one of the person's own, where Slurm keeps accounts."""
+    """Whether the account is one of the person's own, where the scheduler lists them."""
     named = ward.site.allocation.account
-    if ward.site.scheduler == "none":
+    if not ward.scheduler.has_queue:
         return untried("There is no scheduler.")
-    if ward.site.scheduler == "pbs":
+    command = ward.scheduler.ask_accounts()
+    if command is None:
         return fine(f"Jobs are charged to {named}." if named else "The site names none.")
-    done = ward.sh('exec sacctmgr -nP show assoc user="$(id -un)" format=account')
-    mine = list(dict.fromkeys(one.strip() for one in done.out.splitlines() if one.strip()))
-    if done.code or done.late or not mine:
+    mine = ward.scheduler.accounts(ward.line.run(command))
+    if not mine:
         text = "The site keeps no accounts that can be asked"
         return fine(f"{text}; jobs are charged to {named}." if named else f"{text}.")
     if named and named not in mine:
@@ -150,16 +142,19 @@ def account(ward: Diagnosis) -> CheckResult:
 
 def request(ward: Diagnosis) -> CheckResult:
     """Whether the scheduler would take such a job: account, reservation, QOS, features and all else at once."""
-    if ward.site.scheduler == "none":
+    if not ward.scheduler.has_queue:
         return untried("There is no scheduler.")
-    if ward.site.scheduler != "slurm":
-        return untried("Only Slurm tells beforehand whether it would take a job; with --job one is sent.")
+    dialect = ward.scheduler
+    command = dialect.ask_acceptance()
+    if command is None:
+        able = " and ".join(one.label for one in SCHEDULERS.values() if one.ask_acceptance() is not None)
+        return untried(f"Only {able} tells beforehand whether it would take a job; with --job one is sent.")
     spec = job_of(ward.site, str(uuid.uuid4()), ward.line.layout().job("doctor"), ("true",))
-    text = scheduler_of("slurm").script(spec)
-    done = ward.line.run(("sbatch", "--test-only"), stdin=text.encode())
+    done = ward.line.run(command, stdin=dialect.script(spec).encode())
     if done.code == 0 and not done.late:
-        return fine(f"Slurm would take such a job: {summary(ward.site.allocation)}.")
-    found = scheduler_of("slurm").submitted(Output(done.code or 1, "", done.said, done.late)).problem
+        return fine(f"{dialect.label} would take such a job: {summary(ward.site.allocation)}.")
+    found = dialect.submitted(Output(done.code or 1, "", done.said, done.late)).problem
     if found is None:
-        return wrong("Slurm did not say whether it would take the job.", "Try again in a minute.", "scheduler.silent")
+        text = f"{dialect.label} did not say whether it would take the job."
+        return wrong(text, "Try again in a minute.", "scheduler.silent")
     return wrong(found.text, found.hint, found.code)

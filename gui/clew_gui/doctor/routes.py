@@ -11,7 +11,6 @@ import msgspec
 from clew_gui.doctor.context import Diagnosis, last_line
 from clew_gui.doctor.finding import CheckResult, fine, note, untried, wrong
 from clew_gui.nodes.routes import node_hop
-from clew_gui.schedulers.partitions import first_node
 from clew_gui.ssh.prompts import ASKED_FOR, Prompt, PromptKind
 from clew_shared.base.problem import Problem, ProblemError
 
@@ -33,7 +32,6 @@ print(free)
 _RELAY = "Clew's way to the agent is then a relay through the scheduler (srun), else the journal by file transfer."
 _UNKNOWN_KEY, _ASKS = "ssh.hostkey.unknown", "ssh.noprompt"
 _UNREACHED = {"ssh.busy", "ssh.connect", "ssh.hostkey.changed", "ssh.lost", "ssh.name", "ssh.reach", "ssh.timeout"}
-_NODES = ("sinfo", "--noheader", "--Node", "--format=%N %t")
 
 
 def ports(ward: Diagnosis) -> CheckResult:
@@ -41,7 +39,7 @@ def ports(ward: Diagnosis) -> CheckResult:
     if not ward.site.ports:
         return fine("The site sets no range of ports; the system gives the agent one that is free.")
     first, last = ward.site.ports
-    where = "the host" if ward.site.scheduler == "none" else "the login node; --job asks a node"
+    where = "the login node; --job asks a node" if ward.scheduler.has_queue else "the host"
     if ward.probed is None:
         return untried("Not tried, because no Python was found to try them with.")
     done = ward.line.run((ward.probed.executable, "-c", _BIND, str(first), str(last)))
@@ -76,9 +74,10 @@ def _connects(ward: Diagnosis, port: int) -> bool:
 
 def nodes(ward: Diagnosis) -> CheckResult:
     """Whether one may log in to a node without having a job there."""
-    if ward.site.scheduler == "none":
+    if not ward.scheduler.has_queue:
         return untried("There are no further nodes.")
-    node = _a_node(ward)
+    command = ward.scheduler.ask_nodes()
+    node = ward.scheduler.node_up(ward.line.run(command)) if command is not None else ""
     if not node:
         return untried("The scheduler's commands here do not tell the names of nodes.")
     refusal = refused_at(ward, node)
@@ -132,12 +131,3 @@ def _with_question(found: Problem, asked: Sequence[Prompt]) -> Problem:
 def what_it_asks(refusal: Problem) -> str:
     """The end of a sentence on a node that lets nobody in; a node with pam_slurm mostly asks for a password then."""
     return f": {refusal.text}" if refusal.code == _ASKS else ""
-
-
-def _a_node(ward: Diagnosis) -> str:
-    if ward.site.scheduler == "pbs":
-        return first_node(ward.line.run(("pbsnodes", "-a")).out)
-    done = ward.line.run(_NODES)
-    lines = [line.split() for line in done.out.splitlines() if len(line.split()) == 2]
-    up = [name for name, state in lines if re.match(r"(idle|mix|alloc)", state)]
-    return (up or [""])[0]

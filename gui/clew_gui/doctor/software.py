@@ -117,7 +117,7 @@ def devices(ward: Diagnosis) -> CheckResult:
     parts = [f"{cores} cores"] if cores.isdecimal() else []
     parts += [f"{int(memory) * 1024 / 1e9:.0f} GB of memory"] if memory.isdecimal() else []
     gpus = f"GPUs: {listed([card.partition(' (UUID')[0] for card in cards])}" if cards else "no NVIDIA GPU"
-    if ward.site.scheduler == "none":
+    if not ward.scheduler.has_queue:
         text = f"The host has {', '.join([*parts, gpus])}."
         return note(text, "Runs train on its processor.") if ward.site.allocation.gpus and not cards else fine(text)
     return fine(f"The login node has {', '.join([*parts, gpus])}. Nodes are another matter: --job asks one.")

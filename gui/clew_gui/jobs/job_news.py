@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from clew_gui.jobs.job import JobNews, Stage
 from clew_gui.jobs.job_book import JobWish
-from clew_gui.schedulers.reasons import Reason
-from clew_gui.schedulers.state import ENDED, ON_NODE, WAITING, JobState, Output, Phase
+from clew_gui.schedulers.state import ENDED, ON_NODE, WAITING, JobState, Output, Phase, Reason
 from clew_shared.base.problem import Problem
 
 _CODES: Mapping[Phase, tuple[str, str]] = {

@@ -195,7 +195,8 @@ class JobWatch:
             del self._over[job_id]
             if state.phase is Phase.GONE and not _has_ended(record) and not self._surely_gone(job_id):
                 continue
-            verdict = conclude(state, self._accounts(line, ref), record, printed=printed, done=done)
+            memory = line.scheduler.ran_out_of_memory(printed)
+            verdict = conclude(state, self._accounts(line, ref), record, out_of_memory=memory, done=done)
             with self._bell:
                 self._watcher.remove(job_id)
                 del self._refs[job_id]

@@ -174,7 +174,7 @@ class RouteFinder:
             yield Route(RouteKind.LOGIN, text, partial(through.connect, host, timeout=_OPEN_S), address.port)
 
     def _into_the_node(self, address: AgentAddress) -> Iterator[Route]:
-        if not self._line.hops or self._line.site.scheduler == "none" or address.host in self._declined:
+        if not self._line.hops or not self._line.scheduler.has_queue or address.host in self._declined:
             return
         node = self._jump(address)
 

@@ -48,7 +48,7 @@ def shell_on_job(
     Waits. Raises ``ProblemError``, also when the site lets nobody in.
     """
     wanted = command or LOGIN_SHELL
-    if line.site.scheduler == "none":
+    if not line.scheduler.has_queue:
         return _on(line.connection, "on the host itself", wanted, term, size)
     ways = line.scheduler
     step = ways.attach(job, wanted) if size is not None else ways.relay(job, wanted)

@@ -7,6 +7,7 @@ import shlex
 import uuid
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,35 +15,33 @@ from clew_gui.base.checked_text import is_module
 from clew_gui.schedulers.allocation import Allocation, check_allocation, seconds_asked
 from clew_shared.base.problem import Problem, raise_all
 
-_VALUE = r"[A-Za-z0-9_.,:=@%+/&|*\[\]-]{1,200}"
-_FORMS = {
-    "slurm": (re.compile(rf"--(?P<name>[a-z][a-z0-9-]{{1,40}})(={_VALUE})?"), "--mem=8G or --exclusive"),
-    "pbs": (re.compile(rf"-(?P<name>[A-Za-z]) {_VALUE}"), "-l mem=8gb or -W group_list=course"),
-    "mnsubmit": (re.compile(rf"(?P<name>[a-z][a-z0-9_]{{1,40}}) = {_VALUE}"), "tasks_per_node = 4"),
-}
-_OURS = {
-    "slurm": """job-name output error input open-mode no-requeue requeue nodes ntasks-per-node cpus-per-task
-        time partition account reservation qos gres constraint signal wrap array chdir uid gid get-user-env test-only
-        wait parsable export export-file comment""",
-    "pbs": "N o e j q A I t z S d D r v V C f",
-    "mnsubmit": """job_name initialdir output error total_tasks cpus_per_task gpus_per_node wall_clock_limit features
-        class partition reservation account qos""",
-}
-"""What Clew writes itself, and what would change which script runs, as whom or where its output goes."""
+DIRECTIVE_VALUE = r"[A-Za-z0-9_.,:=@%+/&|*\[\]-]{1,200}"
+"""A value in a directive: it cannot end the line, and the shell sees nothing in it."""
 
 
-def check_directive(line: str, scheduler: str) -> list[Problem]:
-    """The problem with one line for the scheduler, if there is one."""
-    form = _FORMS.get(scheduler)
-    if form is None:
+class Directives(NamedTuple):
+    """Further lines that a scheduler takes in its script: the ``form`` of one, with its ``name``, and an ``example``.
+
+    ``ours`` are the names that Clew writes itself, or that would change which script runs, as whom or where its output
+    goes, with blanks between them.
+    """
+
+    form: re.Pattern[str]
+    example: str
+    ours: str
+
+
+def check_directive(line: str, directives: Directives | None) -> list[Problem]:
+    """The problem with one line for the scheduler, if there is one. None: there is no scheduler."""
+    if directives is None:
         text = f"There is no scheduler here to take {line[:60]!r}."
         return [Problem("site.directive", text, "Remove the line.", "extra")]
-    match = form[0].fullmatch(line)
+    match = directives.form.fullmatch(line)
     if match is None:
         text = f"{line[:60]!r} is no directive that can be taken."
-        return [Problem("site.directive", text, f"Write it like {form[1]}, one for each entry.", "extra")]
+        return [Problem("site.directive", text, f"Write it like {directives.example}, one for each entry.", "extra")]
     # Schedulers take abbreviations: --outp is --output.
-    if any(own.startswith(match["name"]) for own in _OURS[scheduler].split()):
+    if any(own.startswith(match["name"]) for own in directives.ours.split()):
         hint = "Use the field of that name, where there is one."
         return [Problem("site.directive", f"{line[:60]!r} is something that Clew decides itself.", hint, "extra")]
     return []
@@ -166,8 +165,8 @@ def short_name(job: str) -> str:
     return f"c{job.replace('-', '')[:14]}"
 
 
-def check_job(job: JobSpec, scheduler: str) -> None:
-    """Raise ``ProblemError`` with everything in ``job`` that cannot be written into a script for ``scheduler``."""
+def check_job(job: JobSpec, directives: Directives | None) -> None:
+    """Raise ``ProblemError`` with everything that is wrong in ``job`` for a scheduler with these ``directives``."""
     found = check_allocation(job.allocation)
     found += [_wrong("job", "The job's id", job.job)] if not _is_uuid(job.job) else []
     found += [_wrong("folder", "The job's folder", job.folder)] if not _is_folder(job.folder) else []
@@ -175,7 +174,7 @@ def check_job(job: JobSpec, scheduler: str) -> None:
         found.append(_wrong("agent", "The agent's command", " ".join(job.agent)))
     found += [_wrong("gres", "The GPU resource", job.gres)] if job.gres and not is_gres(job.gres) else []
     found += [_wrong("modules", "The module", name) for name in job.modules if not is_module(name)]
-    found += [problem for line in job.extra for problem in check_directive(line, scheduler)]
+    found += [problem for line in job.extra for problem in check_directive(line, directives)]
     found += check_prologue(job.prologue)
     for name, value in job.environment.items():
         found += _check_variable(name, value)

@@ -10,13 +10,23 @@ import re
 from collections.abc import Sequence
 
 from clew_gui.base.times import read_time
+from clew_gui.schedulers import slurm
 from clew_gui.schedulers.allocation import clock_asked
-from clew_gui.schedulers.job import SCHEDULER_LOG, JobRef, JobSpec, check_job, render, short_name
-from clew_gui.schedulers.reasons import Reason, slurm_reason
-from clew_gui.schedulers.refusals import SLURM, is_silent, submission
-from clew_gui.schedulers.scheduler import Command, all_silent, by_number, in_folder
-from clew_gui.schedulers.slurm import moment, phase_of, requeue_option
-from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase, Submitted
+from clew_gui.schedulers.job import (
+    DIRECTIVE_VALUE,
+    SCHEDULER_LOG,
+    Directives,
+    JobRef,
+    JobSpec,
+    check_job,
+    render,
+    short_name,
+)
+from clew_gui.schedulers.partitions import Partition
+from clew_gui.schedulers.pbs import is_silent
+from clew_gui.schedulers.scheduler import Command, Scheduler, Signature, all_silent, by_number, in_folder, submission
+from clew_gui.schedulers.slurm import moment, phase_of, requeue_option, slurm_reason
+from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase, Reason, Submitted
 from clew_shared.base.problem import problem
 
 _COLUMNS = {
@@ -37,16 +47,25 @@ _COLUMNS = {
 }
 
 
-class MnSubmit:
+class MnSubmit(Scheduler):
     """The dialect of MinoTauro."""
 
     name = "mnsubmit"
     label = "mnsubmit (MinoTauro)"
     has_queue = True
+    directives = Directives(
+        re.compile(rf"(?P<name>[a-z][a-z0-9_]{{1,40}}) = {DIRECTIVE_VALUE}"),
+        "tasks_per_node = 4",
+        """job_name initialdir output error total_tasks cpus_per_task gpus_per_node wall_clock_limit features
+        class partition reservation account qos""",
+    )
+    signature = Signature("mnsubmit")
+    preset = None
+    usual_time = "01:00:00"
 
     def script(self, job: JobSpec) -> str:
         """The job script. Raises ``ProblemError`` for a job that cannot be written safely."""
-        check_job(job, self.name)
+        check_job(job, self.directives)
         header = [f"# @ {line}" for line in [*_lines(job), *job.extra]]
         return render(job, header + [f"#SBATCH {option}" for option in _slurm_options(job)])
 
@@ -56,7 +75,7 @@ class MnSubmit:
 
     def submitted(self, output: Output) -> Submitted:
         """It is sbatch that answers."""
-        return submission(output, r"(?:Submitted batch job )?([0-9]{1,12})(?: on cluster \S+)?", SLURM)
+        return submission(output, r"(?:Submitted batch job )?([0-9]{1,12})(?: on cluster \S+)?", slurm.REFUSALS)
 
     def find(self, job: JobSpec) -> Command:
         """The list of one's own jobs."""
@@ -95,7 +114,7 @@ class MnSubmit:
 
     def hold(self, job: JobSpec) -> Command:
         """``mnsh``: ``-k`` for the nodes with K80, ``-g`` for GPUs."""
-        check_job(job, self.name)
+        check_job(job, self.directives)
         kind = ("-k",) if "k80" in job.allocation.features.lower() else ()
         return ("mnsh", *kind, *(("-g",) if job.allocation.gpus else ()))
 
@@ -118,6 +137,34 @@ class MnSubmit:
     def limits(self, output: Output) -> PartitionLimits:
         """Nothing: see ``ask_limits``."""
         return PartitionLimits()
+
+    def ask_partitions(self) -> Command | None:
+        """Slurm's own command, where the machine has it."""
+        return slurm.SINFO
+
+    def partitions(self, output: Output) -> tuple[Partition, ...]:
+        """With GPUs and features."""
+        return slurm.read_sinfo(output)
+
+    def ask_nodes(self) -> Command | None:
+        """Slurm's own command, where the machine has it."""
+        return slurm.SINFO_NODES
+
+    def node_up(self, output: Output) -> str:
+        """The first one that jobs run on, or could."""
+        return slurm.first_node(output.out)
+
+    def ask_accounts(self) -> Command | None:
+        """Slurm's own command, where the machine has it."""
+        return slurm.SACCTMGR
+
+    def accounts(self, output: Output) -> tuple[str, ...]:
+        """Each once."""
+        return slurm.read_accounts(output)
+
+    def ran_out_of_memory(self, printed: str) -> bool:
+        """What slurmstepd says."""
+        return slurm.memory_ran_out(printed)
 
 
 def _lines(job: JobSpec) -> list[str]:

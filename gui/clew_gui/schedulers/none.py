@@ -6,10 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from clew_gui.schedulers.job import GRACE_S, SCHEDULER_LOG, SCRIPT, JobRef, JobSpec, check_job, keeper, render
-from clew_gui.schedulers.reasons import Reason
-from clew_gui.schedulers.refusals import submission
-from clew_gui.schedulers.scheduler import Command, all_silent
-from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase, Submitted
+from clew_gui.schedulers.scheduler import Command, Preset, Scheduler, all_silent, submission
+from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase, Reason, Submitted
 from clew_shared.base.problem import problem
 
 _START = f'cd -- "$1" && {{ setsid bash -l "$1/{SCRIPT}" </dev/null >>{SCHEDULER_LOG} 2>&1 & echo "$!"; }}'
@@ -30,17 +28,21 @@ clew_job=$2 clew_grace={GRACE_S} clew_agent='' clew_own='' clew_left=0
 """TERM to the keeper, if the process is still it. If it was killed, its functions end what it left, after the call."""
 
 
-class NoScheduler:
+class NoScheduler(Scheduler):
     """A plain SSH host. An id is a process id; the command line of the process names the job, so another one that
     has got the same id later is not taken for it."""
 
     name = "none"
     label = "no scheduler"
     has_queue = False
+    directives = None
+    signature = None
+    preset = Preset("ssh", "A machine with SSH")
+    usual_time = ""
 
     def script(self, job: JobSpec) -> str:
         """The job script. Raises ``ProblemError`` for a job that cannot be written safely."""
-        check_job(job, self.name)
+        check_job(job, self.directives)
         return render(job, [])
 
     def submit(self, job: JobSpec) -> Command:

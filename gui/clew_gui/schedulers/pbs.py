@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from clew_gui.base.times import read_clock
+from clew_gui.schedulers import slurm
 from clew_gui.schedulers.allocation import clock_asked
-from clew_gui.schedulers.job import SCHEDULER_LOG, JobRef, JobSpec, check_job, render, short_name
-from clew_gui.schedulers.reasons import Reason, pbs_reason
-from clew_gui.schedulers.refusals import PBS, is_silent, submission
-from clew_gui.schedulers.scheduler import Command, all_silent, in_folder
-from clew_gui.schedulers.state import ENDED, JobState, Output, PartitionLimits, Phase, Submitted
+from clew_gui.schedulers.job import (
+    DIRECTIVE_VALUE,
+    SCHEDULER_LOG,
+    Directives,
+    JobRef,
+    JobSpec,
+    check_job,
+    render,
+    short_name,
+)
+from clew_gui.schedulers.partitions import Partition
+from clew_gui.schedulers.scheduler import (
+    Command,
+    Preset,
+    Refusal,
+    Scheduler,
+    Signature,
+    all_silent,
+    in_folder,
+    submission,
+)
+from clew_gui.schedulers.state import ENDED, JobState, Output, PartitionLimits, Phase, Reason, Submitted
 from clew_shared.base.problem import problem
 
 _ID = r"([0-9]{1,12}(?:\[[0-9]{0,9}\])?(?:\.[A-Za-z0-9_.-]{1,200})?)"
@@ -47,16 +65,28 @@ _EXITS = {
 _TERM, _KILL = 15, 9
 
 
-class Pbs:
+_MEMORY = re.compile(r"job killed: v?mem \S+ exceeded limit", re.IGNORECASE)
+
+
+class Pbs(Scheduler):
     """The dialect of Torque; of OpenPBS where the job says ``select``."""
 
     name = "pbs"
     label = "PBS"
     has_queue = True
+    directives = Directives(
+        re.compile(rf"-(?P<name>[A-Za-z]) {DIRECTIVE_VALUE}"),
+        "-l mem=8gb or -W group_list=course",
+        "N o e j q A I t z S d D r v V C f",
+    )
+    signature = Signature("qsub", others=("qconf",), version=("qsub", "--version"), select="pbs_version")
+    """Grid Engine's submission command is called qsub as well."""
+    preset = Preset("pbs", "A PBS or Torque cluster")
+    usual_time = "01:00:00"
 
     def script(self, job: JobSpec) -> str:
         """The job script. Raises ``ProblemError`` for a job that cannot be written safely."""
-        check_job(job, self.name)
+        check_job(job, self.directives)
         own = [f"-o {SCHEDULER_LOG}", "-j oe", f"-r {'y' if job.requeue else 'n'}"]
         return render(job, [f"#PBS {option}" for option in [*_options(job), *own, *job.extra]])
 
@@ -66,7 +96,7 @@ class Pbs:
 
     def submitted(self, output: Output) -> Submitted:
         """The id with the server's name, such as ``8231.login``."""
-        return submission(output, _ID, PBS)
+        return submission(output, _ID, REFUSALS)
 
     def find(self, job: JobSpec) -> Command:
         """By the name; without ``qselect`` among all jobs."""
@@ -118,7 +148,7 @@ class Pbs:
 
     def hold(self, job: JobSpec) -> Command:
         """``qsub -I``: a shell on the first node."""
-        check_job(job, self.name)
+        check_job(job, self.directives)
         words = [word for option in [*_options(job), *job.extra] for word in option.split(" ", 1)]
         return ("qsub", "-I", *words)
 
@@ -145,6 +175,34 @@ class Pbs:
         return PartitionLimits(
             time=read_clock(pairs.get("walltime", "")), nodes=int(nodes) if re.fullmatch("[0-9]{1,9}", nodes) else None
         )
+
+    def ask_partitions(self) -> Command | None:
+        """One line for each queue."""
+        return ("qstat", "-q")
+
+    def partitions(self, output: Output) -> tuple[Partition, ...]:
+        """Without GPUs; some end with a status that means nothing."""
+        return parse_queues(output.out)
+
+    def ask_gpus(self) -> Command | None:
+        """What each node has."""
+        return ("pbsnodes", "-a")
+
+    def most_gpus(self, output: Output) -> int | None:
+        """Of all nodes: queues do not name theirs."""
+        return most_gpus(output.out) if output.code == 0 and not output.late else None
+
+    def ask_nodes(self) -> Command | None:
+        """The nodes with their states."""
+        return ("pbsnodes", "-a")
+
+    def node_up(self, output: Output) -> str:
+        """The first one that is free, or has a job."""
+        return first_node(output.out)
+
+    def ran_out_of_memory(self, printed: str) -> bool:
+        """What the node's daemon says, or Slurm behind its front end."""
+        return _MEMORY.search(printed) is not None or slurm.memory_ran_out(printed)
 
 
 def _options(job: JobSpec) -> list[str]:
@@ -282,3 +340,179 @@ def _date(text: str) -> float | None:
         return datetime.strptime(text, "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC).timestamp()
     except (ValueError, OverflowError):
         return None
+
+
+# --- Queues and nodes -------------------------------------------------------------------------------------------------
+
+
+def parse_queues(text: str) -> tuple[Partition, ...]:
+    """Queues in the table of ``qstat -q``, whose sixth column from the end is the number of nodes."""
+    found = []
+    for line in text.splitlines():
+        cells = line.split()
+        if len(cells) != 10 or not re.fullmatch(r"[ED]", cells[8]) or not re.fullmatch(r"[RS]", cells[9]):
+            continue
+        up = cells[8] == "E" and cells[9] == "R"
+        found.append(Partition(name=cells[0], seconds=_wall(cells[3]), nodes=_count(cells[4]), up=up))
+    return tuple(found)
+
+
+def _wall(text: str) -> int | None:
+    """``02:00:00`` or, as Torque also prints it, ``02:00`` for hours and minutes."""
+    return read_clock(f"{text}:00" if re.fullmatch(r"[0-9]+:[0-9]{2}", text) else text)
+
+
+def _count(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"[0-9]{1,7}", text) else None
+
+
+def first_node(pbsnodes: str) -> str:
+    """A node that is up, in the answer of ``pbsnodes -a``: its name stands before its indented lines."""
+    match = re.search(
+        r"^([A-Za-z0-9][\w.-]{0,200})\s*\n(?:[ \t]+(?!state =).*\n)*[ \t]+state = (?:free|job)", pbsnodes, re.MULTILINE
+    )
+    return match[1] if match is not None else ""
+
+
+def most_gpus(pbsnodes: str) -> int:
+    """The most GPUs that one node has in the answer of ``pbsnodes -a``: Torque's words and OpenPBS'."""
+    return max(_each(r"^\s*(?:gpus|resources_available\.ngpus) = ([0-9]{1,4})\s*$", pbsnodes), default=0)
+
+
+def _each(pattern: str, text: str) -> Iterator[int]:
+    return (int(match[1]) for match in re.finditer(pattern, text, re.MULTILINE))
+
+
+# --- Why a job waits --------------------------------------------------------------------------------------------------
+
+_REASONS: Sequence[tuple[re.Pattern[str], Reason]] = tuple(
+    (re.compile(pattern, re.IGNORECASE), reason)
+    for pattern, reason in (
+        (
+            r"can never run.*\bngpus\b|can never run.*\bgpus\b",
+            Reason("It will not start: no node has so many GPUs.", True),
+        ),
+        (r"can never run", Reason("It will not start: no node has what it asks for.", True)),
+        (r"too many failed attempts", Reason("It will not start: its start failed too often.", True)),
+        (r"walltime.*(exceed|limit)|exceed.*walltime", Reason("It will not start: it asks for too much time.", True)),
+        (r"insufficient amount of.*gpus", Reason("It waits until enough GPUs are free.")),
+        (r"insufficient amount of|not enough", Reason("It waits until enough of what it asks for is free.")),
+        (r"node is in use|no free nodes|would conflict", Reason("It waits until nodes are free.")),
+        (
+            r"queue.*(not started|stopped|disabled)",
+            Reason("It will not start yet: the queue does not start jobs.", True),
+        ),
+        (
+            r"(user|group|project|server|queue).*(has reached|exceed|limit)",
+            Reason("A limit on running jobs is reached."),
+        ),
+        (r"dependency", Reason("It waits for another job.")),
+        (r"reservation", Reason("It waits for its reservation to begin.")),
+        (r"dedicated time", Reason("It waits: the machine is kept for something else now.")),
+        (r"not running.*draining|starving", Reason("Other jobs come first.")),
+    )
+)
+_HELD = {
+    "u": Reason("It will not start: you have held it. `qrls` lets it go.", True),
+    "o": Reason("It will not start: an operator has held it. Ask the site's support.", True),
+    "s": Reason("It will not start: the system has held it. Ask the site's support.", True),
+    "": Reason("It will not start: it is held. `qrls` lets it go if you have held it.", True),
+}
+
+
+def pbs_reason(word: str) -> Reason:
+    """PBS' comment, or ``held:u`` and the like for jobs in the state H, as a sentence."""
+    if word.startswith("held:"):
+        return next((_HELD[kind] for kind in "uos" if kind in word[5:]), _HELD[""])
+    if word == "waiting":
+        return Reason("It may not begin before a set time.")
+    for pattern, reason in _REASONS:
+        if pattern.search(word):
+            return reason
+    return Reason(
+        f"It waits. The scheduler says: {word[:200]}" if word else "Other jobs come first, or nodes are busy."
+    )
+
+
+# --- Why a job is refused ---------------------------------------------------------------------------------------------
+
+REFUSALS: Sequence[Refusal] = (
+    Refusal(
+        r"unknown queue|illegal queue|Invalid partition",
+        "partition",
+        "partition",
+        "There is no such queue.",
+        "`qstat -q` lists what there is.",
+    ),
+    Refusal(
+        r"unauthorized request|not permitted to use|access to queue is denied|ACL",
+        "access",
+        "partition",
+        "You may not send this job to this queue.",
+        "Choose another one, or ask the site's support.",
+    ),
+    Refusal(
+        r"invalid account|invalid project|unknown project|account.*(invalid|not)",
+        "account",
+        "account",
+        "The scheduler does not accept this account.",
+        "Ask the site's support which one is yours.",
+    ),
+    Refusal(
+        r"exceeds (queue|server|available).*(resource|walltime|partition|limit)|job exceeds queue resource limits|"
+        r"violates queue and/or server resource limits",
+        "limit",
+        "time",
+        "More time, nodes or cores are asked for than this queue allows.",
+        "`qstat -q` shows the queues' limits.",
+    ),
+    Refusal(
+        r"(unknown|illegal).*(resource|attribute)|invalid resource|cannot set attribute|nodes file|node spec",
+        "nodes",
+        "nodes",
+        "The scheduler does not know what the job asks for: nodes, GPUs or features.",
+        "`pbsnodes -a` shows what the nodes have.",
+    ),
+    Refusal(
+        r"cannot locate feasible nodes|no nodes.*available|can never run|Requested node configuration is not available",
+        "nodes",
+        "nodes",
+        "No node, or not enough of them, has what the job asks for.",
+        "Ask for fewer GPUs, cores or nodes, or choose another queue.",
+    ),
+    Refusal(
+        r"maximum number of jobs|would exceed.*limit|too many queued",
+        "limit",
+        "",
+        "You have as many jobs as you may have.",
+        "Wait until other jobs have ended.",
+    ),
+    Refusal(
+        r"reservation",
+        "reservation",
+        "reservation",
+        "The reservation does not exist, is over, or is not for you.",
+        "Ask the teacher for today's name, or leave it empty.",
+    ),
+    Refusal(
+        r"cannot connect|connection refused|pbs_iff|end of file|timed? ?out|Unable to contact slurm controller|"
+        r"no default server name|batch protocol error",
+        "silent",
+        "",
+        "The scheduler does not answer.",
+        "Clew looks for the job by its name before it is sent again.",
+    ),
+    Refusal(
+        r"command not found|qsub: not found",
+        "command",
+        "scheduler",
+        "The scheduler's commands are not found on this host.",
+        "Is this the login node, and is the site's scheduler the right one?",
+    ),
+)
+
+
+def is_silent(said: str) -> bool:
+    """Whether this is the answer of a command that could not reach its scheduler: PBS', or a front end of Slurm's."""
+    unreached = (one.pattern for one in (*slurm.REFUSALS, *REFUSALS) if one.code in ("silent", "command"))
+    return any(re.search(pattern, said, re.IGNORECASE) for pattern in unreached)

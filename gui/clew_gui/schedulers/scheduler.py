@@ -5,25 +5,63 @@ Times that an answer names are read as UTC: commands are to be run with ``enviro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from clew_gui.schedulers.job import SCRIPT, JobRef, JobSpec
-from clew_gui.schedulers.reasons import Reason
-from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase, Submitted
+from clew_gui.schedulers.job import SCRIPT, Directives, JobRef, JobSpec
+from clew_gui.schedulers.partitions import Partition
+from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase, Reason, Submitted
+from clew_shared.base.problem import Problem
 
 Command = tuple[str, ...]
 
 
-class Scheduler(Protocol):
-    """One scheduler's dialect. All methods are pure."""
+class Refusal(NamedTuple):
+    """A pattern in the scheduler's answer, the code for programs, the field concerned, the sentence and the hint."""
+
+    pattern: str
+    code: str
+    where: str
+    text: str
+    hint: str
+
+
+class Signature(NamedTuple):
+    """How a scheduler is recognised on a host: by the ``command`` that submits its jobs, unless one of ``others`` is
+    there too, which shows that the command is another scheduler's. What ``version`` prints has ``select`` in it where
+    jobs must be asked for with ``select=``."""
+
+    command: str
+    others: tuple[str, ...] = ()
+    version: Command = ()
+    select: str = ""
+
+
+class Preset(NamedTuple):
+    """The site to begin with on any machine with this scheduler: its ``name`` in commands, its ``title`` in menus."""
 
     name: str
-    """slurm, pbs, mnsubmit or none."""
+    title: str
+
+
+class Scheduler(Protocol):
+    """One scheduler's dialect. All methods are pure; those with a body are for schedulers that cannot be asked that."""
+
+    name: str
+    """As site files write it."""
     label: str
     """As people call it."""
     has_queue: bool
     """Whether it keeps a queue, and may start a job again; if not, a job is no more than its processes on the host."""
+    directives: Directives | None
+    """The further lines that a site may give it; None where it reads none."""
+    signature: Signature | None
+    """How it is recognised on a host; None where a person has to choose it."""
+    preset: Preset | None
+    """The site to begin with; None where no machine is left that one could have."""
+    usual_time: str
+    """The time that a new site asks for; empty where nobody needs to ask."""
 
     def script(self, job: JobSpec) -> str:
         """The job script, exactly as it is sent. Raises ``ProblemError`` for a job that cannot be written safely."""
@@ -74,6 +112,47 @@ class Scheduler(Protocol):
     def limits(self, output: Output) -> PartitionLimits:
         """What the partition allows."""
 
+    def ask_partitions(self) -> Command | None:
+        """Ask for all partitions; None where the scheduler does not list them."""
+        return None
+
+    def partitions(self, output: Output) -> tuple[Partition, ...]:
+        """What was answered; nothing where nobody can tell."""
+        return ()
+
+    def ask_gpus(self) -> Command | None:
+        """Ask for the GPUs of the nodes, where the partitions' answer does not name them."""
+        return None
+
+    def most_gpus(self, output: Output) -> int | None:
+        """The most that one node has; None where nobody can tell."""
+        return None
+
+    def ask_nodes(self) -> Command | None:
+        """Ask for the nodes; None where the scheduler does not list them."""
+        return None
+
+    def node_up(self, output: Output) -> str:
+        """A node that is up; empty where none is named."""
+        return ""
+
+    def ask_accounts(self) -> Command | None:
+        """Ask for one's own accounts; None where the scheduler does not list them."""
+        return None
+
+    def accounts(self, output: Output) -> tuple[str, ...]:
+        """One's own accounts; nothing where the site keeps none."""
+        return ()
+
+    def ask_acceptance(self) -> Command | None:
+        """Ask whether the job whose script is on standard input would be taken, and ``submitted`` reads why not; None
+        where only a job can tell."""
+        return None
+
+    def ran_out_of_memory(self, printed: str) -> bool:
+        """Whether the scheduler wrote so into the job's output; some call such a job failed everywhere else."""
+        return False
+
 
 def environment() -> Mapping[str, str]:
     """What the commands need in their environment: one clock, one language, one form of dates, no colours."""
@@ -95,3 +174,33 @@ def all_silent(jobs: Sequence[JobRef], output: Output, reason: str = "") -> dict
     lines = [line.strip() for line in output.said.splitlines() if line.strip()]
     said = reason or ("no answer in time" if output.late else (lines[-1][:300] if lines else f"status {output.code}"))
     return {job.id: JobState(id=job.id, phase=Phase.SILENT, reason=said) for job in jobs}
+
+
+def submission(output: Output, id_form: str, refusals: Sequence[Refusal]) -> Submitted:
+    """The job's id where a line of the output has the form ``id_form``; else the refusal that is recognised.
+
+    Sites' wrappers print lines of their own before and after, so all lines are looked at, the last one first.
+    """
+    if output.late:
+        return Submitted()
+    if output.code == 0:
+        for line in reversed(output.out.splitlines()):
+            match = re.fullmatch(id_form, line.strip())
+            if match is not None:
+                return Submitted(id=match[1])
+    problem = _recognise(output, refusals)
+    return Submitted() if output.code == 0 and problem.code == "scheduler.refused" else Submitted(problem=problem)
+
+
+def _recognise(output: Output, refusals: Sequence[Refusal]) -> Problem:
+    said = " / ".join(line.strip() for line in output.said.splitlines() if line.strip())[:400]
+    for refusal in refusals:
+        if re.search(refusal.pattern, output.said, re.IGNORECASE):
+            text = f"{refusal.text} It said: {said}"
+            return Problem(f"scheduler.{refusal.code}", text, refusal.hint, refusal.where)
+    text = (
+        f"The scheduler did not take the job: {said}"
+        if said
+        else (f"The scheduler's command ended with exit code {output.code} and without a word.")
+    )
+    return Problem("scheduler.refused", text, "The site's documentation may know this message.")

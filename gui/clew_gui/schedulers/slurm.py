@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from clew_gui.base.times import read_time
+from clew_gui.base.times import in_words, read_time
 from clew_gui.schedulers.allocation import clock_asked
-from clew_gui.schedulers.job import SCHEDULER_LOG, JobRef, JobSpec, check_job, long_name, render
-from clew_gui.schedulers.reasons import Reason, slurm_reason
-from clew_gui.schedulers.refusals import SLURM, submission
-from clew_gui.schedulers.scheduler import Command, all_silent, by_number, in_folder
-from clew_gui.schedulers.state import ENDED, JobState, Output, PartitionLimits, Phase, Submitted
+from clew_gui.schedulers.job import (
+    DIRECTIVE_VALUE,
+    SCHEDULER_LOG,
+    Directives,
+    JobRef,
+    JobSpec,
+    check_job,
+    long_name,
+    render,
+)
+from clew_gui.schedulers.partitions import Partition
+from clew_gui.schedulers.scheduler import (
+    Command,
+    Preset,
+    Refusal,
+    Scheduler,
+    Signature,
+    all_silent,
+    by_number,
+    in_folder,
+    submission,
+)
+from clew_gui.schedulers.state import ENDED, JobState, Output, PartitionLimits, Phase, Reason, Submitted
 from clew_shared.base.problem import problem
 
 _FORMAT = "%i|%T|%r|%N|%S|%e|%l|%D|%j"
@@ -67,16 +85,34 @@ _SHORT = {
 }
 
 
-class Slurm:
+SINFO = ("sinfo", "--noheader", "--format=%P|%l|%D|%G|%f|%a")
+SINFO_NODES = ("sinfo", "--noheader", "--Node", "--format=%N %t")
+SACCTMGR = ("sh", "-c", 'exec sacctmgr -nP show assoc user="$(id -un)" format=account', "sh")
+_GRES = re.compile(r"(gpus?)(?::([A-Za-z][A-Za-z0-9_.-]*))?(?::([0-9]{1,4}))?(?:\(.*\))?")
+_MEMORY = re.compile(r"exceeded (job )?memory limit|\boom[-_]kill", re.IGNORECASE)
+"""Where no control groups keep the limit, Slurm ends the job, calls it FAILED, and says why in its output alone."""
+
+
+class Slurm(Scheduler):
     """The dialect of Slurm."""
 
     name = "slurm"
     label = "Slurm"
     has_queue = True
+    directives = Directives(
+        re.compile(rf"--(?P<name>[a-z][a-z0-9-]{{1,40}})(={DIRECTIVE_VALUE})?"),
+        "--mem=8G or --exclusive",
+        """job-name output error input open-mode no-requeue requeue nodes ntasks-per-node cpus-per-task
+        time partition account reservation qos gres constraint signal wrap array chdir uid gid get-user-env test-only
+        wait parsable export export-file comment""",
+    )
+    signature = Signature("sbatch")
+    preset = Preset("slurm", "A Slurm cluster")
+    usual_time = "01:00:00"
 
     def script(self, job: JobSpec) -> str:
         """The job script. Raises ``ProblemError`` for a job that cannot be written safely."""
-        check_job(job, self.name)
+        check_job(job, self.directives)
         own = [f"--output={SCHEDULER_LOG}", "--open-mode=append", requeue_option(job)]
         if not clock_asked(job.allocation):  # the keeper cannot know when its time is up
             own.append("--signal=B:USR1@60")
@@ -88,7 +124,7 @@ class Slurm:
 
     def submitted(self, output: Output) -> Submitted:
         """The id, with or without ``--parsable``."""
-        return submission(output, r"(?:Submitted batch job )?([0-9]{1,12})(?:;\S+| on cluster \S+)?", SLURM)
+        return submission(output, r"(?:Submitted batch job )?([0-9]{1,12})(?:;\S+| on cluster \S+)?", REFUSALS)
 
     def find(self, job: JobSpec) -> Command:
         """By the whole name, also among jobs that have just ended."""
@@ -138,7 +174,7 @@ class Slurm:
 
     def hold(self, job: JobSpec) -> Command:
         """An allocation with a shell on its first node."""
-        check_job(job, self.name)
+        check_job(job, self.directives)
         return ("salloc", *_options(job), *job.extra, "srun", "--pty", "bash", "-l")
 
     def relay(self, job: JobRef, command: Command) -> Command | None:
@@ -171,6 +207,38 @@ class Slurm:
         sizes = [row[1].rpartition("-")[2], row[2]]  # 1-64 or 1-infinite, and how many nodes there are
         numbers = [int(size) for size in sizes if re.fullmatch(r"[0-9]{1,9}", size)]
         return PartitionLimits(time=read_time(row[0]), nodes=min(numbers, default=None))
+
+    def ask_partitions(self) -> Command | None:
+        """One line for each partition, or several where its nodes differ."""
+        return SINFO
+
+    def partitions(self, output: Output) -> tuple[Partition, ...]:
+        """With GPUs and features."""
+        return read_sinfo(output)
+
+    def ask_nodes(self) -> Command | None:
+        """One line for each node and partition."""
+        return SINFO_NODES
+
+    def node_up(self, output: Output) -> str:
+        """The first one that jobs run on, or could."""
+        return first_node(output.out)
+
+    def ask_accounts(self) -> Command | None:
+        """``sacctmgr``, which answers only where Slurm keeps accounts."""
+        return SACCTMGR
+
+    def accounts(self, output: Output) -> tuple[str, ...]:
+        """Each once."""
+        return read_accounts(output)
+
+    def ask_acceptance(self) -> Command | None:
+        """``sbatch --test-only``."""
+        return ("sbatch", "--test-only")
+
+    def ran_out_of_memory(self, printed: str) -> bool:
+        """What slurmstepd says."""
+        return memory_ran_out(printed)
 
 
 def _options(job: JobSpec) -> list[str]:
@@ -265,3 +333,279 @@ def moment(text: str) -> float | None:
         return datetime.strptime(word, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC).timestamp()
     except (ValueError, OverflowError):
         return None
+
+
+# --- Partitions and nodes ---------------------------------------------------------------------------------------------
+
+
+def read_sinfo(output: Output) -> tuple[Partition, ...]:
+    """The partitions, where ``sinfo`` answered."""
+    return parse_sinfo(output.out) if output.code == 0 and not output.late else ()
+
+
+def parse_sinfo(text: str) -> tuple[Partition, ...]:
+    """Partitions in the lines of ``sinfo``; Slurm prints several for one whose nodes differ."""
+    found: dict[str, Partition] = {}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) != 6 or not cells[0]:
+            continue
+        name = cells[0].rstrip("*")
+        gpus, kinds = _gpus(cells[3])
+        before = found.get(name, Partition(name=name, nodes=0, gpus=0))
+        features = [] if cells[4] == "(null)" else [one for one in cells[4].split(",") if one]
+        found[name] = Partition(
+            name=name,
+            default=before.default or cells[0].endswith("*"),
+            seconds=read_time(cells[1]),
+            nodes=(before.nodes or 0) + (int(cells[2]) if re.fullmatch(r"[0-9]{1,7}", cells[2]) else 0),
+            gpus=max(before.gpus or 0, gpus),
+            kinds=tuple(dict.fromkeys([*before.kinds, *kinds])),
+            features=tuple(dict.fromkeys([*before.features, *features])),
+            up=cells[5].startswith("up"),
+        )
+    return tuple(found.values())
+
+
+def _gpus(gres: str) -> tuple[int, list[str]]:
+    """Number and names of GPUs in a node's generic resources: ``gpu:tesla:4(S:0-1),nvme:1``."""
+    matches = [match for one in re.split(r",(?![^(]*\))", gres) if (match := _GRES.fullmatch(one.strip()))]
+    return sum(int(match[3] or 1) for match in matches), [match[2] for match in matches if match[2]]
+
+
+def first_node(sinfo: str) -> str:
+    """A node that is up, in the lines of ``sinfo --Node``: its name and its state."""
+    lines = [line.split() for line in sinfo.splitlines() if len(line.split()) == 2]
+    up = [name for name, state in lines if re.match(r"(idle|mix|alloc)", state)]
+    return (up or [""])[0]
+
+
+def read_accounts(output: Output) -> tuple[str, ...]:
+    """One's own accounts, where ``sacctmgr`` answered."""
+    names = (line.strip() for line in output.out.splitlines() if line.strip())
+    return () if output.code or output.late else tuple(dict.fromkeys(names))
+
+
+def memory_ran_out(printed: str) -> bool:
+    """Whether Slurm ended a job for its memory, by what it wrote into the job's output."""
+    return _MEMORY.search(printed) is not None
+
+
+# --- Why a job waits --------------------------------------------------------------------------------------------------
+
+_REASONS: Mapping[str, Reason] = {
+    "None": Reason("The scheduler has not looked at it yet."),
+    "Priority": Reason("Other jobs come first."),
+    "Resources": Reason("It is next, and waits until nodes are free."),
+    "BeginTime": Reason("It may not begin before a set time. After a failed start that is two minutes."),
+    "Cleaning": Reason("It is being prepared to start again."),
+    "Dependency": Reason("It waits for another job."),
+    "DependencyNeverSatisfied": Reason("It will not start: the job that it waits for did not end as it should.", True),
+    "Licenses": Reason("It waits for a licence."),
+    "JobArrayTaskLimit": Reason("As many parts of this job run already as it allows itself."),
+    "JobHeldUser": Reason("It will not start: you have held it. `scontrol release` lets it go.", True),
+    "JobHeldAdmin": Reason("It will not start: an administrator has held it. Ask the site's support.", True),
+    "JobHoldMaxRequeue": Reason("It will not start: it was started too often without success.", True),
+    "JobLaunchFailure": Reason("It will not start: its start failed. Send it again, or ask the site's support.", True),
+    "NodeDown": Reason("It will not start yet: a node that it needs is down.", True),
+    "BadConstraints": Reason("It will not start: no node has what it asks for.", True),
+    "ReqNodeNotAvail": Reason("It will not start yet: nodes that it needs are down or reserved for others.", True),
+    "Reservation": Reason("It waits for its reservation to begin."),
+    "ReservationDeleted": Reason("It will not start: its reservation does not exist any more.", True),
+    "InvalidAccount": Reason("It will not start: you may not use its account.", True),
+    "InvalidQOS": Reason("It will not start: you may not use its QOS.", True),
+    "AccountNotAllowed": Reason("It will not start: its account may not use this partition.", True),
+    "QOSNotAllowed": Reason("It will not start: its QOS may not be used in this partition.", True),
+    "AssociationJobLimit": Reason("Your account has as many jobs as it may have; it starts when one of them ends."),
+    "AssociationResourceLimit": Reason("Your account uses as much as it may; it starts when another job ends."),
+    "AssociationTimeLimit": Reason("It will not start: your account's time is used up.", True),
+    "QOSJobLimit": Reason("Its QOS has as many jobs as it may have; it starts when one of them ends."),
+    "QOSResourceLimit": Reason("Its QOS uses as much as it may; it starts when another job ends."),
+    "QOSTimeLimit": Reason("It will not start: the time of its QOS is used up.", True),
+    "QOSUsageThreshold": Reason("It will not start: the share of its QOS is used up.", True),
+    "PartitionDown": Reason("It will not start yet: the partition does not start jobs now.", True),
+    "PartitionInactive": Reason("It will not start: the partition is switched off.", True),
+    "PartitionTimeLimit": Reason("It will not start: it asks for more time than the partition allows.", True),
+    "PartitionNodeLimit": Reason("It will not start: it asks for more nodes than the partition allows or has.", True),
+    "PartitionConfig": Reason("It will not start: the partition does not allow what it asks for.", True),
+    "InactiveLimit": Reason("The scheduler has stopped it because it did nothing.", True),
+    "NonZeroExitCode": Reason("It ended with an exit code other than 0."),
+    "SystemFailure": Reason("The scheduler, the network or the file system failed.", True),
+    "TimeLimit": Reason("Its time was up."),
+    "Prolog": Reason("The node is being prepared for it."),
+    "FrontEndDown": Reason("It will not start yet: the front-end node is down.", True),
+    "BurstBufferResources": Reason("It waits for room on fast storage."),
+    "BurstBufferStageIn": Reason("Its data are being copied to fast storage."),
+    "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions": Reason(
+        "It waits: the nodes that it needs are down, or belong to more urgent jobs now."
+    ),
+    "MaxMemPerLimit": Reason("It will not start: it asks for more memory than is allowed.", True),
+    "MaxCpusPerLimit": Reason("It will not start: it asks for more CPU cores than are allowed.", True),
+    "launch failed requeued held": Reason("It will not start: its start failed, and the scheduler holds it.", True),
+}
+"""Slurm's reasons, from `squeue`(1), "JOB REASON CODES"."""
+
+_WHAT = {
+    "CPU": "CPU cores",
+    "Cpu": "CPU cores",
+    "GRES": "GPUs",
+    "GRESCount": "GPUs",
+    "Mem": "memory",
+    "Memory": "memory",
+    "Node": "nodes",
+    "Jobs": "jobs",
+    "SubmitJobs": "waiting jobs",
+    "Wall": "time",
+    "WallDuration": "time",
+    "Energy": "energy",
+    "License": "licences",
+    "Billing": "charged units",
+}
+
+
+def slurm_reason(word: str, limits: PartitionLimits | None = None, asked: int | None = None) -> Reason:
+    """Slurm's reason as a sentence; with the partition's limits and the seconds asked for the sentence has numbers."""
+    name = word.strip("() ")
+    # Slurm gives either word for the same request, one at its submission, the other when it is looked at again.
+    too_long = name == "PartitionTimeLimit" or (name == "PartitionConfig" and _exceeds(asked, limits))
+    if too_long and limits is not None and limits.time:
+        wanted = f", and it asks for {in_words(asked)}" if asked else ""
+        return Reason(f"It will not start: the partition's limit is {in_words(limits.time)}{wanted}.", True)
+    if name == "PartitionNodeLimit" and limits is not None and limits.nodes:
+        return Reason(f"It will not start: the partition's limit is {_nodes(limits.nodes)}.", True)
+    if name.startswith(("ReqNodeNotAvail,", "ReqNodeNotAvail(")):
+        nodes = re.search(r"UnavailableNodes:([A-Za-z0-9_.,\[\]-]+)", name)
+        known = _REASONS["ReqNodeNotAvail"]
+        return Reason(f"{known.text[:-1]} ({nodes[1]}).", True) if nodes else known
+    return _REASONS.get(name) or _REASONS.get(name.replace(" ", "_")) or _limit(name)
+
+
+def _exceeds(asked: int | None, limits: PartitionLimits | None) -> bool:
+    return limits is not None and limits.time is not None and asked is not None and asked > limits.time
+
+
+def _nodes(number: int) -> str:
+    return "1 node" if number == 1 else f"{number} nodes"
+
+
+def _limit(name: str) -> Reason:
+    """The families ``AssocGrpCPUMinutesLimit``, ``QOSMaxJobsPerUserLimit`` and so on, about eighty of them."""
+    match = re.fullmatch(r"(Assoc|QOS)(Grp|Max|Min)([A-Za-z]+)", name)
+    if match is None:
+        return Reason(f"It waits. The scheduler gives the reason {name!r}." if name else _REASONS["None"].text)
+    whose, bound, rest = match.groups()
+    owner = "your account" if whose == "Assoc" else "its QOS"
+    rest = re.sub(r"(Limit|PerLimit)$", "", rest)
+    what = _thing(rest)
+    if bound == "Min":
+        return Reason(f"It will not start: {owner} wants at least so many {what} of each job.", True)
+    if "Minutes" in rest:
+        return Reason(f"It will not start: {owner} has used up its minutes of {what}, or has too few left.", True)
+    if "PerJob" in rest or (rest.startswith("Wall") and bound == "Max"):
+        return Reason(f"It will not start: it asks for more {what} than {owner} allows a job.", True)
+    whom = " a person" if "PerUser" in rest else ""
+    return Reason(f"It waits: {owner} allows{whom} no more {what} at a time; it starts when another job ends.")
+
+
+def _thing(rest: str) -> str:
+    bare = re.sub(r"(Run)?Minutes.*|Per(Job|User|Account|Node|QOS).*", "", rest)
+    return _WHAT.get(bare, _WHAT.get(bare.rstrip("s"), bare or "resources"))
+
+
+# --- Why a job is refused ---------------------------------------------------------------------------------------------
+
+REFUSALS: Sequence[Refusal] = (
+    Refusal(
+        r"invalid partition", "partition", "partition", "There is no such partition.", "`sinfo -s` lists what there is."
+    ),
+    Refusal(
+        r"user'?s? group not permitted to use this partition|not permitted to use .*partition|Job violates "
+        r"accounting/QOS policy.*partition",
+        "partition",
+        "partition",
+        "You may not use this partition.",
+        "Choose another one, or ask the site's support.",
+    ),
+    Refusal(
+        r"invalid account|not a member of account|account .*(does not exist|expired)",
+        "account",
+        "account",
+        "The scheduler does not accept this account, or not in this partition.",
+        "`sacctmgr show assoc user=$USER` lists yours.",
+    ),
+    Refusal(r"invalid qos", "qos", "qos", "There is no such QOS, or you may not use it.", "Leave it empty."),
+    Refusal(
+        r"reservation.*(invalid|not.*exist|expired)|requested reservation|access denied to.*reservation|"
+        r"problem using reservation",
+        "reservation",
+        "reservation",
+        "The reservation does not exist, is over, or is not for you.",
+        "Ask the teacher for today's name, or leave it empty.",
+    ),
+    Refusal(
+        r"requested time limit is invalid|time limit.*(exceeds|too)|partition time limit|PartitionTimeLimit",
+        "time",
+        "time",
+        "More time is asked for than is allowed here.",
+        "`sinfo -o '%P %l'` shows the limits.",
+    ),
+    Refusal(
+        r"invalid generic resource|invalid (gres|tres) spec|gres.*(invalid|not.*available)",
+        "gpus",
+        "gpus",
+        "There are no GPUs of this name here.",
+        "`sinfo -o '%P %G'` shows what they are called.",
+    ),
+    Refusal(
+        r"requested node configuration is not available|node count specification invalid|more processors requested|"
+        r"invalid node name",
+        "nodes",
+        "nodes",
+        "No node, or not enough of them, has what the job asks for.",
+        "Ask for fewer GPUs, cores or nodes, or choose another partition.",
+    ),
+    Refusal(
+        r"invalid feature",
+        "features",
+        "features",
+        "No node has these features.",
+        "`sinfo -o '%P %f'` shows what there is.",
+    ),
+    Refusal(
+        r"job violates accounting/qos policy|QOSMax|AssocMax|AssocGrp|job submit limit",
+        "limit",
+        "",
+        "The job would exceed what your account or QOS allows.",
+        "Ask for less, or wait until other jobs have ended.",
+    ),
+    Refusal(
+        r"unable to contact slurm controller|socket timed out|connection refused|unexpected message received|"
+        r"slurm backup controller in standby",
+        "silent",
+        "",
+        "The scheduler does not answer.",
+        "Clew looks for the job by its name before it is sent again.",
+    ),
+    Refusal(
+        r"unrecognized option|invalid option|unknown directive",
+        "directive",
+        "extra",
+        "The scheduler does not know one of the lines.",
+        "Look at the site's extra lines.",
+    ),
+    Refusal(
+        r"memory specification can not be satisfied|memory.*(exceeds|invalid)",
+        "memory",
+        "extra",
+        "More memory is asked for than a node has.",
+        "Ask for less in the site's extra lines.",
+    ),
+    Refusal(r"disk quota|no space left", "disk", "", "There is no room left on the site's disk.", "Make room there."),
+    Refusal(
+        r"command not found|sbatch: not found|mnsubmit: not found|No such file or directory: 'sbatch'",
+        "command",
+        "scheduler",
+        "The scheduler's commands are not found on this host.",
+        "Is this the login node, and is the site's scheduler the right one?",
+    ),
+)

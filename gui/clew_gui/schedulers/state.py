@@ -74,6 +74,13 @@ class Output(msgspec.Struct, frozen=True):
         return f"{self.out}\n{self.err}"
 
 
+class Reason(msgspec.Struct, frozen=True):
+    """A whole sentence. ``blocked`` says that the job will not start unless somebody does something."""
+
+    text: str
+    blocked: bool = False
+
+
 class PartitionLimits(msgspec.Struct, frozen=True):
     """What a partition allows a job; None: not told, or no limit."""
 

@@ -102,9 +102,6 @@ NEVER_BEGAN = "never began"
 _CERTAIN = frozenset({Phase.OUT_OF_MEMORY, Phase.NODE_FAILED, Phase.TIMED_OUT})
 """What the scheduler knows better than the keeper, which was only told to end, or not even that."""
 
-_MEMORY = re.compile(r"exceeded (job )?memory limit|\boom[-_]kill|job killed: v?mem \S+ exceeded limit", re.IGNORECASE)
-"""Where no control groups keep the limit, Slurm ends the job, calls it FAILED, and says why in its output alone."""
-
 
 def follow(before: JobState | None, now: JobState) -> JobState:
     """``now`` in the light of what was known before.
@@ -124,15 +121,15 @@ def conclude(
     accounts: JobState | None = None,
     record: ExitRecord | None = None,
     looked: bool = True,
-    printed: str = "",
+    out_of_memory: bool = False,
     done: bool = False,
 ) -> JobState:
     """How the job ended; a state that is not over is returned as it is.
 
     ``looked`` says that the record was looked for and that ``record`` is what there was. Without that a job of which
-    the scheduler knows nothing is SILENT, not GONE: one source alone does not end a job. ``printed`` is what the
-    scheduler wrote into the job's output. ``done`` says that all its runs have ended in it: then it has done its work,
-    although nobody saw it end.
+    the scheduler knows nothing is SILENT, not GONE: one source alone does not end a job. ``out_of_memory`` says that
+    the scheduler wrote so into the job's output. ``done`` says that all its runs have ended in it: then it has done its
+    work, although nobody saw it end.
     """
     if queue.phase is Phase.SILENT or queue.phase in WAITING or queue.phase in ON_NODE:
         return queue
@@ -140,7 +137,7 @@ def conclude(
     kept = state_of_record(record, queue.id) if record is not None else None
     if kept is not None and told.phase not in _CERTAIN:
         return _joined(kept, told)
-    if told.phase is Phase.FAILED and _MEMORY.search(printed):
+    if told.phase is Phase.FAILED and out_of_memory:
         return msgspec.structs.replace(told, phase=Phase.OUT_OF_MEMORY)
     if told.phase in ENDED:
         return told

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 
 from clew_gui.base.times import in_words
-from clew_gui.schedulers.reasons import Reason
 from clew_gui.schedulers.scheduler import Scheduler
-from clew_gui.schedulers.state import JobState, PartitionLimits, Phase
+from clew_gui.schedulers.state import JobState, PartitionLimits, Phase, Reason
 from clew_gui.schedulers.verdict import NEVER_BEGAN
 
 NOT_ON_NODES = "Name a python or venv in the site that nodes have as well."

@@ -11,6 +11,7 @@ import msgspec
 from clew_gui.base.checked_text import check_form
 from clew_gui.schedulers.allocation import check_allocation
 from clew_gui.schedulers.job import check_directive, check_prologue, is_gres
+from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.sites.site import LOCAL, SITE_FORMAT, Site, title_of
 from clew_shared.base.problem import Problem
 
@@ -131,8 +132,8 @@ def _check_lists(site: Site) -> list[Problem]:
         found += [problem for value in values for problem in check_form(form, value, name, label)]
         found += [Problem("site.form", f"{label} cannot be empty.", where=name)] * ("" in values)
         found += _check_number(values, name)
-    for line in site.extra:
-        found += check_directive(line, site.scheduler)
+    directives = scheduler_of(site.scheduler).directives
+    found += [problem for line in site.extra for problem in check_directive(line, directives)]
     return found + _check_number(site.extra, "extra")
 
 
@@ -152,7 +153,7 @@ def _check_way(site: Site) -> list[Problem]:
         shown = ", ".join(str(port) for port in site.ports[:4])
         hint = "Write the first and the last, such as [40000, 40999], both from 1024 to 65535."
         found.append(Problem("site.ports", f"[{shown}] is no range of ports.", hint, "ports"))
-    if site.scheduler != "none" and not site.host:
+    if scheduler_of(site.scheduler).has_queue and not site.host:
         text = f"The scheduler {site.scheduler} is to be reached, but no host is named."
         found.append(Problem("site.host", text, 'Name the login node: host = "login.example.org".', "host"))
     if not site.host and (site.jump or site.user or site.port):

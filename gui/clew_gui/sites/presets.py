@@ -11,12 +11,19 @@ from collections.abc import Mapping
 import msgspec
 
 from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.registry import NAMES, scheduler_of
 from clew_gui.sites.check import check_title
 from clew_gui.sites.site import Site
 
 THIS_COMPUTER = Site(title="This computer", note="Runs train here, without a scheduler.")
 
 _GONE = "The course's machine is gone; this shows how it was reached. Use it as a pattern for its successor."
+
+_GENERIC = {
+    preset.name: Site(title=preset.title, scheduler=name, allocation=Allocation(time=scheduler_of(name).usual_time))
+    for name in NAMES
+    if (preset := scheduler_of(name).preset) is not None
+}
 
 PRESETS: Mapping[str, Site] = {
     "minotauro": Site(
@@ -51,14 +58,12 @@ PRESETS: Mapping[str, Site] = {
         allocation=Allocation(time="01:00:00", nodes=8, cpus=16, features="xk"),
         note=f"{_GONE} One process a node was started with aprun.",
     ),
-    "slurm": Site(title="A Slurm cluster", scheduler="slurm", allocation=Allocation(time="01:00:00")),
-    "pbs": Site(title="A PBS or Torque cluster", scheduler="pbs", allocation=Allocation(time="01:00:00")),
-    "ssh": Site(title="A machine with SSH", scheduler="none"),
+    **_GENERIC,
     "local": THIS_COMPUTER,
 }
 
 
-KINDS = frozenset({"slurm", "pbs", "ssh"})
+KINDS = frozenset(_GENERIC)
 """Presets of a kind of site, not of one machine: their titles are for a menu, and no site is called like that."""
 
 

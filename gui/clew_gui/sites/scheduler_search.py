@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator
 
 import msgspec
 
-from clew_gui.schedulers.registry import SchedulerName, scheduler_of
+from clew_gui.schedulers.registry import SCHEDULERS, SchedulerName, scheduler_of
+from clew_gui.schedulers.scheduler import Signature
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import Site, address
 from clew_gui.sites.site_connection import NOT_FOUND, SiteConnection
@@ -15,23 +17,24 @@ from clew_shared.base.problem import problem
 
 LIMIT_S = 60.0
 """Modules on a busy file system take their time."""
-TIME = "01:00:00"
 
-_COMMANDS: Mapping[str, SchedulerName] = {"mnsubmit": "mnsubmit", "sbatch": "slurm", "qsub": "pbs"}
-"""The most specific one first: mnsubmit stands before a Slurm, and Slurm has a qsub of its own."""
 _OTHERS = {
     "qconf": "Grid Engine",
     "bsub": "LSF",
     "condor_submit": "HTCondor",
     "oarsub": "OAR",
 }
-"""Schedulers that Clew does not speak. Grid Engine's submission command is called qsub as well."""
-_LOOK = f"""
+"""Schedulers that Clew does not speak."""
+_LOOK = f"""\
 for name in "$@"; do
     path=$(command -v "$name") && printf 'clew-found %s %s\\n' "$name" "$path" && found=yes
 done
 if [ -z "${{found:-}}" ]; then exit {NOT_FOUND}; fi
-if command -v qsub >/dev/null; then printf 'clew-says %s\\n' "$(qsub --version 2>&1 </dev/null | head -n 1)"; fi
+"""
+_ASK_VERSION = """\
+if command -v {command} >/dev/null; then
+    printf 'clew-says {command} %s\\n' "$({version} 2>&1 </dev/null | head -n 1)"
+fi
 """
 ABSENT = "scheduler.absent"
 """The code of the refusal where there is none that Clew speaks."""
@@ -59,34 +62,53 @@ def look_for_scheduler(line: SiteConnection) -> FoundScheduler:
     Raises ``ProblemError`` when the site cannot be reached or does not answer, and when there is no scheduler that
     Clew speaks: runs would train on the login node then, which a person has to want.
     """
-    done = line.run(("sh", "-c", _LOOK, "sh", *_COMMANDS, *_OTHERS), timeout=LIMIT_S)
+    commands = [signature.command for _, signature in _signatures()]
+    done = line.run(("sh", "-c", _look(), "sh", *commands, *_OTHERS), timeout=LIMIT_S)
     if done.late:
         text = f"{line.title} did not say within {LIMIT_S:g} s which scheduler it has."
         raise problem("scheduler.late", text, "The login node may be busy. Try again.", "scheduler")
     found = parse_look(done)
     if isinstance(found, FoundScheduler):
         return found
-    where, commands = address(line.site), ", ".join(_COMMANDS)
-    text = f"{where} has {found}, which Clew cannot use." if found else f"{where} has no scheduler: no {commands}."
+    where, absent = address(line.site), ", ".join(commands)
+    text = f"{where} has {found}, which Clew cannot use." if found else f"{where} has no scheduler: no {absent}."
     text += " Runs would train on that host itself, which most sites forbid on a login node."
     raise problem(ABSENT, text, where="scheduler")
+
+
+def _signatures() -> Iterator[tuple[SchedulerName, Signature]]:
+    """How each scheduler is recognised, the most specific one first."""
+    for name, scheduler in SCHEDULERS.items():
+        if scheduler.signature is not None:
+            yield name, scheduler.signature
+
+
+def _look() -> str:
+    versions = (
+        _ASK_VERSION.format(command=one.command, version=shlex.join(one.version))
+        for _, one in _signatures()
+        if one.version
+    )
+    return _LOOK + "".join(versions)
 
 
 def parse_look(done: Output) -> FoundScheduler | str:
     """What was found; the name of a scheduler that Clew does not speak, or empty."""
     paths = dict(re.findall(r"^clew-found (\S+) (.+)$", done.out, re.MULTILINE))
     other = next((label for name, label in _OTHERS.items() if name in paths), "")
-    for command, scheduler in _COMMANDS.items():
-        if command in paths and not (command == "qsub" and "qconf" in paths):
-            says = re.search(r"^clew-says (.*)$", done.out, re.MULTILINE)
-            select = scheduler == "pbs" and says is not None and "pbs_version" in says[1]
+    versions = dict(re.findall(r"^clew-says (\S+) (.*)$", done.out, re.MULTILINE))
+    for scheduler, signature in _signatures():
+        command = signature.command
+        if command in paths and not any(name in paths for name in signature.others):
+            select = bool(signature.select) and signature.select in versions.get(command, "")
             return FoundScheduler(scheduler, command, paths[command], select)
     return other
 
 
 def with_scheduler(site: Site, found: FoundScheduler) -> Site:
-    """The site with what was found. Its jobs ask for an hour where it says nothing, as in the presets."""
-    asked = msgspec.structs.replace(site.allocation, time=site.allocation.time or TIME)
+    """The site with what was found. Its jobs ask for the scheduler's usual time where it says nothing."""
+    usual = scheduler_of(found.scheduler).usual_time
+    asked = msgspec.structs.replace(site.allocation, time=site.allocation.time or usual)
     return msgspec.structs.replace(
         site, scheduler=found.scheduler, select=site.select or found.select, allocation=asked
     )

@@ -13,7 +13,7 @@ import msgspec
 
 from clew_gui.schedulers.allocation import Allocation
 from clew_gui.schedulers.job import JobSpec
-from clew_gui.schedulers.registry import SchedulerName
+from clew_gui.schedulers.registry import NO_SCHEDULER, SchedulerName
 
 SITE_FORMAT = 1
 LOCAL = "local"
@@ -46,7 +46,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
     jump: tuple[str, ...] = ()
     fingerprints: tuple[str, ...] = ()
-    scheduler: SchedulerName = "none"
+    scheduler: SchedulerName = NO_SCHEDULER
     gres: str = ""
     select: bool = False
     launch: Launch = ""

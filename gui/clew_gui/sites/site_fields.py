@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from clew_gui.schedulers.allocation import FIELDS, Allocation
-from clew_gui.schedulers.registry import NAMES, scheduler_of
+from clew_gui.schedulers.registry import NAMES, NO_SCHEDULER, scheduler_of
 from clew_gui.sites.check import check_name, check_site
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_file import unknown_field
@@ -222,7 +222,7 @@ def _read_words(words: Sequence[str]) -> dict[str, str]:
         elif name not in _KINDS:
             problems.append(unknown_field(key.strip(), [one.removeprefix(ASKED) for one in _KINDS]))
         elif name == "scheduler" and not value.strip():
-            hint = f"Give one of {', '.join(NAMES)}; none means that runs train on the host itself."
+            hint = f"Give one of {', '.join(NAMES)}; {NO_SCHEDULER} means that runs train on the host itself."
             problems.append(Problem("site.fields", "The scheduler cannot be cleared.", hint, name))
         elif name in given and _KINDS[name] not in ("list", "lines"):
             problems.append(Problem("site.fields", f"{key.strip()} is given twice.", "Leave one out.", name))
@@ -242,12 +242,13 @@ def _switch(name: str, text: str) -> tuple[bool, list[Problem]]:
 def _choice(name: str, text: str) -> tuple[str, list[Problem]]:
     """One of the field's choices; the first one where it is none, with the problem."""
     if name == "scheduler" and not text:
-        return "none", [Problem("site.scheduler", "The scheduler is not known yet.", "Choose it, or press Find.", name)]
+        found = Problem("site.scheduler", "The scheduler is not known yet.", "Choose it, or press Find.", name)
+        return NO_SCHEDULER, [found]
     known = [value for value, _ in _CHOICES[name]]
     if text in known:
         return text, []
     shown = ", ".join(value for value in known if value)
-    usual = "none" if name == "scheduler" else ""
+    usual = NO_SCHEDULER if name == "scheduler" else ""
     return usual, [Problem("site.fields", f"{name} must be one of {shown}; got {text[:40]!r}.", where=name)]
 
 

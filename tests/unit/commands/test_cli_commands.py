@@ -19,8 +19,7 @@ from clew_gui.commands.output.words import state_word
 from clew_gui.jobs.job import JobNews, JobOrder, Stage
 from clew_gui.jobs.job_book import JobWish, job_book
 from clew_gui.jobs.job_news import of_end
-from clew_gui.schedulers.reasons import Reason
-from clew_gui.schedulers.state import JobState, Phase
+from clew_gui.schedulers.state import JobState, Phase, Reason
 from clew_gui.session.run_record import job_record
 from clew_shared import __version__
 from clew_shared.base.places import find_places

@@ -79,9 +79,9 @@ def test_labels_inside_a_sentence(label: str, text: str) -> None:
 
 def test_the_progress_line_says_how_far_how_fast_and_how_long(tmp_path: Path) -> None:
     history = half_way(tmp_path)
-    assert progress_line(history) == "step 2 of 4, 2 steps/s, 1.0 s left"
+    assert progress_line(history) == "step 2 of 4, 2.00 steps/s, 1.0 s left"
     history.feed(1, points(2, [2, 1]))
-    assert progress_line(history) == "step 4 of 4, 2 steps/s"
+    assert progress_line(history) == "step 4 of 4, 2.00 steps/s"
     assert seconds_left(history) is None
 
 
@@ -116,14 +116,14 @@ def test_a_file_gets_lines_instead_of_a_picture(tmp_path: Path) -> None:
     history = half_way(tmp_path)
     display.show(history)
     display.show(history)
-    assert stream.getvalue().splitlines() == ["a title", "  step 2 of 4, 2 steps/s, 1.0 s left  loss 3, W 10"]
+    assert stream.getvalue().splitlines() == ["a title", "  step 2 of 4, 2.00 steps/s, 1.0 s left  loss 3, W 10"]
     history.feed(1, Evaluation(step=2, values={"test_accuracy": 0.5}))
     display.show(history, note="Stopping.")
     display.show(history, note="Stopping.", last=True)
     display.close()
     assert stream.getvalue().splitlines()[2:] == [
         "  Stopping.",
-        "  step 2 of 4, 2 steps/s, 1.0 s left  loss 3, W 10, test accuracy 50.00 %",
+        "  step 2 of 4, 2.00 steps/s, 1.0 s left  loss 3, W 10, test accuracy 50.00 %",
     ]
 
 
@@ -203,7 +203,7 @@ def test_the_result_names_values_goals_and_folder(tmp_path: Path) -> None:
     history.feed(1, Evaluation(step=2, values={"test_accuracy": 0.9}))
     history.feed(1, State(state=RunState.STOPPED, reason="stopped on request", time=1_700_000_005.0))
     lines = list(result_lines(history, CARD, tmp_path))
-    assert lines[0] == "Stopped: 2 steps in 5.0 s at 2 steps/s; loss 3, W 10, test accuracy 90.00 %."
+    assert lines[0] == "Stopped: 2 steps in 5.0 s at 2.00 steps/s; loss 3, W 10, test accuracy 90.00 %."
     assert lines[1] == "stopped on request"
     assert lines[2].startswith("[x] 90 % (")
     assert lines[-1] == f"Kept in {tmp_path}"

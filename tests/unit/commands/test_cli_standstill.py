@@ -169,7 +169,7 @@ def test_the_picture_shows_no_speed_and_no_end_while_nothing_moves() -> None:
             console.print(picture(run, None, "a title", 100, still=still))
         return capture.get()
 
-    assert "2 steps/s" in drawn(None)
+    assert "2.00 steps/s" in drawn(None)
     assert "left" in drawn(None)
     shown = drawn(still)
     assert "step 2 of 100" in shown

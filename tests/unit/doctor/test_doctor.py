@@ -24,7 +24,8 @@ from clew_gui.doctor.home import compared, home, parse_quota, quota, shell
 from clew_gui.doctor.modules import Available, matching, near, parse_avail
 from clew_gui.doctor.runner import Check, follow
 from clew_gui.doctor.software import consent
-from clew_gui.schedulers.partitions import first_node, most_gpus, parse_qstat, parse_sinfo
+from clew_gui.schedulers.pbs import first_node, most_gpus, parse_queues
+from clew_gui.schedulers.slurm import parse_sinfo
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.site import Site
@@ -250,7 +251,7 @@ closed             --      --       --      --    0   0 --   D S
 
 
 def test_queues_of_pbs() -> None:
-    batch, closed = parse_qstat(QSTAT)
+    batch, closed = parse_queues(QSTAT)
     assert (batch.name, batch.seconds, batch.nodes, batch.up) == ("batch", 86400, 8, True)
     assert (closed.seconds, closed.nodes, closed.up) == (None, None, False)
 
@@ -270,7 +271,7 @@ def test_gpus_of_pbs_nodes() -> None:
 @given(st.text(alphabet="|*:,()0123456789abgpu \n-"))
 def test_any_answer_is_read(text: str) -> None:
     parse_sinfo(text)
-    parse_qstat(text)
+    parse_queues(text)
     most_gpus(text)
     first_node(text)
     parse_quota(text)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.schedulers.reasons import pbs_reason, slurm_reason
-from clew_gui.schedulers.registry import scheduler_of
+from clew_gui.schedulers.pbs import pbs_reason
+from clew_gui.schedulers.registry import NAMES, scheduler_of
+from clew_gui.schedulers.slurm import slurm_reason
 from clew_gui.schedulers.state import JobState, PartitionLimits, Phase
 from clew_gui.schedulers.verdict import (
     NEVER_BEGAN,
@@ -210,24 +211,39 @@ def test_what_became_of_a_job(
     assert more in (found.reason, f"by {found.by}" if found.by else "", "")
 
 
+BY_SLURM = {"slurm", "mnsubmit", "pbs"}
+"""Slurm's words, also behind its front ends."""
+
+
 @pytest.mark.parametrize(
-    ("printed", "phase"),
+    ("printed", "by"),
     [
-        ("slurmstepd-node1: error: StepId=1.batch exceeded memory limit (121106432 > 104857600), being killed", True),
-        ("slurmstepd-node1: error: Exceeded job memory limit", True),
-        ("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.batch. Some of your processes may have", True),
-        ("=>> PBS: job killed: mem 2101248kb exceeded limit 2097152kb", True),
-        ("slurmstepd: error: *** JOB 4 ON node1 CANCELLED AT 2026-11-22T06:15:32 ***", False),
-        ("Please loom killers. The room killed me.", False),
-        ("", False),
+        (
+            "slurmstepd-node1: error: StepId=1.batch exceeded memory limit (121106432 > 104857600), being killed",
+            BY_SLURM,
+        ),
+        ("slurmstepd-node1: error: Exceeded job memory limit", BY_SLURM),
+        (
+            "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.batch. Some of your processes may have",
+            BY_SLURM,
+        ),
+        ("=>> PBS: job killed: mem 2101248kb exceeded limit 2097152kb", {"pbs"}),
+        ("slurmstepd: error: *** JOB 4 ON node1 CANCELLED AT 2026-11-22T06:15:32 ***", set()),
+        ("Please loom killers. The room killed me.", set()),
+        ("", set()),
     ],
 )
-def test_where_the_scheduler_calls_it_failed_its_words_in_the_output_count(printed: str, phase: bool) -> None:
-    expected = Phase.OUT_OF_MEMORY if phase else Phase.FAILED
-    assert conclude(a_state(Phase.FAILED), None, a_record("running", ""), printed=printed).phase is expected
-    kept = conclude(a_state(Phase.FAILED), None, a_record("ended", "crashing", code=1), printed=printed)
+def test_what_a_scheduler_prints_says_that_the_memory_ran_out(printed: str, by: set[str]) -> None:
+    assert {name for name in NAMES if scheduler_of(name).ran_out_of_memory(printed)} == by
+
+
+@pytest.mark.parametrize("ran_out", [True, False])
+def test_where_the_scheduler_calls_it_failed_its_words_in_the_output_count(ran_out: bool) -> None:
+    expected = Phase.OUT_OF_MEMORY if ran_out else Phase.FAILED
+    assert conclude(a_state(Phase.FAILED), None, a_record("running", ""), out_of_memory=ran_out).phase is expected
+    kept = conclude(a_state(Phase.FAILED), None, a_record("ended", "crashing", code=1), out_of_memory=ran_out)
     assert (kept.phase, kept.reason) == (Phase.FAILED, "keeper: crashing"), "the keeper knew better"
-    assert conclude(a_state(Phase.CANCELLED), printed=printed).phase is Phase.CANCELLED
+    assert conclude(a_state(Phase.CANCELLED), out_of_memory=ran_out).phase is Phase.CANCELLED
 
 
 @pytest.mark.parametrize("began", [True, False])

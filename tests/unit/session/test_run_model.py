@@ -10,8 +10,7 @@ import pytest
 from clew_gui.jobs.job import JobNews, Stage
 from clew_gui.jobs.job_book import JobWish
 from clew_gui.jobs.job_news import of_end
-from clew_gui.schedulers.reasons import Reason
-from clew_gui.schedulers.state import JobState, Phase
+from clew_gui.schedulers.state import JobState, Phase, Reason
 from clew_gui.session.runs import RunModel
 from clew_shared.journal.events import Attempt, Event, Seal, State
 from clew_shared.journal.history import JOB_ENDED

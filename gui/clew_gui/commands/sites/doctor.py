@@ -11,6 +11,7 @@ from clew_gui.commands.sites.show import all_words
 from clew_gui.doctor.examine import examine
 from clew_gui.doctor.finding import Finding, Verdict
 from clew_gui.doctor.modules import available, matching
+from clew_gui.schedulers.registry import NAMES, NO_SCHEDULER
 from clew_gui.sites.consent import consents
 from clew_gui.sites.scheduler_search import ABSENT, FoundScheduler, look_for_scheduler
 from clew_gui.sites.site import Site, address, is_local
@@ -91,7 +92,7 @@ def _verdict(findings: Sequence[Finding], bad: Sequence[Finding], interrupted: b
     return f"\nNothing keeps runs from working there.{also}"
 
 
-_UNSEEN = "To add it without looking, give --scheduler slurm (or pbs, mnsubmit, none)."
+_UNSEEN = f"To add it without looking, give --scheduler {NAMES[0]} (or {', '.join(NAMES[1:])})."
 
 
 def look(shell: CommandContext, name: str, made: Site, consent: bool) -> FoundScheduler:
@@ -110,7 +111,8 @@ def look(shell: CommandContext, name: str, made: Site, consent: bool) -> FoundSc
         first = error.problems[0]
         hint = f"{first.hint} {_UNSEEN}".lstrip()
         if first.code == ABSENT:
-            hint = "If you mean that, give --scheduler none. If a module brings its commands, give --module NAME."
+            hint = f"If you mean that, give --scheduler {NO_SCHEDULER}."
+            hint += " If a module brings its commands, give --module NAME."
         elif first.code == "site.consent":
             hint = f"Read them, then add --consent. {_UNSEEN}"
         raise problem(first.code, first.text, hint, first.where) from None

@@ -96,7 +96,7 @@ def agree(shell: CommandContext, found: Site, consent: bool) -> Sequence[OwnWord
 def where(found: Site) -> str:
     """One line: the host, the way there, the scheduler, what a job asks for."""
     way = f" through {', '.join(found.jump)}" if found.jump else ""
-    if found.scheduler == "none":
+    if not scheduler_of(found.scheduler).has_queue:
         return f"{address(found)}{way}, no scheduler"
     return f"{address(found)}{way}, {scheduler_of(found.scheduler).label}: {summary(found.allocation)}"
 

@@ -226,7 +226,7 @@ def _row(one: NamedSite) -> tuple[str, ...]:
     if one.site is None:
         return "cannot be read", "", "", ""
     label = "" if is_local(one.site) else scheduler_of(one.site.scheduler).label
-    asked = summary(one.site.allocation) if one.site.scheduler != "none" else ""
+    asked = summary(one.site.allocation) if scheduler_of(one.site.scheduler).has_queue else ""
     return address(one.site), label, asked, one.site.title
 
 

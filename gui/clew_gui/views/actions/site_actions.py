@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication, QWidget
 
 from clew_gui.base.settings import local_settings
+from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.job_model import Place
 from clew_gui.sites.consent import OwnWords, consents
@@ -275,7 +276,7 @@ class SiteActions(QObject):
             self._window.messages.show_note("A node is held on a site: choose one under Run on first.")
             return
         site = chosen.site
-        if site.scheduler == "none":
+        if not scheduler_of(site.scheduler).has_queue:
             self._window.messages.show_note(f"{chosen.title} has no queue: every run begins there at once.")
             return
         dialog = HoldDialog(self._window, self._window.look, chosen.title, place.allocation)

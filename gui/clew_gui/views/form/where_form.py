@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from clew_gui.base.times import in_words
 from clew_gui.schedulers.allocation import FIELDS, Allocation, changed, check_allocation, node_hours, seconds_asked
+from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.sites.site import Site
 from clew_gui.views.form.form import ParamForm, Usual
 from clew_gui.views.theme.fold import FoldingSection
@@ -39,7 +40,7 @@ class WhereForm(QWidget):
         self.script = script
         self.fold = FoldingSection(look, "Job", self.form, inset=10, extra=script)
         column(self.fold, gap=0, parent=self)
-        self.fold.setVisible(site.scheduler != "none")
+        self.fold.setVisible(scheduler_of(site.scheduler).has_queue)
         self._edited()
 
     def allocation(self) -> Allocation:
@@ -70,7 +71,7 @@ class WhereForm(QWidget):
     def cost(self) -> tuple[str, str]:
         """Size and time first, then what it counts."""
         asked = self.allocation()
-        if self.site.scheduler == "none":
+        if not scheduler_of(self.site.scheduler).has_queue:
             return "Begins at once", "Nobody else may need that machine now: there is no queue."
         seconds = seconds_asked(asked)
         size = f"{asked.nodes} node{'s' if asked.nodes > 1 else ''}"

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QLineEdit, QPlainTextEdit, QWidget
 
+from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_fields import GROUPS, SiteField, site_of, texts_of
 from clew_gui.views.form.fields import Combo, choose_quietly, combo
@@ -202,7 +203,7 @@ class SiteForm(QWidget):
     def _read(self) -> None:
         self.site, self.problems = site_of(self.texts())
         self.show_problems(self.problems)
-        scheduled = self.site.scheduler != "none"
+        scheduled = scheduler_of(self.site.scheduler).has_queue
         for name, line in self._rows.items():
             if name.startswith("allocation."):
                 line.control.setEnabled(scheduled)
