@@ -208,7 +208,7 @@ def changed_text(hop: Hop, before: str, now: str, place: str) -> ProblemError:
     """As ``changed``, from fingerprints."""
     text = (
         f"The server {hop.name or hop.host} shows another key than before: known is {before}, it shows {now}. "
-        "Somebody may be listening in between; nothing was sent."
+        "Someone may be intercepting the connection; nothing was sent."
     )
     hint = f"Ask the site whether its key has changed. If so, remove the old one ({place}) and compare the new one."
     return problem("ssh.hostkey.changed", text, hint, hop.title)

@@ -207,7 +207,7 @@ def test_why_it_is_asked_again_is_said(asker: WindowPrompter, qtbot: QtBot) -> N
     again = Prompt(kind=PromptKind.CODE, title="login", text="Code:", again="That was refused.")
     asked = Asked(asker, again)
     dialog = shown(asker, qtbot)
-    assert "That was refused. A code counts once: wait for the next one." in texts(dialog)
+    assert "That was refused. A code works only once: wait for the next one." in texts(dialog)
     dialog.reject()
     assert asked.wait(qtbot) is None
 
@@ -251,7 +251,7 @@ def test_trusting_answers_yes(asker: WindowPrompter, qtbot: QtBot) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("This is one of the fingerprints in the site's settings.",), "The same fingerprint stands in the site's"),
+        (("This is one of the fingerprints in the site's settings.",), "The same fingerprint is in the site's"),
         (("It is NOT among those in the site's settings:", OTHER), OTHER),
     ],
 )

@@ -154,4 +154,4 @@ def test_a_name_that_is_taken_is_refused_before_anybody_logs_in(
     host.has("sbatch")
     assert add("hpc", "--host", "login")[0] == 0
     status, _, err = add("hpc", "--host", "login")
-    assert (status, "Looking" in err, "There is a site 'hpc' already." in err) == (2, False, True)
+    assert (status, "Looking" in err, "There is already a site 'hpc'." in err) == (2, False, True)

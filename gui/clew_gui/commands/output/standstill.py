@@ -118,7 +118,7 @@ def _why(run: StillRun, job: StillJob, silence: str, moved: float, now: float) -
 
 
 def _unheard(job: StillJob, since: float) -> str:
-    return f"No word from {_where(job)}{f' since {clock(since)}' if since else ''}."
+    return f"No answer from {_where(job)}{f' since {clock(since)}' if since else ''}."
 
 
 def _ended(job: StillJob) -> str:

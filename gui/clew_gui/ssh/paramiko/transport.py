@@ -36,7 +36,7 @@ class SshTransport(paramiko.Transport):
         super().__init__(sock)
         self.name = f"ssh {name}"
         self.goodbye = ""
-        """The server's own words when it hung up."""
+        """The server's own text when it hung up."""
         self.refusal = ""
         """Its words for the last channel that it did not open."""
         self._ping_lock = threading.Lock()

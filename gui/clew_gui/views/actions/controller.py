@@ -335,7 +335,7 @@ class WindowController(QObject):
         if not missing or card is None or "digits" not in card.datasets or run.spec.data == "digits":
             return trouble
         self.window.next_run.use_data("digits")
-        hint = "The next run is set to the built-in digits: press Run. Or choose a file of your own as data set."
+        hint = "The next run is set to the built-in digits: press Run. Or choose your own file as the data set."
         return Problem(trouble.code, trouble.text, hint, trouble.where)
 
     def _points(self, changed: frozenset[str]) -> None:

@@ -185,7 +185,7 @@ class PanelUpdater:
         glyph, tone, word = _LINKS.get(state, ("link", "text3", state.lower()))
         text = word if state == "LIVE" else session.link.text or word
         if state == "STALE" and session.link.since:
-            text = f"silent since {words.wall(session.link.since)}, runs go on"
+            text = f"no answer since {words.wall(session.link.since)}; runs go on"
         if not self._job_link():
             window.status.tell("link", f"This computer: {text}", glyph, tone)
             window.top.show_site(f"This computer, {word}", glyph, tone)

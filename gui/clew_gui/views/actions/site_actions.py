@@ -60,7 +60,9 @@ def the_search(name: str, site: Site, places: Places, prompter: Prompter) -> tup
     except ProblemError as error:
         first = error.problems[0]
         if first.code == ABSENT:
-            hint = "If you mean that, choose “no scheduler”. If a module brings its commands, add it to Modules."
+            hint = (
+                "If that is what you want, choose “no scheduler”. If a module brings its commands, add it to Modules."
+            )
             raise problem(first.code, first.text, hint, first.where) from None
         raise
     finally:
@@ -276,7 +278,7 @@ class SiteActions(QObject):
             return
         site = chosen.site
         if site.scheduler == "none":
-            self._window.messages.show_note(f"{chosen.title} has no queue: every run begins there at once.")
+            self._window.messages.show_note(f"{chosen.title} has no queue: every run starts there at once.")
             return
         dialog = HoldDialog(self._window, self._window.look, chosen.title, place.allocation)
         dialog.accepted.connect(lambda: self._with_consent(chosen.name, site, lambda: self.hold(place)))

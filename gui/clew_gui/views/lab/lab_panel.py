@@ -292,7 +292,7 @@ class LabPanel(QWidget):
             button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.search.textChanged.connect(self.tree.search)
         self.search.returnPressed.connect(self.tree.open_first)
-        fold = IconButton(look, "left", "Fold the exercises away", "Fold the exercises away (F9)", size=12)
+        fold = IconButton(look, "left", "Hide the exercises", "Hide the exercises (F9)", size=12)
         fold.clicked.connect(self.fold_asked)
         title = row(label("Deep learning lab", "strong"), None, self._done, fold, gap=4)
         head = column(title, self._bar, 2, self.search, gap=8, margins=(16, 10, 10, 6))

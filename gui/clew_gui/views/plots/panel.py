@@ -50,7 +50,7 @@ class _Writer(QObject):
                 self.done.emit(path, write_csv(path, extracts), None)
             except OSError as error:
                 reason = error.strerror or str(error)
-                hint = "Choose a folder with room that you may write to."
+                hint = "Choose a folder that you can write to and that has free space."
                 self.done.emit(path, 0, Problem("plots.export", f"{path} could not be written: {reason}.", hint))
 
         self._thread = threading.Thread(target=work, name="clew-export", daemon=True)

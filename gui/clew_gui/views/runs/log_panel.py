@@ -76,5 +76,5 @@ def _printed(run: str, output: str | None) -> Sequence[str]:
     if not run or output == "":
         return ()
     if output is None:
-        return ("", "What its processes printed is on the node, in log.txt of the run's folder.")
-    return ("", "What its processes printed:", output.rstrip("\n"))
+        return ("", "The output of its processes is on the node, in log.txt in the run's folder.")
+    return ("", "Output of its processes:", output.rstrip("\n"))

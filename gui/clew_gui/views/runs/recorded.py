@@ -163,7 +163,9 @@ class RecordedSession:
         """There will be none."""
 
     def _refuse(self) -> ProblemError:
-        return problem("session.recorded", "These runs are recorded; no agent is there to act.", "Open the window.")
+        return problem(
+            "session.recorded", "These runs are recorded; there is no agent to act on them.", "Open the window."
+        )
 
     def start_run(self, spec: RunSpec, place: Place | None = None) -> str:
         """Refused."""

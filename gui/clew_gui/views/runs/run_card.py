@@ -117,11 +117,11 @@ class RunCard(QFrame):
         self.log_in.clicked.connect(self.log_in_asked)
         self.log_in.hide()
         self.here = Button(
-            look, "Try it here", "", "laptop", "A short run of the same settings on this computer meanwhile (Ctrl+T)"
+            look, "Try it here", "", "laptop", "A short run with the same settings on this computer meanwhile (Ctrl+T)"
         )
         self.here.clicked.connect(self.here_asked)
         self.here.hide()
-        self.cancel = Button(look, "Cancel", "danger", "cross", "Take the job back; nothing of it has begun")
+        self.cancel = Button(look, "Cancel", "danger", "cross", "Cancel the job; it has not started yet")
         self.cancel.clicked.connect(lambda: self.stop_asked.emit(False))
         self.cancel.hide()
         self.pause = Button(look, "Pause", "", "pause", "Pause after the current block (Ctrl+P)")
@@ -245,7 +245,7 @@ class RunCard(QFrame):
         self.pause.setVisible(not hidden)
         self.pause.set_words("Resume" if paused else "Pause")
         self.pause.set_glyph("play" if paused else "pause")
-        silent = "The link to this run is silent" if run.link_stale else "The run does not train yet"
+        silent = "The link to this run is silent" if run.link_stale else "The run is not training yet"
         self.pause.allow(steerable, silent)
         self.rate.setVisible(not hidden and has_live)
         self.rate.allow(steerable, silent)
@@ -253,7 +253,7 @@ class RunCard(QFrame):
         self.stop.allow(not run.link_stale, silent)
         resumable = run.reading is None and over and run.state is not RunState.FINISHED
         self.go_on.setVisible(resumable)
-        self.go_on.allow(bool(run.history.checkpoints), "This run has no checkpoint to go on from")
+        self.go_on.allow(bool(run.history.checkpoints), "This run has no checkpoint to continue from")
         self.reuse.setVisible(over)
 
     def minimumSizeHint(self) -> QSize:

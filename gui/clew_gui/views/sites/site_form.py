@@ -109,7 +109,7 @@ class SiteForm(QWidget):
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.find_button = Button(look, "Find", "", "search", "Log in and look which scheduler the site has")
+        self.find_button = Button(look, "Find", "", "search", "Log in and find out which scheduler the site has")
         self.find_button.setAutoDefault(False)
         self._rows: dict[str, SiteRow] = {}
         self._folds: list[tuple[FoldingSection, tuple[str, ...]]] = []
