@@ -74,7 +74,7 @@ def from_toml(text: str, origin: str = "the run spec") -> RunSpec:
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # TOMLDecodeError, a number of 5000 digits, endless brackets
-        raise problem("spec.toml", f"{origin} is not valid TOML: {error}.", "Mend that line.", origin) from None
+        raise problem("spec.toml", f"{origin} is not valid TOML: {error}.", "Fix that line.", origin) from None
     values, found = _fields(table, origin)
     spec = RunSpec(**{"exercise": "", **values})
     raise_all([*found, *check_spec(spec, origin)])

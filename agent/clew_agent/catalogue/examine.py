@@ -71,7 +71,7 @@ def import_problem(file: ExerciseFile, error: BaseException) -> Problem:
         frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file.path)]
         line, text = (frames[-1].lineno or 0) if frames else 0, f"{type(error).__name__}: {error}"
     place = f"line {line}: " if line else ""
-    return Problem("exercise.broken", f"{file.path.name}, {place}{text}", "Mend the file.", f"{file.shown}:{line}")
+    return Problem("exercise.broken", f"{file.path.name}, {place}{text}", "Fix the file.", f"{file.shown}:{line}")
 
 
 def import_exercises(file: ExerciseFile) -> list[AnyExercise]:

@@ -45,8 +45,8 @@ _HINTS = {
     "SIGABRT": "A native library gave up. The last lines of log.txt show why.",
     "SIGBUS": "A file that was mapped into memory changed or its disk is full.",
     "SIGILL": "This TensorFlow was built for another processor. Install the one for this machine.",
-    "SIGKILL": "Somebody, or another program, killed it. Continue the run from its last checkpoint.",
-    "SIGTERM": "Somebody, or the batch system at its time limit, ended it.",
+    "SIGKILL": "A person or another program killed it. Continue the run from its last checkpoint.",
+    "SIGTERM": "A person, or the batch system at its time limit, ended it.",
     "SIGXCPU": "The processor time allowed to one process was used up.",
 }
 TRAINER_DEFAULTS = {"PYTHONUNBUFFERED": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -140,7 +140,7 @@ def _watch(folder: RunFolder, attempt: int, start: Callable[[], posix.Child], on
 
 def _taken(folder: RunFolder, attempt: int) -> ProblemError:
     text = f"Attempt {attempt} of the run in {folder.path} has a journal or a guard already."
-    return problem("run.attempt", text, "Go on with it as a new attempt.", str(folder.path))
+    return problem("run.attempt", text, "Continue it as a new attempt.", str(folder.path))
 
 
 def trainer_command(folder: Path, attempt: int, exercises: Path | None) -> list[str]:
@@ -311,7 +311,7 @@ def death(ended: TrainerEnd, last_lines: str) -> Problem:
         text, hint = "The machine ran out of memory and killed the trainer (SIGKILL).", _OUT_OF_MEMORY
     elif name == "SIGKILL":
         text = "The trainer was killed (SIGKILL)."
-        likely = f"Most likely the machine ran out of memory, unless somebody killed it. {_OUT_OF_MEMORY}"
+        likely = f"Most likely the machine ran out of memory, unless someone killed it. {_OUT_OF_MEMORY}"
         hint = likely if ended.memory_was_short else _HINTS[name]
     elif name:
         text, hint = f"The trainer died of {name}.", _HINTS.get(name, "The last lines of log.txt may show why.")

@@ -26,7 +26,7 @@ NEXT_WITHIN_S = 120.0
 MOST_CONNECTIONS = 256
 _CHUNK = 65536
 _BACKLOG = 64
-_PAGE = """<!doctype html><title>Clew</title><p>This page belongs to somebody's Clew session and opens with its token
+_PAGE = """<!doctype html><title>Clew</title><p>This page belongs to someone's Clew session and opens with its token
 only. Open it from the window, or with <code>clew open</code>.
 """
 

@@ -81,7 +81,7 @@ class Services:
         if kind not in KINDS:
             raise problem("service.kind", f"There is no service {kind[:40]!r}.", f"There are: {', '.join(KINDS)}.")
         if not posix.POSIX:
-            raise problem("service.system", "An agent on Windows opens no services.", "Start the program by hand.")
+            raise problem("service.system", "An agent on Windows opens no services.", "Start the program yourself.")
         running = self._running.get(kind)
         if running is None:
             running = self._running[kind] = self._start(kind)

@@ -125,7 +125,7 @@ class TrackedRun:
         length, size = self._length_of(attempt), self._lasting(attempt)
         if offset > length:
             text = f"The journal of attempt {attempt} has {length} bytes; byte {offset} was asked for."
-            raise problem("fetch.offset", text, "Remove the mirror of this run and fetch it anew.")
+            raise problem("fetch.offset", text, "Remove the mirror of this run and fetch it again.")
         data = self._bytes(attempt, offset, min(size - offset, MAX_FETCH_BYTES)) if offset < size else b""
         sealed = attempt < self.attempt or (attempt == self.attempt and self._ended)
         return Fetched(

@@ -233,7 +233,7 @@ class Loop:
     def _unsaved(self, reason: str) -> Problem:
         text = (
             f"The checkpoint of step {self._engine.step} could not be written: {reason}. Every step is recorded, but"
-            f" the run will go on from step {max(0, self._saved_at)}."
+            f" the run will continue from step {max(0, self._saved_at)}."
         )
         return Problem("checkpoint.write", text, "Make room on that disk, then continue the run.")
 

@@ -129,7 +129,7 @@ def find_start(folder: RunFolder, attempt: int) -> AttemptStart:
         return AttemptStart()
     earlier = read_all_earlier(folder, attempt)
     if not earlier:
-        text = f"Attempt {attempt} has nothing to go on from: {folder.path} holds no earlier journal."
+        text = f"Attempt {attempt} has nothing to continue from: {folder.path} holds no earlier journal."
         raise problem("run.attempt", text, "Start a new run.", str(folder.path))
     damaged: list[str] = []
     for link in chain(earlier):

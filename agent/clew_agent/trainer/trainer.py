@@ -229,9 +229,9 @@ class _Attempt:
             text = f"The checkpoint {folder} has changed since it was recorded and is not used."
             self._recorder.put(Log(text=text, level="warning"))
         if start.checkpoint:
-            self._recorder.put(Log(text=f"Goes on from the checkpoint of step {start.step}.", step=start.step))
+            self._recorder.put(Log(text=f"Continues from the checkpoint of step {start.step}.", step=start.step))
         else:
-            self._recorder.put(Log(text="No checkpoint to go on from: begins again at step 0.", level="warning"))
+            self._recorder.put(Log(text="No checkpoint to continue from: starts again at step 0.", level="warning"))
 
     def _listen(self, run: str) -> Control | None:
         """The control channel. A machine where it cannot be opened can train all the same."""
@@ -395,4 +395,4 @@ def crash(error: BaseException, step: int) -> Problem:
     text = f"{name} at step {step}: {str(error).strip()[:500] or 'no further words'}"
     if name in _OUT_OF_MEMORY:
         return Problem("run.memory", text, "Choose a smaller batch size or model, or ask for more memory.", "log.txt")
-    return Problem("run.error", text, "The whole traceback stands in log.txt.", "log.txt")
+    return Problem("run.error", text, "The whole traceback is in log.txt.", "log.txt")

@@ -150,7 +150,7 @@ def restore(state: dict[str, tf.Variable], folder: Path) -> None:
         reason = str(error).splitlines()[0]
         text = f"The checkpoint in {folder} does not fit this run: {reason}"
         raise problem(
-            "checkpoint.read", text, "Resume with the run's own settings, or start anew.", str(folder)
+            "checkpoint.read", text, "Resume with the run's own settings, or start a new run.", str(folder)
         ) from None
 
 

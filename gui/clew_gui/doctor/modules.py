@@ -84,7 +84,7 @@ def _without_noise(done: Output) -> Output:
 
 
 def _late(line: SiteConnection, timeout: float) -> Exception:
-    text = f"The modules of {line.title} did not come within {timeout:g} s."
+    text = f"The modules of {line.title} were not listed within {timeout:g} s."
     return problem("modules.late", text, "The site may be busy. Try again.", line.name)
 
 

@@ -83,7 +83,7 @@ class SiteJobManager:
         try:
             self._book.note_order(order, title)
         except OSError as error:
-            text = f"The job cannot be noted on this computer, so it is not sent: {error}."
+            text = f"The job cannot be recorded on this computer, so it is not sent: {error}."
             raise problem("book.write", text, "Make room on the disk.") from None
         self.title = title or self.title
         self._shared.knock()
@@ -299,7 +299,7 @@ class SiteJobManager:
         try:
             self._book.note_wish(job, wish)
         except OSError as error:
-            _log.warning("The wish to end a job cannot be noted: %s", error)
+            _log.warning("The request to end a job cannot be recorded: %s", error)
         self._shared.knock()
         self._board.publish(job, lambda news: replace(news, text=job_news.ending(wish)))
         self._errands.wake()

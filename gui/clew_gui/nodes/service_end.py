@@ -70,7 +70,7 @@ class ServiceEnd:
             while not self._ended.is_set():
                 self._turn()
         except Exception:  # noqa: BLE001  # the thread's border; whoever is connected sees it break off
-            _log.exception("The way to a service failed.")
+            _log.exception("The connection to a service failed.")
         finally:
             self._listener.close()
             self._streams.drop_all()

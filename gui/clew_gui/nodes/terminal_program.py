@@ -94,20 +94,20 @@ def open_terminal(words: Sequence[str]) -> subprocess.Popen[bytes]:
     """Open a terminal window with ``clew`` and these words in it. Waits a moment; raises ``ProblemError``."""
     command = terminal_command(own_command(words), os.environ, sys.platform)
     if command is None:
-        raise problem("terminal.none", "No terminal program was found.", "Type the command in one of your own.")
+        raise problem("terminal.none", "No terminal program was found.", "Open a terminal and type the command there.")
     program = command if isinstance(command, str) else command[0]
     try:
         process = subprocess.Popen(command, **_apart())
     except OSError as error:
         text = f"{program} cannot be started: {error.strerror}."
-        raise problem("terminal.start", text, "Type the command in a terminal of your own.") from error
+        raise problem("terminal.start", text, "Open a terminal and type the command there.") from error
     try:
         status = process.wait(_EARLY_S)
     except subprocess.TimeoutExpired:
         return process
     if status:
         text = f"{program} ended at once, with status {status}."
-        raise problem("terminal.start", text, "Type the command in a terminal of your own.")
+        raise problem("terminal.start", text, "Open a terminal and type the command there.")
     return process
 
 

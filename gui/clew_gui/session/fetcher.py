@@ -257,7 +257,7 @@ class Fetcher:
             self._wait_for_room(cursor, error)
             return
         except Replaced:
-            _log.info("Another program has begun the copy of run %s anew.", run)
+            _log.info("Another program has begun the copy of run %s again.", run)
             self._begin_anew(run, cursor)
             return
         self._disk_full = False
@@ -361,7 +361,7 @@ def _damaged_there(mirror: Mirror, attempt: int) -> Problem:
     """What came a second time does not agree with its seal either."""
     run = mirror.folder.name
     text = f"The journal of attempt {attempt} of run {run} is damaged on the node: some of its points may be missing."
-    return Problem("mirror.node", text, f"Where says: clew verify {run}")
+    return Problem("mirror.node", text, f"To see where: clew verify {run}")
 
 
 def _read_all(mirror: Mirror) -> Iterator[tuple[int, Items]]:

@@ -162,7 +162,7 @@ class Intake:
             try:
                 self._runs.add(found.spec).copied = found.size
             except OSError as error:
-                gathered.problems.append(Problem("session.disk", f"A run cannot be noted: {error}."))
+                gathered.problems.append(Problem("session.disk", f"A run cannot be recorded: {error}."))
                 return
             gathered.new.add(found.run)
 
@@ -196,7 +196,7 @@ class Intake:
         try:
             self._runs.record.refuse(model.id, told.problem.text, time.time())
         except OSError as error:
-            gathered.problems.append(Problem("session.disk", f"The refusal cannot be noted: {error}."))
+            gathered.problems.append(Problem("session.disk", f"The refusal cannot be recorded: {error}."))
 
     def _link_changed(self, status: LinkStatus, gathered: Gathered) -> None:
         if status.link:

@@ -202,4 +202,6 @@ class Mirror:
             self.sealed.add(attempt)
             return
         text = f"The copy of {path.name} of run {self.folder.name} differs from the node's."
-        self.damaged[attempt] = Problem("mirror.seal", text, "It is kept beside, and fetched anew.", str(path))
+        self.damaged[attempt] = Problem(
+            "mirror.seal", text, "The old copy is kept, and Clew fetches a new one.", str(path)
+        )

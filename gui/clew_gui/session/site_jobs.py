@@ -140,7 +140,7 @@ class SiteJobs:
         try:
             desks.book.note_runs(job, spec.run)
         except OSError as error:
-            raise problem("session.disk", f"The job cannot be noted: {error}.") from None
+            raise problem("session.disk", f"The job cannot be recorded: {error}.") from None
         model.runs.append(spec.run)
         return link
 
@@ -334,7 +334,7 @@ class SiteJobs:
 
     def _needed(self) -> JobManagers:
         if self._desks is None:
-            raise problem("session.sites", "This window talks to no sites.", "Run it on this computer.")
+            raise problem("session.sites", "This window does not connect to sites.", "Run it on this computer.")
         return self._desks
 
     def _know(self, desks: JobManagers, job: str) -> None:

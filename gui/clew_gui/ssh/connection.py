@@ -248,7 +248,7 @@ def no_shell(title: str, noise: bytes) -> ProblemError:
 def lost(title: str, why: str = "") -> ProblemError:
     """The link is dead."""
     text = f"The connection to {title} was lost{f': {why}' if why else ''}."
-    return problem("ssh.lost", text, "It is dialled anew as soon as the network allows.", title)
+    return problem("ssh.lost", text, "Clew connects again as soon as the network allows.", title)
 
 
 def timed_out(title: str, what: str, seconds: float) -> ProblemError:

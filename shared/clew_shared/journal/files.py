@@ -267,7 +267,7 @@ class JournalWriter:
 
     def _refuse_if_sealed(self) -> None:
         if self.sealed:
-            raise problem("journal.sealed", f"{self.path} is sealed; nothing can be written behind its end.")
+            raise problem("journal.sealed", f"{self.path} is sealed; nothing can be written after its end.")
 
     def _write(self, frame: Sequence[bytes]) -> None:
         self._take_back()

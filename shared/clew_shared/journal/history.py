@@ -101,7 +101,7 @@ JOB_ENDED = "The job was cancelled, or the site ended it before its time was up.
 
 def no_tensorflow(host: str, why: str, on_node: bool = True) -> Problem:
     """What the doctor's job and a trainer say alike where TensorFlow cannot be imported. ``on_node``: of a cluster."""
-    text = f"TensorFlow cannot be imported on {host}: {why.strip().rstrip('.') or 'nobody says why'}."
+    text = f"TensorFlow cannot be imported on {host}: {why.strip().rstrip('.') or 'no reason was given'}."
     hint = (
         "The nodes may lack a library or a module, or have another processor than the login node: name another module, "
         "python or venv in the site."
@@ -262,7 +262,7 @@ class History:
 
     def _damaged(self, attempt: int, text: str, offset: int) -> None:
         self.damages.append(Note(attempt, text))
-        words = f"The journal of attempt {attempt} is damaged, and what stood there is left out: {text}."
+        words = f"The journal of attempt {attempt} is damaged, and the damaged part is left out: {text}."
         self._sayings.add(attempt, offset, Log(text=words, level="warning"))
 
     def _is_cut(self, attempt: int, offset: int) -> bool:

@@ -161,7 +161,7 @@ class _Journal:
         if self.seal_end is None and not vouched:
             self.say(self.size, f"is not sealed: it ends at byte {self.size} without its last frame")
         elif self.seal_end is not None and self.size > self.seal_end and not vouched:
-            self.say(self.seal_end, f"bytes {self.seal_end}–{self.size - 1}: written behind the seal")
+            self.say(self.seal_end, f"bytes {self.seal_end}–{self.size - 1}: written after the seal")
         return self._findings
 
 

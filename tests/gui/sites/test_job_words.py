@@ -138,7 +138,7 @@ def test_that_no_way_leads_stands_there_while_the_journal_comes_as_a_file() -> N
     job.link = fakes.FakeLink("CONNECTING", NOW, why.text)  # type: ignore[assignment]  # as JobTarget.absent says it
     job.target = FakeRoute("its journal as a file")  # type: ignore[assignment]
     text, icon, tone = job_words.link_words(job, NOW)
-    assert "no way leads to the agent on node1" in text
+    assert "cannot reach the agent on node1" in text
     assert "as a step of the job: srun: error: Unable to create step" in text
     assert text.endswith("; its journal as a file")
     assert (icon, tone) == ("link", "warn")

@@ -269,7 +269,7 @@ def test_the_question_of_the_systems_ssh_is_understood_as_well(window: QWidget) 
 
 
 def test_a_changed_key_is_told_with_both_fingerprints_and_there_is_no_way_on(window: QWidget) -> None:
-    text = f"The server login shows another key than before: known is {MINE}, it shows {OTHER}. Nothing was sent."
+    text = f"The server login shows a different key than before: known is {MINE}, it shows {OTHER}. Nothing was sent."
     dialog = ChangedKeyDialog(window, Appearance(), Problem("ssh.hostkey.changed", text, "Ask the site.", "login"))
     assert MINE in texts(dialog)
     assert OTHER in texts(dialog)

@@ -140,7 +140,7 @@ def test_a_site_is_made_with_the_scheduler_that_was_found(host: Host, add: Calla
 def test_training_on_a_login_node_has_to_be_said_out_loud(host: Host, add: Callable[..., tuple[int, str, str]]) -> None:
     status, out, err = add("hpc", "--host", "login")
     assert (status, out) == (2, "")
-    assert "If you mean that, give --scheduler none." in err
+    assert "If that is what you want, give --scheduler none." in err
     assert site_store(find_places()).names() == ("local",)
     for name, words in {"none": ["--scheduler", "none"], "preset": ["--preset", "ssh"]}.items():
         status, _, err = add(name, "--host", "login", *words)

@@ -89,14 +89,14 @@ def test_an_agent_that_falls_silent_is_one_sentence_and_not_two() -> None:
 def test_nothing_is_said_to_train_on_where_the_agent_has_ended() -> None:
     scene = Scene()
     scene.job.link = LinkStatus(LinkState.CONNECTING, NOW + 3, AGENT_ENDED)
-    said = "The agent on node1 has ended; the scheduler is asked what became of the job."
+    said = "The agent on node1 has ended; Clew asks the scheduler what became of the job."
     assert scene.why(4.0) == said
     scene.job.link = LinkStatus(LinkState.CONNECTING, NOW + 4, "connecting")
     assert scene.why(5.0) == said, "nothing else is known"
     scene.job.news = JobNews(job="j", stage=Stage.QUEUED, text="The job was put back into the queue.", id="7")
     assert scene.why(6.0) == "The job is back in the queue. The job was put back into the queue."
     scene.job.news = RUNNING
-    assert scene.why(6.5) == "The job runs; its agent is coming up.", "nothing trains there yet"
+    assert scene.why(6.5) == "The job runs; its agent is starting.", "nothing trains there yet"
     scene.job.link = LinkStatus(LinkState.LIVE, NOW + 7, "live")
     assert scene.why(7.0) == ""
     scene.job.link = LinkStatus(LinkState.STALE, NOW + 8, "silent")
@@ -110,10 +110,10 @@ def test_nothing_is_said_to_train_on_where_the_agent_has_ended() -> None:
         (
             LinkState.CONNECTING,
             AGENT_ENDED,
-            "The agent on node1 has ended; the scheduler is asked what became of the job.",
+            "The agent on node1 has ended; Clew asks the scheduler what became of the job.",
         ),
-        (LinkState.CONNECTING, "nobody answers at the agent's address", "Nobody answers at the agent's address."),
-        (LinkState.CONNECTING, "The job runs; its agent is coming up.", "The job runs; its agent is coming up."),
+        (LinkState.CONNECTING, "no agent answers at its address", "No agent answers at its address."),
+        (LinkState.CONNECTING, "The job runs; its agent is starting.", "The job runs; its agent is starting."),
         (LinkState.CONNECTING, "connecting", ""),
         (LinkState.LIVE, "live", ""),
     ],

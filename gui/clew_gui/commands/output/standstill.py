@@ -92,7 +92,7 @@ class Watched:
         if job.link.state is LinkState.LIVE:
             return ""
         if self._again:
-            return _with_cause(no_agent(job) or "The job runs; its agent is coming up.", job)
+            return _with_cause(no_agent(job) or "The job runs; its agent is starting.", job)
         if self._ended:
             return _with_cause(_ended(job), job)
         return _with_cause(f"{_unheard(job, self._silent_since)} Training goes on there.", job)
@@ -122,7 +122,7 @@ def _unheard(job: StillJob, since: float) -> str:
 
 
 def _ended(job: StillJob) -> str:
-    return f"The agent on {_where(job)} has ended; the scheduler is asked what became of the job."
+    return f"The agent on {_where(job)} has ended; Clew asks the scheduler what became of the job."
 
 
 def _with_cause(text: str, job: StillJob) -> str:

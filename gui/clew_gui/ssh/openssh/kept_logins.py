@@ -275,7 +275,7 @@ def _check(path: Path, is_kind: Callable[[int], bool]) -> None:
 def _strange(path: Path) -> ProblemError:
     text = f"{path} belongs to a kept login, and is not yours alone. It is not used, and nothing was sent."
     return problem(
-        "ssh.kept", text, "Remove it: `clew logout`. If somebody else made it, tell your administrator.", str(path)
+        "ssh.kept", text, "Remove it: `clew logout`. If someone else made it, tell your administrator.", str(path)
     )
 
 

@@ -156,7 +156,7 @@ class SiteActions(QObject):
         self.nodes.close()
 
     def key_changed(self, found: Problem, job: str = "") -> None:
-        """A server shows another key than before: told once for each job, in a dialog without a way on."""
+        """A server shows a different key than before: told once for each job, in a dialog without a way on."""
         if found.code in ChangedKeyDialog.CODES and (not job or job not in self._refused_keys):
             self._refused_keys.add(job)
             ChangedKeyDialog(self._front(), self._window.look, found).open()

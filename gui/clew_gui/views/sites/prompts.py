@@ -395,7 +395,7 @@ def _mono(text: str, name: str) -> QLabel:
 
 
 class ChangedKeyDialog(FittedDialog):
-    """A server shows another key than before: told, with both fingerprints; there is no way on from here."""
+    """A server shows a different key than before: told, with both fingerprints; there is no way on from here."""
 
     CODES = ("ssh.hostkey.changed", "ssh.hostkey.revoked")
 
