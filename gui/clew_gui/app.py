@@ -161,7 +161,7 @@ class Program(QObject):
     # --- Closing ------------------------------------------------------------------------------------------------------
 
     def may_close(self) -> bool:
-        """Close, and let runs go on. Said once, the first time that some are at work."""
+        """Close, and let runs go on. Said once, the first time that some are running."""
         runs = self.session.runs.values() if self.session is not None else ()
         busy = [run for run in runs if run.state not in TERMINAL]
         if busy and not self.state.told_runs_go_on:

@@ -50,7 +50,7 @@ def to_toml(spec: RunSpec) -> str:
 
 
 def to_table(spec: RunSpec) -> dict[str, Any]:
-    """What stands in the TOML text.
+    """What is in the TOML text.
 
     TOML has no null: a hyperparameter without value is written as "none", which ``params`` reads as no value.
     """

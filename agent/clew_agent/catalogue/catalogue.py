@@ -154,7 +154,7 @@ class CatalogueSource:
         return self._catalogue
 
     def close(self) -> None:
-        """End the child if it is still at work."""
+        """End the child if it is still running."""
         if self._child is not None:
             self._finish(None)
 

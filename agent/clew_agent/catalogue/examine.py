@@ -133,7 +133,7 @@ def find_exercise(
                 return found[0], known if known is not None and same else found[0].card(source, file.shown)
         except ProblemError as error:
             broken.extend(error.problems)
-        except Exception as error:  # noqa: BLE001  # somebody's own file; the traceback goes to the run's log
+        except Exception as error:  # noqa: BLE001  # someone's own file; the traceback goes to the run's log
             traceback.print_exc()
             broken.append(import_problem(file, error))
     if broken:

@@ -148,7 +148,7 @@ def _find_card(exercise: str, exercises: Path | None) -> ExerciseCard:
 
 
 def _is_newer_than_catalogue() -> bool:
-    """Whether a built-in file is not the one of the packaged catalogue: somebody is working on it."""
+    """Whether a built-in file is not the one of the packaged catalogue: someone is working on it."""
     known = {card.source_hash for card in load_builtin().exercises}
     return any(source_hash(read_source(file)) not in known for file in builtin_files())
 

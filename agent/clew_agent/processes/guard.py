@@ -113,7 +113,7 @@ def watch(
 
     ``start`` starts the trainer (default: a fresh interpreter); ``on_wait`` is called about twenty times a second. Only
     in the main thread: requests to stop go on to the trainer. Raises ``ProblemError`` when the attempt's journal exists
-    already, or when another guard is at work: it looks after the run.
+    already, or when another guard is running: it looks after the run.
     """
     posix.heed_children()
     mark = GuardMark(folder.path)
@@ -296,7 +296,7 @@ def _last_state(folder: RunFolder, fold: RunFold, ended: TrainerEnd) -> State:
     if ended.exit_code == STOPPED:
         return State(state=RunState.STOPPED, reason="Stopped at once.", step=fold.step, exit_code=STOPPED)
     found = death(ended, tail(folder.log))
-    # Only a trainer that says why refuses its input; whoever takes this for a refusal would remove what was trained.
+    # Only a trainer that says why refuses its input; anyone who takes this for a refusal would remove what was trained.
     exit_code = FAILED if ended.exit_code == BAD_INPUT else ended.exit_code
     return State(state=RunState.FAILED, reason=found.text, step=fold.step, problem=found, exit_code=exit_code)
 

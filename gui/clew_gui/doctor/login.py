@@ -225,7 +225,7 @@ def _unseen(ward: Diagnosis, hop: Hop, found: Problem) -> CheckResult:
 
 
 def _unreached(ward: Diagnosis, number: int, step: str, words: str = "") -> Iterator[Finding]:
-    """Everything on the way behind the step that failed."""
+    """Everything on the way after the step that failed."""
     cause = (words or _FAILS[step]).format(host=ward.hops[number].title)
     ward.causes["login"] = cause
     steps = list(_STEPS)

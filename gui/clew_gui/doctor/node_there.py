@@ -66,7 +66,7 @@ def tensorflow() -> "dict[str, object]":
 
 
 def await_call(sock: "socket.socket") -> None:
-    """Greet the first who calls; where no way leads here nobody does."""
+    """Greet the first one who calls; where no way leads here nobody does."""
     sock.settimeout(WAIT_S)
     try:
         caller, _ = sock.accept()

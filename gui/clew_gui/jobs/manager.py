@@ -90,7 +90,7 @@ class SiteJobManager:
         self._errands.start(order.job, lambda: self._send(order))
 
     def follow(self, job: str, asked: bool = True) -> None:
-        """Watch a job of the book that is not over, after this program was started anew; ``asked`` by a person, or
+        """Watch a job of the book that is not over, after this program was restarted; ``asked`` by a person, or
         because another program sent it."""
         news = self._book.news(job)
         self.title = self._book.title(job)
@@ -283,7 +283,7 @@ class SiteJobManager:
             self._end_it(job)
 
     def _take_over(self, job: str, news: JobNews) -> None:
-        """What stands in the book."""
+        """What is in the book."""
         self._board.publish(job, lambda _: news)
         if news.id and not news.over:
             self._watch_it(job, news.id)

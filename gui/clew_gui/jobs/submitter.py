@@ -67,7 +67,7 @@ def there(spec: RunSpec, order: JobOrder, staged: str) -> RunSpec:
 
 class Submitter:
     """Sends one job after the other. ``say`` gets progress, ``pause`` waits between two attempts, ``wanted`` says
-    whether somebody still wants the job. ``reach`` gives the line again after it was cut; it asks no person twice.
+    whether someone still wants the job. ``reach`` gives the line again after it was cut; it asks no person twice.
     A job that may have been taken is looked for once more after ``again`` seconds."""
 
     def __init__(

@@ -179,7 +179,7 @@ class JobTarget:
             put_key(self._owner.line(), address, name, public_key)
 
     def tunnel(self, port: int) -> Tunnel:
-        """An end here that leads to another port beside the agent's, by the way that is used when somebody connects."""
+        """An end here that leads to another port beside the agent's, by the way that is used when someone connects."""
 
         return Tunnel(lambda: self._kept.through().open(port))
 
@@ -289,7 +289,7 @@ class JobTarget:
         return next((pause for until, pause in _PACES if since < until), _SLOW_S)
 
     def _look(self, line: SiteConnection) -> None:
-        """Read the address. Another agent or generation has another key and allow-list: all begins anew."""
+        """Read the address. Another agent or generation has another key and allow-list: all begins again."""
         found = read_address(line, self._job)
         self._looked = time.monotonic()
         before = self._address

@@ -32,7 +32,7 @@ KINDS = ("jupyter", "tensorboard")
 ANSWER_S = 150.0
 """The agent gives the program two minutes to start."""
 _AGAIN_S = 10.0
-"""So often the agent is asked again: an idle one stays, and a program that ended starts anew."""
+"""So often the agent is asked again: an idle one stays, and a program that ended restarts."""
 _LATER_S = 15.0
 """So long an answer may take of an agent that has the program already."""
 _LOOK_S = 0.2

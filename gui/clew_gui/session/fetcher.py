@@ -122,7 +122,7 @@ class Fetcher:
         return run in self._cursors
 
     def expect(self, run: str) -> None:
-        """Its start is on its way to the agent: the first fetch goes right behind it and waits there for the journal,
+        """Its start is on its way to the agent: the first fetch goes right after it and waits there for the journal,
         instead of here for the agent's next list of runs."""
         self.follow(run).expected = True
 
@@ -317,7 +317,7 @@ class Fetcher:
         self._inbox.put(FrameBatch(run, attempt, items, weight, have, size))
 
     def _check_mirror(self, cursor: FetchCursor) -> None:
-        """A sealed copy that is not the node's is set aside and fetched anew, once; a second time the node has no
+        """A sealed copy that is not the node's is set aside and fetched again, once; a second time the node has no
         other."""
         while cursor.mirror.damaged:
             attempt, found = cursor.mirror.damaged.popitem()

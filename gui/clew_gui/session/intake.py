@@ -185,7 +185,7 @@ class Intake:
                 gathered.states.add(run)
 
     def _told(self, told: RequestFailed, gathered: Gathered) -> None:
-        if told.problem.code != NEEDS_PERSON:  # that stands at the jobs, for as long as it lasts
+        if told.problem.code != NEEDS_PERSON:  # that is shown with the jobs, for as long as it lasts
             gathered.problems.append(told.problem)
         model = self._runs.models.get(told.refused)
         if model is None:

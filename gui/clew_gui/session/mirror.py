@@ -100,7 +100,7 @@ class Mirror:
             yield self.finish(attempt)
 
     def finish(self, attempt: int) -> Items:
-        """What is left of an attempt of which no more bytes come: frames behind a damaged length, a torn tail."""
+        """What is left of an attempt of which no more bytes come: frames after a damaged length, a torn tail."""
         reader = self._readers.get(attempt)
         return self._checked(attempt, reader.finish()) if reader is not None else []
 

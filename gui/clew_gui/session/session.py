@@ -82,7 +82,7 @@ class Session:
 
     @property
     def link(self) -> LinkStatus:
-        """How the link to this computer's agent is; those to jobs' agents stand in ``jobs``."""
+        """The state of the link to this computer's agent; those to jobs' agents are in ``jobs``."""
         return self._intake.link
 
     def start(self) -> None:
@@ -127,7 +127,7 @@ class Session:
                 self._start_there(spec, place)
         except OSError as error:
             raise problem("session.disk", f"The run cannot be recorded in {self._places.mirrors}: {error}.") from None
-        with suppress(OSError):  # a disk is waited for when the agent is at work already
+        with suppress(OSError):  # a disk is waited for when the agent is running already
             self._record.settle()
         return spec.run
 

@@ -98,7 +98,7 @@ _HOME = 'printf "%s\\n%s\\n" "$HOME" "${XDG_DATA_HOME:-}"'
 
 
 class SiteConnection:
-    """One per site and program. ``connection`` dials when it is first needed, and anew when the link died.
+    """One per site and program. ``connection`` dials when it is first needed, and again when the link died.
 
     ``hops`` is the way to the login node, that one last.
     """

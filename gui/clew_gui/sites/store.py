@@ -1,6 +1,6 @@
 """The user's sites: one TOML file each, below the settings' folder.
 
-Whoever looks after a computer can have sites known to all its users; a user's own site of the same name goes first.
+The administrator of a computer can have sites known to all its users; a user's own site of the same name goes first.
 """
 
 from __future__ import annotations

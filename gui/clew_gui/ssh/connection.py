@@ -140,7 +140,7 @@ class Connection(Protocol):
 
     @property
     def asks_codes(self) -> bool:
-        """Whether dialling it anew would ask a person for a one-time code."""
+        """Whether dialling it again would ask a person for a one-time code."""
 
     def run(self, command: Command, *, stdin: bytes = b"", timeout: float = 30.0) -> Finished:
         """Run a command: a list is quoted, a string is a line for ``/bin/sh``.

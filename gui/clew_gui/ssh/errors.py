@@ -1,4 +1,4 @@
-"""What can go wrong on the way to a server, and a server that did not let somebody in, as sentences."""
+"""What can go wrong on the way to a server, and a server that did not let someone in, as sentences."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def cannot_connect(title: str, host: str, port: int, words: str) -> ProblemError
 
 
 # --- Refusals ---------------------------------------------------------------------------------------------------------
-# A server that did not let somebody in, as sentences.
+# A server that did not let someone in, as sentences.
 
 
 def refused_answers(title: str, kinds: set[PromptKind]) -> ProblemError:

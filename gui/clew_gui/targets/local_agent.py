@@ -103,7 +103,7 @@ def is_alive(address: AgentAddress) -> bool:
 
 
 def _serves(process: psutil.Process) -> bool:
-    """Whether it holds an agent's lock file. Looks younger than the address that it wrote, when somebody has set the
+    """Whether it holds an agent's lock file. Looks younger than the address that it wrote, when someone has set the
     clock in between; most such processes are others that have got the same id."""
     files = [Path(file.path) for file in process.open_files()]
     return any(file.suffix == ".lock" and file.parent.name == "agents" for file in files)

@@ -75,7 +75,7 @@ class HeldNode:
         return self._desks.book.news(self.job).over
 
     def wait(self, shell: CommandContext, *wanted: Stage) -> bool:
-        """Until it is so far, with each new sentence told; False when it ended instead, or somebody wants to stop."""
+        """Until it is so far, with each new sentence told; False when it ended instead, or someone wants to stop."""
         while not self._stops():
             if self.news.stage in wanted:
                 return True
@@ -100,7 +100,7 @@ class HeldNode:
         return True
 
     def keep(self, shell: CommandContext) -> None:
-        """Stay until it is over or somebody wants to stop, and tell each minute what it costs."""
+        """Stay until it is over or someone wants to stop, and tell each minute what it costs."""
         told = 0.0
         while not self._stops() and not self.news.over:
             if time.monotonic() - told >= _LINE_EVERY_S:

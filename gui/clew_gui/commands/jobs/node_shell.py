@@ -1,4 +1,4 @@
-"""``clew shell --site NAME``: a terminal on the allocation that is held or at work, or with one of its own."""
+"""``clew shell --site NAME``: a terminal on the allocation that is held or running, or with one of its own."""
 
 from __future__ import annotations
 

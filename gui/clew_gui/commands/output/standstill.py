@@ -1,4 +1,4 @@
-"""Why nothing of a run on a site moves, in one sentence for whoever follows it in a terminal."""
+"""Why nothing of a run on a site moves, in one sentence for anyone who follows it in a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``clew queue``: what waits and what is at work on this computer, and how that order is changed."""
+"""``clew queue``: what waits and what is running on this computer, and how that order is changed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _parser() -> Parser:
 
 
 def in_order(statuses: Sequence[RunStatus]) -> list[RunStatus]:
-    """The runs that are at work, in the order in which they began, and then those that wait, the next one first."""
+    """The runs that are training, in the order in which they began, and then those that wait, the next one first."""
     alive = [status for status in statuses if status.state not in TERMINAL]
     return sorted(alive, key=lambda status: (status.queue, status.started or math.inf))
 

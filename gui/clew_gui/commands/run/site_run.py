@@ -273,7 +273,7 @@ class Following:
                 self._turn()
                 if display is not None and (self._terminal.curtain.asked > asked or self._versions):
                     display.close()
-                    display = None  # what is said or asked stands below the picture: begin a new one below that
+                    display = None  # what is said or asked is below the picture: begin a new one below that
                 self._tell_versions()
                 if self.model.history.fold.attempt <= behind:
                     self._tell_wait()

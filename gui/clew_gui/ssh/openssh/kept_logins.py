@@ -64,7 +64,7 @@ class KeptLogin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptLogins:
-    """The kept logins of this user, for one Clew home: whoever trusts other servers' keys has other logins."""
+    """The kept logins of this user, for one Clew home: anyone who trusts other servers' keys has other logins."""
 
     def __init__(self, files: SshFiles) -> None:
         self._files = files
@@ -79,7 +79,7 @@ class KeptLogins:
     def find(self, hops: Sequence[Hop], asker: AskOnce, answers_s: float = 0.0) -> SystemSsh | None:
         """A login at the last of ``hops`` that lives and answers, else None. Asks nobody; ``asker`` is for later hops.
 
-        Raises ``ProblemError`` when somebody else could have a hand in it.
+        Raises ``ProblemError`` when someone else could have a hand in it.
         """
         known = self._known(login_id(hops))
         if known is None:
@@ -244,7 +244,7 @@ def login_id(hops: Sequence[Hop]) -> str:
 
 
 def _how(asked: Sequence[PromptKind], because: str) -> str:
-    """How somebody was let in, for a route."""
+    """How someone was let in, for a route."""
     proof = " and ".join(PROOF[kind] for kind in dict.fromkeys(asked) if kind is not PromptKind.CONFIRM)
     words = f"{proof} at {time.strftime('%H:%M')}, the system's ssh".lstrip()
     return f"{words}, because {because}" if because else words

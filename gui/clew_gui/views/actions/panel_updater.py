@@ -125,7 +125,7 @@ class PanelUpdater:
         return [scope.board.row(scope.card, run, run.id in shown, run.id == pinned) for run in runs]
 
     def table(self) -> None:
-        """All rows anew."""
+        """All rows again."""
         self._window.bottom.model.set_rows(self.rows(self._scope.runs()))
         self._window.bottom.show_count()
 

@@ -221,7 +221,7 @@ class SiteActions(QObject):
             self._desk.begin(lambda session: session.try_here(run.id))
 
     def show_script(self) -> None:
-        """The job script of what stands in the form, exactly as it would be sent."""
+        """The job script of what is in the form, exactly as it would be sent."""
         place, chosen = self._place(), self._window.next_run.where.choice()
         desks = self._desks
         if place is None or chosen.site is None or desks is None:
@@ -308,7 +308,7 @@ class SiteActions(QObject):
             self._desk.refused(error)
 
     def _place(self) -> Place | None:
-        """What stands in the form, with the folder of own exercises that the settings name."""
+        """What is in the form, with the folder of own exercises that the settings name."""
         place = self._window.next_run.place()
         folder = local_settings(self._places).load().exercises
         return msgspec.structs.replace(place, exercises=folder) if place is not None and folder else place

@@ -149,7 +149,7 @@ class NextRun(QWidget):
         """Something to be seen whatever is scrolled, above the cost."""
         self._foot.insertWidget(0, strip)
 
-    # --- What stands there --------------------------------------------------------------------------------------------
+    # --- What is there --------------------------------------------------------------------------------------------
 
     def set_card(self, card: ExerciseCard) -> None:
         """Show the form of another exercise; what was typed for it before is still there."""

@@ -43,7 +43,7 @@ class WhereForm(QWidget):
         self._edited()
 
     def allocation(self) -> Allocation:
-        """What is asked for; a wrong field stands at the site's value."""
+        """What is asked for; a wrong field counts as the site's value."""
         return Allocation(**self.form.values())  # type: ignore[arg-type]  # the form gives each field's own type
 
     def changes(self) -> dict[str, Value]:

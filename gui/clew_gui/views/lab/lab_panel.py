@@ -40,7 +40,7 @@ _COUNT = Qt.ItemDataRole.UserRole + 3
 
 
 class ExerciseProgress(msgspec.Struct, frozen=True):
-    """How far somebody is with an exercise: the tick's shape and the best value in words."""
+    """How far someone is with an exercise: the tick's shape and the best value in words."""
 
     tick: Tick = "todo"
     best: str = ""

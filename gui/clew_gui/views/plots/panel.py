@@ -175,7 +175,7 @@ class ConvergencePlots(QWidget):
         self._changed(run_id)
 
     def truncate(self, run_id: str, metric: str | None, step: float) -> None:
-        """Take away what was recorded at or behind ``step``, with its events: a later attempt wins."""
+        """Take away what was recorded at or after ``step``, with its events: a later attempt wins."""
         self.store.truncate(run_id, metric, step)
         if metric is None:
             self._events = [e for e in self._events if e.run_id != run_id or e.step < step]

@@ -180,7 +180,7 @@ def link_words(job: JobLike, now: float) -> tuple[str, str, str]:
 
 
 def pill_words(job: JobLike) -> tuple[str, str, str]:
-    """For the top bar: the site and how it stands, in two words."""
+    """For the top bar: the site and what state it is in, in two words."""
     news, state = job.news, str(job.link.state)
     name = job.title.split(" (")[0]
     if job.locked is not None:

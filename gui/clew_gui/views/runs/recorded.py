@@ -147,7 +147,7 @@ def choose_run(runs: Mapping[str, HasSpec], wanted: str, exercise: str) -> str:
 
 
 class RecordedSession:
-    """A session that only looks back, at one exercise's runs or at all. Whoever wants more of it gets a sentence."""
+    """A session that only looks back, at one exercise's runs or at all. Anyone who wants more of it gets a sentence."""
 
     def __init__(self, heads: Mapping[str, RunHeader], record: JobRecord, exercise: str = "") -> None:
         self.runs: Mapping[str, RunLike] = read_runs(heads, record, exercise)

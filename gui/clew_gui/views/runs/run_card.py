@@ -74,7 +74,7 @@ NARROW = 640
 
 
 class RunCard(QFrame):
-    """Shows a run; the buttons say what a person wants, somebody else does it."""
+    """Shows a run; the buttons say what a person wants, someone else does it."""
 
     pause_asked = Signal()
     rate_asked = Signal()
@@ -140,7 +140,7 @@ class RunCard(QFrame):
         self.go_on.clicked.connect(self.continue_asked)
 
     def _stop_entry(self, menu: QMenu, text: str, keys: str, now: bool) -> None:
-        """The key stands in the text only: the same key in the Run menu acts, two would cancel each other."""
+        """The key is in the text only: the same key in the Run menu acts, two would cancel each other."""
         shown = QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText)
         entry = QAction(f"{text}\t{shown}", menu)
         entry.triggered.connect(lambda _checked=False: self.stop_asked.emit(now))

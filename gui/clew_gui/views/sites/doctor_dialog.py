@@ -1,4 +1,4 @@
-"""The doctor in the window: each step of the way to a site as it is found, with the sentence that mends it."""
+"""The doctor in the window: each step of the way to a site as it is found, with the sentence that fixes it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Examine = Callable[[threading.Event, bool], Iterator[Step]]
 
 
 class StepRow(QWidget):
-    """One finding, with the mending sentence below it."""
+    """One finding, with the hint below it."""
 
     def __init__(self, look: Appearance, step: Step) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ class DoctorDialog(Dialog):
         return self._work is not None
 
     def begin(self, node: bool = False) -> None:
-        """Look at everything anew; ``node``: also with a small job."""
+        """Look at everything again; ``node``: also with a small job."""
         self.stop()
         self.steps.clear()
         self._first_wrong = None

@@ -378,7 +378,7 @@ class HostKeyDialog(PromptDialog):
 
 
 def _before(text: str, found: list[str]) -> str:
-    """The words of the question without the fingerprint, which stands below in full."""
+    """The words of the question without the fingerprint, which is below in full."""
     if not found:
         return text
     words = " ".join(line.strip() for line in text.split(found[0])[0].splitlines()).strip()

@@ -51,7 +51,7 @@ class SiteRow:
         self.label.setBuddy(self.control)
 
     def text(self) -> str:
-        """What stands there."""
+        """What is there."""
         control = self.control
         if isinstance(control, QLineEdit):
             return control.text()
@@ -160,7 +160,7 @@ class SiteForm(QWidget):
         elif isinstance(control, Combo):
             control.currentIndexChanged.connect(self._edited)
 
-    # --- What stands there --------------------------------------------------------------------------------------------
+    # --- What is there --------------------------------------------------------------------------------------------
 
     def row(self, name: str) -> SiteRow:
         """One field."""

@@ -411,7 +411,7 @@ class SitesDialog(Dialog):
         dialog.open()
 
     def import_file(self, path: Path) -> None:
-        """Begin a site with what stands in a file; what is wrong with it is said."""
+        """Begin a site with what is in a file; what is wrong with it is said."""
         try:
             site = read_site(path)
         except ProblemError as error:

@@ -39,7 +39,7 @@ class LoginRow(QWidget):
         row(Glyph(look, "key", "warn", 14), self.text, self.log_in, gap=6, parent=self).setStretch(1, 1)
 
     def show_jobs(self, jobs: Sequence[JobLike]) -> None:
-        """The jobs there that nobody follows meanwhile; why stands in the tooltip."""
+        """The jobs there that nobody follows meanwhile; why is in the tooltip."""
         self.text.setText(locked_words(jobs))
         found = next((job.locked for job in jobs if job.locked is not None), None)
         self.log_in.setToolTip(f"{found.text} (Ctrl+I)" if found is not None else "")
@@ -47,7 +47,7 @@ class LoginRow(QWidget):
 
 
 class ServiceRow(QWidget):
-    """One service on a node: how it stands, its address, the way to close it."""
+    """One service on a node: what state it is in, its address, the way to close it."""
 
     def __init__(self, look: Appearance, kind: str) -> None:
         super().__init__()

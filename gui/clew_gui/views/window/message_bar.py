@@ -147,7 +147,7 @@ class MessageBar(QWidget):
             self.hide()
 
     def _note_is_over(self) -> None:
-        """The problem that stood there before the note comes back. Not while somebody points at it: what is below would
+        """The problem that stood there before the note comes back. Not while someone points at it: what is below would
         move under the pointer, and the click would hit something else."""
         if self.underMouse():
             self._timer.start(_POINTED_MS)

@@ -24,7 +24,7 @@ class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     """Sizes in logical pixels; 0 and empty mean "as on the first day".
 
     ``folds`` holds what a person folded or unfolded by hand, as "panel:size=folded" with size small or large: a small
-    window folds panels by itself unless somebody said otherwise for small windows. ``pinned`` holds the run that was
+    window folds panels by itself unless someone said otherwise for small windows. ``pinned`` holds the run that was
     pinned by hand as baseline, or "none", by exercise. ``place`` is where the last run went (empty: this computer), and
     ``asked`` what was asked of a site's scheduler otherwise than usual, by site.
     """
