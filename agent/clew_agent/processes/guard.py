@@ -316,7 +316,7 @@ def death(ended: TrainerEnd, last_lines: str) -> Problem:
     elif name:
         text, hint = f"The trainer died of {name}.", _HINTS.get(name, "The last lines of log.txt may show why.")
     else:
-        text = f"The trainer ended with exit code {ended.exit_code} and without a word."
+        text = f"The trainer ended with exit code {ended.exit_code} and without a message."
         hint = "The last lines of log.txt may show why."
     if last_lines:
         text += f" Last output:\n{last_lines}\n"

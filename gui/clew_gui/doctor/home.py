@@ -78,7 +78,7 @@ def _unwritten(folder: str, said: str, last: str) -> CheckResult:
             f"{folder} lies on a file system that is read-only here.", "Name scratch in the site.", "site.folder"
         )
     text = f"{folder} cannot be written: {last or 'the site does not say why'}."
-    return wrong(text, "Name a folder of yours as scratch in the site.", "site.folder")
+    return wrong(text, "Name one of your folders as scratch in the site.", "site.folder")
 
 
 def _room(text: str) -> tuple[int | None, int]:

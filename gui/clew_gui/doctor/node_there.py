@@ -62,7 +62,7 @@ def tensorflow() -> "dict[str, object]":
         if words[:1] == ["clew"]:
             return {"tensorflow": words[1], "devices": int(words[2])}
     said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return {"trouble": said[-1][:300] if said else "it ended without a word"}
+    return {"trouble": said[-1][:300] if said else "it ended without a message"}
 
 
 def await_call(sock: "socket.socket") -> None:

@@ -347,7 +347,7 @@ def test_data_of_this_computer_go_along_and_data_of_the_site_stay_there(
     assert (place.data, form.spec().data) == ("", "site:/gpfs/mnist.npz")
     form.there.setText("mnist.npz")
     assert not form.run.isEnabled()
-    assert "begins with /" in form.run.toolTip()
+    assert "must begin with /" in form.run.toolTip()
     form.where.choose("")
     assert form.run.isEnabled(), "this computer has no such choice"
     assert form.place() is None

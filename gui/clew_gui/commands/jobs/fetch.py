@@ -87,7 +87,7 @@ def fetch_runs(shell: CommandContext, line: SiteConnection, word: str, as_json: 
     if as_json:
         shell.say_json([summary(read_run(mirror.folder), mirror.folder) for mirror in found])
     elif not found:
-        shell.say(f"There is no run of yours on {line.title} that is not here already.")
+        shell.say(f"All your runs on {line.title} are here already.")
     for mirror in found if not as_json else ():
         number = record.numbers[mirror.folder.name]
         shell.say(f"Run {number}: {ending(read_run(mirror.folder))} Kept in {mirror.folder}")

@@ -159,10 +159,10 @@ class KeptLogins:
             while not _locked(file):
                 waited = time.monotonic() - begun
                 if waited > _OTHER_S:
-                    text = f"Another command of yours has been logging in to {title} for {waited / 60:.0f} minutes."
+                    text = f"Another one of your commands has been logging in to {title} for {waited / 60:.0f} minutes."
                     raise problem("ssh.busy", text, "Answer its question or end it, then try again.", title)
                 if waited > _EXPLAIN_S and not told:
-                    asker.tell(f"Another command of yours is logging in to {title}. This one waits for that.")
+                    asker.tell(f"Another one of your commands is logging in to {title}. This one waits for that.")
                     told = True
                 time.sleep(_TURN_S)
             yield

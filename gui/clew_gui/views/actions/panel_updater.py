@@ -211,9 +211,9 @@ class PanelUpdater:
         busy = [run for run in runs if run.state in _BUSY]
         waiting = [run for run in runs if run.state in (RunState.QUEUED, RunState.SUBMITTED)]
         if waiting:
-            text = f"Queue: {len(waiting)} waiting, {len(busy)} at work"
+            text = f"Queue: {len(waiting)} waiting, {len(busy)} running"
         elif busy:
-            text = f"Queue: run {busy[0].number} at work" if len(busy) == 1 else f"Queue: {len(busy)} runs at work"
+            text = f"Queue: run {busy[0].number} is running" if len(busy) == 1 else f"Queue: {len(busy)} runs running"
         else:
             text = "Queue: empty"
         self._window.status.tell("queue", text, "clock", "warn" if waiting else "text3")
