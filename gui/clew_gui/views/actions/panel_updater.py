@@ -213,7 +213,7 @@ class PanelUpdater:
         if waiting:
             text = f"Queue: {len(waiting)} waiting, {len(busy)} running"
         elif busy:
-            text = f"Queue: run {busy[0].number} is running" if len(busy) == 1 else f"Queue: {len(busy)} runs running"
+            text = f"Queue: run {busy[0].number} is running" if len(busy) == 1 else f"Queue: {len(busy)} running"
         else:
             text = "Queue: empty"
         self._window.status.tell("queue", text, "clock", "warn" if waiting else "text3")
