@@ -161,7 +161,7 @@ class Program(QObject):
     # --- Closing ------------------------------------------------------------------------------------------------------
 
     def may_close(self) -> bool:
-        """Close, and let runs go on. Said once, the first time that some are at work."""
+        """Close, and let runs go on. Said once, the first time that some are running."""
         runs = self.session.runs.values() if self.session is not None else ()
         busy = [run for run in runs if run.state not in TERMINAL]
         if busy and not self.state.told_runs_go_on:
@@ -174,8 +174,10 @@ class Program(QObject):
     def _tell_runs_go_on(self, number: int) -> None:
         from clew_gui.views.theme.dialog import Dialog
 
-        what = "A run is at work. It goes" if number == 1 else f"{number} runs are at work. They go"
-        sentence = f"{what} on without this window, and will be here when you open Clew again. This is said only once."
+        what = "A run goes on" if number == 1 else f"{number} runs go on"
+        sentence = (
+            f"{what} without this window and will be here when you open Clew again. You see this message only once."
+        )
         dialog = Dialog(self.window, "Close the window?", sentence)
         stay = Button(self.window.look, "Stay")
         stay.clicked.connect(dialog.reject)
@@ -308,7 +310,7 @@ def open_window(
     app = QApplication.instance() or make_app(sys.argv[:1])
     alone = OneWindow(places.home)
     if not alone.claim():
-        print("Clew is open already; its window comes forward.")
+        print("Clew is already open; its window comes to the front.")
         return 0
     program = build_app(places, catalogue=catalogue, theme=theme, exercise=exercise)
     alone.raised.connect(program.window.come_forward)

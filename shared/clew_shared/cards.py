@@ -13,7 +13,7 @@ from clew_shared.params import ParamSpec, Value
 class MetricSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One quantity that a run records.
 
-    ``per_step`` metrics stand in ``Points``, the others in ``Evaluation``. ``dtype`` is how its points are stored
+    ``per_step`` metrics are in ``Points``, the others in ``Evaluation``. ``dtype`` is how its points are stored
     (little-endian). ``better`` says which way is good, for best-so-far marks.
     """
 

@@ -21,7 +21,7 @@ class GoalResult(NamedTuple):
 
 
 _LOSS = "loss"
-"""The metric whose end as a finite number is the end of the training: of what comes behind it nothing counts."""
+"""The metric whose end as a finite number is the end of the training: of what comes after it nothing counts."""
 
 
 def check_goal(goal: Goal, history: History, metrics: Sequence[MetricSpec] = ()) -> GoalResult:

@@ -40,7 +40,7 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 class Knob(msgspec.Struct, frozen=True):
-    """What a person needs to know of a hyperparameter; stands in the ``Annotated`` type of a ``Params`` field.
+    """What a person needs to know of a hyperparameter; part of the ``Annotated`` type of a ``Params`` field.
 
     ``gt``/``ge``/``lt``/``le`` bound a number; ``live`` means it may be changed while the run trains; ``log`` means
     that the arrow keys multiply instead of adding; ``choices`` turns a ``str`` into a choice.

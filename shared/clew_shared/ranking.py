@@ -22,7 +22,7 @@ class Standing(NamedTuple):
 
 
 def stand(run: str, history: History, metric: str, better: Better, target: float | None) -> Standing:
-    """How the run with this history stands in ``metric``; values that are no numbers do not count."""
+    """How well the run with this history did in ``metric``; values that are no numbers do not count."""
     column = history.column(metric)
     good = np.isfinite(column.values)
     values, steps = column.values[good], column.steps[good]

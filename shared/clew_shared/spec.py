@@ -50,7 +50,7 @@ def to_toml(spec: RunSpec) -> str:
 
 
 def to_table(spec: RunSpec) -> dict[str, Any]:
-    """What stands in the TOML text.
+    """What is in the TOML text.
 
     TOML has no null: a hyperparameter without value is written as "none", which ``params`` reads as no value.
     """
@@ -74,7 +74,7 @@ def from_toml(text: str, origin: str = "the run spec") -> RunSpec:
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # TOMLDecodeError, a number of 5000 digits, endless brackets
-        raise problem("spec.toml", f"{origin} is not valid TOML: {error}.", "Mend that line.", origin) from None
+        raise problem("spec.toml", f"{origin} is not valid TOML: {error}.", "Fix that line.", origin) from None
     values, found = _fields(table, origin)
     spec = RunSpec(**{"exercise": "", **values})
     raise_all([*found, *check_spec(spec, origin)])

@@ -97,7 +97,7 @@ def find_race(card: ExerciseCard, name: str = "") -> RaceSpec:
         if name in ("", race.id):
             return race
     if not card.races:
-        hint = f"Compare runs by hand: clew run {card.id}, then again with other values."
+        hint = f"Compare runs yourself: clew run {card.id}, then again with other values."
         raise problem("study.none", f"{card.id} has no race.", hint, card.id)
     known = ", ".join(race.id for race in card.races)
     raise problem("study.race", f"{card.id} has no race {name!r}.", f"Known: {known}.", "race")
@@ -165,7 +165,7 @@ def from_toml(text: str, origin: str = "the study") -> StudySpec:
         table: Mapping[str, object] = tomllib.loads(text)
         study = msgspec.convert(table, StudySpec)
     except (ValueError, RecursionError) as error:  # no TOML, or wrong fields
-        raise problem("study.toml", f"{origin} cannot be read: {error}.", "Mend that line.", origin) from None
+        raise problem("study.toml", f"{origin} cannot be read: {error}.", "Fix that line.", origin) from None
     raise_all(check_study(study))
     return study
 

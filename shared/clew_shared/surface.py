@@ -1,4 +1,4 @@
-"""A loss surface from a function, for the exercise's card; and its numbers again, for whoever draws it."""
+"""A loss surface from a function, for the exercise's card; and its numbers again, for anyone who draws it."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class Ill:
                 stack.enter_context(self.cluster.broken(fault))
             stack.enter_context(self.cluster.network("laptop"))
             found = list(examine("ill", Site(**fields), self.places, prompter or NobodyToAsk(), want_job, stop))
-        assert [one.check for one in found if one.verdict is Verdict.BAD and not one.hint] == [], "how to mend it?"
+        assert [one.check for one in found if one.verdict is Verdict.BAD and not one.hint] == [], "how to fix it?"
         return found
 
     @property
@@ -260,10 +260,10 @@ def held(ill: Ill) -> dict[str, str]:
 
 
 CASES: Mapping[str, str] = {
-    "host key changed": r"shows another key than before: known is SHA256:\S+, it shows SHA256:\S+\. .*nothing was sent",
+    "host key changed": r"a different key than before: known is SHA256:\S+, it shows SHA256:\S+\. .*nothing was sent",
     "wrong password": r"The password for student@10\.77\.0\.1 was refused",
     "wrong code": r"one-time code for student@10\.77\.0\.1 was refused",
-    "no quota": r"On /home/student (.+ [kMG]B) of your \1 are used\. Nothing more is taken",
+    "no quota": r"On /home/student (.+ [kMG]B) of your \1 are used\. No more can be written",
     "missing module": r"The module nosuch cannot be loaded",
     "no TensorFlow": r"has no TensorFlow",
     "no python": r"There is no working Python",

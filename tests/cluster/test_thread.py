@@ -279,7 +279,7 @@ def test_where_no_way_leads_each_one_is_told_with_its_reason(
         assert found.way is None
         assert found.problem is not None
         assert found.problem.code == "route.none"
-        assert "forbids to be used as a way" in found.problem.text
+        assert "does not forward connections" in found.problem.text
         assert "as a step of the job" in found.problem.text
 
 

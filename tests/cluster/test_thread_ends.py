@@ -80,7 +80,7 @@ class End(NamedTuple):
     state: RunState
     reason: str
     """What is said of the run."""
-    hint: str = "Continue goes on from the last checkpoint"
+    hint: str = "Continue starts from the last checkpoint"
     saved: bool = False
     """Whether there is a checkpoint of its last step."""
     stage: Stage = Stage.ENDED
@@ -126,7 +126,7 @@ ENDS = {
         "The job failed.",
         RunState.FAILED,
         "The job failed.",
-        "Its own words are in",
+        "Its output is in",
     ),
     "job gone without a trace": End(
         _forget,
@@ -134,7 +134,7 @@ ENDS = {
         "The job is gone without a trace: the scheduler does not know it any more, and nobody saw it end.",
         RunState.LOST,
         "gone without a trace",
-        "What it wrote is still there. Its own words are in",
+        "What it wrote is still there. Its output is in",
         stage=Stage.LOST,
     ),
 }

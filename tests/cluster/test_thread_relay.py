@@ -102,7 +102,7 @@ def test_where_no_way_leads_the_journal_comes_as_a_file_while_the_run_trains(stu
         job = program.job(run)
         assert (job.route, run.state) == ("its journal as a file", RunState.RUNNING)
         assert not program.is_live(run)
-        assert "No way leads to the agent" in job.link.text
+        assert "Cannot reach the agent" in job.link.text
         assert "srun: steps are not allowed here" in job.link.text
         program.session.cancel(job.id)
         program.until(lambda: job.news.over and run.complete, "the job's end")

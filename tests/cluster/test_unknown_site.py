@@ -203,7 +203,7 @@ def test_from_adding_the_site_to_the_last_byte_of_a_run_in_two_jobs(uni: MiniClu
 def _the_doctor_sees_its_habits(text: str) -> None:
     for line in (
         r"ok  Login +anna\.weber@hpc\.uni\.example let you in: password and one-time code",
-        r"note  Login shell +The login shell prints when no person is there: “Welcome",
+        r"note  Login shell +The login shell prints text even when nobody is there: “Welcome",
         r"ok  Modules +Loaded: foss, TensorFlow\.",
         r"ok  Partition +There are: batch, express, accel\. Jobs go to batch\.",
         r"note  Forwarding +The login node passes connections on to SSH servers only\.",

@@ -286,7 +286,7 @@ def goes_on_after_a_cut(student: Student, cluster: MiniCluster, lookout: Lookout
         since = lookout.beats
         student.until(lambda: lookout.silent_s > PATIENCE_S and bool(lookout.in_vain(since)), RUN_S)
         assert min(lookout.in_vain(since)) > 0, "the window's loop goes on while the server does not answer"
-        student.until(lambda: "No word from" in status.text("link"), RUN_S)
+        student.until(lambda: "No answer from" in status.text("link"), RUN_S)
         step = student.step()
     student.until(lambda: student.step() > step or "log in" in status.text("link"), RUN_S)
     assert student.step() > step

@@ -192,7 +192,7 @@ def test_a_stop_while_the_disk_refuses_the_checkpoint_ends_stopped_and_says_what
     assert fold.state is RunState.STOPPED
     assert fold.problem is not None
     assert "No space left on device" in fold.reason
-    assert "go on from step 100" in fold.reason
+    assert "continue from step 100" in fold.reason
     monkeypatch.undo()
     attempt(folder)
     assert first(folder, 2).start_step == 100

@@ -86,7 +86,7 @@ def _run_child(files: Sequence[ExerciseFile], limit: float) -> tuple[dict[str, t
             text = f"{files[0].path.name} was not imported within {limit:g} s."
         else:
             text = _died(files[0].path.name, exit_code, _read(errors))
-        return read_examined(_read(output)), Problem("exercise.broken", text, "Mend the file.", str(files[0].path))
+        return read_examined(_read(output)), Problem("exercise.broken", text, "Fix the file.", str(files[0].path))
 
 
 def _read(file: IO[bytes]) -> bytes:
@@ -154,7 +154,7 @@ class CatalogueSource:
         return self._catalogue
 
     def close(self) -> None:
-        """End the child if it is still at work."""
+        """End the child if it is still running."""
         if self._child is not None:
             self._finish(None)
 

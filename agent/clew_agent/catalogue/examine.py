@@ -71,7 +71,7 @@ def import_problem(file: ExerciseFile, error: BaseException) -> Problem:
         frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file.path)]
         line, text = (frames[-1].lineno or 0) if frames else 0, f"{type(error).__name__}: {error}"
     place = f"line {line}: " if line else ""
-    return Problem("exercise.broken", f"{file.path.name}, {place}{text}", "Mend the file.", f"{file.shown}:{line}")
+    return Problem("exercise.broken", f"{file.path.name}, {place}{text}", "Fix the file.", f"{file.shown}:{line}")
 
 
 def import_exercises(file: ExerciseFile) -> list[AnyExercise]:
@@ -133,7 +133,7 @@ def find_exercise(
                 return found[0], known if known is not None and same else found[0].card(source, file.shown)
         except ProblemError as error:
             broken.extend(error.problems)
-        except Exception as error:  # noqa: BLE001  # somebody's own file; the traceback goes to the run's log
+        except Exception as error:  # noqa: BLE001  # someone's own file; the traceback goes to the run's log
             traceback.print_exc()
             broken.append(import_problem(file, error))
     if broken:

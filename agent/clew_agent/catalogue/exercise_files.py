@@ -18,7 +18,7 @@ MAX_SOURCE = 1 << 20
 
 
 class ExerciseFile(msgspec.Struct, frozen=True):
-    """One file; ``module`` is its name among the built-in modules, empty for a file of somebody's own."""
+    """One file; ``module`` is its name among the built-in modules, empty for a file of someone's own."""
 
     path: Path
     module: str = ""

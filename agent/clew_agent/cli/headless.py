@@ -82,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="clew-agent run", description="Train a run spec on this machine.")
     parser.add_argument("spec", type=Path, nargs="?", metavar="SPEC.toml")
     parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (default: among the kept runs)")
-    parser.add_argument("--resume", type=Path, metavar="RUN_DIR", help="go on with the run in this folder")
+    parser.add_argument("--resume", type=Path, metavar="RUN_DIR", help="continue the run in this folder")
     parser.add_argument("--exercises", type=Path, metavar="DIR", help="add the exercises in this folder")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
@@ -148,7 +148,7 @@ def _find_card(exercise: str, exercises: Path | None) -> ExerciseCard:
 
 
 def _is_newer_than_catalogue() -> bool:
-    """Whether a built-in file is not the one of the packaged catalogue: somebody is working on it."""
+    """Whether a built-in file is not the one of the packaged catalogue: someone is working on it."""
     known = {card.source_hash for card in load_builtin().exercises}
     return any(source_hash(read_source(file)) not in known for file in builtin_files())
 

@@ -82,7 +82,7 @@ def after_greeting(host: str, port: int, source: int, sink: int) -> socket.socke
     if not greeting:
         raise ConnectionResetError("it hangs up at once")
     _write(sink, greeting)
-    words = os.read(source, _PIECE)  # no bound: a way is kept until somebody takes it
+    words = os.read(source, _PIECE)  # no bound: a way is kept until someone takes it
     if not words:
         return None
     connection = _connect(host, port)

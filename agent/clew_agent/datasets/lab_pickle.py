@@ -102,7 +102,7 @@ def _finished(value: object, depth: int = 0) -> object:
 
 
 class _Machine:
-    """The stack machine. ``start`` is the offset of the instruction at work, for messages."""
+    """The stack machine. ``start`` is the offset of the current instruction, for messages."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

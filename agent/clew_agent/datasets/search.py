@@ -44,7 +44,7 @@ def is_name(text: str) -> bool:
 def _exists(text: str) -> bool:
     try:
         return Path(text).exists()
-    except OSError:  # too long for a name, or in a folder of somebody else
+    except OSError:  # too long for a name, or in a folder of someone else
         return False
 
 

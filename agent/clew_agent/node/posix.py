@@ -71,7 +71,7 @@ def stop_requests(note: Callable[[int], None]) -> Iterator[None]:
 
 
 def heed_children() -> None:
-    """Learn how children end, also where whoever started this process has ignored that. Only in the main thread."""
+    """Learn how children end, also where the program that started this one ignored that. Only in the main thread."""
     ended = getattr(signal, "SIGCHLD", None)
     if ended is not None and signal.getsignal(ended) is signal.SIG_IGN:
         signal.signal(ended, signal.SIG_DFL)

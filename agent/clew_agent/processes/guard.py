@@ -45,8 +45,8 @@ _HINTS = {
     "SIGABRT": "A native library gave up. The last lines of log.txt show why.",
     "SIGBUS": "A file that was mapped into memory changed or its disk is full.",
     "SIGILL": "This TensorFlow was built for another processor. Install the one for this machine.",
-    "SIGKILL": "Somebody, or another program, killed it. Continue the run from its last checkpoint.",
-    "SIGTERM": "Somebody, or the batch system at its time limit, ended it.",
+    "SIGKILL": "A person or another program killed it. Continue the run from its last checkpoint.",
+    "SIGTERM": "A person, or the batch system at its time limit, ended it.",
     "SIGXCPU": "The processor time allowed to one process was used up.",
 }
 TRAINER_DEFAULTS = {"PYTHONUNBUFFERED": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -113,7 +113,7 @@ def watch(
 
     ``start`` starts the trainer (default: a fresh interpreter); ``on_wait`` is called about twenty times a second. Only
     in the main thread: requests to stop go on to the trainer. Raises ``ProblemError`` when the attempt's journal exists
-    already, or when another guard is at work: it looks after the run.
+    already, or when another guard is running: it looks after the run.
     """
     posix.heed_children()
     mark = GuardMark(folder.path)
@@ -140,7 +140,7 @@ def _watch(folder: RunFolder, attempt: int, start: Callable[[], posix.Child], on
 
 def _taken(folder: RunFolder, attempt: int) -> ProblemError:
     text = f"Attempt {attempt} of the run in {folder.path} has a journal or a guard already."
-    return problem("run.attempt", text, "Go on with it as a new attempt.", str(folder.path))
+    return problem("run.attempt", text, "Continue it as a new attempt.", str(folder.path))
 
 
 def trainer_command(folder: Path, attempt: int, exercises: Path | None) -> list[str]:
@@ -296,7 +296,7 @@ def _last_state(folder: RunFolder, fold: RunFold, ended: TrainerEnd) -> State:
     if ended.exit_code == STOPPED:
         return State(state=RunState.STOPPED, reason="Stopped at once.", step=fold.step, exit_code=STOPPED)
     found = death(ended, tail(folder.log))
-    # Only a trainer that says why refuses its input; whoever takes this for a refusal would remove what was trained.
+    # Only a trainer that says why refuses its input; anyone who takes this for a refusal would remove what was trained.
     exit_code = FAILED if ended.exit_code == BAD_INPUT else ended.exit_code
     return State(state=RunState.FAILED, reason=found.text, step=fold.step, problem=found, exit_code=exit_code)
 
@@ -311,12 +311,12 @@ def death(ended: TrainerEnd, last_lines: str) -> Problem:
         text, hint = "The machine ran out of memory and killed the trainer (SIGKILL).", _OUT_OF_MEMORY
     elif name == "SIGKILL":
         text = "The trainer was killed (SIGKILL)."
-        likely = f"Most likely the machine ran out of memory, unless somebody killed it. {_OUT_OF_MEMORY}"
+        likely = f"Most likely the machine ran out of memory, unless someone killed it. {_OUT_OF_MEMORY}"
         hint = likely if ended.memory_was_short else _HINTS[name]
     elif name:
         text, hint = f"The trainer died of {name}.", _HINTS.get(name, "The last lines of log.txt may show why.")
     else:
-        text = f"The trainer ended with exit code {ended.exit_code} and without a word."
+        text = f"The trainer ended with exit code {ended.exit_code} and without a message."
         hint = "The last lines of log.txt may show why."
     if last_lines:
         text += f" Last output:\n{last_lines}\n"

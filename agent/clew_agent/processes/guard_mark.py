@@ -1,7 +1,7 @@
 """Who watches over a run: a file that its guard keeps locked as long as it lives.
 
 The lock belongs to one process, is not inherited by its trainer, and ends with it, however it ends. So neither clocks
-nor process ids that are used a second time can mislead whoever looks for a run that nobody watches any more.
+nor process ids that are used a second time can mislead anyone who looks for a run that nobody watches any more.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import ProblemError
 
 _PATIENCE_S = 1.0
-"""Somebody who looks holds the lock for a moment; so long a guard tries to get it."""
+"""Someone who looks holds the lock for a moment; so long a guard tries to get it."""
 _RETRY_S = 0.01
 
 
@@ -54,7 +54,7 @@ class GuardMark:
         return True
 
     def _try(self) -> bool:
-        """Lock the file that has the mark's name; one that somebody has just removed is nobody's mark."""
+        """Lock the file that has the mark's name; one that someone has just removed is nobody's mark."""
         handle = _open(self._path, os.O_CREAT)
         try:
             if lock_for_process(handle) and _has_name(handle, self._path):

@@ -1,4 +1,4 @@
-"""The supervisor's end of the nursery: keeps one warm while somebody may need it, and asks it for runs."""
+"""The supervisor's end of the nursery: keeps one warm while someone may need it, and asks it for runs."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class NurseryClient:
         return self._process.pid if self._process is not None else None
 
     def tend(self, needed: bool) -> None:
-        """Keep one warm while somebody may want to start a run: for ``idle`` seconds after it was ``needed``."""
+        """Keep one warm while someone may want to start a run: for ``idle`` seconds after it was ``needed``."""
         now = time.monotonic()
         if needed:
             self._needed = now
@@ -148,7 +148,7 @@ class NurseryClient:
         _log.info("The nursery is warm after %.1f s.", told.seconds)
 
     def interrupt(self) -> None:
-        """End one that is still importing and has begun nothing: whoever wants an end need not wait for that."""
+        """End one that is still importing and has begun nothing: anyone who wants an end need not wait for that."""
         if self._channel is not None and not self.ready:
             self._drop(kill=True)
 

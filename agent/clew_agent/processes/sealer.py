@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--attempt", type=int, required=True)
     how = parser.add_mutually_exclusive_group(required=True)
-    how.add_argument("--stopped", action="store_true", help="somebody asked for the end")
+    how.add_argument("--stopped", action="store_true", help="someone asked for the end")
     how.add_argument("--lost", action="store_true", help="nobody did")
     options = parser.parse_args(argv)
     folder = RunFolder(options.folder.absolute())

@@ -65,7 +65,7 @@ class StandbyTrainer:
         return self._ready
 
     def take(self, request: StartGuard) -> bool:
-        """Give it the run of ``request``; False when it cannot have it, and somebody else must."""
+        """Give it the run of ``request``; False when it cannot have it, and someone else must."""
         if not self.look() or not suits(request) or self.guard.poll() is not None:
             return False
         try:
@@ -179,7 +179,7 @@ def _wait_as_trainer(
     start = time.perf_counter()
     prepare()
     ready = Ready(seconds=time.perf_counter() - start, settled=True)
-    send(guard, ready)  # first: whoever is given a run by the nursery must know
+    send(guard, ready)  # first: anyone who is given a run by the nursery must know
     send(nursery, ready)
     nursery.close()  # the guard alone holds it now: the nursery notices when it has gone
     rest()

@@ -1,6 +1,6 @@
-"""The door of a service: lets in whoever knows the token, and passes everybody else by.
+"""The door of a service: lets in anyone who knows the token, and passes everybody else by.
 
-What stands behind it (Jupyter, TensorBoard) listens on a socket in an owner-only folder, so that this is the only way
+What is behind it (Jupyter, TensorBoard) listens on a socket in an owner-only folder, so that this is the only way
 to it. So does the door itself: ``service_streams`` leads to it. Each request of a connection is looked at by itself,
 until it becomes a WebSocket.
 """
@@ -26,7 +26,7 @@ NEXT_WITHIN_S = 120.0
 MOST_CONNECTIONS = 256
 _CHUNK = 65536
 _BACKLOG = 64
-_PAGE = """<!doctype html><title>Clew</title><p>This page belongs to somebody's Clew session and opens with its token
+_PAGE = """<!doctype html><title>Clew</title><p>This page belongs to someone's Clew session and opens with its token
 only. Open it from the window, or with <code>clew open</code>.
 """
 

@@ -132,7 +132,7 @@ def _read_end(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
 
 
 async def _is_up(child: subprocess.Popen[bytes], sock: Path, ended: asyncio.Event) -> bool:
-    """Whether somebody takes connections on ``sock`` before the time is up, the child ends, or nobody waits."""
+    """Whether someone takes connections on ``sock`` before the time is up, the child ends, or nobody waits."""
     deadline = asyncio.get_running_loop().time() + START_LIMIT_S
     while asyncio.get_running_loop().time() < deadline and child.poll() is None and not ended.is_set():
         if took_port(sock.parent):

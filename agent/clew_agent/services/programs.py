@@ -35,7 +35,7 @@ Which = Callable[[str], str | None]
 
 
 class ServiceProgram(msgspec.Struct, frozen=True, kw_only=True):
-    """How a service is started: no secret stands in ``command`` or ``environment``. ``page`` is where it begins,
+    """How a service is started: no secret is in ``command`` or ``environment``. ``page`` is where it begins,
     ``strip`` whether the token is of no use to the program itself."""
 
     name: str

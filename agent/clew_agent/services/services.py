@@ -1,4 +1,4 @@
-"""Jupyter and TensorBoard for whoever may command this agent: each at most once, ended with the agent.
+"""Jupyter and TensorBoard for anyone who may command this agent: each at most once, ended with the agent.
 
 Every service is a process of its own (``service_process``); this one only starts it, and hands on where it listens.
 """
@@ -35,7 +35,7 @@ _END_S = 8.0
 _LAST_LINES = 5
 _LINE_LIMIT = 64 * 1024
 _USED_FOR_S = 60.0
-"""A viewer that uses a program asks for it again every ten seconds. Only the time counts in which somebody is heard: a
+"""A viewer that uses a program asks for it again every ten seconds. Only the time counts in which someone is heard: a
 laptop that wakes up may say other things first, and takes some seconds to ask for its programs again."""
 _AWAY_S = 5.0
 """A viewer that is there says something so often; of a longer silence only so much counts."""
@@ -68,7 +68,7 @@ class Services:
         return bool(self._running)
 
     def hear(self) -> None:
-        """Somebody asked the agent for something."""
+        """Someone asked the agent for something."""
         now = time.monotonic()
         self._attended += min(now - self._heard, _AWAY_S)
         self._heard = now
@@ -81,7 +81,7 @@ class Services:
         if kind not in KINDS:
             raise problem("service.kind", f"There is no service {kind[:40]!r}.", f"There are: {', '.join(KINDS)}.")
         if not posix.POSIX:
-            raise problem("service.system", "An agent on Windows opens no services.", "Start the program by hand.")
+            raise problem("service.system", "An agent on Windows opens no services.", "Start the program yourself.")
         running = self._running.get(kind)
         if running is None:
             running = self._running[kind] = self._start(kind)
@@ -93,7 +93,7 @@ class Services:
         return None
 
     def turn(self) -> list[tuple[Caller, Reply]]:
-        """Answers for those who wait; what has ended is forgotten, and starts anew at the next request."""
+        """Answers for those who wait; what has ended is forgotten, and restarts at the next request."""
         answers: list[tuple[Caller, Reply]] = []
         for kind, running in tuple(self._running.items()):
             reply = running.read()

@@ -28,7 +28,7 @@ class StreamDoor:
     """Listens on ``address``, on a port that the system chooses or one of ``ports``, from the moment it is made; a
     thread passes everything on to and from the socket ``behind``, from ``start`` to ``close``.
 
-    Who is let in stands in the folder ``allow_list``. Raises what ``GuardedRouter`` raises.
+    The folder ``allow_list`` says who is let in. Raises what ``GuardedRouter`` raises.
     """
 
     def __init__(self, allow_list: Path, address: str, ports: PortRange | None, behind: Path) -> None:

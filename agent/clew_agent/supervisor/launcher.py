@@ -45,7 +45,7 @@ class _Warm:
         self.nursery = nursery
         self.pid = 0
         self.unwanted = False
-        """Somebody has asked for its end while the nursery had not answered."""
+        """Someone has asked for its end while the nursery had not answered."""
         self.since = time.monotonic()
 
     def has_ended(self) -> bool:
@@ -218,7 +218,7 @@ class Launcher:
 
 
 def is_guarded(tracked: TrackedRun) -> bool:
-    """Whether somebody watches over the run, be it before its journal begins or after its trainer's end."""
+    """Whether someone watches over the run, be it before its journal begins or after its trainer's end."""
     return guard_pid(tracked.folder.path) is not None
 
 

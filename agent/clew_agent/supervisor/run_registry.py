@@ -129,7 +129,7 @@ class RunRegistry:
         except OSError:
             return  # a shared file system that stumbles, or no descriptor left: nothing is removed for that
         for run in [run for run in self.runs if run not in names and not self.runs[run].cancelled]:
-            del self.runs[run]  # somebody removed its folder
+            del self.runs[run]  # someone removed its folder
             self._followed.discard(run)
             self.touch()
         self._look_at_resting()
@@ -137,7 +137,7 @@ class RunRegistry:
         self._unread.extend(sorted(name for name in names - known if is_run_id(name)))
 
     def _look_at_resting(self) -> None:
-        """Somebody else may have continued one of them, from a command line."""
+        """Someone else may have continued one of them, from a command line."""
         for run in list(islice(self._resting, _RESTING_AT_ONCE)):
             del self._resting[run]
             if run not in self.runs or run in self._followed:

@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 IDLE_S = 30 * 60.0
 JOB_IDLE_S = 60.0
-"""A node that nobody uses costs somebody's hours."""
+"""A node that nobody uses costs someone's hours."""
 KEPT_S = 15 * 60.0
 """With Jupyter or TensorBoard open: a laptop that was closed for a walk to another room finds them as they were."""
 

@@ -45,7 +45,7 @@ class TrackedRun:
     @property
     def size(self) -> int:
         """Bytes of the latest attempt's journal that will stay as they are: of one that may still grow, its whole
-        frames. What stands behind them is a frame that is being written, or one that a full disk has the writer take
+        frames. What comes after them is a frame that is being written, or one that a full disk has the writer take
         back."""
         return self._length if self._ended else self._reader.offset
 
@@ -75,7 +75,7 @@ class TrackedRun:
 
     @property
     def beginning(self) -> bool:
-        """Whether its first attempt is at work and has recorded no point yet."""
+        """Whether its first attempt is running and has recorded no point yet."""
         return self.attempt == 1 and not self.fold.done and self.fold.step == 0
 
     def adopt(self) -> None:
@@ -125,7 +125,7 @@ class TrackedRun:
         length, size = self._length_of(attempt), self._lasting(attempt)
         if offset > length:
             text = f"The journal of attempt {attempt} has {length} bytes; byte {offset} was asked for."
-            raise problem("fetch.offset", text, "Remove the mirror of this run and fetch it anew.")
+            raise problem("fetch.offset", text, "Remove the mirror of this run and fetch it again.")
         data = self._bytes(attempt, offset, min(size - offset, MAX_FETCH_BYTES)) if offset < size else b""
         sealed = attempt < self.attempt or (attempt == self.attempt and self._ended)
         return Fetched(

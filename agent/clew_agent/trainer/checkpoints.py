@@ -87,7 +87,7 @@ def sync_file(path: Path) -> None:
 # --- Scratch ----------------------------------------------------------------------------------------------------------
 # Names in a run folder that exist only while a trainer works: its disk reserve, a checkpoint that is being written.
 #
-# They are an attempt's own: another one may be at work in the same folder, on a node that was cut off.
+# They are an attempt's own: another one may be running in the same folder, on a node that was cut off.
 
 
 _RESERVE, _PARTIAL = ".reserve", ".partial"

@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class TimeIsUp(Stop, frozen=True, kw_only=True):
-    """The job around the run is about to be over. Never sent: whoever trains says it to itself."""
+    """The job around the run is about to be over. Never sent: the trainer says it to itself."""
 
 
 class JobEnds(Stop, frozen=True, kw_only=True):

@@ -66,7 +66,7 @@ def quick_card(exercise: str, exercises: Path | None) -> ExerciseCard | None:
 
 
 def expected_steps(spec: RunSpec, exercises: Path | None) -> int:
-    """Steps of the whole run; 0 while they are not known, which is before a file of somebody's own is imported."""
+    """Steps of the whole run; 0 while they are not known, which is before a file of someone's own is imported."""
     card = quick_card(spec.exercise, exercises)
     return planned_steps(check(card.params, spec.params)[0]) if card is not None else 0
 

@@ -1,7 +1,7 @@
 """SHA-256 of a journal that grows fast, computed from the file by a process of its own.
 
 Hashing is most of what it costs to record steps that take a tenth of a microsecond. A trainer whose journal grows so
-fast starts this program, which reads at once what the trainer has written: the digests stand in the journal where they
+fast starts this program, which reads at once what the trainer has written: the digests are in the journal where they
 always do. Where the program ends or is silent, the trainer hashes the file itself.
 """
 

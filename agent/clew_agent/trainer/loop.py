@@ -131,7 +131,7 @@ class Loop:
             self._recorder.put(Diverged(metric=metric, step=step, value=word))
 
     def _prepare_evaluation(self) -> None:
-        """After the first points and not before: whoever waits for the curve to begin need not wait for this."""
+        """After the first points and not before: anyone who waits for the curve to begin need not wait for this."""
         self._evaluable = True
         seconds = self._engine.compile_evaluation()
         if seconds:
@@ -150,7 +150,7 @@ class Loop:
     # Commands.
 
     def _repeat_changes(self) -> None:
-        """What somebody changed at this step in an earlier attempt acts again, so that the same steps are done."""
+        """What someone changed at this step in an earlier attempt acts again, so that the same steps are done."""
         while self._waiting and self._waiting[0].step <= self._engine.step:
             change = self._waiting.popleft()
             self._change(change.name, change.value)
@@ -207,7 +207,7 @@ class Loop:
     def _save(self) -> Problem | None:
         """Write a checkpoint, make it last, then record it. A full disk pauses the run.
 
-        Returns what is wrong when somebody who asked for the end need not wait longer; the run can stop without it.
+        Returns what is wrong when someone who asked for the end need not wait longer; the run can stop without it.
         Raises ``ProblemError`` when the disk refuses for too long.
         """
         deadline = time.monotonic() + self._patience
@@ -233,7 +233,7 @@ class Loop:
     def _unsaved(self, reason: str) -> Problem:
         text = (
             f"The checkpoint of step {self._engine.step} could not be written: {reason}. Every step is recorded, but"
-            f" the run will go on from step {max(0, self._saved_at)}."
+            f" the run will continue from step {max(0, self._saved_at)}."
         )
         return Problem("checkpoint.write", text, "Make room on that disk, then continue the run.")
 

@@ -129,7 +129,7 @@ def find_start(folder: RunFolder, attempt: int) -> AttemptStart:
         return AttemptStart()
     earlier = read_all_earlier(folder, attempt)
     if not earlier:
-        text = f"Attempt {attempt} has nothing to go on from: {folder.path} holds no earlier journal."
+        text = f"Attempt {attempt} has nothing to continue from: {folder.path} holds no earlier journal."
         raise problem("run.attempt", text, "Start a new run.", str(folder.path))
     damaged: list[str] = []
     for link in chain(earlier):
@@ -145,7 +145,7 @@ def find_start(folder: RunFolder, attempt: int) -> AttemptStart:
 def chain(earlier: Mapping[int, Earlier]) -> Iterator[_Link]:
     """The attempts of which the run's curve is made, the latest first.
 
-    What an attempt did behind the step from which a later one went on does not count: of two that were there at the
+    What an attempt did after the step from which a later one went on does not count: of two that were there at the
     same time only one is the run.
     """
     number, until = max(earlier), _UNKNOWN
@@ -164,7 +164,7 @@ def live_changes(earlier: Mapping[int, Earlier], step: int) -> tuple[Live, ...]:
     """The changes of hyperparameters that act at ``step`` or later when the run goes on from there, by step.
 
     A later attempt's changes replace an earlier one's from its first step on. It repeats those that it reaches; what it
-    did not reach still stands, unless somebody changed the same value anew.
+    did not reach still stands, unless someone changed the same value again.
     """
     plan: list[Live] = []
     for attempt in earlier.values():

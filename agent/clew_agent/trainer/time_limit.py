@@ -173,7 +173,7 @@ class Deadline:
         return self.left() < self._spare * _KILL_PART
 
     def asks(self) -> bool:
-        """Whether somebody who asks a process to end now does so because the job's time is up."""
+        """Whether someone who asks a process to end now does so because the job's time is up."""
         why = self._why()
         if why is not None:
             return why == "time"

@@ -96,7 +96,7 @@ def train(
     try:
         writer = JournalWriter.create(folder.journal(attempt))
     except FileExistsError:
-        return TAKEN  # without a word: what is printed goes into the other one's log, maybe behind its end
+        return TAKEN  # without a word: what is printed goes into the other one's log, maybe after its end
     except OSError as error:
         print(f"clew-agent trainer: cannot begin the journal: {error}", file=sys.stderr)
         return FAILED
@@ -113,7 +113,7 @@ def train(
 def _stop_signals(run: str, commands: ControlRequests, deadline: Deadline) -> Iterator[None]:
     """A signal stops after the block, with a checkpoint; a second Ctrl+C at once, and the guard seals.
 
-    In a job SIGTERM is the scheduler's or the keeper's, whoever passed it on: its time is up, or somebody cancelled it.
+    In a job SIGTERM is the scheduler's or the keeper's, whoever passed it on: its time is up, or someone cancelled it.
     """
 
     def note(number: int) -> None:
@@ -229,9 +229,9 @@ class _Attempt:
             text = f"The checkpoint {folder} has changed since it was recorded and is not used."
             self._recorder.put(Log(text=text, level="warning"))
         if start.checkpoint:
-            self._recorder.put(Log(text=f"Goes on from the checkpoint of step {start.step}.", step=start.step))
+            self._recorder.put(Log(text=f"Continues from the checkpoint of step {start.step}.", step=start.step))
         else:
-            self._recorder.put(Log(text="No checkpoint to go on from: begins again at step 0.", level="warning"))
+            self._recorder.put(Log(text="No checkpoint to continue from: starts again at step 0.", level="warning"))
 
     def _listen(self, run: str) -> Control | None:
         """The control channel. A machine where it cannot be opened can train all the same."""
@@ -390,9 +390,9 @@ def _tell_data(data: DataSet | None) -> str:
 
 
 def crash(error: BaseException, step: int) -> Problem:
-    """What an unforeseen exception means for the run; the traceback stands in its log."""
+    """What an unforeseen exception means for the run; the traceback is in its log."""
     name = type(error).__name__
     text = f"{name} at step {step}: {str(error).strip()[:500] or 'no further words'}"
     if name in _OUT_OF_MEMORY:
         return Problem("run.memory", text, "Choose a smaller batch size or model, or ask for more memory.", "log.txt")
-    return Problem("run.error", text, "The whole traceback stands in log.txt.", "log.txt")
+    return Problem("run.error", text, "The whole traceback is in log.txt.", "log.txt")

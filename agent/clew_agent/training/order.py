@@ -43,7 +43,7 @@ class Order(Protocol):
 
 @dataclass(frozen=True)
 class FileOrder:
-    """Samples as they stand in the file, epoch after epoch.
+    """Samples as they are in the file, epoch after epoch.
 
     Where the batch size does not divide the ``samples``, an epoch's last batch is filled up with samples of weight 0,
     so that every epoch shows each sample exactly once and every batch has the same shape.

@@ -1,7 +1,7 @@
 """Random numbers as functions of (seed, step, tag): nothing to store, nothing to restore, the same in every block size.
 
 TensorFlow's usual random operations carry hidden state, so a run that was stopped and resumed would draw other
-numbers. Here each draw is computed anew from its key (``tf.random.stateless_*``, Philox: Salmon et al., "Parallel
+numbers. Here each draw is computed again from its key (``tf.random.stateless_*``, Philox: Salmon et al., "Parallel
 random numbers: as easy as 1, 2, 3", SC 2011). Numbers that belong to samples are drawn for the whole global batch and
 each replica takes its own rows: 1, 2 and 4 replicas drop the same units of the same images.
 """

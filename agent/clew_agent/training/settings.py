@@ -53,7 +53,7 @@ LearningRate = Annotated[
     float,
     Knob(
         "Learning rate",
-        "How far each step goes. It may be changed while the run trains.",
+        "The size of each step. You can change it while the run trains.",
         gt=0,
         le=100,
         live=True,
@@ -64,7 +64,7 @@ Momentum = Annotated[
     float,
     Knob(
         "Momentum",
-        "Share of the last change that goes on into the next one.",
+        "Share of the last change that is added to the next one.",
         ge=0,
         lt=1,
         shown_when=Condition("optimizer", ("momentum", "nesterov")),
@@ -81,12 +81,12 @@ WeightDecay = Annotated[
         log=True,
     ),
 ]
-ScheduleName = Annotated[str, Knob("Schedule", "How the learning rate moves while the run goes on.", choices=SCHEDULES)]
+ScheduleName = Annotated[str, Knob("Schedule", "How the learning rate changes during the run.", choices=SCHEDULES)]
 DecayEvery = Annotated[
     int,
     Knob(
         "Decay every",
-        "The rate is multiplied by the decay factor once in this many steps.",
+        "Number of steps between two changes of the rate. Each change multiplies it by the decay factor.",
         unit="steps",
         ge=1,
         le=10_000_000,
@@ -97,7 +97,7 @@ DecayFactor = Annotated[
     float,
     Knob(
         "Decay factor",
-        "What the rate is multiplied by.",
+        "The factor by which the rate is multiplied.",
         gt=0,
         le=1,
         shown_when=Condition("schedule", ("step", "exponential")),
@@ -114,20 +114,21 @@ WarmupSteps = Annotated[
         shown_when=Condition("schedule", ("warmup", "warmup-cosine")),
     ),
 ]
-Steps = Annotated[int, Knob("Steps", "How many times the weights are changed.", ge=1, le=10_000_000, log=True)]
+Steps = Annotated[int, Knob("Steps", "Number of training steps.", ge=1, le=10_000_000, log=True)]
 CheckpointEvery = Annotated[
     int | None,
     Knob(
         "Checkpoint every",
-        "A run that was cut off goes on from its last checkpoint. Empty: only at the end, and when the run is stopped.",
+        "Number of steps between checkpoints. An interrupted run continues from its last checkpoint. "
+        "Empty: only at the end, and when the run is stopped.",
         group="Record",
         unit="steps",
         ge=1,
         le=10_000_000,
     ),
 ]
-BatchSize = Annotated[int, Knob("Batch size", "Images that share one step.", ge=1, le=60_000, log=True)]
-OrderName = Annotated[str, Knob("Order", "Which images follow which.", choices=ORDERS)]
+BatchSize = Annotated[int, Knob("Batch size", "Number of images in one training step.", ge=1, le=60_000, log=True)]
+OrderName = Annotated[str, Knob("Order", "The order in which images are used.", choices=ORDERS)]
 EvaluateEvery = Annotated[
     int | None,
     Knob(

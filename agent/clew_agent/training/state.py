@@ -150,7 +150,7 @@ def restore(state: dict[str, tf.Variable], folder: Path) -> None:
         reason = str(error).splitlines()[0]
         text = f"The checkpoint in {folder} does not fit this run: {reason}"
         raise problem(
-            "checkpoint.read", text, "Resume with the run's own settings, or start anew.", str(folder)
+            "checkpoint.read", text, "Resume with the run's own settings, or start a new run.", str(folder)
         ) from None
 
 
@@ -175,7 +175,7 @@ _HINT = "Use the step's context (context.uniform, layers.dropout), whose numbers
 
 
 def check_resumable(function: Any, state: Mapping[str, tf.Variable]) -> None:
-    """Look through a traced ``function``: every variable stands in ``state``, no operation hides a generator.
+    """Look through a traced ``function``: every variable is in ``state``, no operation hides a generator.
 
     Keras' Dropout draws from a seed generator that is a variable of its own; a checkpoint of weights does not bring
     it back. Raises ``ProblemError`` with everything found.

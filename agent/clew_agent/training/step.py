@@ -156,7 +156,7 @@ class BlockProgram:
         return int(self._function.experimental_get_tracing_count())
 
     def trace(self) -> Any:
-        """The traced loop, for checks of what stands in it."""
+        """The traced loop, for checks of what is in it."""
         self._compiled = self._compiled or self._function.get_concrete_function()
         return self._compiled
 

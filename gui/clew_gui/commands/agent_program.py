@@ -106,7 +106,7 @@ class AgentProgram:
             self.wait(_KILL_WAIT_S)
 
     def _kill_children(self) -> None:
-        """The trainer has a session of its own, so that killing its guard would leave it at work for ever."""
+        """The trainer has a session of its own, so that killing its guard would leave it running for ever."""
         with suppress(psutil.Error):
             for child in psutil.Process(self._process.pid).children(recursive=True):
                 with suppress(psutil.Error):

@@ -69,7 +69,7 @@ class KeptJobs:
             reason = str(news.problem)
         if news.over and state is not fold.state and self._record.settled.get(run) != job and (news.id or follows_on):
             number = self._record.numbers.get(run, run)
-            reason = f"{news.text} What it left may not all be here: clew attach {number} fetches it.".lstrip()
+            reason = f"{news.text} Some of it may not be here yet: clew attach {number} fetches it.".lstrip()
         return state, reason
 
 
@@ -90,7 +90,7 @@ def _not_begun(places: Places, runs: Sequence[KeptRun]) -> list[Problem]:
         return []
     number = record.numbers[last]
     text = f"Nothing of the last run, run {number}, is here yet: it is on {book.title(job)}."
-    return [Problem("cli.run", text, f"Come to it with: clew attach {number}", "last")]
+    return [Problem("cli.run", text, f"Follow it with: clew attach {number}", "last")]
 
 
 def find_run(places: Places, word: str) -> Path:
@@ -115,7 +115,7 @@ def find_run(places: Places, word: str) -> Path:
     if word and path.is_dir():
         raise problem("cli.run", f"The folder {word} holds no run: it has no journal.0001.", where=word)
     if word in map(str, job_record(places).numbers.values()):
-        text = f"Nothing is kept of run {word}: it was refused, or left the queue before it began."
+        text = f"No record is kept of run {word}: it was refused, or left the queue before it began."
         raise problem("cli.run", text, "`clew runs` lists those that are kept.", word)
     hint = "`clew runs` lists them." if runs else f"No runs are kept in {places.runs} yet; begin with: clew run softmax"
     raise problem("cli.run", f"There is no run {word!r}.", hint, word)

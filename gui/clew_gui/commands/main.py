@@ -29,8 +29,8 @@ COMMANDS = (
     Command("Begin", "catalogue", "list the exercises, their presets and hyperparameters", "catalogue"),
     Command("Train", "run", "run an exercise on this computer and follow it here", "run.run"),
     Command("Train", "race", "let optimizers run against each other from the same start", "run.race"),
-    Command("Train", "resume", "go on with an ended run from its last checkpoint", "run.run"),
-    Command("Train", "queue", "show what waits and what is at work, move a run, take it out", "run.queue"),
+    Command("Train", "resume", "continue an ended run from its last checkpoint", "run.run"),
+    Command("Train", "queue", "show which runs wait and which are training, move a run, take it out", "run.queue"),
     Command(
         "Sites", "site", "add, list, show, change, examine and remove the machines that runs can go to", "sites.site"
     ),
@@ -41,7 +41,7 @@ COMMANDS = (
     Command("Sites", "jobs", "list the jobs that were sent to sites", "jobs.jobs"),
     Command("Sites", "attach", "come back to a run on a site", "jobs.jobs"),
     Command("Sites", "cancel", "end a job on a site, or take it out of its queue", "jobs.jobs"),
-    Command("Sites", "fetch", "bring home a run that was made on a site without this computer", "jobs.fetch"),
+    Command("Sites", "fetch", "copy a run that was made on a site without this computer", "jobs.fetch"),
     Command("Sites", "logout", "end the logins to sites that stay for a while, or show them", "sites.logout"),
     Command("Look back", "runs", "list the runs that are kept on this computer", "runs"),
     Command("Look back", "show", "show one run: settings, curves, goals, files", "runs"),

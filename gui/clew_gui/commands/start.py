@@ -77,7 +77,7 @@ def _run(shell: CommandContext, card: ExerciseCard) -> tuple[int, Path | None]:
         if "digits" not in card.datasets:
             raise
         shell.say(error.problems[0].text)
-        shell.say("So the built-in digits are taken: 1,797 real handwritten digits of 8 × 8 pixels.")
+        shell.say("So the built-in digits are used: 1,797 real handwritten digits of 8 × 8 pixels.")
     return _run_with(shell, card, ("--data", "digits"))
 
 

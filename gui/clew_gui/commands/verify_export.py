@@ -19,7 +19,7 @@ def verify(shell: CommandContext, argv: Sequence[str]) -> int:
     """``clew verify RUN``: 0 when everything is as it was written, else 1 with file and offset of each difference."""
     parser = Parser(
         "clew verify",
-        "Check every byte of a run: the journal's frames and digests, and every file whose hash stands in it.\n"
+        "Check every byte of a run: the journal's frames and digests, and every file whose hash is in it.\n"
         "The exit status is 0 when all is well and 1 when anything differs.",
     )
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
@@ -84,7 +84,7 @@ def export(shell: CommandContext, argv: Sequence[str]) -> int:
         shell.say(str(form.write(history, out)))
     if history.damages:
         text = f"damaged parts of the journals were left out ({len(history.damages)})"
-        shell.note(f"clew export: {text}. What is damaged says: clew verify {options.run}")
+        shell.note(f"clew export: {text}. To see what is damaged: clew verify {options.run}")
         return FAILED
     return OK
 

@@ -118,7 +118,7 @@ def _read_part(part: bytes | Path, size: int, offset: int, limit: int) -> bytes:
             return data
     except OSError as error:
         raise _unreadable(part, error) from None
-    text = f"{part} changes while it is brought to the site."
+    text = f"{part} changed while it was brought to the site."
     raise problem("staging.changed", text, "Wait until it is written, then start again.", str(part))
 
 
@@ -247,4 +247,4 @@ def _encodes(name: str) -> bool:
 def _unreadable(path: Path, error: OSError) -> ProblemError:
     where = error.filename or path
     text = f"{where} cannot be read: {error.strerror or error}."
-    return problem("staging.unreadable", text, "Check its rights on this computer.", str(where))
+    return problem("staging.unreadable", text, "Check its permissions on this computer.", str(where))

@@ -1,4 +1,4 @@
-"""Runs on the site, in its own Python: unpacks what comes behind it into a folder that appears whole or not at all.
+"""Runs on the site, in its own Python: unpacks what comes after it into a folder that appears whole or not at all.
 
 It comes over standard input: a line of JSON with the question follows it, then a packed tar archive. Two that install
 the same at once do no harm: the folder's name stands for its content. The answer is a line of JSON behind a mark.
@@ -69,7 +69,7 @@ def put(new: Path, target: Path, replace: bool) -> None:
     """Give the folder its name; what is damaged there goes, what another has just made stays."""
     if replace:
         aside = Path(tempfile.mkdtemp(prefix=".old-", dir=str(target.parent)))
-        with contextlib.suppress(FileNotFoundError):  # somebody else was faster
+        with contextlib.suppress(FileNotFoundError):  # someone else was faster
             target.rename(aside / "it")
         shutil.rmtree(str(aside), ignore_errors=True)
     try:

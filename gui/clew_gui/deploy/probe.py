@@ -80,7 +80,7 @@ def probe(line: SiteConnection, agent: str = "agent", *, thorough: bool = False)
 
 
 def unfit(line: SiteConnection, found: Probe) -> list[Problem]:
-    """What keeps this Python from training, each as its own sentence; Clew can mend none of it by itself."""
+    """What keeps this Python from training, each as its own sentence; Clew can fix none of it by itself."""
     if found.minor < PYTHON:
         text = f"{found.executable} on {line.title} is Python {found.python}; the agent needs 3.11 or newer."
         return [

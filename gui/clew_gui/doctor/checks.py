@@ -24,13 +24,13 @@ CHECKS: tuple[Check, ...] = (
     Check("clock", "Clock", home.clock),
     Check("consent", "Own lines", software.consent, "the site's own lines need your consent", ()),
     Check("modules", "Modules", software.modules, "the modules cannot be loaded"),
-    Check("python", "Python", software.python, "there is no Python that will do", _PYTHON),
-    Check("tensorflow", "TensorFlow", software.tensorflow, "TensorFlow will not do", (*_PYTHON, "python")),
+    Check("python", "Python", software.python, "there is no suitable Python", _PYTHON),
+    Check("tensorflow", "TensorFlow", software.tensorflow, "TensorFlow cannot be used", (*_PYTHON, "python")),
     Check("packages", "Packages", software.packages, "", (*_PYTHON, "python")),
     Check("devices", "Devices", software.devices),
     Check("data", "Data", software.data),
     Check("scheduler", "Scheduler", queue.scheduler, "the scheduler does not answer"),
-    Check("partition", "Partition", queue.partition, "which partitions there are is not told", _QUEUE),
+    Check("partition", "Partition", queue.partition, "the partitions are not known", _QUEUE),
     Check("time", "Time limit", queue.time_limit, "", _LIMITS),
     Check("gpus", "GPUs", queue.gpus, "", _LIMITS),
     Check("account", "Account", queue.account, "", _QUEUE),
@@ -51,7 +51,7 @@ CHECKS: tuple[Check, ...] = (
         "node.tensorflow",
         "TensorFlow there",
         node_job.tensorflow_there,
-        "TensorFlow will not do there",
+        "TensorFlow cannot be used there",
         ("node", "node.python"),
         True,
     ),
@@ -65,7 +65,10 @@ CHECKS: tuple[Check, ...] = (
 def local_findings(places: Places) -> Iterator[Finding]:
     """This computer needs no way; what trains here is found when the first run starts."""
     yield Finding(
-        check="way", title="Way", verdict=Verdict.OK, text="Runs train on this computer: there is no way to go."
+        check="way",
+        title="Way",
+        verdict=Verdict.OK,
+        text="Runs train on this computer: there is no connection to check.",
     )
     free = shutil.disk_usage(_there(places)).free
     roomy = free >= home.LEAST_BYTES

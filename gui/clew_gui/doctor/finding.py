@@ -22,7 +22,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     ``check`` is its stable name for programs ("hostkey"), ``where`` the hop, user and host, for those that are looked
     at once for each hop; both together are unique. ``title`` is for people, ``text`` whole sentences, ``hint`` how to
-    mend it. ``code`` is that of the ``Problem`` behind a bad finding, where there is one. ``seconds`` is how long it
+    fix it. ``code`` is that of the ``Problem`` behind a bad finding, where there is one. ``seconds`` is how long it
     took, with the time in which a person was asked.
     """
 
@@ -46,7 +46,7 @@ class CheckResult(NamedTuple):
 
 
 def fine(text: str) -> CheckResult:
-    """Nothing to mend."""
+    """Nothing to fix."""
     return CheckResult(Verdict.OK, text)
 
 
@@ -56,7 +56,7 @@ def note(text: str, hint: str = "") -> CheckResult:
 
 
 def wrong(text: str, hint: str, code: str = "") -> CheckResult:
-    """Runs will not work before this is mended."""
+    """Runs will not work before this is fixed."""
     return CheckResult(Verdict.BAD, text, hint, code)
 
 

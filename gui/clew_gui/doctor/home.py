@@ -30,15 +30,15 @@ def shell(ward: Diagnosis) -> CheckResult:
     took = time.monotonic() - begun
     if done.late:
         return wrong(
-            "The login works, but its shell does not come to run a command.",
+            "The login works, but its shell does not get as far as running a command.",
             "Look for something that waits in ~/.bashrc there, such as a question or a module on a dead file system.",
             "ssh.shell",
         )
     lines = [line.strip() for line in done.out.splitlines() if line.strip()]
     if lines:
         shown = f"“{lines[0][:80]}”" + (f" and {len(lines) - 1} more" if len(lines) > 1 else "")
-        text = f"The login shell prints when no person is there: {shown}. Clew passes over it."
-        hint = "Other programs trip over it: print only if $- contains i in ~/.bashrc there, if $?prompt in ~/.tcshrc."
+        text = f"The login shell prints text even when nobody is there: {shown}. Clew ignores it."
+        hint = "Other programs may fail: print only if $- contains i in ~/.bashrc there, if $?prompt in ~/.tcshrc."
         return note(text, hint)
     if took > SLOW_S:
         text = f"The login shell takes {took:.0f} s before it runs a command."
@@ -61,7 +61,7 @@ def home(ward: Diagnosis) -> CheckResult:
     text = f"{folder} can be written; {in_bytes(free)} of {in_bytes(total)} are free."
     if free < LEAST_BYTES:
         return note(
-            text, f"Make room: the agent and some runs want {in_bytes(LEAST_BYTES)}, or name scratch in the site."
+            text, f"Make room: the agent and some runs need {in_bytes(LEAST_BYTES)}, or name scratch in the site."
         )
     return fine(text)
 
@@ -69,7 +69,7 @@ def home(ward: Diagnosis) -> CheckResult:
 def _unwritten(folder: str, said: str, last: str) -> CheckResult:
     if re.search("quota", said, re.IGNORECASE):
         text = f"Your disk quota is used up: nothing more can be written to {folder}."
-        return wrong(text, "Delete something (quota -s tells how much), or name scratch in the site.", "site.quota")
+        return wrong(text, "Delete something (quota -s shows how much), or name scratch in the site.", "site.quota")
     if re.search("no space left", said, re.IGNORECASE):
         text = f"The disk is full: not a byte can be written to {folder}."
         return wrong(text, "Make room there (du -sh ~/* shows what is big), or name scratch in the site.", "site.full")
@@ -78,7 +78,7 @@ def _unwritten(folder: str, said: str, last: str) -> CheckResult:
             f"{folder} lies on a file system that is read-only here.", "Name scratch in the site.", "site.folder"
         )
     text = f"{folder} cannot be written: {last or 'the site does not say why'}."
-    return wrong(text, "Name a folder of yours as scratch in the site.", "site.folder")
+    return wrong(text, "Name one of your folders as scratch in the site.", "site.folder")
 
 
 def _room(text: str) -> tuple[int | None, int]:
@@ -91,15 +91,15 @@ def quota(ward: Diagnosis) -> CheckResult:
     """What is left of the quota, where the site tells."""
     limits = parse_quota(ward.sh(_QUOTA, ward.line.layout().home).out)
     if not limits:
-        return fine("The site tells no quota of yours.")
+        return fine("The site reports no quota for you.")
     where, used, limit = max(limits, key=lambda one: one[1] / one[2])
     text = f"On {where} {in_bytes(used)} of your {in_bytes(limit)} are used."
     if used >= limit:
         return wrong(
-            f"{text} Nothing more is taken.", "Delete something there, or name scratch in the site.", "site.quota"
+            f"{text} No more can be written.", "Delete something there, or name scratch in the site.", "site.quota"
         )
     if used >= limit * _NEARLY:
-        return note(text, "Checkpoints of a long run may not find room.")
+        return note(text, "There may not be enough room for the checkpoints of a long run.")
     return fine(text)
 
 

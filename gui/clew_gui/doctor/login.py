@@ -65,7 +65,7 @@ def _consent(ward: Diagnosis) -> CheckResult | None:
     missing = consents(ward.places).missing(words)
     if not missing:
         return None
-    text = f"The way there is a command of its own that you have not agreed to yet: {missing[0].text}"
+    text = f"The way there is a shell command that you have not approved yet: {missing[0].text}"
     return wrong(text, f"Read it, then: clew site show {ward.name} --consent", "site.consent")
 
 
@@ -78,8 +78,8 @@ def _look_up(hop: Hop) -> CheckResult:
         return untried("The way there is a ProxyCommand, which looks it up by itself.")
     found = _addresses_of(hop)
     if found is None:
-        text = f"Nobody said within {_NAME_S:g} s which address {hop.host} has."
-        return wrong(text, "Your network's name service does not answer: is there a VPN to be switched on?", "ssh.name")
+        text = f"The address of {hop.host} was not found within {_NAME_S:g} s."
+        return wrong(text, "Your network's name service does not answer: do you need to switch on a VPN?", "ssh.name")
     if not found:
         return _refused(no_such_name(hop).problems[0])
     addresses = list(dict.fromkeys(found))
@@ -121,8 +121,8 @@ def _knock(hop: Hop) -> CheckResult:
         return _refused(busy(hop).problems[0])
     said = re.search(rb"^SSH-[0-9.]+-([!-~]{1,80})", greeting, re.MULTILINE)
     if said is None:
-        text = f"What listens at {hop.host}, port {hop.port}, is no SSH server."
-        return wrong(text, "Check the port: SSH mostly has 22.", "ssh.reach")
+        text = f"The server at {hop.host}, port {hop.port}, is not an SSH server."
+        return wrong(text, "Check the port: SSH usually has 22.", "ssh.reach")
     return fine(f"Port {hop.port} answers: {said[1].decode()}.")
 
 
@@ -169,7 +169,7 @@ def _well(ward: Diagnosis, number: int, step: str) -> CheckResult:
     if step == "port":
         return fine(f"Port {hop.port} answers there.")
     if any(prompt.title == hop.title for prompt in ward.questions.accepted):
-        return fine("It had not been seen from here before; you have said that it is the right one.")
+        return fine("It had not been seen from here before; you confirmed that it is the right one.")
     keys = dict.fromkeys(
         f"{line.key.fingerprint} ({line.key.type})" for line in HostKeys(hop, ward.files).known_lines()
     )
@@ -225,7 +225,7 @@ def _unseen(ward: Diagnosis, hop: Hop, found: Problem) -> CheckResult:
 
 
 def _unreached(ward: Diagnosis, number: int, step: str, words: str = "") -> Iterator[Finding]:
-    """Everything on the way behind the step that failed."""
+    """Everything on the way after the step that failed."""
     cause = (words or _FAILS[step]).format(host=ward.hops[number].title)
     ward.causes["login"] = cause
     steps = list(_STEPS)

@@ -84,12 +84,12 @@ def _without_noise(done: Output) -> Output:
 
 
 def _late(line: SiteConnection, timeout: float) -> Exception:
-    text = f"The modules of {line.title} did not come within {timeout:g} s."
+    text = f"The modules of {line.title} were not listed within {timeout:g} s."
     return problem("modules.late", text, "The site may be busy. Try again.", line.name)
 
 
 def parse_avail(done: Output) -> Available:
-    """The names in ``module -t avail``: headings end with a colon, Tcl's marks stand in brackets."""
+    """The names in ``module -t avail``: headings end with a colon, Tcl's marks are in brackets."""
     names: dict[str, None] = {}
     default = set()
     for line in done.out.partition("\nclew-default")[0].splitlines():
@@ -111,7 +111,7 @@ def matching(found: Available, pattern: str) -> tuple[str, ...]:
 
 
 def near(name: str, found: Available) -> tuple[str, ...]:
-    """Modules that somebody may have meant by ``name``."""
+    """Modules that someone may have meant by ``name``."""
     stems = {one.lower(): one for one in found.names} | {one.partition("/")[0].lower(): one for one in found.names}
     wanted = name.lower()
     close = difflib.get_close_matches(wanted, stems, 3, 0.6)

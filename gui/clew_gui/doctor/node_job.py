@@ -55,7 +55,9 @@ def node(ward: Diagnosis) -> CheckResult:
     try:
         with _sent(ward) as (spec, ref):
             if ref.id == "":
-                return wrong("Nobody knows whether the doctor's job was taken.", "Try again.", "doctor.job")
+                return wrong(
+                    "It is not known whether the scheduler accepted the doctor's job.", "Try again.", "doctor.job"
+                )
             state = _started(ward, spec, ref)
             if state is None or state.phase in WAITING:
                 return _waits(ward, state)
@@ -122,12 +124,14 @@ def _started(ward: Diagnosis, spec: JobSpec, ref: JobRef) -> JobState | None:
 
 def _waits(ward: Diagnosis, state: JobState | None) -> CheckResult:
     if state is None or state.phase is Phase.SILENT:
-        ward.causes["node"] = "nobody knows what became of the doctor's job"
-        return note("The scheduler does not tell what became of the doctor's job; it was taken back.")
+        ward.causes["node"] = "it is not known what became of the doctor's job"
+        return note("The scheduler does not report what became of the doctor's job; Clew cancelled it.")
     why = scheduler_of(ward.site.scheduler).explain(state)
     if why.blocked:
         return wrong(
-            f"The doctor's job was taken. {why.text}", "It was taken out of the queue again.", "doctor.blocked"
+            f"The scheduler accepted the doctor's job. {why.text}",
+            "It was taken out of the queue again.",
+            "doctor.blocked",
         )
     ward.causes["node"] = "the doctor's job did not begin"
     return note(f"The doctor's job still waits: {why.text} It was taken out of the queue again.")
@@ -177,7 +181,7 @@ def _heard(ward: Diagnosis, spec: JobSpec, ref: JobRef) -> CheckResult:
             ward.questions.tell(_waited_for(spec, deadline - time.monotonic()))
         ward.stop.wait(_POLL_S)
     if found is not None:
-        return note(f"The doctor's job ran on {found.host}; it did not come to an end in time.")
+        return note(f"The doctor's job ran on {found.host}; it did not finish in time.")
     return wrong(
         _silent(ward, spec), "Name a folder as scratch in the site that login node and nodes share.", "doctor.node"
     )
@@ -229,7 +233,7 @@ def _called(ward: Diagnosis, found: _Answer) -> NodeAnswer:
 
 def _known(ward: Diagnosis) -> NodeAnswer:
     if ward.node is None:
-        raise problem("doctor.node", "The node has said nothing.")
+        raise problem("doctor.node", "The node has not answered.")
     return ward.node
 
 

@@ -62,11 +62,11 @@ def tensorflow() -> "dict[str, object]":
         if words[:1] == ["clew"]:
             return {"tensorflow": words[1], "devices": int(words[2])}
     said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return {"trouble": said[-1][:300] if said else "it ended without a word"}
+    return {"trouble": said[-1][:300] if said else "it ended without a message"}
 
 
 def await_call(sock: "socket.socket") -> None:
-    """Greet the first who calls; where no way leads here nobody does."""
+    """Greet the first one who calls; where no way leads here nobody does."""
     sock.settimeout(WAIT_S)
     try:
         caller, _ = sock.accept()

@@ -71,7 +71,7 @@ class JobNews(msgspec.Struct, frozen=True, kw_only=True):
     ``text`` is one sentence for the status line ("Waits in the queue: other jobs come first."). ``id`` is the
     scheduler's. ``starts`` is when it is expected to begin or began, ``until`` when its time is up, in seconds since
     1970. ``phase`` is the scheduler's word at the end, ``problem`` why it was refused, failed or cannot be asked for
-    now. ``blocked``: it will not start unless somebody does something.
+    now. ``blocked``: it will not start unless someone does something.
     """
 
     job: str

@@ -15,9 +15,9 @@ from clew_shared.base.problem import Problem
 _CODES: Mapping[Phase, tuple[str, str]] = {
     Phase.FAILED: ("job.failed", ""),
     Phase.OUT_OF_MEMORY: ("job.memory", "Ask for more memory, or use a smaller batch or model."),
-    Phase.NODE_FAILED: ("job.node", "Continue goes on from the last checkpoint, on another node."),
-    Phase.TIMED_OUT: ("job.time", "Continue goes on from the last checkpoint."),
-    Phase.CANCELLED: ("job.cancelled", "Continue goes on from the last checkpoint."),
+    Phase.NODE_FAILED: ("job.node", "Continue starts from the last checkpoint, on another node."),
+    Phase.TIMED_OUT: ("job.time", "Continue starts from the last checkpoint."),
+    Phase.CANCELLED: ("job.cancelled", "Continue starts from the last checkpoint."),
     Phase.GONE: ("job.lost", "What it wrote is still there."),
 }
 _DAY_S = 12 * 3600
@@ -70,13 +70,13 @@ def heard_from_another(before: JobNews, heard: JobNews, wish: JobWish | None) ->
 
 def ending(wish: JobWish) -> str:
     """What is said while that is done."""
-    return "The job is being cancelled." if wish is JobWish.CANCEL else "The allocation is let go."
+    return "The job is being cancelled." if wish is JobWish.CANCEL else "The allocation is being given back."
 
 
 def not_ended(before: JobNews, done: Output) -> JobNews:
     """The scheduler was asked to end it, and ``done`` is no yes."""
     said = "no answer in time" if done.late else done.said.strip()[-200:] or f"exit code {done.code}"
-    found = Problem("job.end", f"The job could not be ended: {said.rstrip('.')}.", "It is tried again.", before.job)
+    found = Problem("job.end", f"The job could not be ended: {said.rstrip('.')}.", "Clew tries again.", before.job)
     return replace(before, text=found.text, problem=found)
 
 
@@ -92,7 +92,7 @@ def of_end(
     found = None
     if state.phase is not Phase.COMPLETED and not wanted and (state.phase in ENDED or stage is Stage.LOST):
         code, hint = _CODES[state.phase]
-        said = f"Its own words are in {log}." if log and state.phase in (Phase.FAILED, Phase.GONE) else ""
+        said = f"Its output is in {log}." if log and state.phase in (Phase.FAILED, Phase.GONE) else ""
         found = Problem(code, text, " ".join(part for part in (hint, remedy, said) if part), before.job)
     return replace(
         before,
@@ -111,8 +111,8 @@ def unreached(before: JobNews, problem: Problem, title: str) -> JobNews:
     """Nobody can be asked now. The job goes on, and so does what is known of it."""
     if problem.code == "scheduler.silent":
         return replace(before, text=problem.text, problem=problem)
-    goes_on = {Stage.QUEUED: " The job waits on.", Stage.RUNNING: " The job goes on."}.get(before.stage, "")
-    return replace(before, text=f"{title} cannot be asked now.{goes_on}", problem=problem)
+    goes_on = {Stage.QUEUED: " The job keeps waiting.", Stage.RUNNING: " The job goes on."}.get(before.stage, "")
+    return replace(before, text=f"{title} does not answer now.{goes_on}", problem=problem)
 
 
 def refused(before: JobNews, problem: Problem) -> JobNews:

@@ -83,14 +83,14 @@ class SiteJobManager:
         try:
             self._book.note_order(order, title)
         except OSError as error:
-            text = f"The job cannot be noted on this computer, so it is not sent: {error}."
+            text = f"The job cannot be recorded on this computer, so it is not sent: {error}."
             raise problem("book.write", text, "Make room on the disk.") from None
         self.title = title or self.title
         self._shared.knock()
         self._errands.start(order.job, lambda: self._send(order))
 
     def follow(self, job: str, asked: bool = True) -> None:
-        """Watch a job of the book that is not over, after this program was started anew; ``asked`` by a person, or
+        """Watch a job of the book that is not over, after this program was restarted; ``asked`` by a person, or
         because another program sent it."""
         news = self._book.news(job)
         self.title = self._book.title(job)
@@ -283,7 +283,7 @@ class SiteJobManager:
             self._end_it(job)
 
     def _take_over(self, job: str, news: JobNews) -> None:
-        """What stands in the book."""
+        """What is in the book."""
         self._board.publish(job, lambda _: news)
         if news.id and not news.over:
             self._watch_it(job, news.id)
@@ -299,7 +299,7 @@ class SiteJobManager:
         try:
             self._book.note_wish(job, wish)
         except OSError as error:
-            _log.warning("The wish to end a job cannot be noted: %s", error)
+            _log.warning("The request to end a job cannot be recorded: %s", error)
         self._shared.knock()
         self._board.publish(job, lambda news: replace(news, text=job_news.ending(wish)))
         self._errands.wake()

@@ -108,7 +108,7 @@ class KeptRoute:
     def through(self) -> Route:
         """The way that is used. Raises ``ProblemError`` while there is none."""
         if (way := self._way) is None:
-            raise problem("route.none", "There is no way to the node now; it is looked for.")
+            raise problem("route.none", "Cannot reach the node now; Clew is looking for a route.")
         return way
 
     def open(self) -> Stream:

@@ -103,7 +103,7 @@ class Sending:
             try:
                 self._book.note_beat(job)
             except OSError as error:
-                _log.warning("That a job is being sent cannot be noted: %s", error)
+                _log.warning("It cannot be recorded that a job is being sent: %s", error)
             due = self._clock() + BEAT_S
 
     def _connect(self, job: str) -> SiteConnection:
@@ -162,7 +162,7 @@ class Sending:
                 raise problem("job.unsent", text, "Send it again.")
             before = self._book.written(job)
             say = self._say(job, Stage.SUBMITTING)
-            say("Nobody knows whether it was sent; it is looked for.")
+            say("It is not known whether the job was sent; Clew is looking for it.")
             line = self._found_home(job)
             if line is None:
                 return ""

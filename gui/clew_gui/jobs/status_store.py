@@ -55,7 +55,7 @@ class JobStatusStore:
         try:
             self._book.note_news(news)
         except OSError as error:
-            _log.warning("What became of a job cannot be noted: %s", error)
+            _log.warning("What became of a job cannot be recorded: %s", error)
             if news.stage is Stage.SUBMITTING:
-                text = f"The job cannot be noted on this computer, so it is not sent: {error}."
+                text = f"The job cannot be recorded on this computer, so it is not sent: {error}."
                 raise problem("book.write", text, "Make room on the disk.") from None

@@ -67,7 +67,7 @@ def there(spec: RunSpec, order: JobOrder, staged: str) -> RunSpec:
 
 class Submitter:
     """Sends one job after the other. ``say`` gets progress, ``pause`` waits between two attempts, ``wanted`` says
-    whether somebody still wants the job. ``reach`` gives the line again after it was cut; it asks no person twice.
+    whether someone still wants the job. ``reach`` gives the line again after it was cut; it asks no person twice.
     A job that may have been taken is looked for once more after ``again`` seconds."""
 
     def __init__(
@@ -125,18 +125,18 @@ class Submitter:
             try:
                 answer = line.scheduler.submitted(line.run(line.scheduler.submit(job)))
             except ProblemError:
-                self._say("The connection was lost while the job was sent; it is looked for.")
+                self._say("The connection was lost while the job was sent; Clew is looking for it.")
             else:
                 if answer.id:
                     return answer.id
                 if answer.problem is not None and not answer.lost:
                     raise ProblemError(answer.problem)
                 who = asked(line.scheduler)
-                self._say(f"The {who} did not answer in time; the job is looked for before it is sent again.")
+                self._say(f"The {who} did not answer in time; Clew looks for the job before it sends it again.")
             found = self.find(job)
             if found:
                 return found
-        text = f"The {asked(line.scheduler)} took the job several times and lost it."
+        text = f"The {asked(line.scheduler)} accepted the job several times and lost it."
         raise problem("scheduler.silent", text, "Try again later.")
 
     def find(self, job: JobSpec) -> str:
@@ -175,7 +175,7 @@ class Submitter:
 
     def _rest(self, seconds: float) -> None:
         if not self._pause(seconds):
-            raise problem("job.ended", "It is not waited for any more.")
+            raise problem("job.ended", "Clew no longer waits for it.")
 
 
 def read_record(line: SiteConnection, job: str) -> ExitRecord | None:

@@ -179,7 +179,7 @@ class JobTarget:
             put_key(self._owner.line(), address, name, public_key)
 
     def tunnel(self, port: int) -> Tunnel:
-        """An end here that leads to another port beside the agent's, by the way that is used when somebody connects."""
+        """An end here that leads to another port beside the agent's, by the way that is used when someone connects."""
 
         return Tunnel(lambda: self._kept.through().open(port))
 
@@ -224,8 +224,10 @@ class JobTarget:
                 pause = self._again(_PAUSES_S if self._trouble.code in TRANSIENT else ROUTE_PAUSES_S)
                 self._missing.pause()
             except Exception as error:  # noqa: BLE001  # the thread's border: it goes on with what comes next
-                _log.exception("The way to a job's agent failed.")
-                self._trouble = Problem("link.internal", f"The way to the agent failed: {error}.", "It is tried again.")
+                _log.exception("The connection to a job's agent failed.")
+                self._trouble = Problem(
+                    "link.internal", f"The connection to the agent failed: {error}.", "Clew tries again."
+                )
                 pause = self._again(ROUTE_PAUSES_S)
                 self._missing.pause()
             self._bell.wait(pause)
@@ -287,7 +289,7 @@ class JobTarget:
         return next((pause for until, pause in _PACES if since < until), _SLOW_S)
 
     def _look(self, line: SiteConnection) -> None:
-        """Read the address. Another agent or generation has another key and allow-list: all begins anew."""
+        """Read the address. Another agent or generation has another key and allow-list: all begins again."""
         found = read_address(line, self._job)
         self._looked = time.monotonic()
         before = self._address
@@ -349,7 +351,7 @@ PATIENCE_S = 120.0
 _AGAIN_S = 30.0
 _LINES = 3
 _CHARACTERS = 300
-_SOON = "The job runs; its agent is coming up."
+_SOON = "The job runs; its agent is starting."
 
 
 class MissingAgent:
@@ -395,7 +397,7 @@ def _sentences(line: SiteConnection, job: str) -> str:
     for log in (LOG, SCHEDULER_LOG):
         if last := _last_lines(read_printed(line, job, log)):
             said = f"Its log, {folder}/{log} on {line.title}, ends with: {last.rstrip('.')}."
-            return f"{missing} {said} Mend that, or cancel the job; {doctor}."
+            return f"{missing} {said} Fix that, or cancel the job; {doctor}."
     said = f"Nothing is in its log yet, {folder}/{LOG} on {line.title}."
     why = "Look for what takes so long in the site's modules, its prologue or ~/.bashrc there"
     return f"{missing} {said} {why}, or cancel the job; {doctor}."

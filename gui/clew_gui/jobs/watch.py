@@ -21,7 +21,7 @@ from clew_shared.base.problem import Problem, ProblemError
 _log = logging.getLogger(__name__)
 
 SURE_S = 5.0
-"""A scheduler that does not know a job is asked once more after so long: it may just have started anew."""
+"""A scheduler that does not know a job is asked once more after so long: it may just have restarted."""
 _AGAIN_S = 5.0
 _JOIN_S = 3.0
 
@@ -95,7 +95,7 @@ class JobWatch:
             return self._bell.wait_for(lambda: not self._unanswered or self._ended, seconds)
 
     def _answered_for(self, *job_ids: str) -> None:
-        """Whoever waits for word of these jobs has it: call it after it was told."""
+        """Anyone who waits for word of these jobs has it: call it after it was told."""
         with self._bell:
             self._unanswered -= set(job_ids)
             self._bell.notify_all()

@@ -146,8 +146,8 @@ class RouteFinder:
                     continue
                 self._last = kind
                 return RouteSearch(way)
-        text = f"No way leads to the agent on {address.host}. " + " ".join(dict.fromkeys(why))
-        hint = "The journal comes as a file meanwhile. Ask the site how a port of a compute node is reached."
+        text = f"Cannot reach the agent on {address.host}. " + " ".join(dict.fromkeys(why))
+        hint = "The journal comes as a file meanwhile. Ask the site how to reach a port of a compute node."
         return RouteSearch(None, Problem("route.none", text, hint, self._line.name))
 
     # --- Kinds of ways ------------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def node_hop(login: Hop, node: str) -> Hop:
     Raises ``ProblemError`` for a name that is none. It was told by the site, and becomes part of a command line here.
     """
     if not is_host(node):
-        raise problem("route.node", f"The site calls a node {node[:80]!r}, which is no name of a host.")
+        raise problem("route.node", f"The site calls a node {node[:80]!r}, which is not a host name.")
     return msgspec.structs.replace(
         login, host=node, name=node, port=22, host_key_alias="", fingerprints=(), proxy_command=""
     )
@@ -257,7 +257,7 @@ def relay_command(
     return ("sh", "-c", _ASIDE, "sh", f"eval {first} 8>&- 9<&-\nexec {relay} 0<&9 1>&8 8>&- 9<&-")
 
 
-# --- Whether somebody speaks ------------------------------------------------------------------------------------------
+# --- Whether someone speaks ------------------------------------------------------------------------------------------
 
 
 class SpokenStream:

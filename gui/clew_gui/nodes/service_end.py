@@ -69,8 +69,8 @@ class ServiceEnd:
         try:
             while not self._ended.is_set():
                 self._turn()
-        except Exception:  # noqa: BLE001  # the thread's border; whoever is connected sees it break off
-            _log.exception("The way to a service failed.")
+        except Exception:  # noqa: BLE001  # the thread's border; anyone who is connected sees it break off
+            _log.exception("The connection to a service failed.")
         finally:
             self._listener.close()
             self._streams.drop_all()
@@ -99,7 +99,7 @@ class ServiceEnd:
             sock, _ = self._listener.accept()
         except (BlockingIOError, ConnectionError):  # nobody any more
             return
-        except OSError as error:  # too many open files: whoever knocks would be told of at every turn
+        except OSError as error:  # too many open files: else this would be logged at every turn
             self._rest(error)
             return
         self._rested = False
@@ -112,7 +112,7 @@ class ServiceEnd:
         self._streams.begin((b"", self._count.to_bytes(ID_BYTES, "big")), sock)
 
     def _rest(self, error: OSError) -> None:
-        """Let nobody in for a moment; that is said once, until somebody came in again."""
+        """Let nobody in for a moment; that is said once, until someone came in again."""
         self._poller.unregister(self._listener.fileno())
         self._rests_until = time.monotonic() + _REST_S
         if not self._rested:

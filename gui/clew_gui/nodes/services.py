@@ -32,7 +32,7 @@ KINDS = ("jupyter", "tensorboard")
 ANSWER_S = 150.0
 """The agent gives the program two minutes to start."""
 _AGAIN_S = 10.0
-"""So often the agent is asked again: an idle one stays, and a program that ended starts anew."""
+"""So often the agent is asked again: an idle one stays, and a program that ended restarts."""
 _LATER_S = 15.0
 """So long an answer may take of an agent that has the program already."""
 _LOOK_S = 0.2
@@ -105,8 +105,8 @@ class OpenedService:
                 except (OSError, zmq.ZMQError) as error:  # too many open files
                     if self._end is None:
                         self._leave()
-                    text = f"There is no way to {self._kind} from this computer: {error.strerror or error}."
-                    self._failed(Problem("service.way", text, "It is tried again.", self._kind))
+                    text = f"Cannot reach {self._kind} from this computer: {error.strerror or error}."
+                    self._failed(Problem("service.way", text, "Clew tries again.", self._kind))
         finally:
             self._leave()
 
@@ -154,7 +154,7 @@ class OpenedService:
                 break
             self._closed.wait(_LOOK_S)
         text = f"The agent on {address.host} does not answer."
-        raise problem("service.silent", text, "It is looked for again.", self._kind)
+        raise problem("service.silent", text, "Clew is looking for it again.", self._kind)
 
     def _take(self, service: Service) -> None:
         if service != self._service or self._end is None:

@@ -24,7 +24,7 @@ _PROGRAMS = (
 _EARLY_S = 1.5
 """A terminal program that ends so soon, and not well, has shown no window."""
 _KEEP = 's=$?; [ $s -eq 0 ] || { printf "\\nIt ended with status %s. Press Enter to close this. " $s; read -r _; }'
-"""Whoever is refused wants to read why before the window closes."""
+"""Anyone who is refused wants to read why before the window closes."""
 _KEPT = ("CLEW_HOME", "SSH_AUTH_SOCK")
 """Not every terminal program hands on what it was started with."""
 
@@ -94,20 +94,20 @@ def open_terminal(words: Sequence[str]) -> subprocess.Popen[bytes]:
     """Open a terminal window with ``clew`` and these words in it. Waits a moment; raises ``ProblemError``."""
     command = terminal_command(own_command(words), os.environ, sys.platform)
     if command is None:
-        raise problem("terminal.none", "No terminal program was found.", "Type the command in one of your own.")
+        raise problem("terminal.none", "No terminal program was found.", "Open a terminal and type the command there.")
     program = command if isinstance(command, str) else command[0]
     try:
         process = subprocess.Popen(command, **_apart())
     except OSError as error:
         text = f"{program} cannot be started: {error.strerror}."
-        raise problem("terminal.start", text, "Type the command in a terminal of your own.") from error
+        raise problem("terminal.start", text, "Open a terminal and type the command there.") from error
     try:
         status = process.wait(_EARLY_S)
     except subprocess.TimeoutExpired:
         return process
     if status:
         text = f"{program} ended at once, with status {status}."
-        raise problem("terminal.start", text, "Type the command in a terminal of your own.")
+        raise problem("terminal.start", text, "Open a terminal and type the command there.")
     return process
 
 

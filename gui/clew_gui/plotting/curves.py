@@ -51,7 +51,7 @@ class Curve:
     raw_x: FloatArray
     raw_y: FloatArray
     gaps: FloatArray
-    """Stretches without samples, because a part of the journal is damaged: [n, 2], the x before and the x behind."""
+    """Stretches without samples, because a part of the journal is damaged: [n, 2], the x before and the x after."""
     exact: bool
     """The main line goes through recorded values or their means in a column, without smoothing."""
     sparse: bool

@@ -69,7 +69,7 @@ class Steps:
         return self._explicit.size if self._explicit is not None else self._size
 
     def extend(self, x: FloatArray) -> None:
-        """Append increasing positions, all behind the present last one."""
+        """Append increasing positions, all after the present last one."""
         if self._explicit is None:
             start = self._first + self._size if self._size else float(x[0])
             if np.array_equal(x, start + np.arange(x.size)):
@@ -89,7 +89,7 @@ class Steps:
             self.extend(first + np.arange(count, dtype=np.float64))
 
     def search(self, x: FloatArray) -> IntArray:
-        """For each of ``x`` the index of the first sample at or behind it."""
+        """For each of ``x`` the index of the first sample at or after it."""
         if self._explicit is not None:
             return np.searchsorted(self._explicit.array, x).astype(np.int64)
         return np.clip(np.ceil(x - self._first), 0, self._size).astype(np.int64)
@@ -111,7 +111,7 @@ class Steps:
         return self._first + np.arange(start, stop, dtype=np.float64)
 
     def gaps(self) -> FloatArray:
-        """Where more than a step lies between neighbours, [n, 2]: the position before and the one behind."""
+        """Where more than a step lies between neighbours, [n, 2]: the position before and the one after it."""
         if self._explicit is None:
             return np.empty((0, 2))
         x = self._explicit.array
@@ -183,7 +183,7 @@ class Pyramid:
         return self.y.size
 
     def append(self, x: npt.ArrayLike, y: npt.ArrayLike) -> None:
-        """Append samples at increasing ``x``. Samples that already lie at or behind ``x[0]`` are replaced."""
+        """Append samples at increasing ``x``. Samples that already lie at or after ``x[0]`` are replaced."""
         positions = np.atleast_1d(np.asarray(x, np.float64))
         values = np.atleast_1d(np.asarray(y, self._dtype))
         if positions.shape != values.shape:
@@ -202,7 +202,7 @@ class Pyramid:
             self._extend(values)
 
     def truncate(self, x: float) -> bool:
-        """Take away all samples at or behind ``x``; says whether there were any."""
+        """Take away all samples at or after ``x``; says whether there were any."""
         if not len(self) or x > self.x.at(len(self) - 1):
             return False
         size = int(self.x.search(np.array([x]))[0])

@@ -231,7 +231,7 @@ class SceneBuilder:
     def _notes(self, plots: Sequence[PlotScene], runs: Sequence[RunStyle], view: View) -> tuple[str, ...]:
         notes = []
         if any(d.curve.skipped for plot in plots for d in plot.curves):
-            notes.append("Values of 0 or less cannot stand on a log axis and are left out.")
+            notes.append("A log axis cannot show values of 0 or less; they are left out.")
         without = [
             r.label for r in runs if self._store.metrics(r.run_id) and not self._store.knows(r.run_id, view.unit)
         ]

@@ -82,7 +82,7 @@ class RunClock:
     def add(self, first: int, count: int, clock: float, seconds: float, wall: float = 0.0) -> None:
         """Note a stretch of ``count`` steps from ``first`` that took ``seconds`` and ended at ``clock`` and ``wall``.
 
-        Stretches that were noted at or behind ``first`` are forgotten: a later attempt replaces them.
+        Stretches that were noted at or after ``first`` are forgotten: a later attempt replaces them.
         """
         self.truncate(first)
         steps, clocks = [float(first), float(first + count)], [clock - seconds, clock]
@@ -95,14 +95,14 @@ class RunClock:
         self._wall.extend(np.array([wall - seconds, wall]))
 
     def truncate(self, step: float) -> None:
-        """Forget what lies behind ``step``."""
+        """Forget what lies after ``step``."""
         for steps, values in ((self._step, self._seconds), (self._wall_step, self._wall)):
             keep = int(np.searchsorted(steps.array, step, side="right"))
             steps.truncate(keep)
             values.truncate(keep)
 
     def seconds(self, steps: FloatArray) -> FloatArray:
-        """Training seconds at ``steps``; behind the last known step at the run's mean speed."""
+        """Training seconds at ``steps``; after the last known step at the run's mean speed."""
         return _stretch(steps, self._step.array, self._seconds.array)
 
     def steps(self, seconds: FloatArray) -> FloatArray:
@@ -159,7 +159,7 @@ class PlottedSeries:
         self.revision += 1
 
     def truncate(self, step: float) -> None:
-        """Take away what was recorded at or behind ``step``."""
+        """Take away what was recorded at or after ``step``."""
         if not self.pyramid.truncate(step):
             return
         self.lowest = self.highest = self.last = self._noisy = None
@@ -234,7 +234,7 @@ class PlottedSeries:
         return smooth[first:]
 
     def neighbour(self, x: float, after: bool) -> Sample | None:
-        """The nearest sample before ``x``, or at or behind it; None where there is none or it is not finite."""
+        """The nearest sample before ``x``, or at or after it; None where there is none or it is not finite."""
         index = int(self.pyramid.x.search(np.array([x]))[0]) - (0 if after else 1)
         if not 0 <= index < len(self):
             return None
@@ -272,7 +272,7 @@ class SeriesStore:
     ) -> None:
         """Append values of one metric; ``steps`` is an array, or the first of consecutive steps.
 
-        ``dtype`` counts with the first values of a metric. Values already recorded at or behind the first step are
+        ``dtype`` counts with the first values of a metric. Values already recorded at or after the first step are
         replaced: a later attempt wins.
         """
         metrics = self._series.setdefault(run, {})
@@ -289,7 +289,7 @@ class SeriesStore:
         self._scales[run] = RunScale(batch_size, samples_per_epoch)
 
     def truncate(self, run: str, metric: str | None, step: float) -> None:
-        """Take away what was recorded at or behind ``step``, for one metric or for all."""
+        """Take away what was recorded at or after ``step``, for one metric or for all."""
         for name, series in self._series.get(run, {}).items():
             if metric in (None, name):
                 series.truncate(step)

@@ -1,4 +1,4 @@
-"""Smoothing of a decimated curve: an exponential moving average that knows how many samples stand in each column."""
+"""Smoothing of a decimated curve: an exponential moving average that knows how many samples are in each column."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Tick:
-    """A tick: where it stands in the axis' coordinates, and its label."""
+    """A tick: where it is in the axis' coordinates, and its label."""
 
     at: float
     text: str

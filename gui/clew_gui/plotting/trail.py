@@ -77,7 +77,7 @@ class Trail:
         """Index of the first point beyond the chart."""
 
     def extend(self, x: Floats, y: Floats) -> FloatArray:
-        """Take what lies behind the points already taken; returns the new stretch [n, 2] in pixels, from the last point
+        """Take what lies after the points already taken; returns the new stretch [n, 2] in pixels, from the last point
         that was kept before, with NaN where it is far away. Empty when there is nothing new to be seen."""
         size = min(x.size, y.size)
         if self.ended or size <= self.taken:

@@ -122,7 +122,7 @@ class Fetcher:
         return run in self._cursors
 
     def expect(self, run: str) -> None:
-        """Its start is on its way to the agent: the first fetch goes right behind it and waits there for the journal,
+        """Its start is on its way to the agent: the first fetch goes right after it and waits there for the journal,
         instead of here for the agent's next list of runs."""
         self.follow(run).expected = True
 
@@ -257,7 +257,7 @@ class Fetcher:
             self._wait_for_room(cursor, error)
             return
         except Replaced:
-            _log.info("Another program has begun the copy of run %s anew.", run)
+            _log.info("Another program has begun the copy of run %s again.", run)
             self._begin_anew(run, cursor)
             return
         self._disk_full = False
@@ -317,7 +317,7 @@ class Fetcher:
         self._inbox.put(FrameBatch(run, attempt, items, weight, have, size))
 
     def _check_mirror(self, cursor: FetchCursor) -> None:
-        """A sealed copy that is not the node's is set aside and fetched anew, once; a second time the node has no
+        """A sealed copy that is not the node's is set aside and fetched again, once; a second time the node has no
         other."""
         while cursor.mirror.damaged:
             attempt, found = cursor.mirror.damaged.popitem()
@@ -361,7 +361,7 @@ def _damaged_there(mirror: Mirror, attempt: int) -> Problem:
     """What came a second time does not agree with its seal either."""
     run = mirror.folder.name
     text = f"The journal of attempt {attempt} of run {run} is damaged on the node: some of its points may be missing."
-    return Problem("mirror.node", text, f"Where says: clew verify {run}")
+    return Problem("mirror.node", text, f"To see where: clew verify {run}")
 
 
 def _read_all(mirror: Mirror) -> Iterator[tuple[int, Items]]:

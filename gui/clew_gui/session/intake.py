@@ -162,7 +162,7 @@ class Intake:
             try:
                 self._runs.add(found.spec).copied = found.size
             except OSError as error:
-                gathered.problems.append(Problem("session.disk", f"A run cannot be noted: {error}."))
+                gathered.problems.append(Problem("session.disk", f"A run cannot be recorded: {error}."))
                 return
             gathered.new.add(found.run)
 
@@ -185,7 +185,7 @@ class Intake:
                 gathered.states.add(run)
 
     def _told(self, told: RequestFailed, gathered: Gathered) -> None:
-        if told.problem.code != NEEDS_PERSON:  # that stands at the jobs, for as long as it lasts
+        if told.problem.code != NEEDS_PERSON:  # that is shown with the jobs, for as long as it lasts
             gathered.problems.append(told.problem)
         model = self._runs.models.get(told.refused)
         if model is None:
@@ -196,7 +196,7 @@ class Intake:
         try:
             self._runs.record.refuse(model.id, told.problem.text, time.time())
         except OSError as error:
-            gathered.problems.append(Problem("session.disk", f"The refusal cannot be noted: {error}."))
+            gathered.problems.append(Problem("session.disk", f"The refusal cannot be recorded: {error}."))
 
     def _link_changed(self, status: LinkStatus, gathered: Gathered) -> None:
         if status.link:

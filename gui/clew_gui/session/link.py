@@ -174,8 +174,8 @@ class Link:
         try:
             self._turn()
         except Exception as error:  # noqa: BLE001  # the thread's border: a link that fails is made anew, the window lives on
-            _log.exception("The link failed and is made anew.")
-            self._tell(Problem("link.internal", f"The link failed: {error}.", "It is made anew by itself."))
+            _log.exception("The connection failed; Clew makes a new one.")
+            self._tell(Problem("link.internal", f"The connection failed: {error}.", "Clew makes a new one by itself."))
             self._disconnect()
             self._fail(LinkState.OFFLINE, "failed")
 
@@ -287,8 +287,8 @@ class Link:
         self._target.check_start()
         if now > self._starting_until:
             self._starting_until = 0.0
-            text = f"The agent did not come up within {_START_WITHIN_S:.0f} s."
-            raise ProblemError(Problem("agent.slow", text, "It is tried again; its log may say why."))
+            text = f"The agent did not start within {_START_WITHIN_S:.0f} s."
+            raise ProblemError(Problem("agent.slow", text, "Clew tries again; the agent's log may say why."))
 
     def _open(self, address: AgentAddress) -> None:
         if self._state is not LinkState.REFUSED:
@@ -337,7 +337,7 @@ class Link:
             if not self.job:  # behind a tunnel it may as well be the network that is silent
                 self._dead.add((address.agent, address.generation))
             self._disconnect()
-            self._fail(LinkState.CONNECTING, "nobody answers at the agent's address")
+            self._fail(LinkState.CONNECTING, "no agent answers at its address")
             return False
         suspect = talk.greeting is not Greeting.ACCEPTED or now - talk.heard > STALE_AFTER_S
         if suspect and now - self._looked > _ALIVE_EVERY_S:

@@ -100,7 +100,7 @@ class Mirror:
             yield self.finish(attempt)
 
     def finish(self, attempt: int) -> Items:
-        """What is left of an attempt of which no more bytes come: frames behind a damaged length, a torn tail."""
+        """What is left of an attempt of which no more bytes come: frames after a damaged length, a torn tail."""
         reader = self._readers.get(attempt)
         return self._checked(attempt, reader.finish()) if reader is not None else []
 
@@ -202,4 +202,6 @@ class Mirror:
             self.sealed.add(attempt)
             return
         text = f"The copy of {path.name} of run {self.folder.name} differs from the node's."
-        self.damaged[attempt] = Problem("mirror.seal", text, "It is kept beside, and fetched anew.", str(path))
+        self.damaged[attempt] = Problem(
+            "mirror.seal", text, "The old copy is kept, and Clew fetches a new one.", str(path)
+        )

@@ -20,9 +20,9 @@ class _Age(Enum):
 
 
 _USE = {
-    _Age.OLDER: "Runs are watched, steered and continued as ever; what is new since then it refuses.",
-    _Age.NEWER: "Runs are watched, steered and continued as ever; what is new in it cannot be used from here.",
-    _Age.OTHER: "Runs are watched, steered and continued as ever.",
+    _Age.OLDER: "Runs can be watched, steered and continued as before; it refuses what is new since then.",
+    _Age.NEWER: "Runs can be watched, steered and continued as before; what is new in it cannot be used from here.",
+    _Age.OTHER: "Runs can be watched, steered and continued as before.",
 }
 _STAYS_THERE = "It stays as it is until its job ends; the next job starts the one of this version."
 _STAYS_HERE = (

@@ -1,6 +1,6 @@
 """The viewer's own list of runs: which number each has, which were taken out. One line each, only appended.
 
-Windows and commands append to the same file. Whoever reads it from its beginning comes to the same numbers.
+Windows and commands append to the same file. Anyone who reads it from its beginning comes to the same numbers.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ _ENDS: Mapping[Phase, tuple[RunState, str]] = {
     Phase.NODE_FAILED: (RunState.FAILED, "The node failed."),
 }
 BEING_FETCHED = "The job is over; what it left is being fetched."
-_GONE = (RunState.LOST, "The job is gone, and nobody saw it end.")
+_GONE = (RunState.LOST, "The job is gone, and it is not known how it ended.")
 
 
 def not_begun(news: JobNews) -> bool:
@@ -102,7 +102,7 @@ def verdict(news: JobNews, began: bool) -> tuple[RunState, str]:
         return state, _why(news) or "The job was not sent."
     state, words = _ENDS.get(news.phase, _GONE)
     if state is RunState.STOPPED and news.phase is Phase.COMPLETED and began:
-        return RunState.LOST, "The job ended, and the run's journal has no end."
+        return RunState.LOST, "The job ended, but the run's journal is incomplete."
     return state, _why(news) or words
 
 

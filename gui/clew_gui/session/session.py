@@ -82,7 +82,7 @@ class Session:
 
     @property
     def link(self) -> LinkStatus:
-        """How the link to this computer's agent is; those to jobs' agents stand in ``jobs``."""
+        """The state of the link to this computer's agent; those to jobs' agents are in ``jobs``."""
         return self._intake.link
 
     def start(self) -> None:
@@ -126,8 +126,8 @@ class Session:
             else:
                 self._start_there(spec, place)
         except OSError as error:
-            raise problem("session.disk", f"The run cannot be noted in {self._places.mirrors}: {error}.") from None
-        with suppress(OSError):  # a disk is waited for when the agent is at work already
+            raise problem("session.disk", f"The run cannot be recorded in {self._places.mirrors}: {error}.") from None
+        with suppress(OSError):  # a disk is waited for when the agent is running already
             self._record.settle()
         return spec.run
 
@@ -140,8 +140,8 @@ class Session:
         held = None
         try:
             if place.job and place.data:
-                text = "A file of this computer is brought by a job of the run's own, not to a node that is held."
-                raise problem("job.data", text, "Run it on the site itself, or name data that lie there.", "data")
+                text = "A file of this computer can go only with the run's own job, not to a held node."
+                raise problem("job.data", text, "Run it on the site itself, or name data that are there.", "data")
             if place.job:
                 held = self._jobs.give(place.job, spec)
             job = place.job or self._jobs.submit(place, spec)
@@ -213,7 +213,7 @@ class Session:
         try:
             self._runs.add(spec)
         except OSError as error:
-            raise problem("session.disk", f"The run cannot be noted in {self._places.mirrors}: {error}.") from None
+            raise problem("session.disk", f"The run cannot be recorded in {self._places.mirrors}: {error}.") from None
 
     def continue_run(self, run: str, allocation: Allocation | None = None) -> None:
         """Go on from the last checkpoint as a new attempt; where the run's job is over, in a job like that one, or with
@@ -253,8 +253,8 @@ class Session:
         model = self.runs[self._known(run)]
         link = self._jobs.link(model.link) if model.link else self._link
         if link is None or (model.elsewhere and not model.link):
-            text = f"Nothing can be asked of run {model.number} any more: its job is over."
-            raise problem("job.over", text, "Continue sends a job that goes on with it.", run)
+            text = f"Run {model.number} can take no more requests: its job is over."
+            raise problem("job.over", text, "Continue sends a further job for it.", run)
         link.ask(command)
 
     def _known(self, run: str) -> str:

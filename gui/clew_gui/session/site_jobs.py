@@ -78,7 +78,7 @@ class SiteJobs:
             if only is not None and job not in only:
                 continue
             if not self._is_done(job):
-                self._needed().log_in(self.models[job].order.site)  # whoever starts a program is there to be asked
+                self._needed().log_in(self.models[job].order.site)  # anyone who starts a program is there to be asked
                 self._open(job)
 
     def owned(self) -> frozenset[str]:
@@ -140,7 +140,7 @@ class SiteJobs:
         try:
             desks.book.note_runs(job, spec.run)
         except OSError as error:
-            raise problem("session.disk", f"The job cannot be noted: {error}.") from None
+            raise problem("session.disk", f"The job cannot be recorded: {error}.") from None
         model.runs.append(spec.run)
         return link
 
@@ -218,12 +218,12 @@ class SiteJobs:
             link.adopt(model.id)
 
     def alive(self, model: RunModel) -> None:
-        """An agent has it at work."""
+        """An agent is running it."""
         self._continued.discard(model.id)
 
     def let_go_of_idle(self, now: float) -> None:
         """Ask the agents of jobs whose runs have all ended for a while to end: a link that stays would keep their node
-        until its time is up, and it is paid for. An agent that somebody uses otherwise stays. ``now`` is a reading of
+        until its time is up, and it is paid for. An agent that someone uses otherwise stays. ``now`` is a reading of
         the monotonic clock."""
         for job, link in self._links.items():
             if not self._is_idle(job):
@@ -234,7 +234,7 @@ class SiteJobs:
                 link.ask(Shutdown(idle=True))
 
     def kept(self, job: str, text: str) -> None:
-        """Its agent is used by somebody, or did not answer: it is asked again after a while."""
+        """Its agent is used by someone, or did not answer: it is asked again after a while."""
         self.models[job].kept = text
         self._let_go_at[job] = time.monotonic() + _AGAIN_S
 
@@ -248,7 +248,7 @@ class SiteJobs:
 
     def look_around(self, now: float) -> tuple[set[str], set[str]]:
         """The runs that other programs sent since, and the jobs of which that or the login is new. ``now`` is a reading
-        of the monotonic clock; the book is looked at once a second, and read when somebody wrote into it."""
+        of the monotonic clock; the book is looked at once a second, and read when someone wrote into it."""
         if not self._watching or not self._started or now < self._look_next:
             return set(), set()
         self._look_next = now + _LOOK_EVERY_S
@@ -334,7 +334,7 @@ class SiteJobs:
 
     def _needed(self) -> JobManagers:
         if self._desks is None:
-            raise problem("session.sites", "This window talks to no sites.", "Run it on this computer.")
+            raise problem("session.sites", "This window does not connect to sites.", "Run it on this computer.")
         return self._desks
 
     def _know(self, desks: JobManagers, job: str) -> None:

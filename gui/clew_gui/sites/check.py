@@ -43,7 +43,7 @@ _ASSIGNED = re.compile(
     r"\s*[=:]\s*[\"']?(?!\$|<|/|~)[^\s\"'<$]{4,}"
 )
 _KEY_BLOCK = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}(PRIVATE KEY|CERTIFICATE)|PuTTY-User-Key-File|\bAKIA[0-9A-Z]{16}\b")
-_NO_SECRETS = "A site file is handed to others and holds no secret."
+_NO_SECRETS = "A site file is shared with others and must not contain secrets."
 
 
 def secret_field(name: str) -> Problem:
@@ -152,12 +152,14 @@ def _check_way(site: Site) -> list[Problem]:
     if site.ports and (len(site.ports) != 2 or not 1024 <= site.ports[0] <= site.ports[-1] <= 65535):
         shown = ", ".join(str(port) for port in site.ports[:4])
         hint = "Write the first and the last, such as [40000, 40999], both from 1024 to 65535."
-        found.append(Problem("site.ports", f"[{shown}] is no range of ports.", hint, "ports"))
+        found.append(Problem("site.ports", f"[{shown}] is not a range of ports.", hint, "ports"))
     if scheduler_of(site.scheduler).has_queue and not site.host:
-        text = f"The scheduler {site.scheduler} is to be reached, but no host is named."
+        text = f"The scheduler {site.scheduler} needs a host, but the site names none."
         found.append(Problem("site.host", text, 'Name the login node: host = "login.example.org".', "host"))
     if not site.host and (site.jump or site.user or site.port):
-        found.append(Problem("site.host", "A user, a port or a jump is named, but no host.", "Name the host.", "host"))
+        found.append(
+            Problem("site.host", "The site names a user, a port or a jump, but no host.", "Name the host.", "host")
+        )
     return found
 
 

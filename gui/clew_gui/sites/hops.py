@@ -49,8 +49,8 @@ def _chain(specs: tuple[str, ...], resolve: Resolve, site: str, depth: int) -> t
         entry = resolve(name)
         if number == 0 and entry.jump:
             if depth >= MOST_HOPS:
-                text = f"The way to {site} goes round in a circle: {name} is reached through {', '.join(entry.jump)}."
-                raise problem("ssh.circle", text, "Mend ProxyJump in ~/.ssh/config.", site)
+                text = f"The route to {site} goes in a circle: {name} is reached through {', '.join(entry.jump)}."
+                raise problem("ssh.circle", text, "Fix ProxyJump in ~/.ssh/config.", site)
             found += _chain(entry.jump, resolve, site, depth + 1)
         hop = Hop(
             name=name,

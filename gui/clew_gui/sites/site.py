@@ -1,6 +1,6 @@
 """A site: how to reach a machine, what to ask of its scheduler, and what its jobs need. Plain data, without a secret.
 
-A site stands in a TOML file that a teacher can hand to a class (``site_file``), and is checked as a whole
+A site is kept in a TOML file that a teacher can hand to a class (``site_file``), and is checked as a whole
 (``site_check``). ``job_of`` makes the scheduler's job from it.
 """
 
@@ -35,7 +35,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     With ``requeue`` the scheduler may put a job that it has started back into its queue and start it again.
     ``modules`` are loaded and ``prologue`` is run in each job before the agent. ``python`` is the interpreter on the
     nodes, ``venv`` a virtual environment there, ``data`` the course's data folder, ``scratch`` where runs are kept.
-    ``ports`` bounds the ports that the agent may choose from, first and last. ``note`` is for whoever uses the site.
+    ``ports`` bounds the ports that the agent may choose from, first and last. ``note`` is for anyone who uses the site.
     """
 
     format: int = SITE_FORMAT

@@ -98,7 +98,7 @@ _HOME = 'printf "%s\\n%s\\n" "$HOME" "${XDG_DATA_HOME:-}"'
 
 
 class SiteConnection:
-    """One per site and program. ``connection`` dials when it is first needed, and anew when the link died.
+    """One per site and program. ``connection`` dials when it is first needed, and again when the link died.
 
     ``hops`` is the way to the login node, that one last.
     """
@@ -197,7 +197,7 @@ class SiteConnection:
             base = data if data.startswith("/") else f"{home}/.local/share"
         if done.late or done.code or not base.startswith("/"):
             said = f" It said: {done.said.strip()[:300]}" if done.said.strip() else ""
-            text = f"{self.title} does not tell where the home folder is.{said}"
+            text = f"{self.title} does not say where the home folder is.{said}"
             raise problem("site.home", text, "Give scratch, an absolute path, in the site.", self.name)
         return f"{base.rstrip('/')}/clew"
 
@@ -217,7 +217,7 @@ def open_line(
     missing = consents(places).missing(needed)
     if missing:
         shown = "\n".join(f"  {words.kind}: {words.text}" for words in dict.fromkeys(missing))
-        text = f"{site.title or name} runs words of its own that nobody has agreed to yet:\n{shown}"
+        text = f"{site.title or name} contains shell commands that you have not approved yet:\n{shown}"
         hint = f"Read them, then: clew site show {shlex.quote(name)} --consent"
         raise problem("site.consent", text, hint, name)
 

@@ -27,7 +27,7 @@ def to_toml(site: Site) -> str:
 
 
 def to_table(site: Site) -> dict[str, Any]:
-    """What stands in the TOML text. The format is always named."""
+    """What is in the TOML text. The format is always named."""
     plain: dict[str, Any] = msgspec.to_builtins(site)
     usual: dict[str, Any] = msgspec.to_builtins(Site())
     table = {name: value for name, value in plain.items() if value != usual[name] or name == "format"}

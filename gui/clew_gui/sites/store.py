@@ -1,6 +1,6 @@
 """The user's sites: one TOML file each, below the settings' folder.
 
-Whoever looks after a computer can have sites known to all its users; a user's own site of the same name goes first.
+The administrator of a computer can have sites known to all its users; a user's own site of the same name goes first.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class SiteStore:
         if check_name(name) or not self.path(name).exists():
             return []
         hint = "Choose another name, or say --replace."
-        return [Problem("site.taken", f"There is a site {name!r} already.", hint, name)]
+        return [Problem("site.taken", f"There is already a site {name!r}.", hint, name)]
 
     def save(self, name: str, site: Site, replace: bool = False) -> Path:
         """Keep the site. Raises ``ProblemError`` for anything wrong with it, and when the name is taken."""

@@ -51,7 +51,7 @@ class ConfigLine(msgspec.Struct, frozen=True):
 
 
 _BEGIN, _END = ConfigLine("<begin>", (), ""), ConfigLine("<end>", (), "")
-"""Stand around the lines of an included file: a Host in it means nothing behind it."""
+"""Stand around the lines of an included file: a Host in it means nothing after it."""
 
 
 # --- Reading ----------------------------------------------------------------------------------------------------------

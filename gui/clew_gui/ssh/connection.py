@@ -154,7 +154,7 @@ class Connection(Protocol):
 
     @property
     def asks_codes(self) -> bool:
-        """Whether dialling it anew would ask a person for a one-time code."""
+        """Whether dialling it again would ask a person for a one-time code."""
 
     def run(self, command: Command, *, stdin: bytes = b"", timeout: float = 30.0) -> Finished:
         """Run a command: a list is quoted, a string is a line for ``/bin/sh``.
@@ -262,7 +262,7 @@ def no_shell(title: str, noise: bytes) -> ProblemError:
 def lost(title: str, why: str = "") -> ProblemError:
     """The link is dead."""
     text = f"The connection to {title} was lost{f': {why}' if why else ''}."
-    return problem("ssh.lost", text, "It is dialled anew as soon as the network allows.", title)
+    return problem("ssh.lost", text, "Clew connects again as soon as the network allows.", title)
 
 
 def timed_out(title: str, what: str, seconds: float) -> ProblemError:

@@ -1,4 +1,4 @@
-"""What can go wrong on the way to a server, and a server that did not let somebody in, as sentences."""
+"""What can go wrong on the way to a server, and a server that did not let someone in, as sentences."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def not_reached(hop: Hop, error: BaseException) -> ProblemError:
 
 def busy(hop: Hop) -> ProblemError:
     """The server hangs up on newcomers."""
-    text = f"{hop.title} hangs up before it says its name: too many logins at this moment, or it blocks this address."
+    text = (
+        f"{hop.title} closes the connection before it identifies itself: "
+        "too many logins at this moment, or it blocks this address."
+    )
     return problem(
         "ssh.busy", text, "Wait a minute and try again; after many wrong logins it may take longer.", hop.title
     )
@@ -50,7 +53,7 @@ def busy(hop: Hop) -> ProblemError:
 def refused_channel(title: str, host: str, port: int, code: int, words: str) -> ProblemError:
     """The server did not connect further, and said why."""
     if code == PROHIBITED or "prohibited" in words:
-        text = f"{title} forbids to be used as a way to {host}, port {port}."
+        text = f"{title} does not forward connections to {host}, port {port}."
         return problem("ssh.forwarding", text, "Clew has other ways; ask the site about AllowTcpForwarding.", title)
     return cannot_connect(title, host, port, words or "it cannot be reached")
 
@@ -58,11 +61,11 @@ def refused_channel(title: str, host: str, port: int, code: int, words: str) -> 
 def cannot_connect(title: str, host: str, port: int, words: str) -> ProblemError:
     """The server tried and did not reach it."""
     text = f"{title} cannot reach {host}, port {port}: {words.removeprefix('connect failed: ').strip().rstrip('.')}."
-    return problem("ssh.connect", text, "What listens there may have ended.", f"{host}:{port}")
+    return problem("ssh.connect", text, "The program that listens there may have ended.", f"{host}:{port}")
 
 
 # --- Refusals ---------------------------------------------------------------------------------------------------------
-# A server that did not let somebody in, as sentences.
+# A server that did not let someone in, as sentences.
 
 
 def refused_answers(title: str, kinds: set[PromptKind]) -> ProblemError:
@@ -81,4 +84,4 @@ def refused_keys(title: str, tried: Sequence[str], allowed: Sequence[str], kept_
     offered += f"; not {kept_back} more of the agent, since servers hang up after some" if kept_back else ""
     wants = f" It takes: {', '.join(allowed)}." if allowed else ""
     hint = "Put your public key into ~/.ssh/authorized_keys there (ssh-copy-id), or name the right one with --key FILE."
-    return problem("ssh.auth", f"{title} let nobody in; offered were: {offered}.{wants}", hint, title)
+    return problem("ssh.auth", f"{title} rejected the login; offered were: {offered}.{wants}", hint, title)

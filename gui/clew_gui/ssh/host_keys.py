@@ -207,8 +207,8 @@ def changed(hop: Hop, known: Sequence[HostKey], now: HostKey, place: str) -> Pro
 def changed_text(hop: Hop, before: str, now: str, place: str) -> ProblemError:
     """As ``changed``, from fingerprints."""
     text = (
-        f"The server {hop.name or hop.host} shows another key than before: known is {before}, it shows {now}. "
-        "Somebody may be listening in between; nothing was sent."
+        f"The server {hop.name or hop.host} shows a different key than before: known is {before}, it shows {now}. "
+        "Someone may be intercepting the connection; nothing was sent."
     )
     hint = f"Ask the site whether its key has changed. If so, remove the old one ({place}) and compare the new one."
     return problem("ssh.hostkey.changed", text, hint, hop.title)

@@ -45,14 +45,14 @@ def describe_key(data: bytes, path: str) -> KeyFile:
     """
     head = data.lstrip()[:200]
     if head.startswith(b"PuTTY-User-Key-File"):
-        text = f"{path} is a key in PuTTY's own form (.ppk), which SSH here cannot read."
+        text = f"{path} is a key in PuTTY's own format (.ppk), which SSH here cannot read."
         hint = (
             "In PuTTYgen: load it, then Conversions, Export OpenSSH key. Or: puttygen KEY.ppk -O private-openssh -o KEY"
         )
         raise problem("ssh.key.ppk", text, hint, path)
     if head.startswith((b"ssh-", b"ecdsa-", b"sk-", b"---- BEGIN SSH2 PUBLIC")):
         text = f"{path} is a public key; logging in needs the private one."
-        hint = "It mostly has the same name without .pub; or load it into ssh-agent, which then signs."
+        hint = "It usually has the same name without .pub; or load it into ssh-agent, which then signs."
         raise problem("ssh.key", text, hint, path)
     if b"BEGIN OPENSSH PRIVATE KEY" in head:
         return _describe_openssh(data, path)
@@ -60,7 +60,7 @@ def describe_key(data: bytes, path: str) -> KeyFile:
         if b"BEGIN " + name + b" PRIVATE KEY" in head:
             return KeyFile(key_type, b"ENCRYPTED" in data[:400])
     if b"PRIVATE KEY-----" in head:
-        raise Incompatible(f"{path} is a key in a form that only the system's ssh reads")
+        raise Incompatible(f"{path} is a key in a format that only the system's ssh reads")
     raise problem("ssh.key", f"{path} is no private key.", "Give the file that ssh-keygen made, without .pub.", path)
 
 
@@ -77,7 +77,7 @@ def _describe_openssh(data: bytes, path: str) -> KeyFile:
         key_type = _string(public)[0].decode()
     except (ValueError, struct.error, binascii.Error) as error:
         raise problem(
-            "ssh.key", f"The key file {path} is damaged.", "Copy it anew, or make another one.", path
+            "ssh.key", f"The key file {path} is damaged.", "Copy it again, or make another one.", path
         ) from error
     if key_type not in _CLASSES:
         raise Incompatible(f"{path} is a key of the type {key_type}")
@@ -161,7 +161,9 @@ def load_key(path: Path, asker: AskOnce) -> paramiko.PKey:
         except ProblemError:
             asker.refused(prompt)
             again = "That was not the passphrase."
-    raise problem("ssh.key", f"The passphrase of the key {path} was wrong.", "Log in again and retype it.", str(path))
+    raise problem(
+        "ssh.key", f"The passphrase of the key {path} was wrong.", "Log in again and type it again.", str(path)
+    )
 
 
 def _opened(file: Path, kind: KeyFile, passphrase: str | None) -> paramiko.PKey:
@@ -172,6 +174,6 @@ def _opened(file: Path, kind: KeyFile, passphrase: str | None) -> paramiko.PKey:
             key.load_certificate(str(certificate))
     except (paramiko.SSHException, ValueError, IndexError, UnicodeError) as error:
         text = f"The key {file} cannot be opened."
-        hint = "It may be damaged or of a form that is not known here; ssh-keygen -y -f KEY tells."
+        hint = "It may be damaged or of a form that is not known here; ssh-keygen -y -f KEY shows why."
         raise problem("ssh.key", text, hint, str(file)) from error
     return key

@@ -42,7 +42,7 @@ PROOF = {
     PromptKind.CODE: "one-time code",
     PromptKind.CONFIRM: "answer",
 }
-"""By what a server let somebody in, for a route."""
+"""By what a server let someone in, for a route."""
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +91,7 @@ class AskOnce:
     """Remembers passwords and passphrases as long as the program runs, in memory only; codes and confirmations never.
 
     An answer that turned out wrong is forgotten by ``refused``. One question at a time, also from several threads. It
-    is a ``Prompter`` itself: one for all that logs in may stand behind those of each part of the program.
+    is a ``Prompter`` itself: one for all that logs in may serve those of each part of the program.
     """
 
     def __init__(self, prompter: Prompter) -> None:
@@ -111,7 +111,7 @@ class AskOnce:
             return answer
 
     def remembered(self, prompt: Prompt) -> str | None:
-        """What would be answered without asking anybody; None when somebody would be asked."""
+        """What would be answered without asking anybody; None when someone would be asked."""
         known = self._known.get((prompt.kind, prompt.title))
         if known is None and isinstance(self._prompter, AskOnce):
             return self._prompter.remembered(prompt)

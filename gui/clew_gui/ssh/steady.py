@@ -1,4 +1,4 @@
-"""A connection that finds out by itself when its link is dead, and dials anew when it is needed again."""
+"""A connection that finds out by itself when its link is dead, and dials again when it is needed again."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ T = TypeVar("T")
 
 PROBE_EVERY_S = 5.0
 PATIENCE_S = 15.0
-"""So long a link may be silent before it is given up; dialling anew takes a tenth of a second."""
+"""So long a link may be silent before it is given up; dialling again takes a tenth of a second."""
 PATIENCE_WITH_CODE_S = 120.0
-"""The same where dialling anew would ask a person for a code: an old link mostly wakes up by itself."""
+"""The same where dialling again would ask a person for a code: an old link mostly wakes up by itself."""
 _JOIN_S = 2.0
 
 
@@ -29,7 +29,7 @@ class SteadyConnection:
     """A ``Connection`` made of as many as it takes. ``dial`` makes one and raises ``ProblemError``.
 
     A call on a link that is known to be dead dials first; one that fails in the middle is not repeated. Streams end
-    with their link: whoever had one opens it again.
+    with their link: anyone who had one opens it again.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class SteadyConnection:
 
     def wake(self) -> None:
         """Probe now: the laptop woke up, or the network changed. A link that does not answer then is given up at once,
-        unless dialling anew would ask for a code."""
+        unless dialling again would ask for a code."""
         self._wake.set()
 
     def connected(self) -> Connection:
@@ -136,7 +136,7 @@ class SteadyConnection:
         return self.connected().terminal(command, term, size, timeout)
 
     def hop(self, hop: Hop, timeout: float = 30.0) -> Connection:
-        """See ``Connection.hop``. The further connection ends with this link; it does not dial anew."""
+        """See ``Connection.hop``. The further connection ends with this link; it does not dial again."""
         return self.connected().hop(hop, timeout)
 
     def read(self, path: str, offset: int = 0, limit: int | None = None, timeout: float = 60.0) -> bytes:

@@ -19,7 +19,7 @@ from clew_shared.base.process_identity import still_runs_since
 from clew_shared.wire.messages import AgentAddress, read_address
 
 _LOG_BYTES = 1 << 20
-_INSTALL = "Install TensorFlow beside Clew with: pip install 'clew[cpu]', or name a Python that has it in {}."
+_INSTALL = "Install TensorFlow together with Clew: pip install 'clew[cpu]', or name a Python that has it in {}."
 
 
 def agent_command(places: Places) -> list[str]:
@@ -30,7 +30,7 @@ def agent_command(places: Places) -> list[str]:
     settings = local_settings(places)
     folder = settings.load().exercises
     if folder and not Path(folder).expanduser().is_dir():
-        hint = f"Mend exercises in {settings.path}, or remove that line."
+        hint = f"Fix exercises in {settings.path}, or remove that line."
         raise problem("agent.exercises", f"There is no folder {folder}.", hint, folder)
     own = ["--exercises", str(Path(folder).expanduser())] if folder else []
     return [*agent_program(places), "serve", *own]
@@ -44,7 +44,7 @@ def agent_program(places: Places) -> list[str]:
     settings = local_settings(places)
     chosen = settings.load().interpreter
     if chosen and not Path(chosen).expanduser().is_file():
-        hint = f"Mend interpreter in {settings.path}, or remove that line."
+        hint = f"Fix interpreter in {settings.path}, or remove that line."
         raise problem("agent.interpreter", f"There is no Python at {chosen}.", hint, chosen)
     if not chosen and importlib.util.find_spec("tensorflow") is None:
         text = f"{sys.executable} has no TensorFlow, so nothing can be trained on this computer."

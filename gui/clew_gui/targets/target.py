@@ -55,7 +55,7 @@ class Target(Protocol):
         ``link.key_pending`` while the key is still on its way there."""
 
     def read_spec(self, run: str) -> RunSpec | None:
-        """The spec of a run that somebody else started there."""
+        """The spec of a run that someone else started there."""
 
     def absent(self) -> str:
         """Why nobody serves and starting one would be in vain, as a sentence ("Waits in the queue: …"); empty when

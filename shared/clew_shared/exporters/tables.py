@@ -52,7 +52,7 @@ def _csv_lines(run: str, rows: ExportRows) -> Iterator[str]:
 def _cell(text: str) -> str:
     """The text, quoted where CSV needs it."""
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\r\n").writerow([text])  # it quotes what stands in its own line end
+    csv.writer(buffer, lineterminator="\r\n").writerow([text])  # it quotes what is in its own line end
     return buffer.getvalue().removesuffix("\r\n")
 
 

@@ -13,7 +13,7 @@ from clew_shared.journal.events import Points
 
 Floats = NDArray[np.floating[Any]]
 STEPPED, EVALUATED = "steps", "evaluations"
-"""First words of the keys of tracks: what was recorded in each step, and what was measured behind some."""
+"""First words of the keys of tracks: what was recorded in each step, and what was measured after some."""
 
 
 class Column(NamedTuple):

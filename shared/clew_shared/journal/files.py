@@ -100,7 +100,7 @@ def is_mirror(folder: Path) -> bool:
 
 
 def ends_sealed(path: Path, read: int) -> bool:
-    """Whether the first ``read`` bytes are the whole file and end with an intact seal: nothing comes behind it,
+    """Whether the first ``read`` bytes are the whole file and end with an intact seal: nothing comes after it,
     whatever a damaged length before it promises."""
     try:
         with path.open("rb") as file:
@@ -223,7 +223,7 @@ class JournalWriter:
         return agrees
 
     def append(self, event: Event) -> int:
-        """Write one event; returns the file's length behind it. A ``Digest`` goes before it when one is due.
+        """Write one event; returns the file's length after it. A ``Digest`` goes before it when one is due.
 
         When the disk refuses, the ``OSError`` comes as it is, the file is as it was before, and the same call may be
         made again. Raises ``ProblemError`` for an event that is too large and for a sealed journal.
@@ -267,7 +267,7 @@ class JournalWriter:
 
     def _refuse_if_sealed(self) -> None:
         if self.sealed:
-            raise problem("journal.sealed", f"{self.path} is sealed; nothing can be written behind its end.")
+            raise problem("journal.sealed", f"{self.path} is sealed; nothing can be written after its end.")
 
     def _write(self, frame: Sequence[bytes]) -> None:
         self._take_back()
@@ -285,7 +285,7 @@ class JournalWriter:
             self._hash.update(part)
 
     def _take_back(self) -> None:
-        """Remove what a refused write left of its frame, unless somebody has already written behind it."""
+        """Remove what a refused write left of its frame, unless someone has already written after it."""
         if self._torn and os.fstat(self._descriptor).st_size == self.size + self._torn:
             os.ftruncate(self._descriptor, self.size)
         self._torn = 0

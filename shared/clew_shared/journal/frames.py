@@ -12,7 +12,7 @@ import msgspec
 from clew_shared.base.problem import problem
 from clew_shared.journal.events import AnyEvent, Event, Points
 
-MAGIC = b"\xc1CLW"  # 0xC1 begins no msgpack value and stands in no UTF-8 text
+MAGIC = b"\xc1CLW"  # 0xC1 begins no msgpack value and is in no UTF-8 text
 HEADER_SIZE = 12
 MAX_FRAME = 1 << 20
 
@@ -151,7 +151,7 @@ def _next_candidate(data: bytearray, start: int) -> int:
 class FrameReader:
     """Finds frames in bytes that arrive in pieces of any size; what it returns does not depend on the pieces.
 
-    ``offset`` is the position in the file up to which everything has been returned or skipped; behind it a partial
+    ``offset`` is the position in the file up to which everything has been returned or skipped; after it a partial
     frame, or the candidate for the end of a damaged stretch, waits for more bytes (at most ``MAX_FRAME``).
     """
 
@@ -176,15 +176,15 @@ class FrameReader:
         return self._take(final=False)
 
     def rewind(self) -> int:
-        """Forget the bytes that wait, and return ``offset``: whoever follows a file that grows reads on from there.
+        """Forget the bytes that wait, and return ``offset``: anyone who follows a file that grows reads on from there.
 
-        What stands behind a growing file's last whole frame may change: a refused write is taken back.
+        What comes after a growing file's last whole frame may change: a refused write is taken back.
         """
         self._data.clear()
         return self.offset
 
     def finish(self) -> list[Record | Damage]:
-        """What is left when no more bytes come: a torn tail is damage, and frames behind a damaged length count."""
+        """What is left when no more bytes come: a torn tail is damage, and frames after a damaged length count."""
         found = self._take(final=True)
         if self._bad is not None:
             found.append(_damage(self._bad, self.offset, tail=True))

@@ -101,7 +101,7 @@ JOB_ENDED = "The job was cancelled, or the site ended it before its time was up.
 
 def no_tensorflow(host: str, why: str, on_node: bool = True) -> Problem:
     """What the doctor's job and a trainer say alike where TensorFlow cannot be imported. ``on_node``: of a cluster."""
-    text = f"TensorFlow cannot be imported on {host}: {why.strip().rstrip('.') or 'nobody says why'}."
+    text = f"TensorFlow cannot be imported on {host}: {why.strip().rstrip('.') or 'no reason was given'}."
     hint = (
         "The nodes may lack a library or a module, or have another processor than the login node: name another module, "
         "python or venv in the site."
@@ -127,7 +127,7 @@ class LogEntries:
         self._all: list[_Saying] = []
 
     def add(self, attempt: int, offset: int, log: Log, about: int | None = None) -> None:
-        """Keep a sentence that stands at ``offset`` (-1: unknown)."""
+        """Keep a sentence that is at ``offset`` (-1: unknown)."""
         self._all.append(_Saying(attempt, offset, about, log))
         self.logs.append(log)
 
@@ -136,7 +136,7 @@ class LogEntries:
         return [saying.log for saying in self._all if saying.attempt >= attempt]
 
     def cut_journal(self, attempt: int, size: int) -> None:
-        """Take back what ``attempt`` wrote behind the ``size`` bytes that count."""
+        """Take back what ``attempt`` wrote after the ``size`` bytes that count."""
         self._keep([saying for saying in self._all if saying.attempt != attempt or saying.offset < size])
 
     def cut_steps(self, start: int) -> None:
@@ -193,7 +193,7 @@ class History:
 
     A step is shown once: a later attempt wins from its start step on (evaluations and checkpoints, which stand *after*
     as many updates as their step says, from the next one). What lost stays reachable by ``column(metric, attempt=n)``.
-    What an attempt wrote behind the length at which a later one found it changes nothing. The training clock runs on
+    What an attempt wrote after the length at which a later one found it changes nothing. The training clock runs on
     over attempts.
 
     ``fold`` holds state and progress, ``metrics`` the known metrics by name, ``schema`` the latest ``Schema``,
@@ -244,8 +244,8 @@ class History:
     def feed(self, attempt: int, event: Event | None, offset: int = -1) -> Changed:
         """Take the next event of ``attempt`` (from 1). Attempts may arrive interleaved; each in its own order.
 
-        ``offset`` is the place of its frame in the attempt's journal (-1: unknown). What stands behind an attempt's
-        seal, or behind the length at which a later attempt found it, changes nothing.
+        ``offset`` is the place of its frame in the attempt's journal (-1: unknown). What comes after an attempt's
+        seal, or after the length at which a later attempt found it, changes nothing.
         """
         if attempt in self._sealed or self._is_cut(attempt, offset):
             return Changed()
@@ -262,7 +262,7 @@ class History:
 
     def _damaged(self, attempt: int, text: str, offset: int) -> None:
         self.damages.append(Note(attempt, text))
-        words = f"The journal of attempt {attempt} is damaged, and what stood there is left out: {text}."
+        words = f"The journal of attempt {attempt} is damaged, and the damaged part is left out: {text}."
         self._sayings.add(attempt, offset, Log(text=words, level="warning"))
 
     def _is_cut(self, attempt: int, offset: int) -> bool:
@@ -344,14 +344,14 @@ class History:
         return Changed(tuple(self._by_metric), start)
 
     def _cut_journal(self, event: Attempt) -> None:
-        """What the attempt that ``event`` goes on from wrote behind the length named there is void."""
+        """What the attempt that ``event`` goes on from wrote after the length named there is void."""
         if event.earlier_size:
             earlier = event.resumes
             self._cuts[earlier] = min(event.earlier_size, self._cuts.get(earlier, event.earlier_size))
             self._sayings.cut_journal(earlier, self._cuts[earlier])
 
     def _evaluates(self, metric: str) -> bool:
-        """Whether it is measured behind updates instead of in each step."""
+        """Whether it is measured after updates instead of in each step."""
         return metric in self.metrics and not self.metrics[metric].per_step
 
     def _points(self, attempt: int, event: Points, offset: int) -> Changed:
@@ -480,7 +480,7 @@ class History:
         return np.concatenate([track.wall() for track in tracks])[np.argsort(steps, kind="stable")]
 
     def recorded(self) -> tuple[str, ...]:
-        """Names of the metrics that have points, in the order of the schema; others behind."""
+        """Names of the metrics that have points, in the order of the schema; others after."""
         names = [*self.metrics, *(name for name in self._by_metric if name not in self.metrics)]
         return tuple(name for name in names if any(track.steps.size for track in self._by_metric.get(name, [])))
 

@@ -34,7 +34,7 @@ class RunFold:
     ``reason``, ``problem`` and ``exit_code``; ``step`` is the number of updates done and ``steps`` of how many;
     ``started`` and ``ended`` are wall-clock seconds since 1970 (0.0: not yet), ``updated`` the latest time seen in a
     record, ``first_started`` when the run's first attempt began, ``job`` the batch job around it (Clew's UUID; empty:
-    none). The first terminal state of an attempt stays, whatever is written behind it; only LOST, which is the viewer's
+    none). The first terminal state of an attempt stays, whatever is written after it; only LOST, which is the viewer's
     guess, gives way to what the node says.
     """
 

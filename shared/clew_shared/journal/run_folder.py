@@ -110,7 +110,7 @@ def recorded_files(folder: Path) -> dict[str, FileRecord]:
 def final_files(folder: Path, recorded: Collection[str] | None = None) -> tuple[Files, ...]:
     """The events to write before a run's last state: every file that has no record yet, and again ``log.txt``.
 
-    ``recorded`` names the paths that stand in ``Checkpoint`` events already; read from the journals when not given.
+    ``recorded`` names the paths that are in ``Checkpoint`` events already; read from the journals when not given.
     Call it when nothing writes to those files any more. Several events when one would not fit into a frame.
     """
     known = recorded_files(folder) if recorded is None else recorded

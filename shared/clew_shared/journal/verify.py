@@ -1,6 +1,6 @@
 """Whether a run folder is what was recorded: every frame, digest and seal of its journals, every byte of its files.
 
-This finds damage and careless changes. It is no proof against somebody who rebuilds a journal from nothing.
+This finds damage and careless changes. It is no proof against someone who rebuilds a journal from nothing.
 No NumPy here.
 """
 
@@ -161,7 +161,7 @@ class _Journal:
         if self.seal_end is None and not vouched:
             self.say(self.size, f"is not sealed: it ends at byte {self.size} without its last frame")
         elif self.seal_end is not None and self.size > self.seal_end and not vouched:
-            self.say(self.seal_end, f"bytes {self.seal_end}–{self.size - 1}: written behind the seal")
+            self.say(self.seal_end, f"bytes {self.seal_end}–{self.size - 1}: written after the seal")
         return self._findings
 
 
@@ -242,7 +242,7 @@ def _block_sums(record: FileRecord) -> tuple[tuple[int, ...], int]:
 
 
 def _check_spec(folder: Path, journals: dict[int, _Journal], reported: set[str]) -> list[Fault]:
-    """The spec's hash stands in every attempt's first frame as well, so it is covered before a run has ended."""
+    """The spec's hash is in every attempt's first frame as well, so it is covered before a run has ended."""
     name = "spec.toml"
     expected = {journal.start.spec_sha256 for journal in journals.values() if journal.start is not None} - {""}
     if name in reported or not expected:

@@ -184,7 +184,7 @@ class Channel(Wire):
     def receive(self) -> list[tuple[bytes, AnyReply]]:
         """The replies that have come, with the ids of their requests; never waits.
 
-        Bytes that are no reply of ours come as ``Refused``, so that whoever asked learns of it.
+        Bytes that are no reply of ours come as ``Refused``, so that anyone who asked learns of it.
         """
         replies = list(self._backlog)
         self._backlog.clear()

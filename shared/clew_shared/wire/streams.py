@@ -176,7 +176,7 @@ class _Stream:
 
 
 def reset(sock: socket.socket) -> None:
-    """Hang up so that whoever reads sees a failure and not an end."""
+    """Hang up so that anyone who reads sees a failure and not an end."""
     with suppress(OSError):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     sock.close()

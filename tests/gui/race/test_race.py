@@ -115,7 +115,7 @@ def test_lanes_rates_and_budget_may_be_changed_and_mistakes_are_told(dialog: Rac
     assert dialog.height() == height, "as high as before anything was wrong"
     for row in dialog.rows:
         row.box.setChecked(False)
-    assert dialog.error.text() == "Nobody takes part."
+    assert dialog.error.text() == "No lane is chosen."
     dialog.go.click()
     assert dialog.isVisible()
     dialog.reject()

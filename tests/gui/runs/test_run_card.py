@@ -90,13 +90,13 @@ def test_the_log_begins_with_the_journals_sentences_and_ends_with_what_was_print
     lines = panel.toPlainText().splitlines()
     assert "Learning rate is 0.1" in lines[0]
     assert "compiled" in lines[1]
-    assert lines[2:] == ["", "What its processes printed:", "oneDNN custom operations are on"]
+    assert lines[2:] == ["", "Output of its processes:", "oneDNN custom operations are on"]
 
 
 def test_output_that_is_not_here_is_said_to_be_on_the_node(softmax: Program) -> None:
     panel = LogPanel()
     panel.show_run("r", LOGS, None)
-    assert panel.toPlainText().endswith("is on the node, in log.txt of the run's folder.")
+    assert panel.toPlainText().endswith("is on the node, in log.txt in the run's folder.")
     panel.show_run("", ())
     assert panel.toPlainText() == ""
 

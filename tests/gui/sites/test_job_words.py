@@ -96,7 +96,7 @@ def test_a_silent_link_is_told_calmly() -> None:
     run.begin()
     run.link_stale = True
     job = job_with(run, Stage.RUNNING, "STALE", NOW - 20, nodes="node1")
-    words = "No word from node1 for 20 s. Training goes on there."
+    words = "No answer from node1 for 20 s. Training goes on there."
     assert job_words.card_words(run, job, NOW).sentence == words
     assert job_words.link_words(job, NOW) == (words, "unlink", "stale")
 
@@ -138,7 +138,7 @@ def test_that_no_way_leads_stands_there_while_the_journal_comes_as_a_file() -> N
     job.link = fakes.FakeLink("CONNECTING", NOW, why.text)  # type: ignore[assignment]  # as JobTarget.absent says it
     job.target = FakeRoute("its journal as a file")  # type: ignore[assignment]
     text, icon, tone = job_words.link_words(job, NOW)
-    assert "no way leads to the agent on node1" in text
+    assert "cannot reach the agent on node1" in text
     assert "as a step of the job: srun: error: Unable to create step" in text
     assert text.endswith("; its journal as a file")
     assert (icon, tone) == ("link", "warn")
@@ -197,12 +197,12 @@ CANCELLED = Problem("ssh.cancelled", "The login to login was cancelled.")
 @pytest.mark.parametrize(
     ("locked", "elsewhere", "stage", "number", "words"),
     [
-        (CODE, False, Stage.RUNNING, 1, "The Cave wants you to log in again; a job goes on there."),
-        (CODE, False, Stage.QUEUED, 2, "The Cave wants you to log in again; 2 jobs go on there."),
-        (CODE, True, Stage.QUEUED, 1, "Sent to The Cave from elsewhere: log in to follow it."),
-        (CODE, True, Stage.QUEUED, 2, "2 jobs were sent to The Cave from elsewhere: log in to follow them."),
-        (CANCELLED, False, Stage.RUNNING, 1, "Nobody is logged in on The Cave; a job goes on there."),
-        (CODE, False, Stage.ENDED, 1, "Log in to The Cave: what a job left there is not here yet."),
+        (CODE, False, Stage.RUNNING, 1, "The Cave asks you to log in again; a job goes on there."),
+        (CODE, False, Stage.QUEUED, 2, "The Cave asks you to log in again; 2 jobs go on there."),
+        (CODE, True, Stage.QUEUED, 1, "Sent to The Cave by another program: log in to follow it."),
+        (CODE, True, Stage.QUEUED, 2, "2 jobs were sent to The Cave by another program: log in to follow them."),
+        (CANCELLED, False, Stage.RUNNING, 1, "You are not logged in to The Cave; a job goes on there."),
+        (CODE, False, Stage.ENDED, 1, "Log in to The Cave to fetch what a job left there."),
     ],
 )
 def test_a_lost_login_says_what_a_person_can_do(

@@ -207,7 +207,7 @@ def test_why_it_is_asked_again_is_said(asker: WindowPrompter, qtbot: QtBot) -> N
     again = Prompt(kind=PromptKind.CODE, title="login", text="Code:", again="That was refused.")
     asked = Asked(asker, again)
     dialog = shown(asker, qtbot)
-    assert "That was refused. A code counts once: wait for the next one." in texts(dialog)
+    assert "That was refused. A code works only once: wait for the next one." in texts(dialog)
     dialog.reject()
     assert asked.wait(qtbot) is None
 
@@ -251,7 +251,7 @@ def test_trusting_answers_yes(asker: WindowPrompter, qtbot: QtBot) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("This is one of the fingerprints in the site's settings.",), "The same fingerprint stands in the site's"),
+        (("This is one of the fingerprints in the site's settings.",), "The same fingerprint is in the site's"),
         (("It is NOT among those in the site's settings:", OTHER), OTHER),
     ],
 )
@@ -269,7 +269,7 @@ def test_the_question_of_the_systems_ssh_is_understood_as_well(window: QWidget) 
 
 
 def test_a_changed_key_is_told_with_both_fingerprints_and_there_is_no_way_on(window: QWidget) -> None:
-    text = f"The server login shows another key than before: known is {MINE}, it shows {OTHER}. Nothing was sent."
+    text = f"The server login shows a different key than before: known is {MINE}, it shows {OTHER}. Nothing was sent."
     dialog = ChangedKeyDialog(window, Appearance(), Problem("ssh.hostkey.changed", text, "Ask the site.", "login"))
     assert MINE in texts(dialog)
     assert OTHER in texts(dialog)

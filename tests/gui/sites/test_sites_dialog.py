@@ -63,8 +63,8 @@ def test_every_field_of_a_site_comes_back_from_the_form(site: Site) -> None:
         ("host", "not a host", "a host looks like"),
         ("port", "x", "is no port"),
         ("port", "70000", "from 1 to 65535"),
-        ("ports", "40000", "is no range"),
-        ("ports", "many", "is no range"),
+        ("ports", "40000", "is not a range"),
+        ("ports", "many", "is not a range"),
         ("allocation.time", "soon", "cannot be read"),
         ("allocation.nodes", "0", "Must be"),
         ("allocation.gpus", "-1", "Must be"),
@@ -339,14 +339,14 @@ def test_each_finding_stands_there_as_it_comes_with_what_mends_it(
     assert doctor.count.text() == "Looking …"
     patient.go.release()
     qtbot.waitUntil(lambda: doctor.steps == [RIGHT], timeout=10_000)
-    assert doctor.count.text() == "1 right, looking further …"
+    assert doctor.count.text() == "1 right, still checking …"
     patient.go.release()
     qtbot.waitUntil(lambda: not doctor.busy, timeout=10_000)
-    assert doctor.count.text() == "1 right, 1 to mend"
+    assert doctor.count.text() == "1 right, 1 to fix"
     assert "Load the module Python/3.11.3." in read(doctor)
     doctor.copy()
     assert QGuiApplication.clipboard().text().splitlines() == [
-        "Checking The cave: 1 right, 1 to mend",
+        "Checking The cave: 1 right, 1 to fix",
         "[+] Login node: login.example.org answers",
         "[x] Python: 3.6.8 found",
         "      Load the module Python/3.11.3.",

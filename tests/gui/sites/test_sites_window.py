@@ -198,12 +198,12 @@ def test_a_site_that_lacks_consent_is_not_used_when_the_person_says_no(student: 
 def test_a_node_is_held_with_its_cost_in_sight_and_let_go(student: Student) -> None:
     form = student.window.next_run
     form.where.choose("site:cave")
-    assert form.cost2.text() == "At most 1 node-hour. The job queues first."
+    assert form.cost2.text() == "At most 1 node-hour. The job waits in the queue first."
     assert form.cost2.isVisible()
     student.window.actions_["hold"].trigger()
     dialog = student.dialog(HoldDialog)
     told = [one.text() for one in dialog.findChildren(QLabel) if one.isVisible()]
-    assert "Counts up to 1 node-hour, whether something runs or not." in told
+    assert "Costs up to 1 node-hour, whether something runs or not." in told
     dialog.accept()
     student.dialog(ConsentDialog).accept()
     sites = student.program.sites
@@ -216,7 +216,7 @@ def test_a_node_is_held_with_its_cost_in_sight_and_let_go(student: Student) -> N
     student.until(lambda: sites.strip.rows()[0].text.text() == end_and_cost, "its end and cost")
     assert sites.strip.rows()[0].text.isVisible()
     assert form.run.text().strip() == "Run on node1"
-    assert form.cost2.text() == "It costs its time whether it is used or not."
+    assert form.cost2.text() == "Its time counts whether you use it or not."
     sites.strip.rows()[0].let_go.click()
     student.until(lambda: not sites.strip.isVisible(), "the strip's end")
     assert form.where.choice().key == "site:cave", "the next run waits in the site's queue again"
@@ -347,7 +347,7 @@ def test_data_of_this_computer_go_along_and_data_of_the_site_stay_there(
     assert (place.data, form.spec().data) == ("", "site:/gpfs/mnist.npz")
     form.there.setText("mnist.npz")
     assert not form.run.isEnabled()
-    assert "begins with /" in form.run.toolTip()
+    assert "must begin with /" in form.run.toolTip()
     form.where.choose("")
     assert form.run.isEnabled(), "this computer has no such choice"
     assert form.place() is None
@@ -445,7 +445,7 @@ def test_a_login_that_needs_a_person_is_told_and_done_with_a_click(student: Stud
     for button in buttons:
         student.site.refusal = Problem("ssh.person", "login asks for a one-time code.", "Log in.")
         student.until(lambda: card.log_in.isVisible() and "cave" in sites.strip.logins(), "the way to log in")
-        assert card.speed.whole() == "The Cave wants you to log in again; a job goes on there."
+        assert card.speed.whole() == "The Cave asks you to log in again; a job goes on there."
         assert student.window.status.text("link") == "The Cave: log in to follow"
         logins = student.site.logins
         button().click()

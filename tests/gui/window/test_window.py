@@ -239,7 +239,7 @@ def test_while_earlier_runs_are_read_nobody_says_that_nothing_has_run(open_windo
     (places.mirrors / "0123").mkdir(parents=True)
     program = open_window(session)
     window = program.window
-    assert window.run_view.hello._title.text() == "What ran before is being read…"
+    assert window.run_view.hello._title.text() == "Reading earlier runs…"
     session.link.state = "LIVE"
     session.tell(link=True)
     tick(program)
@@ -256,7 +256,7 @@ def test_what_cannot_be_done_says_why(busy: Program) -> None:
     busy.window.bottom.table.select(next(r.id for r in session_of(busy).runs.values() if r.number == 7))
     card = busy.window.run_view.card
     assert not card.pause.isEnabled()
-    assert card.pause.toolTip() == "The run does not train yet"
+    assert card.pause.toolTip() == "The run is not training yet"
     assert not busy.window.actions_["pause"].isEnabled()
 
 

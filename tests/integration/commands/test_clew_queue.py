@@ -126,7 +126,7 @@ def test_a_waiting_run_is_taken_out(line: list[str], clew: Clew) -> None:
     [
         (("move", "nine", "1"), "No run 'nine' waits. `clew queue` lists those that wait."),
         (("cancel", ""), "No run '' waits. `clew queue` lists those that wait."),
-        (("cancel", "1"), "Run 1 does not wait any more: it is running. `clew queue` lists those that wait."),
+        (("cancel", "1"), "Run 1 is no longer waiting: it is running. `clew queue` lists those that wait."),
         (("move", "2", "0"), "A place in the queue is a whole number from 1, got '0'. 1 or `next` is the next"),
         (("move", "2", "²"), "A place in the queue is a whole number from 1, got '²'."),
         (("move", "2"), "The following arguments are required: PLACE. See: clew queue move --help"),
@@ -151,7 +151,7 @@ def test_a_command_leaves_no_key_behind(agent: Agent, clew: Clew) -> None:
 def test_without_an_agent_nothing_waits_and_none_is_started(
     home: object, clew: Clew, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert clew("queue") == "Nothing waits, and this computer's agent has no run at work.\n"
+    assert clew("queue") == "No run waits, and this computer's agent is not training any.\n"
     assert clew("queue", "--json") == "[]\n"
     assert main(["queue", "cancel", "1"]) == 2
     assert "No agent serves here" in capsys.readouterr().err
@@ -262,4 +262,4 @@ def with_bound_reap(pid: int) -> None:
 
 def test_what_the_agent_has_no_use_for_is_refused(home: object, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "linear-regression", "--queue", "--out", "elsewhere"]) == 2
-    assert "has no use for --out. Leave --queue or --out out." in capsys.readouterr().err
+    assert "does not take --out. Leave --queue or --out out." in capsys.readouterr().err

@@ -181,7 +181,9 @@ def test_that_the_agent_is_of_another_version_is_one_line_on_standard_error(
     monkeypatch.setattr("clew_gui.session.conversation.other_version", later)
     assert laptop.run(stand_in_spec(steps=200)) == 0
     (said,) = [line for line in laptop.err.getvalue().splitlines() if "of this version" in line]
-    assert "older than this one, Clew 99.0 (protocol 1.99). Runs are watched, steered and continued as ever" in said
+    assert (
+        "older than this one, Clew 99.0 (protocol 1.99). Runs can be watched, steered and continued as before" in said
+    )
     assert "of this version" not in laptop.out.getvalue()
 
 
@@ -359,7 +361,7 @@ def test_a_site_that_cannot_be_asked_how_the_job_ended_is_not_waited_for(laptop:
 
     def cut(site: BusySite) -> bool:
         laptop.book.refresh()
-        site.news(laptop.book.jobs()[-1], Stage.RUNNING, "Test site cannot be asked now.", id="7", problem=lost)
+        site.news(laptop.book.jobs()[-1], Stage.RUNNING, "Test site does not answer now.", id="7", problem=lost)
         return False
 
     def close_all_ways(site: BusySite) -> None:
@@ -369,9 +371,9 @@ def test_a_site_that_cannot_be_asked_how_the_job_ended_is_not_waited_for(laptop:
     laptop.prepare = close_all_ways
     assert laptop.run(stand_in_spec(steps=50)) == 0
     assert any(line.startswith("Finished:") for line in laptop.said())
-    said = "The job's end could not be asked for: The login node cannot be reached. `clew jobs` asks again."
+    said = "The request to end the job failed: The login node cannot be reached. `clew jobs` asks again."
     assert laptop.said()[-1] == said
-    assert laptop.stage() is Stage.RUNNING, "as it was last heard of"
+    assert laptop.stage() is Stage.RUNNING, "as last known"
 
 
 def test_a_held_node_whose_time_has_passed_eats_no_run(laptop: Laptop) -> None:
@@ -381,7 +383,7 @@ def test_a_held_node_whose_time_has_passed_eats_no_run(laptop: Laptop) -> None:
 
     held, laptop.prepare = laptop.hold(), answer
     assert laptop.run(stand_in_spec(steps=50), place=Place(site="test", job=held)) == 0
-    begin = "The held allocation is over. The job reached its time limit. The run gets a job of its own."
+    begin = "The held allocation is over. The job reached its time limit. The run gets its own job."
     assert laptop.said()[:2] == [begin, "Run 1 goes to Test site as job j2."]
     laptop.book.refresh()
     (_, order) = (laptop.book.order(job) for job in laptop.book.jobs())

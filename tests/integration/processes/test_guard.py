@@ -286,7 +286,7 @@ def test_a_frame_that_was_cut_and_scratch_files_are_no_obstacle(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("ended", "text", "hint"),
     [
-        (TrainerEnd(-9, False), "killed (SIGKILL)", "Somebody, or another program, killed it."),
+        (TrainerEnd(-9, False), "killed (SIGKILL)", "A person or another program killed it."),
         (TrainerEnd(-9, False, memory_was_short=True), "killed (SIGKILL)", "Most likely the machine ran out of memory"),
         (TrainerEnd(-9, True), "ran out of memory", "smaller batch"),
         (TrainerEnd(-11, False), "SIGSEGV", "native library"),

@@ -300,7 +300,7 @@ def test_a_held_node_reads_the_sites_own_data_and_gets_no_file_of_this_computer(
     asked: list[object] = []
     monkeypatch.setattr(Link, "ask", lambda _link, command: asked.append(command))
     job = window.session.hold(SITE)
-    with pytest.raises(ProblemError, match="not to a node that is held"):
+    with pytest.raises(ProblemError, match="not to a held node"):
         window.session.start_run(RunSpec(exercise="stand-in", data="/my/set.npz"), Place(job=job, data="/my/set.npz"))
     window.session.start_run(RunSpec(exercise="stand-in", data="site:/their/set.npz"), Place(job=job))
     assert [command.spec.data for command in asked if isinstance(command, StartRun)] == ["/their/set.npz"]

@@ -140,7 +140,7 @@ def test_a_site_is_made_with_the_scheduler_that_was_found(host: Host, add: Calla
 def test_training_on_a_login_node_has_to_be_said_out_loud(host: Host, add: Callable[..., tuple[int, str, str]]) -> None:
     status, out, err = add("hpc", "--host", "login")
     assert (status, out) == (2, "")
-    assert "If you mean that, give --scheduler none." in err
+    assert "If that is what you want, give --scheduler none." in err
     assert site_store(find_places()).names() == ("local",)
     for name, words in {"none": ["--scheduler", "none"], "preset": ["--preset", "ssh"]}.items():
         status, _, err = add(name, "--host", "login", *words)
@@ -154,4 +154,4 @@ def test_a_name_that_is_taken_is_refused_before_anybody_logs_in(
     host.has("sbatch")
     assert add("hpc", "--host", "login")[0] == 0
     status, _, err = add("hpc", "--host", "login")
-    assert (status, "Looking" in err, "There is a site 'hpc' already." in err) == (2, False, True)
+    assert (status, "Looking" in err, "There is already a site 'hpc'." in err) == (2, False, True)

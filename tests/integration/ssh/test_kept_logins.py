@@ -290,7 +290,7 @@ def test_of_two_commands_at_once_one_asks(known: SshServer, files: SshFiles, mon
         thread.join()
     asked, waited = sorted(people, key=lambda person: len(person.asked), reverse=True)
     assert (asked.kinds, waited.kinds) == ([PromptKind.PASSWORD], [])
-    assert waited.heard == ["Another command of yours is logging in to student@login. This one waits for that."]
+    assert waited.heard == ["Another one of your commands is logging in to student@login. This one waits for that."]
     assert len(living(files)) == 1
 
 

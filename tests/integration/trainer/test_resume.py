@@ -176,7 +176,7 @@ def test_killed_before_any_checkpoint_begins_again_and_says_so(tmp_path: Path, u
         assert end(process)[0] == 1
     done = agent("run", "--resume", folder)
     assert done.returncode == 0, done.stderr
-    assert any("begins again at step 0" in log.text for log in read_run(folder).logs)
+    assert any("starts again at step 0" in log.text for log in read_run(folder).logs)
     assert verify_run(folder).findings == ()
     assert_same_run(folder, uninterrupted)
 

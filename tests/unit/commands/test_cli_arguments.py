@@ -122,7 +122,7 @@ def test_no_value_is_written_so_that_it_survives_the_file() -> None:
         ("softmax --learing-rate 1", ["There is no option --learing-rate. Did you mean --learning-rate?"]),
         ("softmax --steps 10", ["There is no option --steps."]),
         ("softmax --learn 1", ["There is no option --learn."]),
-        ("softmax cnn", ["There is no use for 'cnn' here."]),
+        ("softmax cnn", ["Clew does not expect 'cnn' here."]),
         ("softmax --preset tinny", ["softmax has no preset 'tinny'. Did you mean tiny?"]),
         ("linear-regression --preset tiny", ["linear-regression has no preset 'tiny'. There are none."]),
         ("linear-regression --data mnist", ["linear-regression needs no data, but got --data mnist."]),

@@ -239,7 +239,7 @@ def test_the_last_run_is_not_an_earlier_one_while_it_waits_on_a_site(kept: list[
     job_record(places).number(RUN, time=1.0)
     with pytest.raises(ProblemError) as caught:
         find_run(places, "last")
-    text = "Nothing of the last run, run 4, is here yet: it is on The lab. Come to it with: clew attach 4"
+    text = "Nothing of the last run, run 4, is here yet: it is on The lab. Follow it with: clew attach 4"
     assert str(caught.value) == text
     job_book(places).note_news(JobNews(job=JOB, stage=Stage.ENDED))
     assert find_run(places, "last") == kept[2], "nothing will ever come of the one that was cancelled"
@@ -343,7 +343,7 @@ def test_a_run_whose_node_lost_its_power_has_failed_everywhere(capsys: pytest.Ca
 @pytest.mark.usefixtures("home")
 def test_that_the_end_was_not_fetched_yet_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     Copy().job(Stage.ENDED, settled=False, phase=Phase.COMPLETED, text="The job has ended.")
-    end = "The job has ended. What it left may not all be here: clew attach 1 fetches it."
+    end = "The job has ended. Some of it may not be here yet: clew attach 1 fetches it."
     assert shown(capsys) == ("LOST", end)
 
 
@@ -352,7 +352,7 @@ def test_that_the_end_was_not_fetched_yet_is_said(capsys: pytest.CaptureFixture[
     ("wish", "text"),
     [
         (JobWish.CANCEL, "You cancelled the job."),
-        (None, "The job was cancelled by root. Continue goes on from the last checkpoint."),
+        (None, "The job was cancelled by root. Continue starts from the last checkpoint."),
     ],
 )
 def test_who_cancelled_the_job_is_said(wish: JobWish | None, text: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,7 @@ from clew_shared.study import read_study
         (["softmax", "--race", "batches"], "Known: optimizers."),
         (["softmax", "--rate", "0.1"], "Write --rate adam=0.1."),
         (["softmax", "--rate", "adam=fast"], "expected a number"),
-        (["softmax", "--out", "here"], "no use for --out"),
+        (["softmax", "--out", "here"], "does not take --out"),
         (["softmax", "--stepz", "3"], "Did you mean --steps?"),
         (["linear-regression", "--steps", "0"], "Steps"),
         (["none.toml"], "Cannot read none.toml"),
@@ -137,6 +137,6 @@ def test_a_saved_study_can_be_raced_again(trainer: Trainer, capsys: pytest.Captu
     first, again = trainer.specs
     assert (again.seed, again.params, again.study) == (first.seed, first.params, first.study)
     assert main(["race", str(file), "--seed", "5"]) == 2
-    assert "no use for --seed 5" in capsys.readouterr().err
+    assert "does not take --seed 5" in capsys.readouterr().err
     assert main(["race", "linear-regression", "--save", str(tmp_path / "none" / "x.toml")]) == 2
     assert "could not be written" in capsys.readouterr().err

@@ -191,7 +191,7 @@ def test_our_numbers_go_before_a_schedulers_and_the_other_one_is_told(places: Pl
     book.note_news(JobNews(job=jobs[1], stage=Stage.RUNNING, id="1"))
     assert named_job(shell, book, "1") == jobs[0]
     assert isinstance(shell.err, io.StringIO)
-    assert shell.err.getvalue() == ("1 is taken for job j1, by Clew's own numbers; there is also j2 (1 on Lab).\n")
+    assert shell.err.getvalue() == ("1 is read as job j1, by Clew's own numbers; there is also j2 (1 on Lab).\n")
     assert named_job(shell, book, "4711") == jobs[0]
     assert shell.err.getvalue().count("\n") == 1, "where nothing is unclear nothing is said"
 

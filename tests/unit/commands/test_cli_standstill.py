@@ -64,7 +64,7 @@ def test_a_cut_is_said_with_the_time_of_the_last_word_until_it_is_over() -> None
     scene = Scene()
     scene.why(0.0)
     scene.job.link = LinkStatus(LinkState.STALE, NOW + 3, "silent")
-    said = f"No word from node1 since {clock(NOW + 3)}. Training goes on there."
+    said = f"No answer from node1 since {clock(NOW + 3)}. Training goes on there."
     assert scene.why(18.0) == said
     scene.job.link = LinkStatus(LinkState.CONNECTING, NOW + 40, "connecting")
     assert scene.why(41.0) == said, "the same silence"
@@ -83,37 +83,37 @@ def test_an_agent_that_falls_silent_is_one_sentence_and_not_two() -> None:
     scene = Scene()
     assert [scene.why(0.0), scene.why(STALE_AFTER_S + 1)] == ["", ""], "the link is about to say it"
     scene.job.link = LinkStatus(LinkState.STALE, NOW, "silent")
-    assert scene.why(STALE_AFTER_S + 2) == f"No word from node1 since {clock(NOW)}. Training goes on there."
+    assert scene.why(STALE_AFTER_S + 2) == f"No answer from node1 since {clock(NOW)}. Training goes on there."
 
 
 def test_nothing_is_said_to_train_on_where_the_agent_has_ended() -> None:
     scene = Scene()
     scene.job.link = LinkStatus(LinkState.CONNECTING, NOW + 3, AGENT_ENDED)
-    said = "The agent on node1 has ended; the scheduler is asked what became of the job."
+    said = "The agent on node1 has ended; Clew asks the scheduler what became of the job."
     assert scene.why(4.0) == said
     scene.job.link = LinkStatus(LinkState.CONNECTING, NOW + 4, "connecting")
     assert scene.why(5.0) == said, "nothing else is known"
     scene.job.news = JobNews(job="j", stage=Stage.QUEUED, text="The job was put back into the queue.", id="7")
     assert scene.why(6.0) == "The job is back in the queue. The job was put back into the queue."
     scene.job.news = RUNNING
-    assert scene.why(6.5) == "The job runs; its agent is coming up.", "nothing trains there yet"
+    assert scene.why(6.5) == "The job runs; its agent is starting.", "nothing trains there yet"
     scene.job.link = LinkStatus(LinkState.LIVE, NOW + 7, "live")
     assert scene.why(7.0) == ""
     scene.job.link = LinkStatus(LinkState.STALE, NOW + 8, "silent")
-    assert scene.why(23.0) == f"No word from node1 since {clock(NOW + 8)}. Training goes on there."
+    assert scene.why(23.0) == f"No answer from node1 since {clock(NOW + 8)}. Training goes on there."
 
 
 @pytest.mark.parametrize(
     ("state", "words", "said"),
     [
-        (LinkState.STALE, "silent", f"No word from node1 since {clock(NOW)}."),
+        (LinkState.STALE, "silent", f"No answer from node1 since {clock(NOW)}."),
         (
             LinkState.CONNECTING,
             AGENT_ENDED,
-            "The agent on node1 has ended; the scheduler is asked what became of the job.",
+            "The agent on node1 has ended; Clew asks the scheduler what became of the job.",
         ),
-        (LinkState.CONNECTING, "nobody answers at the agent's address", "Nobody answers at the agent's address."),
-        (LinkState.CONNECTING, "The job runs; its agent is coming up.", "The job runs; its agent is coming up."),
+        (LinkState.CONNECTING, "no agent answers at its address", "No agent answers at its address."),
+        (LinkState.CONNECTING, "The job runs; its agent is starting.", "The job runs; its agent is starting."),
         (LinkState.CONNECTING, "connecting", ""),
         (LinkState.LIVE, "live", ""),
     ],
@@ -161,7 +161,7 @@ def test_what_was_fetched_of_long_ago_is_no_standstill() -> None:
 
 def test_the_picture_shows_no_speed_and_no_end_while_nothing_moves() -> None:
     run = history(points(0, [4, 3]))
-    still = Standstill("No word from node1 since 14:03:05. Training goes on there.", time.time() - 32)
+    still = Standstill("No answer from node1 since 14:03:05. Training goes on there.", time.time() - 32)
 
     def drawn(still: Standstill | None) -> str:
         console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None)
@@ -184,11 +184,11 @@ def test_without_a_terminal_a_standstill_is_one_line_and_its_end_another() -> No
     run = history(points(0, [4, 3]))
     display.show(run)
     before = len(said)
-    still = Standstill("No word from node1 since 14:03:05.", time.time() - 32)
+    still = Standstill("No answer from node1 since 14:03:05.", time.time() - 32)
     for _ in range(3):
         display.show(run, still=still)
     display.show(run)
-    assert said[before:] == ["  No word from node1 since 14:03:05.", "  It moves again after 32 s."]
+    assert said[before:] == ["  No answer from node1 since 14:03:05.", "  It moves again after 32 s."]
 
 
 def test_without_a_terminal_a_pause_is_a_line_with_its_reason() -> None:

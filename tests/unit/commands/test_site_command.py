@@ -146,7 +146,7 @@ def test_everything_wrong_is_told_at_once_and_nothing_is_kept(said: Said, home: 
     [
         (["add", "x"], "Nothing says where 'x' is"),
         (["add", "x", "--preset", "minotaur"], "Did you mean minotauro?"),
-        (["add", "x", "--preset", "slurm"], "no host is named"),
+        (["add", "x", "--preset", "slurm"], "names none"),
         (["add", "x", "--preset", "slurm", "--file", "y"], "not with both"),
         (["add", "x", "--file", "/nowhere.toml"], "Cannot read /nowhere.toml"),
         (["add", "x", "--host", "h", "--port", "0"], "from 1 to 65535"),
@@ -194,7 +194,7 @@ def test_consent_is_given_to_what_was_shown(said: Said, tmp_path: Path) -> None:
 
 def test_a_site_without_words_of_its_own_needs_no_consent(said: Said) -> None:
     said("add", "mine", "--host", "login", "--scheduler", "none")
-    assert "It runs no words of its own." in said("show", "mine", "--consent")
+    assert "It contains no shell commands of its own." in said("show", "mine", "--consent")
 
 
 # --- set --------------------------------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def test_fields_are_set_and_cleared_by_their_names(said: Said, mine: Path) -> No
     found = said.json("set", "mine", *cleared, "extra=--mem=8G", "extra=--mail-type=END,FAIL")
     assert found["changed"] == ["port", "modules", "allocation.time", "allocation.gpus", "requeue", "extra"]
     assert read_site(mine) == Site(host="login", scheduler="slurm", extra=("--mem=8G", "--mail-type=END,FAIL"))
-    assert said("set", "mine", "host=login") == "Nothing was changed: mine says so already.\n"
+    assert said("set", "mine", "host=login") == "Nothing was changed: mine has these values already.\n"
 
 
 def test_what_is_not_set_stays_to_the_letter(said: Said, mine: Path) -> None:
@@ -357,7 +357,7 @@ case $(wc -l <count) in 1) sed -i 's/^time = .*/tiem = "2h"/' "$1" ;; 3) sed -i 
     assert "What you typed is kept in" in shown
     status, shown = at_a_terminal("\n", "edit", "mine")
     assert status == 0, shown
-    assert "This goes on with what you typed last time" in shown
+    assert "This is what you typed last time" in shown
     assert read_site(mine).allocation.time == "2h"
 
 

@@ -73,7 +73,7 @@ def test_a_shell_opens_beside_the_job_that_is_named(places: Places, book: JobBoo
     words = (first, "j1", "1", RUN, "0")  # Slurm calls it 0
     assert [chosen_job(here, book, "lab", word) for word in words] == [first] * len(words)
     for site, word in (("lab", over), ("lab", "j3"), ("other", "j1")):
-        with pytest.raises(ProblemError, match=f"No job {word} is at work on {site}"):
+        with pytest.raises(ProblemError, match=f"No job {word} is running on {site}"):
             chosen_job(here, book, site, word)
     book.note_order(JobOrder(job="an-other", site="other"))
     book.note_news(JobNews(job="an-other", stage=Stage.RUNNING, id="0"))
@@ -96,7 +96,7 @@ def test_a_job_that_is_named_and_an_allocation_of_its_own_are_two_things(
     site_store(places).save("lab", Site(host="login.example.org", scheduler="slurm"))
     sent(book, 0, Stage.RUNNING, True)
     words = ["--site", "lab", "--job", "j1", *flags.split()]
-    with pytest.raises(ProblemError, match=f"--job is a job that is at work; with {named} a shell"):
+    with pytest.raises(ProblemError, match=f"--job names a job that is running; with {named} a shell"):
         shell(CommandContext(places, io.StringIO(), io.StringIO()), words)
 
 

@@ -166,7 +166,7 @@ def test_another_agents_address_is_not_taken(scene: Scene) -> None:
     scene.login.after["squeue"] = looked.set
     until(scene.desk, lambda: scene.desk.news(scene.job).stage is Stage.RUNNING and looked.is_set())
     assert scene.target.find() is None
-    assert scene.target.absent() == "The job runs; its agent is coming up."
+    assert scene.target.absent() == "The job runs; its agent is starting."
 
 
 def test_a_running_job_whose_agent_never_comes_is_told_with_its_log(scene: Scene) -> None:
@@ -181,11 +181,11 @@ def test_a_running_job_whose_agent_never_comes_is_told_with_its_log(scene: Scene
 
         until(scene.desk, lambda: says("Other jobs come first.", 1000.0))
         scene.login.jobs["1"].state, scene.login.jobs["1"].nodes = "RUNNING", "node1"
-        until(scene.desk, lambda: says("The job runs; its agent is coming up.", 0.0))
+        until(scene.desk, lambda: says("The job runs; its agent is starting.", 0.0))
         until(scene.desk, lambda: says("job.log on Lab, ends with: waiting for a licence.", 30.0))
         scene.serve()
         until(scene.desk, lambda: target.find() is not None)
-        assert target.absent() == "The job runs; its agent is coming up."
+        assert target.absent() == "The job runs; its agent is starting."
 
 
 def test_without_a_way_the_journal_comes_as_a_file(scene: Scene) -> None:
@@ -194,7 +194,7 @@ def test_without_a_way_the_journal_comes_as_a_file(scene: Scene) -> None:
     journal, run = b"j" * 300_000, str(uuid.uuid4())
     scene.login.files[f"{CLEW}/runs/{run}/journal.0001"] = journal
     until(scene.desk, lambda: scene.target.files(over=False) is not None)
-    assert "No way leads to the agent on node1" in scene.target.absent()
+    assert "Cannot reach the agent on node1" in scene.target.absent()
     files = scene.target.files(over=False)
     assert files is not None
     first = files.fetch(run, 1, 0)

@@ -108,5 +108,5 @@ def test_a_way_through_which_nothing_can_be_opened_is_broken(scene: Scene) -> No
     scene.kept.settle()
     assert scene.kept.way is None
     viewer.close()
-    with pytest.raises(ProblemError, match="no way to the node now"):
+    with pytest.raises(ProblemError, match="Cannot reach the node now"):
         scene.kept.open()

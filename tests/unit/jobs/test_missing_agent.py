@@ -10,7 +10,7 @@ from tests.unit.fake_site import AWAY, CLEW, Login, a_line
 
 JOB = "0f3d6c52-8f0e-4c1b-9a70-3b6a4b1f2c11"
 FOLDER = f"{CLEW}/jobs/{JOB}"
-SOON = "The job runs; its agent is coming up."
+SOON = "The job runs; its agent is starting."
 MISSING = "The job has run for more than 2 minutes without its agent."
 
 
@@ -45,7 +45,7 @@ def test_then_the_logs_last_lines_are_told_with_what_to_do(scene: Scene) -> None
     scene.login.files[f"{FOLDER}/job.log"] = b"one\ntwo\n\n  three\x1b[1m\r\nModuleNotFoundError: zmq.\n"
     assert scene.after(120.0) == (
         f"{MISSING} Its log, {FOLDER}/job.log on Lab, ends with: two three[1m ModuleNotFoundError: zmq. "
-        "Mend that, or cancel the job; `clew site doctor lab --job` tries a node."
+        "Fix that, or cancel the job; `clew site doctor lab --job` tries a node."
     )
 
 

@@ -244,7 +244,7 @@ def test_a_network_that_goes_away_meanwhile_is_waited_for(office: Office) -> Non
     with closing(office.desk(a_bringer(stage=stage))) as desk:
         desk.take(order)
         reach(desk, order.job, Stage.QUEUED)
-    assert "Lab cannot be asked now." in office.texts(order.job)
+    assert "Lab does not answer now." in office.texts(order.job)
     assert len(lost) == 2
     assert office.login.sent == 1
 
@@ -484,7 +484,7 @@ def test_no_network_ends_nothing(office: Office, desk: SiteJobManager) -> None:
     order = sent(office, desk)
     office.login.away = AWAY
     until(desk, lambda: desk.news(order.job).problem is not None)
-    assert desk.news(order.job).text == "Lab cannot be asked now. The job waits on."
+    assert desk.news(order.job).text == "Lab does not answer now. The job keeps waiting."
     office.login.away = None
     until(desk, lambda: desk.news(order.job).problem is None)
     assert not desk.news(order.job).over

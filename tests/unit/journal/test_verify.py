@@ -138,7 +138,7 @@ def test_frames_and_bytes_behind_the_seal_are_found(tmp_path: Path) -> None:
     size = path.stat().st_size
     frame = encode_frame(State(state=RunState.FAILED))
     append_to("journal.0001", frame)(folder)
-    assert found(folder) == [f"journal.0001: bytes {size}–{size + len(frame) - 1}: written behind the seal"]
+    assert found(folder) == [f"journal.0001: bytes {size}–{size + len(frame) - 1}: written after the seal"]
 
 
 def rewrite(path: Path, change: Callable[[Event], Event | None]) -> None:

@@ -186,7 +186,7 @@ def test_a_node_whose_name_is_none_is_not_jumped_into(name: str) -> None:
     login.node = open_node()
     found = finder(login).find(JOB, msgspec.structs.replace(ADDRESS, host=name, address="10.0.0.9"))
     assert found.problem is not None
-    assert "no name of a host" in found.problem.text
+    assert "not a host name" in found.problem.text
 
 
 class Jumps(Login):

@@ -160,7 +160,7 @@ def test_values_that_a_log_axis_cannot_hold_are_said(setups: tuple[PlotSetup, ..
     curve = scene.plots[0].headline("1")
     assert curve is not None
     assert curve.x.tolist() == [0, 1, 4]
-    assert scene.notes == ("Values of 0 or less cannot stand on a log axis and are left out.",)
+    assert scene.notes == ("A log axis cannot show values of 0 or less; they are left out.",)
     assert build(store, setups, View(log_y=False), runs=RUNS[:1]).notes == ()
 
 

@@ -52,8 +52,8 @@ def test_what_it_means_and_what_to_do() -> None:
         for found in (older, newer)
         for job in (True, False)
     ]
-    assert all("Runs are watched, steered and continued as ever" in hint for hint in hints)
-    assert "what is new since then it refuses" in hints[0]
+    assert all("Runs can be watched, steered and continued as before" in hint for hint in hints)
+    assert "it refuses what is new since then" in hints[0]
     assert "the next job starts the one of this version" in hints[0]
     assert "It ends by itself when nothing has run for half an hour" in hints[1]
     assert all(hint.endswith("Update Clew on this computer.") for hint in hints[2:])

@@ -2,7 +2,7 @@
 
 This folder comes first in the ``PYTHONPATH`` of Jupyter, so Python kernels of any environment find this file before
 ipykernel's. It imports nothing of Clew's and runs on each Python that ipykernel has. With every transport, ipykernel
-listens on a port of the loopback for what child processes of a kernel print, and on another one while somebody debugs;
+listens on a port of the loopback for what child processes of a kernel print, and on another one while someone debugs;
 any user of the node could connect to both.
 """
 

@@ -43,8 +43,8 @@ def fetch(shell: CommandContext, argv: Sequence[str]) -> int:
     """``clew fetch --site NAME [RUN|PATH|JOB]``: 0 when everything that was asked for is here."""
     parser = Parser(
         "clew fetch",
-        "Bring home the journal of a run that was made on a site without this computer; it is then among the runs.\n"
-        "Of a run that still goes on comes what is there; fetch it again for the rest.",
+        "Copy the journal of a run that was made on a site without this computer; it is then among the runs here.\n"
+        "If the run still goes on, this copies what there is so far; fetch it again for the rest.",
     )
     parser.add_argument("--site", metavar="NAME", required=True, help="where it was made")
     about = "its number here, `last`, its id or its folder there, or the scheduler's id of its job (default: all runs)"
@@ -87,7 +87,7 @@ def fetch_runs(shell: CommandContext, line: SiteConnection, word: str, as_json: 
     if as_json:
         shell.say_json([summary(read_run(mirror.folder), mirror.folder) for mirror in found])
     elif not found:
-        shell.say(f"There is no run of yours on {line.title} that is not here already.")
+        shell.say(f"All your runs on {line.title} are here already.")
     for mirror in found if not as_json else ():
         number = record.numbers[mirror.folder.name]
         shell.say(f"Run {number}: {ending(read_run(mirror.folder))} Kept in {mirror.folder}")
@@ -189,7 +189,7 @@ def _bring(shell: CommandContext, line: SiteConnection, record: JobRecord, there
         if record.where.get(there.spec.run) != line.title:
             record.came_from(there.spec.run, line.title, time.time())
     except OSError as error:
-        text = f"The run cannot be kept in {mirror.folder}: {error}."
+        text = f"The run cannot be stored in {mirror.folder}: {error}."
         raise problem("mirror.write", text, "Make room on that disk.", str(mirror.folder)) from None
     if not mirror.attempts():
         raise problem("fetch.empty", f"The run in {there.path} has not begun: it has no journal yet.", "", there.path)

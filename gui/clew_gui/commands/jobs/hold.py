@@ -75,7 +75,7 @@ class HeldNode:
         return self._desks.book.news(self.job).over
 
     def wait(self, shell: CommandContext, *wanted: Stage) -> bool:
-        """Until it is so far, with each new sentence told; False when it ended instead, or somebody wants to stop."""
+        """Until it is so far, with each new sentence told; False when it ended instead, or someone wants to stop."""
         while not self._stops():
             if self.news.stage in wanted:
                 return True
@@ -100,7 +100,7 @@ class HeldNode:
         return True
 
     def keep(self, shell: CommandContext) -> None:
-        """Stay until it is over or somebody wants to stop, and tell each minute what it costs."""
+        """Stay until it is over or someone wants to stop, and tell each minute what it costs."""
         told = 0.0
         while not self._stops() and not self.news.over:
             if time.monotonic() - told >= _LINE_EVERY_S:
@@ -139,7 +139,7 @@ def reach_node(
     try:
         job = "" if fresh else live_job(desks.book, site)
         if not job and asking is None:
-            text = f"No allocation of {found.title or site} is held, and no run is at work there."
+            text = f"No allocation of {found.title or site} is held, and no run is training there."
             raise problem(
                 "hold.none", text, f"Hold one with: clew hold --site {shlex.quote(site)} {hint}".strip(), "site"
             )
@@ -170,14 +170,16 @@ ASK_S = 60.0
 """A login with a question, and a scheduler that is slow to answer."""
 _SENT = (Stage.QUEUED, Stage.RUNNING)
 _ABOUT = """Keep an allocation for many runs, for `clew shell` and for `clew open`. It costs its nodes' time from its
-begin to its end, whether something runs on it or not: Ctrl+C gives it back, or `clew let-go`."""
+start to its end, whether something runs on it or not: Ctrl+C gives it back, or `clew let-go`."""
 
 
 def hold(shell: CommandContext, argv: Sequence[str]) -> int:
     """``clew hold --site NAME [--detach]``: returns the exit status."""
     parser = Parser("clew hold", _ABOUT)
     parser.add_argument("--site", metavar="NAME", required=True, help="which site; `clew site list` shows them")
-    parser.add_argument("--detach", action="store_true", help="end as soon as it waits in the queue; it is kept")
+    parser.add_argument(
+        "--detach", action="store_true", help="return as soon as the job waits in the queue; the allocation is kept"
+    )
     add_allocation_flags(parser, "instead of the site's own")
     options = parser.parse_args(list(argv))
     with stop_requests() as stops, reach_node(shell, options.site, stops, options, fresh=True) as node:
@@ -199,7 +201,7 @@ def held_state(news: JobNews, order: JobOrder) -> str:
     if news.over:
         return f"It is over. {news.text}".rstrip()
     state = held_line(news, order.allocation.nodes) if news.stage is Stage.RUNNING else f"{STAGE_WORDS[news.stage]}."
-    return f"{state} This is as last heard: {news.problem.text}" if news.problem is not None else state
+    return f"{state} This is the last known state: {news.problem.text}" if news.problem is not None else state
 
 
 def let_go(shell: CommandContext, argv: Sequence[str]) -> int:

@@ -22,7 +22,7 @@ def named_job(shell: CommandContext, book: JobBook, word: str, site: str = "") -
     others = [one for one in called_there(book, word, site) if one != job]
     if others:
         taken = f"j{book.jobs().index(job) + 1}"
-        shell.note(f"{word} is taken for job {taken}, by Clew's own numbers; there is also {_listed(book, others)}.")
+        shell.note(f"{word} is read as job {taken}, by Clew's own numbers; there is also {_listed(book, others)}.")
     return job
 
 

@@ -80,10 +80,14 @@ def job_word(news: JobNews) -> str:
 
 def jobs(shell: CommandContext, argv: Sequence[str]) -> int:
     """``clew jobs``: one line for each job, the latest last."""
-    about = f"List the jobs on sites, the latest {_SHOWN} of them. Schedulers are asked about those that are not over."
+    about = (
+        f"List the jobs on sites, the latest {_SHOWN} of them. Clew asks the schedulers about those that are not over."
+    )
     parser = Parser("clew jobs", about)
     parser.add_argument("--all", action="store_true", help="all of them")
-    parser.add_argument("--last-heard", action="store_true", help="ask nobody: as they were last heard of")
+    parser.add_argument(
+        "--last-heard", action="store_true", help="do not ask the schedulers; show the last known states"
+    )
     parser.add_argument("--json", action="store_true", help="one line of JSON: a list of jobs")
     options = parser.parse_args(list(argv))
     if not options.last_heard and job_book(shell.places).open_jobs():
@@ -169,7 +173,7 @@ def cancel_job(terminal: FollowedRun, word: str, as_json: bool = False) -> int:
         shell.say_json(_as_json(line))
     else:
         what = f"Job j{line.number} on {line.title}: {job_word(line.news).lower()}. {line.news.text}".strip()
-        shell.say(what if line.news.over else f"{what} It was asked to end; `clew jobs` tells more later.")
+        shell.say(what if line.news.over else f"{what} It was asked to end; `clew jobs` shows later what became of it.")
     return OK if line.news.over else FAILED
 
 

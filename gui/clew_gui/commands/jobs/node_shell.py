@@ -1,4 +1,4 @@
-"""``clew shell --site NAME``: a terminal on the allocation that is held or at work, or with one of its own."""
+"""``clew shell --site NAME``: a terminal on the allocation that is held or running, or with one of its own."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from clew_gui.sites.site_connection import open_line
 from clew_gui.ssh.prompts import AskOnce, headless_prompter
 from clew_shared.base.problem import problem
 
-_ABOUT = """A terminal on the compute node: on the allocation that is held (clew hold) or at work; where there is none,
-with one of its own that ends with the terminal. Behind -- stands a command to run there instead of a shell."""
+_ABOUT = """A terminal on the compute node: on the allocation that is held (clew hold) or running; if there is none,
+on one of its own that ends with the terminal. After -- comes a command to run there instead of a shell."""
 
 
 def shell(shell: CommandContext, argv: Sequence[str]) -> int:
@@ -40,7 +40,7 @@ def shell(shell: CommandContext, argv: Sequence[str]) -> int:
     given = given_allocation(options)
     of_its_own = ["--fresh"] * options.fresh + [flag(field) for field in FIELDS if field.name in given]
     if options.job and of_its_own:
-        text = f"--job is a job that is at work; with {', '.join(of_its_own)} a shell has an allocation of its own."
+        text = f"--job names a job that is running; with {', '.join(of_its_own)} a shell gets its own allocation."
         raise problem("cli.usage", text, "Leave one or the other out.", "job")
     allocation = build_allocation(site.allocation, given)
     book = job_book(shell.places)
@@ -67,7 +67,7 @@ def chosen_job(shell: CommandContext, book: JobBook, site: str, word: str) -> st
         return live_job(book, site)
     job = named_job(shell, book, word, site)
     if job not in book.open_jobs() or book.order(job).site != site:
-        raise problem("job.unknown", f"No job {word} is at work on {site}.", "`clew jobs` lists them.", "job")
+        raise problem("job.unknown", f"No job {word} is running on {site}.", "`clew jobs` lists them.", "job")
     return job
 
 

@@ -16,10 +16,10 @@ from clew_gui.jobs.job import Stage
 from clew_gui.nodes.services import KINDS, OpenedService, RedirectPage, ServiceNews, show_in_browser
 
 _POLL_S = 0.2
-_ABOUT = """Open Jupyter or TensorBoard on an allocation that is held or at work, and show it in the browser here.
+_ABOUT = """Open Jupyter or TensorBoard on an allocation that is held or running, and show it in the browser here.
 
-The address holds a secret token and works on this computer only, until Ctrl+C. Jupyter begins in your home folder
-there, TensorBoard shows all runs of the site, also those that are at work."""
+The address holds a secret token and works on this computer only, until Ctrl+C. Jupyter starts in your home folder
+there; TensorBoard shows all runs of the site, also those that are still training."""
 _OR = "   Or add --hold to take one until Ctrl+C."
 
 
@@ -58,7 +58,7 @@ def _serve(shell: CommandContext, node: HeldNode, kind: str, browse: bool, stops
             if news.url:
                 shell.say(news.url)
                 shell.note(
-                    f"Open it in the browser of this computer; nobody else's works. {node.hint} Ctrl+C closes it."
+                    f"Open it in the browser of this computer; it works nowhere else. {node.hint} Ctrl+C closes it."
                 )
                 if browse and page is None:
                     page = show_in_browser(news.url, shell.places.private)

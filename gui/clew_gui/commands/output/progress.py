@@ -44,7 +44,7 @@ class Display(Protocol):
 
 
 class LiveDisplay:
-    """A picture that is drawn anew in place: progress, values, and the curves in braille."""
+    """A picture that is redrawn in place: progress, values, and the curves in braille."""
 
     def __init__(self, console: Console, card: ExerciseCard | None, title: str, behind: int = 0) -> None:
         self._card = card
@@ -160,7 +160,7 @@ def choose_display(console: Console, card: ExerciseCard | None, title: str, behi
 
 
 def takes_more(file: IO[str]) -> bool:
-    """Whether a line can be written without waiting for whoever reads ``file``; True where nobody can tell.
+    """Whether a line can be written without waiting for the reader of ``file``; True where nobody can tell.
 
     A pipe whose reader is busy elsewhere is full after 64 KiB: a few minutes of lines.
     """

@@ -1,4 +1,4 @@
-"""Why nothing of a run on a site moves, in one sentence for whoever follows it in a terminal."""
+"""Why nothing of a run on a site moves, in one sentence for anyone who follows it in a terminal."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Watched:
         if job.link.state is LinkState.LIVE:
             return ""
         if self._again:
-            return _with_cause(no_agent(job) or "The job runs; its agent is coming up.", job)
+            return _with_cause(no_agent(job) or "The job runs; its agent is starting.", job)
         if self._ended:
             return _with_cause(_ended(job), job)
         return _with_cause(f"{_unheard(job, self._silent_since)} Training goes on there.", job)
@@ -118,11 +118,11 @@ def _why(run: StillRun, job: StillJob, silence: str, moved: float, now: float) -
 
 
 def _unheard(job: StillJob, since: float) -> str:
-    return f"No word from {_where(job)}{f' since {clock(since)}' if since else ''}."
+    return f"No answer from {_where(job)}{f' since {clock(since)}' if since else ''}."
 
 
 def _ended(job: StillJob) -> str:
-    return f"The agent on {_where(job)} has ended; the scheduler is asked what became of the job."
+    return f"The agent on {_where(job)} has ended; Clew asks the scheduler what became of the job."
 
 
 def _with_cause(text: str, job: StillJob) -> str:

@@ -1,4 +1,4 @@
-"""Questions of a login and a picture that is drawn anew share one terminal: while one asks, nobody draws."""
+"""Questions of a login and a picture that is redrawn share one terminal: while one asks, nobody draws."""
 
 from __future__ import annotations
 

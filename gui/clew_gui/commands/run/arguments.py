@@ -213,7 +213,7 @@ def _stray(extras: Iterable[str], flags: Sequence[str], exercise: str) -> list[P
             hint = did_you_mean(name, flags) or f"See: clew run {exercise} --help"
             problems.append(Problem("cli.option", f"There is no option {name}.", hint, where=name))
         elif not after_option:
-            problems.append(Problem("cli.word", f"There is no use for {word!r} here.", "Leave it out.", where=word))
+            problems.append(Problem("cli.word", f"Clew does not expect {word!r} here.", "Leave it out.", where=word))
         after_option = word.startswith("--") and "=" not in word
     return problems
 
@@ -327,7 +327,7 @@ def _queue(request: RunArguments) -> list[Problem]:
     clash = next((name for name in ("out", "exercises") if queued and getattr(request, name) is not None), "")
     if not clash:
         return []
-    text = f"--queue hands the run to this computer's agent, which has no use for --{clash}."
+    text = f"--queue hands the run to this computer's agent, which does not take --{clash}."
     return [Problem("cli.queue", text, f"Leave --queue or --{clash} out.", clash)]
 
 

@@ -1,4 +1,4 @@
-"""``clew queue``: what waits and what is at work on this computer, and how that order is changed."""
+"""``clew queue``: what waits and what is running on this computer, and how that order is changed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def queue(shell: CommandContext, argv: Sequence[str]) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser("clew queue", "List the runs that are at work and those that wait, in the order of their turn.")
+    parser = Parser("clew queue", "List the runs that are training and those that wait, in their order.")
     parser.add_argument("--json", action="store_true", help="one line of JSON: a list of runs")
     deeds = parser.add_subparsers(dest="deed", metavar="move|cancel")
     move = deeds.add_parser("move", help="move a waiting run", description="Move a waiting run to another place.")
@@ -58,7 +58,7 @@ def _parser() -> Parser:
 
 
 def in_order(statuses: Sequence[RunStatus]) -> list[RunStatus]:
-    """The runs that are at work, in the order in which they began, and then those that wait, the next one first."""
+    """The runs that are training, in the order in which they began, and then those that wait, the next one first."""
     alive = [status for status in statuses if status.state not in TERMINAL]
     return sorted(alive, key=lambda status: (status.queue, status.started or math.inf))
 
@@ -80,7 +80,7 @@ def _list(shell: CommandContext, as_json: bool) -> int:
     if as_json:
         shell.say_json([_as_json(line) for line in lines])
     elif not lines:
-        shell.say("Nothing waits, and this computer's agent has no run at work.")
+        shell.say("No run waits, and this computer's agent is not training any.")
     else:
         shell.console().print(_table(lines))
     return OK
@@ -127,7 +127,7 @@ def find_waiting(word: str, lines: Sequence[QueueRow]) -> QueueRow:
         raise problem("cli.run", text, "Give more of the id.", word)
     if found[0].status.state is not RunState.QUEUED:
         state = words.state_word(found[0].status.state).lower()
-        raise problem("cli.run", f"Run {found[0].number} does not wait any more: it is {state}.", hint, word)
+        raise problem("cli.run", f"Run {found[0].number} is no longer waiting: it is {state}.", hint, word)
     return found[0]
 
 

@@ -64,7 +64,7 @@ def race(shell: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument(
         "--rate", metavar="LANE=NUMBER", action="append", default=[], help="another learning rate for a lane"
     )
-    parser.add_argument("--save", metavar="FILE", help="write the study as TOML as well, to run it again or hand it on")
+    parser.add_argument("--save", metavar="FILE", help="write the study as TOML as well, to run it again or share it")
     options, rest = parser.parse_known_args(list(argv))
     study, card, as_json, exercises = _asked(shell, rest, options.race, _listed(options.lanes), options.rate)
     if options.save:
@@ -86,13 +86,13 @@ def _asked(
         study = read_study(Path(files[0]).expanduser())
         card = find_card(known.exercises, study.base.exercise)
         stray = [word for word in rest if word not in (files[0], "--json")]
-        text = f"A study says everything itself, so there is no use for {' '.join(stray)}."
+        text = f"A study contains all settings, so it does not take {' '.join(stray)}."
         raise_all([Problem("cli.study", text, "Change the file, or race the exercise.")] if stray else [])
         raise_all(check_study(study, card))
         return study, card, "--json" in rest, None
     request, card, spec = parse_run(rest, known, "")
     wrong = [name for name in _NOT_HERE if getattr(request, name)]
-    raise_all([Problem("cli.race", f"clew race has no use for --{name}.", "Leave it out.", name) for name in wrong])
+    raise_all([Problem("cli.race", f"clew race does not take --{name}.", "Leave it out.", name) for name in wrong])
     chosen = find_race(card, race)
     study = race_study(chosen, spec, _lanes(card, chosen, lanes, rates), _steps(request, card, spec, chosen))
     raise_all(check_study(study, card))

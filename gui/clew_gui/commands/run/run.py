@@ -98,9 +98,9 @@ def _own_exercises(folder: str | None) -> tuple[str, ...]:
     return ("--exercises", str(Path(folder).expanduser().absolute())) if folder else ()
 
 
-_RESUME = """Go on with an ended run from its last checkpoint, as a new attempt.
+_RESUME = """Continue an ended run from its last checkpoint, as a new attempt.
 
-A run of a site goes on there: its agent takes it up again, or a further job like the one before is sent."""
+A run of a site continues there: its agent takes it up again, or Clew sends a further job like the last one."""
 
 
 def resume(shell: CommandContext, argv: Sequence[str]) -> int:
@@ -175,7 +175,7 @@ def conclude(shell: CommandContext, outcome: RunOutcome, folder: Path, card: Exe
         raise problem("cli.refused", refusal(outcome.output))
     if not history.fold.done:
         last = outcome.output.splitlines()[-1:] or ["It printed nothing."]
-        text = f"The agent ended with status {outcome.exit_code} before the run did. Its last words: {last[0]}"
+        text = f"The agent ended with status {outcome.exit_code} before the run did. Its last output: {last[0]}"
         shell.note(f"clew run: {text}")
     say = shell.note if as_json else shell.say
     for line in result_lines(history, card, folder, word_for(shell.places, folder)):

@@ -136,7 +136,7 @@ def _with_living_node(terminal: FollowedRun, place: Place, as_json: bool) -> Pla
     if not news.over:
         return place
     say = terminal.shell.note if as_json else terminal.shell.say
-    say(f"The held allocation is over. {news.text} The run gets a job of its own.".replace("  ", " "))
+    say(f"The held allocation is over. {news.text} The run gets its own job.".replace("  ", " "))
     return msgspec.structs.replace(place, job="")
 
 
@@ -200,7 +200,7 @@ def _not_resumable(terminal: FollowedRun, folder: Path, options: argparse.Namesp
         hint = f"Repair it first: clew fetch --site {shlex.quote(book.order(book.job_of(run)).site)} {run[:8]}"
         return [Problem("mirror.stray", text, hint, run)]
     if options.exercises:
-        text = "A run of a site goes on with the exercises that it began with."
+        text = "A run of a site continues with the exercises that it started with."
         return [Problem("cli.site", text, "Leave --exercises out.", "exercises")]
     return []
 
@@ -273,7 +273,7 @@ class Following:
                 self._turn()
                 if display is not None and (self._terminal.curtain.asked > asked or self._versions):
                     display.close()
-                    display = None  # what is said or asked stands below the picture: begin a new one below that
+                    display = None  # what is said or asked is below the picture: begin a new one below that
                 self._tell_versions()
                 if self.model.history.fold.attempt <= behind:
                     self._tell_wait()
@@ -335,7 +335,7 @@ class Following:
                 self._say(f"The job stays: {self.job.kept}")
                 break
             if (cause := why_unasked(self.job)) is not None:
-                self._say(f"The job's end could not be asked for: {cause.text} `clew jobs` asks again.")
+                self._say(f"The request to end the job failed: {cause.text} `clew jobs` asks again.")
                 break
             if waited >= _END_S:
                 self._say("The job has not ended yet; `clew jobs` asks again.")
@@ -424,7 +424,7 @@ class Following:
             found = self.job.news.problem
             yield from [found.hint] if found is not None and found.text == model.reason and found.hint else []
             values = values_line(model.history, card)
-            yield from [f"As far as it came: {values}."] if values else []
+            yield from [f"Last values: {values}."] if values else []
             yield from [f"Kept in {model.folder}"] if model.history.fold.attempt else []
             yield from resume_line(model.history, str(model.number))
         if model.history.fold.attempt:

@@ -83,7 +83,7 @@ class _Shown:
 
 def _verdict(findings: Sequence[Finding], bad: Sequence[Finding], interrupted: bool) -> str:
     if interrupted:
-        return "\nEnded before everything was looked at."
+        return "\nStopped before everything was checked."
     if bad:
         number = "One thing keeps" if len(bad) == 1 else f"{len(bad)} things keep"
         return f"\n{number} runs from working there: {', '.join(finding.title for finding in bad)}."
@@ -111,7 +111,7 @@ def look(shell: CommandContext, name: str, made: Site, consent: bool) -> FoundSc
         first = error.problems[0]
         hint = f"{first.hint} {_UNSEEN}".lstrip()
         if first.code == ABSENT:
-            hint = f"If you mean that, give --scheduler {NO_SCHEDULER}."
+            hint = f"If that is what you want, give --scheduler {NO_SCHEDULER}."
             hint += " If a module brings its commands, give --module NAME."
         elif first.code == "site.consent":
             hint = f"Read them, then add --consent. {_UNSEEN}"

@@ -81,7 +81,7 @@ def set_fields(shell: CommandContext, store: SiteStore, options: argparse.Namesp
         more = {"consent_missing": missing, "changed": changed}
         shell.say_json(as_json(NamedSite(name, made), store) | more)
     elif not changed:
-        shell.say(f"Nothing was changed: {name} says so already.")
+        shell.say(f"Nothing was changed: {name} has these values already.")
     else:
         tell_kept(shell, f"{_kept_words(store, name, path)}\n{_changes(before, made, changed)}", made, missing)
     return OK
@@ -110,7 +110,7 @@ def edit(shell: CommandContext, store: SiteStore, options: argparse.Namespace) -
     before, command = read_text(path), editor(os.environ)
     copy = shell.places.config / "edited" / path.name
     if copy.exists():
-        shell.note(f"This goes on with what you typed last time, which was not right yet: {copy}")
+        shell.note(f"This is what you typed last time, which was not correct yet: {copy}")
     else:
         _write_copy(copy, before)
     while True:

@@ -56,7 +56,7 @@ def check_site_flags(options: argparse.Namespace) -> list[Problem]:
     if options.site is not None:
         wrong = [name for name in ("out", "queue") if getattr(options, name)]
         words = "A run on a site is kept where all copies are, and the scheduler queues it"
-        return [Problem("cli.site", f"{words}: --{name} has no use there.", "Leave it out.", name) for name in wrong]
+        return [Problem("cli.site", f"{words}: --{name} does not work there.", "Leave it out.", name) for name in wrong]
     return only_for_sites(options, "Say which with --site NAME, or leave it out.")
 
 

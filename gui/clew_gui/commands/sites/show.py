@@ -66,7 +66,7 @@ def _consent(
     shell.say(
         "\nYou have agreed to this text. When it changes you are asked again."
         if words
-        else "It runs no words of its own."
+        else "It contains no shell commands of its own."
     )
     return OK
 
@@ -114,7 +114,7 @@ def tell_kept(shell: CommandContext, said: str, found: Site, missing: Sequence[O
 def tell_words(shell: CommandContext, words: OwnWords, agreed: bool = False) -> None:
     """What is run in the site's own words, whole."""
     when = "runs on this computer to reach it" if words.kind == "proxy command" else "runs in each job"
-    shell.say(f"\nIts {words.kind} {when}, as it stands here:\n")
+    shell.say(f"\nIts {words.kind} {when}, exactly as written here:\n")
     for line in words.text.strip("\n").splitlines():
         shell.say(f"    {line}")
     if agreed:

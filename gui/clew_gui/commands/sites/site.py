@@ -57,15 +57,17 @@ def _parser() -> Parser:
     deeds = parser.add_subparsers(dest="deed", metavar="add|list|show|edit|set|doctor|modules|remove")
     _add_parser(deeds)
     _json(deeds.add_parser("list", help="all sites, and the hosts of ~/.ssh/config", description="All sites."))
-    show = deeds.add_parser("show", help="one site, as it stands in its file", description="One site.")
+    show = deeds.add_parser("show", help="one site, as in its file", description="One site.")
     show.add_argument("name", metavar="NAME")
     show.add_argument("--script", action="store_true", help="print the job script that it leads to, as an example")
-    show.add_argument("--consent", action="store_true", help="you have read the lines that the site runs of its own")
+    show.add_argument("--consent", action="store_true", help="you have read the shell commands that the site contains")
     add_allocation_flags(show, "for --script, instead of the site's own")
     _json(show)
     _changing_parsers(deeds)
     _examining_parsers(deeds)
-    remove = deeds.add_parser("remove", help="forget a site", description="Forget a site. Nothing there changes.")
+    remove = deeds.add_parser(
+        "remove", help="forget a site", description="Forget a site. Nothing on the site itself changes."
+    )
     remove.add_argument("name", metavar="NAME")
     _json(remove)
     return parser
@@ -81,7 +83,7 @@ cleared. A list has commas; where an entry can have commas itself, give the fiel
     for parser in (change, fields):
         parser.add_argument("name", metavar="NAME")
         parser.add_argument(
-            "--consent", action="store_true", help="you have read the lines that the site runs of its own"
+            "--consent", action="store_true", help="you have read the shell commands that the site contains"
         )
         _json(parser)
     fields.add_argument("fields", metavar="FIELD=VALUE", nargs="+")
@@ -89,11 +91,11 @@ cleared. A list has commas; where an entry can have commas itself, give the fiel
 
 def _examining_parsers(deeds: argparse._SubParsersAction[Parser]) -> None:
     """What logs in to the site and looks at it."""
-    about = """Log in, look at every hop and everything that runs need there, and say how to mend what is wrong.
+    about = """Log in, check every hop and everything that runs need there, and say how to fix what is wrong.
 The exit status is 1 when something keeps runs from working."""
-    doctor = deeds.add_parser("doctor", help="look at every hop and need, and say how to mend it", description=about)
+    doctor = deeds.add_parser("doctor", help="check every hop and need, and say how to fix problems", description=about)
     doctor.add_argument("name", metavar="NAME")
-    doctor.add_argument("--job", action="store_true", help="send a tiny job as well, which tells what a node has")
+    doctor.add_argument("--job", action="store_true", help="send a tiny job as well, which reports what a node has")
     _json(doctor)
     modules = deeds.add_parser("modules", help="list the modules there", description="The site's environment modules.")
     modules.add_argument("name", metavar="NAME")
@@ -109,8 +111,8 @@ def _json(parser: argparse.ArgumentParser) -> None:
 
 def _add_parser(deeds: argparse._SubParsersAction[Parser]) -> None:
     about = """Make a site: from a preset, from a file, from an entry of ~/.ssh/config with this name, or from nothing.
-What is given as an option counts more than that. Without a preset, a file or --scheduler, Clew logs in once and looks
-which scheduler there is."""
+Options override these values. Without a preset, a file or --scheduler, Clew logs in once and finds out
+which scheduler the site has."""
     add = deeds.add_parser("add", help="make a site", description=about)
     add.add_argument("name", metavar="NAME", help="small letters, digits, - and _")
     add.add_argument("--preset", metavar="P", help=f"begin with one of: {about_presets()}")
@@ -126,7 +128,7 @@ which scheduler there is."""
     )
     add.add_argument("--module", metavar="M", action="append", help="a module that jobs load; once for each module")
     add.add_argument("--replace", action="store_true", help="change the site if there is one of this name")
-    add.add_argument("--consent", action="store_true", help="you have read the lines that the site runs of its own")
+    add.add_argument("--consent", action="store_true", help="you have read the shell commands that the site contains")
     add_allocation_flags(add, "what its jobs ask for, unless a run says otherwise")
     _json(add)
 
@@ -241,5 +243,5 @@ def _remove(shell: CommandContext, store: SiteStore, options: argparse.Namespace
     if options.json:
         shell.say_json({"removed": options.name, "path": str(path)})
     else:
-        shell.say(f"The site {options.name} is forgotten. What lies there was not touched.")
+        shell.say(f"The site {options.name} is forgotten. Nothing on the site itself was changed.")
     return OK

@@ -134,7 +134,7 @@ class AskpassBridge:
                 asked += data
             answer = self._timed(partial(self._answer, _read_question(asked)))
             if self.over.is_set():
-                self._ended.wait()  # no bound: whoever started ssh ends it and closes this
+                self._ended.wait()  # no bound: the one who started ssh ends it and closes this
                 return
             sock.sendall(b"-" if answer is None else b"+" + answer.encode())
         except (OSError, ValueError, msgspec.MsgspecError, RecursionError) as error:

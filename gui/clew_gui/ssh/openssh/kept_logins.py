@@ -65,7 +65,7 @@ class KeptLogin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptLogins:
-    """The kept logins of this user, for one Clew home: whoever trusts other servers' keys has other logins."""
+    """The kept logins of this user, for one Clew home: anyone who trusts other servers' keys has other logins."""
 
     def __init__(self, files: SshFiles) -> None:
         self._files = files
@@ -80,7 +80,7 @@ class KeptLogins:
     def find(self, hops: Sequence[Hop], asker: AskOnce, answers_s: float = 0.0) -> SystemSsh | None:
         """A login at the last of ``hops`` that lives and answers, else None. Asks nobody; ``asker`` is for later hops.
 
-        Raises ``ProblemError`` when somebody else could have a hand in it.
+        Raises ``ProblemError`` when someone else could have a hand in it.
         """
         known = self._known(login_id(hops))
         if known is None:
@@ -160,10 +160,10 @@ class KeptLogins:
             while not lock_now(file.fileno()):
                 waited = time.monotonic() - begun
                 if waited > _OTHER_S:
-                    text = f"Another command of yours has been logging in to {title} for {waited / 60:.0f} minutes."
+                    text = f"Another one of your commands has been logging in to {title} for {waited / 60:.0f} minutes."
                     raise problem("ssh.busy", text, "Answer its question or end it, then try again.", title)
                 if waited > _EXPLAIN_S and not told:
-                    asker.tell(f"Another command of yours is logging in to {title}. This one waits for that.")
+                    asker.tell(f"Another one of your commands is logging in to {title}. This one waits for that.")
                     told = True
                 time.sleep(_TURN_S)
             yield
@@ -245,7 +245,7 @@ def login_id(hops: Sequence[Hop]) -> str:
 
 
 def _how(asked: Sequence[PromptKind], because: str) -> str:
-    """How somebody was let in, for a route."""
+    """How someone was let in, for a route."""
     proof = " and ".join(PROOF[kind] for kind in dict.fromkeys(asked) if kind is not PromptKind.CONFIRM)
     words = f"{proof} at {time.strftime('%H:%M')}, the system's ssh".lstrip()
     return f"{words}, because {because}" if because else words
@@ -276,7 +276,7 @@ def _check(path: Path, is_kind: Callable[[int], bool]) -> None:
 def _strange(path: Path) -> ProblemError:
     text = f"{path} belongs to a kept login, and is not yours alone. It is not used, and nothing was sent."
     return problem(
-        "ssh.kept", text, "Remove it: `clew logout`. If somebody else made it, tell your administrator.", str(path)
+        "ssh.kept", text, "Remove it: `clew logout`. If someone else made it, tell your administrator.", str(path)
     )
 
 

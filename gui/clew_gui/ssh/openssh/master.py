@@ -189,7 +189,7 @@ class Master:
         return named
 
     def _alias(self) -> str:
-        """The name in ``~/.ssh/config``, so that what stands there for it holds; everything else is given anyway."""
+        """The name in ``~/.ssh/config``, so that what is there for it holds; everything else is given anyway."""
         return self.hop.name if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", self.hop.name) else self.hop.host
 
     def _config(self) -> list[str]:

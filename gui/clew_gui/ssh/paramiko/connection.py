@@ -43,7 +43,7 @@ from clew_shared.base.problem import ProblemError, problem
 T = TypeVar("T")
 
 _KNOCK_S = 4.0
-"""So long a server may take to accept a connection before it is asked anew."""
+"""So long a server may take to accept a connection before it is asked again."""
 _DIALS = 4
 """So often a hop is dialled when the server hangs up in the middle of the login."""
 

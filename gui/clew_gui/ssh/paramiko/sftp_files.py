@@ -112,7 +112,7 @@ def _create(sftp: paramiko.SFTPClient, path: str, mode: int) -> paramiko.SFTPFil
 
 
 def _send_pieces(file: paramiko.SFTPFile, data: bytes | Path) -> None:
-    """Nobody waits for the answers but behind the last piece. With that one they are all read: otherwise paramiko
+    """Nobody waits for the answers before the last piece. With that one they are all read: otherwise paramiko
     passes over a refusal, of a full disk for example, when the file is closed."""
     file.set_pipelined(True)
     last: bytes | None = None

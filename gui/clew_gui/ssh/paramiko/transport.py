@@ -1,4 +1,4 @@
-"""paramiko's transport, mended where its waits have no end and its reasons go only into a log."""
+"""paramiko's transport, fixed where its waits have no end and its reasons go only into a log."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _GRACE_S = 1.0
 class SshTransport(paramiko.Transport):
     """Says why the server hung up or refused a channel, answers ``ping`` in time, and logs for developers only.
 
-    Behind the end of a channel nothing of it is sent any more. paramiko makes a message in one thread and may send it
-    behind the end that another one sends meanwhile (https://github.com/paramiko/paramiko/issues/1115); a server hangs
+    After the end of a channel nothing of it is sent any more. paramiko makes a message in one thread and may send it
+    after the end that another one sends meanwhile (https://github.com/paramiko/paramiko/issues/1115); a server hangs
     up on that, or another channel has the number by then. So each channel knows a number of the server's that is its
     own for ever, and the true one is put in when a message leaves, in the order in which they leave.
     """
@@ -36,7 +36,7 @@ class SshTransport(paramiko.Transport):
         super().__init__(sock)
         self.name = f"ssh {name}"
         self.goodbye = ""
-        """The server's own words when it hung up."""
+        """The server's own text when it hung up."""
         self.refusal = ""
         """Its words for the last channel that it did not open."""
         self._ping_lock = threading.Lock()
@@ -149,7 +149,7 @@ class SshTransport(paramiko.Transport):
 
 
 class Bound:
-    """A call on ``channel`` may take ``seconds``; then the channel is closed, which wakes whoever waits on it.
+    """A call on ``channel`` may take ``seconds``; then the channel is closed, which wakes anyone who waits on it.
 
     paramiko waits without end for a reply to a request, and a write can block while the network is dead. When closing
     the channel does not help within a second, the link is closed. ``expired`` tells whether the time was up.

@@ -19,12 +19,12 @@ class AgentSettings(QWidget):
 
     def __init__(self, look: Appearance, interpreter: str, exercises: str) -> None:
         super().__init__()
-        self.interpreter = _field(interpreter, "Python of the agent", "the one with TensorFlow is found by itself")
-        self.exercises = _field(exercises, "Folder of own exercises", "none")
+        self.interpreter = _field(interpreter, "Python of the agent", "Clew finds the one with TensorFlow")
+        self.exercises = _field(exercises, "Folder with your own exercises", "none")
         self.said = label("", "caption", "2", wrap=True)
         self.said.hide()
         self.use = Button(
-            look, "Check and use", "", "check", "Ask that Python what it has, then start the agent with it"
+            look, "Check and use", "", "check", "Check what that Python has, then start the agent with it"
         )
         self.use.clicked.connect(self.check)
         self._process: QProcess | None = None
@@ -34,7 +34,7 @@ class AgentSettings(QWidget):
         self._late.timeout.connect(self._silent)
         choose_python = self._chooser(look, self.interpreter, "Choose a Python", self._ask_file)
         choose_folder = self._chooser(look, self.exercises, "Choose a folder", self._ask_folder)
-        names = [label("Python of the agent", "strong"), label("Folder of own exercises", "strong")]
+        names = [label("Python of the agent", "strong"), label("Folder with your own exercises", "strong")]
         for name, field in zip(names, (self.interpreter, self.exercises), strict=True):
             name.setBuddy(field)
         python, folder = row(self.interpreter, choose_python, gap=6), row(self.exercises, choose_folder, gap=6)
@@ -70,8 +70,8 @@ class AgentSettings(QWidget):
         if trouble is not None or not python:
             self._end(trouble)
             return
-        self.use.allow(False, "The Python is being asked")
-        self._say(f"Asking {python} …")
+        self.use.allow(False, "The Python is being checked")
+        self._say(f"Checking {python} …")
         process = self._process = QProcess(self)
         process.setProcessChannelMode(QProcess.ProcessChannelMode.MergedChannels)
         process.finished.connect(self._answered)
@@ -104,7 +104,7 @@ class AgentSettings(QWidget):
         if trouble is not None:
             self._say(f"{trouble.text} {trouble.hint}", bad=True)
             return
-        self._say("Kept. This computer's agent starts anew with it; runs at work go on.")
+        self._say("Saved. This computer's agent restarts with these settings; runs that are training go on.")
         self.accepted.emit(self.interpreter.text().strip(), self.exercises.text().strip())
 
     def stop(self) -> None:

@@ -83,7 +83,7 @@ class WindowController(QObject):
         bridge.start()
 
     def take_catalogue(self, catalogue: Catalogue) -> None:
-        """The agent's own exercises are others: show them. What stands in the form stays where the card is the same."""
+        """The agent's own exercises are others: show them. What is in the form stays where the card is the same."""
         scope, before = self.scope, self.scope.card
         scope.catalogue, scope.cards = catalogue, {card.id: card for card in catalogue.exercises}
         self.window.lab.fill(catalogue)
@@ -136,7 +136,7 @@ class WindowController(QObject):
         return self.scope.board.choices(self.scope.card.id).selected if self.scope.card is not None else ""
 
     def _choose(self) -> None:
-        """Select the newest run, rather one at work, until a person selects one, and when that one is gone."""
+        """Select the newest run, rather a running one, until a person selects one, and when that one is gone."""
         if self.scope.card is None:
             return
         runs, chosen = self.scope.runs(), self.scope.board.choices(self.scope.card.id)
@@ -198,7 +198,7 @@ class WindowController(QObject):
         return True
 
     def start_all(self, specs: Sequence[RunSpec]) -> None:
-        """Run these one after the other and draw them alone, with the baseline; the one at work is on the card."""
+        """Run these one after the other and draw them alone, with the baseline; the running one is on the card."""
         if self.scope.card is None:
             return
         chosen = self.scope.board.choices(self.scope.card.id)
@@ -217,7 +217,7 @@ class WindowController(QObject):
         self._curves_chosen()
 
     def _follow(self) -> None:
-        """The run at work is on the card until a person selects one."""
+        """The running one is on the card until a person selects one."""
         if self.scope.card is None or self.scope.board.choices(self.scope.card.id).by_hand:
             return
         at_work = [run.id for run in self.scope.runs() if run.state in (RunState.RUNNING, RunState.PAUSED)]
@@ -335,7 +335,7 @@ class WindowController(QObject):
         if not missing or card is None or "digits" not in card.datasets or run.spec.data == "digits":
             return trouble
         self.window.next_run.use_data("digits")
-        hint = "The next run is set to the built-in digits: press Run. Or choose a file of your own as data set."
+        hint = "The next run is set to the built-in digits: press Run. Or choose your own file as the data set."
         return Problem(trouble.code, trouble.text, hint, trouble.where)
 
     def _points(self, changed: frozenset[str]) -> None:

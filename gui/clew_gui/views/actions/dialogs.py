@@ -63,7 +63,7 @@ class CodeDialog(Dialog):
 
     def __init__(self, parent: QWidget, look: Appearance, card: ExerciseCard) -> None:
         lines = card.source.count("\n") + 1
-        sentence = f"This is the file that runs, {lines} lines, with the hash every run records."
+        sentence = f"This is the file that runs, {lines} lines. Every run records its hash."
         super().__init__(parent, card.file.replace("\\", "/").rsplit("/", 1)[-1] or f"{card.id}.py", sentence)
         self.text = QPlainTextEdit(card.source)
         self.text.setReadOnly(True)
@@ -90,7 +90,7 @@ class LiveDialog(Dialog):
 
     def __init__(self, parent: QWidget, look: Appearance, number: int, live: Sequence[tuple[ParamSpec, Value]]) -> None:
         title = live[0][0].label if len(live) == 1 else "Change while it runs"
-        super().__init__(parent, title, f"Acts on run {number} from the next block on and is recorded with its step.")
+        super().__init__(parent, title, f"Acts on run {number} from the next block on; its step is recorded.")
         self._fields: list[tuple[ParamSpec, Value, NumberEdit]] = []
         for spec, value in live:
             self._add_field(look, spec, value)
@@ -196,8 +196,8 @@ class SettingsDialog(Dialog):
     reset_asked = Signal()
 
     def __init__(self, parent: QWidget, look: Appearance, theme: str, folder: str, agent: AgentSettings) -> None:
-        super().__init__(parent, "Settings", "Kept on this computer. They change nothing in runs that exist.")
-        choice = combo([("system", "As the system has it"), ("light", "Light"), ("dark", "Dark")], "Light or dark")
+        super().__init__(parent, "Settings", "Stored on this computer. They do not change existing runs.")
+        choice = combo([("system", "Same as the system"), ("light", "Light"), ("dark", "Dark")], "Light or dark")
         choice.setCurrentIndex(max(0, choice.findData(theme)))
         choice.currentIndexChanged.connect(lambda _index: self.theme_chosen.emit(str(choice.currentData())))
         name = label("Light or dark", "strong")
@@ -210,7 +210,7 @@ class SettingsDialog(Dialog):
         self.add(agent)
         self.finished.connect(agent.stop)
         self.setMinimumWidth(480)
-        reset = Button(look, "Reset the layout", "", "reset", "Sizes and folded panels as on the first day")
+        reset = Button(look, "Reset the layout", "", "reset", "Give all panels their original sizes")
         reset.clicked.connect(self.reset_asked)
         close = Button(look, "Close", "primarySmall")
         close.clicked.connect(self.accept)

@@ -136,9 +136,7 @@ class WindowActions(QObject):
     def _offer_back(self, before: RunSpec) -> None:
         """Own values gave way to a preset's or a run's."""
         window = self._window
-        window.messages.show_note(
-            "The values of your own were replaced.", undo=lambda: window.next_run.put_back(before)
-        )
+        window.messages.show_note("Your own values were replaced.", undo=lambda: window.next_run.put_back(before))
 
     def _find(self) -> None:
         self._window.fold("lab", False)
@@ -183,7 +181,7 @@ class WindowActions(QObject):
         if self.plots is not None:
             self.plots.set_smoothing(amount)
             slider = self._window.run_view.controls.smoothing
-            slider.setToolTip(f"{self.plots.smoothing_text()}. The raw curve stays faint behind.")
+            slider.setToolTip(f"{self.plots.smoothing_text()}. The raw curve stays visible in the background.")
 
     def _curves_changed(self) -> None:
         """In an event of its own, once for all changes of this one: a click should answer before curves are drawn."""
@@ -256,7 +254,7 @@ class WindowActions(QObject):
             write(path)
         except OSError as error:
             text = f"{path} could not be written: {error.strerror or error}."
-            hint = "Choose a folder with room that you may write to."
+            hint = "Choose a folder that you can write to and that has free space."
             self._window.messages.show_problems((Problem("window.export", text, hint, str(path)),))
         else:
             self._window.messages.show_note(f"Written: {path}")
@@ -350,13 +348,13 @@ class WindowActions(QObject):
             ("Settings", str(self._places.config)),
             ("Clew", __version__),
         ]
-        sentence = "Runs train in processes of their own. They go on when this window is closed."
+        sentence = "Runs train in their own processes. They go on when this window is closed."
         self._show_text("This computer", sentence, pairs)
 
     def show_about(self) -> None:
         """What this is."""
         pairs = [("Version", __version__), ("Licence", "Apache-2.0"), ("Exercises", self._desk.scope.catalogue.version)]
-        sentence = "The thread from a student's laptop to the compute node: guided deep-learning laboratories."
+        sentence = "Guided deep-learning laboratories, from a student's laptop to the compute node."
         self._show_text("Clew", sentence, [pair for pair in pairs if pair[1]])
 
     # --- Light and dark -----------------------------------------------------------------------------------------------

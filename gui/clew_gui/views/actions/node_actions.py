@@ -26,7 +26,7 @@ from clew_shared.base.problem import Problem, ProblemError
 if TYPE_CHECKING:
     from clew_gui.nodes.services import Node
 
-_NO_NODE = "There is no node yet: hold one (Ctrl+H), or select a run that is at work on a site."
+_NO_NODE = "There is no node yet: hold one (Ctrl+H), or select a run that is training on a site."
 
 
 class NodeActions(QObject):
@@ -132,7 +132,7 @@ class NodeActions(QObject):
         url = next((told.url for told in self.services.told(job) if told.kind == kind), "")
         if url:
             QGuiApplication.clipboard().setText(url)
-            self._window.messages.show_note("The address is copied. Whoever has it gets in: it works on this computer.")
+            self._window.messages.show_note("Address copied. Anyone who has it can log in, on this computer only.")
 
     def _open_terminal(self, job: JobLike) -> None:
         beside = [one for one in self.jobs() if one.order.site == job.order.site and not one.news.over]
@@ -148,7 +148,7 @@ class NodeActions(QObject):
             if line is None:
                 found = problems[0]
                 self._window.messages.show_problems(
-                    (Problem(found.code, found.text, f"In one of your own: {command}"),)
+                    (Problem(found.code, found.text, f"Run this in your own terminal: {command}"),)
                 )
                 return
             line.show_command(command)

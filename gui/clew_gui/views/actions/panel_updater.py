@@ -125,7 +125,7 @@ class PanelUpdater:
         return [scope.board.row(scope.card, run, run.id in shown, run.id == pinned) for run in runs]
 
     def table(self) -> None:
-        """All rows anew."""
+        """All rows again."""
         self._window.bottom.model.set_rows(self.rows(self._scope.runs()))
         self._window.bottom.show_count()
 
@@ -185,7 +185,7 @@ class PanelUpdater:
         glyph, tone, word = _LINKS.get(state, ("link", "text3", state.lower()))
         text = word if state == "LIVE" else session.link.text or word
         if state == "STALE" and session.link.since:
-            text = f"silent since {words.wall(session.link.since)}, runs go on"
+            text = f"no answer since {words.wall(session.link.since)}; runs go on"
         if not self._job_link():
             window.status.tell("link", f"This computer: {text}", glyph, tone)
             window.top.show_site(f"This computer, {word}", glyph, tone)
@@ -211,9 +211,9 @@ class PanelUpdater:
         busy = [run for run in runs if run.state in _BUSY]
         waiting = [run for run in runs if run.state in (RunState.QUEUED, RunState.SUBMITTED)]
         if waiting:
-            text = f"Queue: {len(waiting)} waiting, {len(busy)} at work"
+            text = f"Queue: {len(waiting)} waiting, {len(busy)} running"
         elif busy:
-            text = f"Queue: run {busy[0].number} at work" if len(busy) == 1 else f"Queue: {len(busy)} runs at work"
+            text = f"Queue: run {busy[0].number} is running" if len(busy) == 1 else f"Queue: {len(busy)} running"
         else:
             text = "Queue: empty"
         self._window.status.tell("queue", text, "clock", "warn" if waiting else "text3")

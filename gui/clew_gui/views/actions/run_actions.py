@@ -130,4 +130,4 @@ class LiveChange(QObject):
         run = session.runs.get(self._open[0])
         if run is not None and run.state in TERMINAL:
             self._open[1].reject()
-            self._window.messages.show_note(f"Run {run.number} has ended: nothing of it can be changed any more.")
+            self._window.messages.show_note(f"Run {run.number} has ended: it can no longer be changed.")

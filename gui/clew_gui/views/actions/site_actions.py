@@ -61,7 +61,9 @@ def the_search(name: str, site: Site, places: Places, prompter: Prompter) -> tup
     except ProblemError as error:
         first = error.problems[0]
         if first.code == ABSENT:
-            hint = "If you mean that, choose “no scheduler”. If a module brings its commands, add it to Modules."
+            hint = (
+                "If that is what you want, choose “no scheduler”. If a module brings its commands, add it to Modules."
+            )
             raise problem(first.code, first.text, hint, first.where) from None
         raise
     finally:
@@ -155,7 +157,7 @@ class SiteActions(QObject):
         self.nodes.close()
 
     def key_changed(self, found: Problem, job: str = "") -> None:
-        """A server shows another key than before: told once for each job, in a dialog without a way on."""
+        """A server shows a different key than before: told once for each job, in a dialog without a way on."""
         if found.code in ChangedKeyDialog.CODES and (not job or job not in self._refused_keys):
             self._refused_keys.add(job)
             ChangedKeyDialog(self._front(), self._window.look, found).open()
@@ -220,7 +222,7 @@ class SiteActions(QObject):
             self._desk.begin(lambda session: session.try_here(run.id))
 
     def show_script(self) -> None:
-        """The job script of what stands in the form, exactly as it would be sent."""
+        """The job script of what is in the form, exactly as it would be sent."""
         place, chosen = self._place(), self._window.next_run.where.choice()
         desks = self._desks
         if place is None or chosen.site is None or desks is None:
@@ -277,7 +279,7 @@ class SiteActions(QObject):
             return
         site = chosen.site
         if not scheduler_of(site.scheduler).has_queue:
-            self._window.messages.show_note(f"{chosen.title} has no queue: every run begins there at once.")
+            self._window.messages.show_note(f"{chosen.title} has no queue: every run starts there at once.")
             return
         dialog = HoldDialog(self._window, self._window.look, chosen.title, place.allocation)
         dialog.accepted.connect(lambda: self._with_consent(chosen.name, site, lambda: self.hold(place)))
@@ -307,7 +309,7 @@ class SiteActions(QObject):
             self._desk.refused(error)
 
     def _place(self) -> Place | None:
-        """What stands in the form, with the folder of own exercises that the settings name."""
+        """What is in the form, with the folder of own exercises that the settings name."""
         place = self._window.next_run.place()
         folder = local_settings(self._places).load().exercises
         return msgspec.structs.replace(place, exercises=folder) if place is not None and folder else place

@@ -33,7 +33,7 @@ class DataChoice(QObject):
         self.own_file = Elided("", "caption", "2")
         self.there = QLineEdit()
         self.there.setAccessibleName("Path of the data on the site")
-        self.there.setToolTip("A file or folder there, absolute or below your home folder with ~/")
+        self.there.setToolTip("A file or folder there: an absolute path, or one that begins with ~/ (your home folder)")
         self.there.setPlaceholderText("/gpfs/course/mnist.npz")
         self.there.textChanged.connect(lambda _text: self.changed.emit())
 
@@ -90,7 +90,7 @@ class DataChoice(QObject):
         """What is wrong with the choice."""
         if self.combo.currentData() != THERE or self.there.text().strip().startswith(("/", "~/")):
             return ()
-        return (Problem("data.there", "The path of the data on the site begins with / or ~/."),)
+        return (Problem("data.there", "The path of the data on the site must begin with / or ~/."),)
 
     def show(self, name: str) -> None:
         """Choose what a spec names, without telling anybody."""

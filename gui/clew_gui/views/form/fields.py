@@ -61,7 +61,7 @@ class Editor(Protocol):
         """Emitted when a person or ``set_value`` changed it."""
 
     def raw(self) -> object:
-        """What stands there, unchecked."""
+        """What is there, unchecked."""
 
     def set_value(self, value: Value) -> None:
         """Show a value."""

@@ -123,7 +123,7 @@ class FormRow:
 
 
 def short(found: Problem, spec: ParamSpec) -> str:
-    """The problem without the field's name, which stands beside it."""
+    """The problem without the field's name, which is beside it."""
     text = found.text.removeprefix(f"{spec.label} ({spec.name}): ")
     return text[:1].upper() + text[1:]
 

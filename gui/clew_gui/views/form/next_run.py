@@ -65,9 +65,7 @@ class NextRun(QWidget):
 
     def _make_controls(self) -> None:
         look = self._look
-        self.slides = Button(
-            look, "Slides' values", "quiet", "reset", "Put every field back to the value on the slides"
-        )
+        self.slides = Button(look, "Slides' values", "quiet", "reset", "Reset every field to the value on the slides")
         self.slides.clicked.connect(lambda: self._instead(lambda: self._use_preset(SLIDES)))
         self.preset = combo([], "Preset")
         self.preset.setToolTip("Named sets of values for this exercise")
@@ -91,7 +89,7 @@ class NextRun(QWidget):
         self.cost2 = label("Nothing leaves this computer.", "caption", "2", wrap=True)
         self.run = Button(look, "Run on this computer", "primary", "play", "Run with these values (Ctrl+Enter)")
         self.run.clicked.connect(self.ask_run)
-        self.code = Button(look, "Code", "quiet", "code", "Show the very file that runs (Ctrl+U)")
+        self.code = Button(look, "Code", "quiet", "code", "Show the file that runs (Ctrl+U)")
         self.code.clicked.connect(self.code_asked)
         self.race = Button(look, "Race…", "quiet", "flag", "Let several optimizers run against each other (Ctrl+R)")
         self.race.clicked.connect(self.race_asked)
@@ -151,7 +149,7 @@ class NextRun(QWidget):
         """Something to be seen whatever is scrolled, above the cost."""
         self._foot.insertWidget(0, strip)
 
-    # --- What stands there --------------------------------------------------------------------------------------------
+    # --- What is there --------------------------------------------------------------------------------------------
 
     def set_card(self, card: ExerciseCard) -> None:
         """Show the form of another exercise; what was typed for it before is still there."""

@@ -161,7 +161,7 @@ class WhereBox(QWidget):
         """What keeps a run from going there."""
         chosen = self.choice()
         if self._wanted != HERE and not self._offered:  # a quick Run must not go somewhere else than the last one
-            return (Problem("place.loading", "The sites are being read; this takes a second."),)
+            return (Problem("place.loading", "Clew is still reading the sites; this takes a second."),)
         if chosen.why_not:
             return (Problem("place.refused", chosen.why_not),)
         return self.form.problems() if self.form is not None else ()
@@ -186,5 +186,5 @@ class WhereBox(QWidget):
         """What a run there takes of the site, and what else is to be known; both empty for this computer."""
         chosen = self.choice()
         if chosen.job:
-            return "No waiting: the node is yours", "It costs its time whether it is used or not."
+            return "No waiting: the node is reserved for you", "Its time counts whether you use it or not."
         return self.form.cost() if self.form is not None else ("", "")

@@ -44,7 +44,7 @@ class WhereForm(QWidget):
         self._edited()
 
     def allocation(self) -> Allocation:
-        """What is asked for; a wrong field stands at the site's value."""
+        """What is asked for; a wrong field counts as the site's value."""
         return Allocation(**self.form.values())  # type: ignore[arg-type]  # the form gives each field's own type
 
     def changes(self) -> dict[str, Value]:
@@ -72,14 +72,14 @@ class WhereForm(QWidget):
         """Size and time first, then what it counts."""
         asked = self.allocation()
         if not scheduler_of(self.site.scheduler).has_queue:
-            return "Begins at once", "Nobody else may need that machine now: there is no queue."
+            return "Begins at once", "There is no queue: make sure that nobody else needs that machine now."
         seconds = seconds_asked(asked)
         size = f"{asked.nodes} node{'s' if asked.nodes > 1 else ''}"
         if asked.gpus:
             size += f" with {asked.gpus} GPU{'s' if asked.gpus > 1 else ''}{' each' if asked.nodes > 1 else ''}"
         if not seconds:
-            return f"Asks for {size}", "The time limit is the site's own. The job queues first."
+            return f"Asks for {size}", "The site sets the time limit. The job waits in the queue first."
         return (
             f"Asks for {size}, {in_words(seconds)}",
-            f"At most {node_hours(asked.nodes, seconds)}. The job queues first.",
+            f"At most {node_hours(asked.nodes, seconds)}. The job waits in the queue first.",
         )

@@ -1,4 +1,4 @@
-"""The Guide tab. What it shows is imported and built when somebody looks at it."""
+"""The Guide tab. What it shows is imported and built when someone looks at it."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ class GuidePage(QWidget):
             else:
                 box.addWidget(paragraph(unbroken(piece.text)))
         if card.source:
-            show = Button(self._look, "Show the whole file", "quiet", "code", "The very file that runs (Ctrl+U)")
+            show = Button(self._look, "Show the whole file", "quiet", "code", "The file that runs (Ctrl+U)")
             show.clicked.connect(self.code_asked)
             box.addSpacing(4)
             box.addLayout(row(label("The file that runs", "subtitle"), None, show))

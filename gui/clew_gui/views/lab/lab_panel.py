@@ -40,7 +40,7 @@ _COUNT = Qt.ItemDataRole.UserRole + 3
 
 
 class ExerciseProgress(msgspec.Struct, frozen=True):
-    """How far somebody is with an exercise: the tick's shape and the best value in words."""
+    """How far someone is with an exercise: the tick's shape and the best value in words."""
 
     tick: Tick = "todo"
     best: str = ""
@@ -292,7 +292,7 @@ class LabPanel(QWidget):
             button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.search.textChanged.connect(self.tree.search)
         self.search.returnPressed.connect(self.tree.open_first)
-        fold = IconButton(look, "left", "Fold the exercises away", "Fold the exercises away (F9)", size=12)
+        fold = IconButton(look, "left", "Hide the exercises", "Hide the exercises (F9)", size=12)
         fold.clicked.connect(self.fold_asked)
         title = row(label("Deep learning lab", "strong"), None, self._done, fold, gap=4)
         head = column(title, self._bar, 2, self.search, gap=8, margins=(16, 10, 10, 6))

@@ -50,7 +50,7 @@ class _Writer(QObject):
                 self.done.emit(path, write_csv(path, extracts), None)
             except OSError as error:
                 reason = error.strerror or str(error)
-                hint = "Choose a folder with room that you may write to."
+                hint = "Choose a folder that you can write to and that has free space."
                 self.done.emit(path, 0, Problem("plots.export", f"{path} could not be written: {reason}.", hint))
 
         self._thread = threading.Thread(target=work, name="clew-export", daemon=True)
@@ -175,7 +175,7 @@ class ConvergencePlots(QWidget):
         self._changed(run_id)
 
     def truncate(self, run_id: str, metric: str | None, step: float) -> None:
-        """Take away what was recorded at or behind ``step``, with its events: a later attempt wins."""
+        """Take away what was recorded at or after ``step``, with its events: a later attempt wins."""
         self.store.truncate(run_id, metric, step)
         if metric is None:
             self._events = [e for e in self._events if e.run_id != run_id or e.step < step]

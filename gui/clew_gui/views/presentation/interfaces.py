@@ -188,7 +188,7 @@ class SessionLike(Protocol):
         """Take it out of the list for good."""
 
     def renew_agent(self) -> None:
-        """Start the agent anew with the present settings; runs go on."""
+        """Start the agent again with the present settings; runs go on."""
 
     def close(self) -> None:
         """End the link; runs go on."""

@@ -81,7 +81,7 @@ def card_words(run: RunLike, job: JobLike | None, now: float) -> CardWords:
 
 def _waiting(news: JobNews) -> str:
     if news.stage is Stage.QUEUED and news.starts is not None:
-        return f"It is likely to begin {words.wall(news.starts)}."
+        return f"It will probably start {words.wall(news.starts)}."
     return "Waits for the site." if news.stage is Stage.QUEUED else ""
 
 
@@ -90,15 +90,15 @@ def locked_words(jobs: Sequence[JobLike]) -> str:
     title, number = jobs[0].title, len(jobs)
     what = "a job goes" if number == 1 else f"{number} jobs go"
     if all(job.news.over for job in jobs):
-        return f"Log in to {title}: what {'a job' if number == 1 else f'{number} jobs'} left there is not here yet."
+        return f"Log in to {title} to fetch what {'a job' if number == 1 else f'{number} jobs'} left there."
     if all(job.elsewhere for job in jobs):
         sent, it = ("Sent", "it") if number == 1 else (f"{number} jobs were sent", "them")
-        return f"{sent} to {title} from elsewhere: log in to follow {it}."
+        return f"{sent} to {title} by another program: log in to follow {it}."
     again = any(job.locked is not None and job.locked.code == NEEDS_PERSON for job in jobs)
     return (
-        f"{title} wants you to log in again; {what} on there."
+        f"{title} asks you to log in again; {what} on there."
         if again
-        else f"Nobody is logged in on {title}; {what} on there."
+        else f"You are not logged in to {title}; {what} on there."
     )
 
 
@@ -112,8 +112,8 @@ def silence(job: JobLike | None, news: JobNews, now: float) -> str:
     since = job.link.since if job is not None else 0.0
     where = node_of(job, news)
     if not since or str(job.link.state if job is not None else "") != "STALE":
-        return f"No way to {where} yet. Training goes on there."
-    return f"No word from {where} for {words.about(max(1.0, now - since))}. Training goes on there."
+        return f"Cannot reach {where} yet. Training goes on there."
+    return f"No answer from {where} for {words.about(max(1.0, now - since))}. Training goes on there."
 
 
 def countdown(news: JobNews, now: float) -> str:
@@ -143,7 +143,7 @@ def link_words(job: JobLike, now: float) -> tuple[str, str, str]:
 
 
 def pill_words(job: JobLike) -> tuple[str, str, str]:
-    """For the top bar: the site and how it stands, in two words."""
+    """For the top bar: the site and what state it is in, in two words."""
     news, state = job.news, str(job.link.state)
     name = job.title.split(" (")[0]
     if job.locked is not None:

@@ -47,7 +47,7 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             None,
             Action("queue_next", "Run ne&xt", "Ctrl+Shift+N", tip="Let this run begin before all others that wait"),
             Action("queue_up", "Move up in the &queue", "Ctrl+Shift+Up", tip="Let this run begin one place earlier"),
-            Action("queue_down", "Move do&wn in the queue", "Ctrl+Shift+Down", tip="Let the run behind it go first"),
+            Action("queue_down", "Move do&wn in the queue", "Ctrl+Shift+Down", tip="Let the run after it go first"),
             Action("unqueue", "&Take out of the queue", "Ctrl+Shift+X", tip="This run will not begin"),
             None,
             Action("show", "S&how in the plots", "Ctrl+D", checkable=True),
@@ -63,16 +63,16 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             Action("sites", "&Sites…", "Ctrl+Shift+O", tip="Add, edit and test the machines that runs can go to"),
             None,
             Action("script", "Show the &job script…", "Ctrl+Shift+U", tip="Exactly what would be sent to the site"),
-            Action("try_here", "&Try it here meanwhile", "Ctrl+T", tip="A short run of the same settings here"),
+            Action("try_here", "&Try it here meanwhile", "Ctrl+T", tip="A short run with the same settings here"),
             Action("hold", "&Hold a node…", "Ctrl+H", tip="Keep an allocation for many runs"),
             None,
             Action("jupyter", "Open J&upyter on the node", "Ctrl+J", tip="In the browser of this computer"),
             Action(
                 "tensorboard", "Open Tensor&Board on the node", "Ctrl+Shift+B", tip="In the browser of this computer"
             ),
-            Action("terminal", "Open a ter&minal on the node", "Ctrl+Shift+T", tip="In a window of its own"),
+            Action("terminal", "Open a ter&minal on the node", "Ctrl+Shift+T", tip="In its own window"),
             None,
-            Action("log_in", "Log &in again", "Ctrl+I", tip="Where a site wants to know once more who you are"),
+            Action("log_in", "Log &in again", "Ctrl+I", tip="If the site asks you to log in again"),
         ),
     ),
     (

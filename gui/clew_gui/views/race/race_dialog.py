@@ -38,7 +38,7 @@ class RaceDialog(Dialog):
     started = Signal(StudySpec)
 
     def __init__(self, parent: QWidget, look: Appearance, card: ExerciseCard, race: RaceSpec, base: RunSpec) -> None:
-        fair = "All begin at the same weights and see the same batches in the same order."
+        fair = "All start with the same weights and see the same batches in the same order."
         super().__init__(parent, race.title, words.join([race.help, fair], " "))
         self._card, self._race, self._base = card, race, base
         self._specs = {spec.name: spec for spec in card.params}
@@ -126,7 +126,7 @@ class RaceDialog(Dialog):
         problems += [found] if found is not None else []
         study = race_study(self._race, self._base, lanes, steps if isinstance(steps, int) else 1)
         if not lanes:
-            problems.append(Problem("study.lanes", "Nobody takes part.", "Tick at least one lane."))
+            problems.append(Problem("study.lanes", "No lane is chosen.", "Tick at least one lane."))
         return study, problems or check_study(study, self._card)
 
     def _steps_spec(self) -> ParamSpec:

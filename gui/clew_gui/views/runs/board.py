@@ -211,7 +211,7 @@ def _keys(
 
 
 def _state(run: RunLike) -> tuple[object, ...]:
-    """How far a run has come. A history that was begun anew is another one: more may have come than of the first."""
+    """How far a run has come. A history that was begun again is another one: more may have come than of the first."""
     return run.history, run.history.fold.attempt, run.history.fold.step, run.state
 
 

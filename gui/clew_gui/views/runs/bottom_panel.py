@@ -53,7 +53,7 @@ class BottomPanel(QWidget):
         self._more.clicked.connect(
             lambda: self._menu_at(QPointF(self._more.mapToGlobal(QPoint(0, self._more.height()))))
         )
-        self.fold = IconButton(look, "down", "Fold the runs", "Fold the runs to their head (F11)")
+        self.fold = IconButton(look, "down", "Collapse the runs", "Collapse the runs to their header (F11)")
         self.fold.clicked.connect(self.fold_asked)
         head = row(self.tabs, self._count, None, self._export, self._more, self.fold, gap=8, margins=(16, 3, 10, 0))
         self._empty = label(
@@ -134,7 +134,7 @@ class BottomPanel(QWidget):
         """Only the head is left."""
         self.pages.setVisible(not folded)
         self.fold.set_glyph("up" if folded else "down")
-        name = "Unfold the runs" if folded else "Fold the runs"
+        name = "Expand the runs" if folded else "Collapse the runs"
         self.fold.setAccessibleName(name)
         self.fold.setToolTip(f"{name} (F11)")
 

@@ -40,7 +40,7 @@ def read_tail(path: Path, most: int = TAIL_BYTES) -> str:
 class LogPanel(QPlainTextEdit):
     """Read-only text: the journal's sentences, below them what the run's processes printed.
 
-    It begins at its top for another run, and follows its end while somebody looks at that.
+    It begins at its top for another run, and follows its end while someone looks at that.
     """
 
     def __init__(self) -> None:
@@ -59,8 +59,8 @@ class LogPanel(QPlainTextEdit):
         self._output: str | None = ""
 
     def show_run(self, run: str, events: Sequence[Log], output: str | None = "") -> None:
-        """Show what is new; another run starts anew. ``output`` is what its processes printed so far, None when that
-        is not on this computer."""
+        """Show what is new; another run starts at the top. ``output`` is what its processes printed so far, None when
+        that is not on this computer."""
         state = (run, len(events), output)
         if state == (self._run, self._shown, self._output):
             return
@@ -76,5 +76,5 @@ def _printed(run: str, output: str | None) -> Sequence[str]:
     if not run or output == "":
         return ()
     if output is None:
-        return ("", "What its processes printed is on the node, in log.txt of the run's folder.")
-    return ("", "What its processes printed:", output.rstrip("\n"))
+        return ("", "The output of its processes is on the node, in log.txt in the run's folder.")
+    return ("", "Output of its processes:", output.rstrip("\n"))

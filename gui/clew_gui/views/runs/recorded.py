@@ -147,7 +147,7 @@ def choose_run(runs: Mapping[str, HasSpec], wanted: str, exercise: str) -> str:
 
 
 class RecordedSession:
-    """A session that only looks back, at one exercise's runs or at all. Whoever wants more of it gets a sentence."""
+    """A session that only looks back, at one exercise's runs or at all. Anyone who wants more of it gets a sentence."""
 
     def __init__(self, heads: Mapping[str, RunHeader], record: JobRecord, exercise: str = "") -> None:
         self.runs: Mapping[str, RunLike] = read_runs(heads, record, exercise)
@@ -163,7 +163,9 @@ class RecordedSession:
         """There will be none."""
 
     def _refuse(self) -> ProblemError:
-        return problem("session.recorded", "These runs are recorded; no agent is there to act.", "Open the window.")
+        return problem(
+            "session.recorded", "These runs are recorded; there is no agent to act on them.", "Open the window."
+        )
 
     def start_run(self, spec: RunSpec, place: Place | None = None) -> str:
         """Refused."""

@@ -75,7 +75,7 @@ NARROW = 640
 
 
 class RunCard(QFrame):
-    """Shows a run; the buttons say what a person wants, somebody else does it."""
+    """Shows a run; the buttons say what a person wants, someone else does it."""
 
     pause_asked = Signal()
     rate_asked = Signal()
@@ -118,11 +118,11 @@ class RunCard(QFrame):
         self.log_in.clicked.connect(self.log_in_asked)
         self.log_in.hide()
         self.here = Button(
-            look, "Try it here", "", "laptop", "A short run of the same settings on this computer meanwhile (Ctrl+T)"
+            look, "Try it here", "", "laptop", "A short run with the same settings on this computer meanwhile (Ctrl+T)"
         )
         self.here.clicked.connect(self.here_asked)
         self.here.hide()
-        self.cancel = Button(look, "Cancel", "danger", "cross", "Take the job back; nothing of it has begun")
+        self.cancel = Button(look, "Cancel", "danger", "cross", "Cancel the job; it has not started yet")
         self.cancel.clicked.connect(lambda: self.stop_asked.emit(False))
         self.cancel.hide()
         self.pause = Button(look, "Pause", "", "pause", "Pause after the current block (Ctrl+P)")
@@ -141,7 +141,7 @@ class RunCard(QFrame):
         self.go_on.clicked.connect(self.continue_asked)
 
     def _stop_entry(self, menu: QMenu, text: str, keys: str, now: bool) -> None:
-        """The key stands in the text only: the same key in the Run menu acts, two would cancel each other."""
+        """The key is in the text only: the same key in the Run menu acts, two would cancel each other."""
         shown = QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText)
         entry = QAction(f"{text}\t{shown}", menu)
         entry.triggered.connect(lambda _checked=False: self.stop_asked.emit(now))
@@ -246,7 +246,7 @@ class RunCard(QFrame):
         self.pause.setVisible(not hidden)
         self.pause.set_words("Resume" if paused else "Pause")
         self.pause.set_glyph("play" if paused else "pause")
-        silent = "The link to this run is silent" if run.link_stale else "The run does not train yet"
+        silent = "The link to this run is silent" if run.link_stale else "The run is not training yet"
         self.pause.allow(steerable, silent)
         self.rate.setVisible(not hidden and has_live)
         self.rate.allow(steerable, silent)
@@ -254,7 +254,7 @@ class RunCard(QFrame):
         self.stop.allow(not run.link_stale, silent)
         resumable = run.reading is None and over and run.state is not RunState.FINISHED
         self.go_on.setVisible(resumable)
-        self.go_on.allow(bool(run.history.checkpoints), "This run has no checkpoint to go on from")
+        self.go_on.allow(bool(run.history.checkpoints), "This run has no checkpoint to continue from")
         self.reuse.setVisible(over)
 
     def minimumSizeHint(self) -> QSize:

@@ -64,7 +64,7 @@ class EmptyRunView(QWidget):
     def show_card(self, card: ExerciseCard, first: bool, more: bool = False) -> None:
         """Words for this exercise; ``first`` when no exercise has a run yet, ``more`` while earlier runs are read."""
         nothing = "Nothing has run yet. Start with this one." if first else "No run of this exercise yet."
-        self._title.setText("What ran before is being read…" if more else nothing)
+        self._title.setText("Reading earlier runs…" if more else nothing)
         self._text.setText(unbroken(card.summary or card.subtitle))
         reading = reading_minutes(card.guide)
         self._guide.set_words(f"Read the guide first, {reading} min" if reading else "Read the guide first")
@@ -105,7 +105,7 @@ class PlotControls(QWidget):
         self.smoothing.setFixedWidth(96)
         keep_from_wheel(self.smoothing)
         self.smoothing.setAccessibleName("Smoothing")
-        self.smoothing.setToolTip("Smoothing; the raw curve stays faint behind")
+        self.smoothing.setToolTip("Smoothing; the raw curve stays visible in the background")
         self.smoothing.valueChanged.connect(lambda value: self.smoothing_moved.emit(value / 100))
         self._smooth_word = label("Smoothing", "body", "2")
         self._smooth_word.setBuddy(self.smoothing)

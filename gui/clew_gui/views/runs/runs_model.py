@@ -90,7 +90,7 @@ class RunsModel(QAbstractTableModel):
     # --- Content ------------------------------------------------------------------------------------------------------
 
     def set_rows(self, rows: Iterable[RunRow]) -> None:
-        """All rows anew, when another exercise is opened."""
+        """All rows again, when another exercise is opened."""
         self.beginResetModel()
         self._rows = self._sorted(rows)
         self.endResetModel()

@@ -75,7 +75,7 @@ class BackgroundWork(QObject, Generic[T]):
             self._broke.emit(error.problems)
         except Exception as error:  # noqa: BLE001  # the thread's border: the window shows it and stays usable
             _LOG.exception("%s", self.thread_.name)
-            hint = "Clew goes on. Please copy this message and tell who maintains Clew; the log has more."
+            hint = "Clew goes on. Please copy this message and report it; the log has details."
             self._broke.emit((Problem("window.unexpected", f"{type(error).__name__}: {error}", hint),))
         return _END
 

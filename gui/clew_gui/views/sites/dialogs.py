@@ -26,7 +26,7 @@ class ScriptDialog(Dialog):
 
     def __init__(self, parent: QWidget, look: Appearance, title: str) -> None:
         super().__init__(parent, f"Job script for {title}", "This is what would be sent, character by character.")
-        words = f"Asking {title} where things lie; the agent is brought there if it is not there yet …"
+        words = f"Asking {title} for its folders; the agent is installed there if it is missing …"
         self.said = label(words, "body", "2", wrap=True)
         self.add(self.said)
         self.text = QPlainTextEdit()
@@ -84,8 +84,10 @@ class ConsentDialog(FittedDialog):
 
     def __init__(self, parent: QWidget, look: Appearance, title: str, words: Sequence[OwnWords]) -> None:
         lines = sum(one.text.strip().count("\n") + 1 for one in words)
-        what = "a line of its own" if lines == 1 else "lines of its own"
-        super().__init__(parent, f"{title} runs {what}", "Read all of it. You are asked once for exactly this text.")
+        what = "a shell command" if lines == 1 else "shell commands"
+        super().__init__(
+            parent, f"{title} runs {what}", "Read all of it. You are asked only once for exactly this text."
+        )
         self.setMinimumWidth(560)
         for one in words:
             self.add(label(_WHERE.get(one.kind, f"{one.kind.capitalize()}:"), "strong"))
@@ -109,17 +111,17 @@ class HoldDialog(FittedDialog):
 
     def __init__(self, parent: QWidget, look: Appearance, title: str, asked: Allocation) -> None:
         super().__init__(parent, f"Hold a node of {title}?")
-        sentence = "It waits in the queue once. Then run after run begins there at once, until its time is up."
+        sentence = "The job waits in the queue once. Then each run starts there at once, until the job's time is up."
         self.add(label(sentence, "body", "2", wrap=True))
         long = bool(seconds := seconds_asked(asked))
-        cost = f"Counts up to {node_hours(asked.nodes, seconds)}, whether something runs or not." if long else ""
-        no_limit = "No time limit is set, so the site's own holds: set one under Job to be sure of the cost."
+        cost = f"Costs up to {node_hours(asked.nodes, seconds)}, whether something runs or not." if long else ""
+        no_limit = "No time limit is set, so the site's own limit applies: set one under Job to be sure of the cost."
         lines = column(
             label(summary(asked), "strong", wrap=True), label(cost or no_limit, "body", "2", wrap=True), gap=3
         )
         lines.setContentsMargins(14, 10, 14, 10)
         self.add(frame("sunken" if long else "warnNote", lines))
-        self.add(label("Let it go when you are done: then it counts no more.", "caption", "3", wrap=True))
+        self.add(label("Let it go when you are done: then it costs nothing more.", "caption", "3", wrap=True))
         no = Button(look, "Cancel")
         no.setAutoDefault(False)
         no.clicked.connect(self.reject)

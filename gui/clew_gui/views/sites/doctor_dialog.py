@@ -1,4 +1,4 @@
-"""The doctor in the window: each step of the way to a site as it is found, with the sentence that mends it."""
+"""The doctor in the window: each step of the way to a site as it is found, with the sentence that fixes it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Examine = Callable[[threading.Event, bool], Iterator[Step]]
 
 
 class StepRow(QWidget):
-    """One finding, with the mending sentence below it."""
+    """One finding, with the hint below it."""
 
     def __init__(self, look: Appearance, step: Step) -> None:
         super().__init__()
@@ -106,12 +106,12 @@ class DoctorDialog(Dialog):
         self.add(self._area, 1)
         self.copy_button = Button(look, "Copy the report", "quiet", "copy", "All findings as text")
         self.copy_button.clicked.connect(self.copy)
-        self.again = Button(look, "Stop", "", "stop", "Look no further")
+        self.again = Button(look, "Stop", "", "stop", "Stop the check")
         self.again.clicked.connect(self._stop_or_again)
         self.close_button = Button(look, "Close", "primarySmall")
         self.close_button.setDefault(True)
         self.close_button.clicked.connect(self.accept)
-        self.node = Button(look, "Check a node too", "quiet", "server", "Send a tiny job that tells what a node has")
+        self.node = Button(look, "Check a node too", "quiet", "server", "Send a tiny job that reports what a node has")
         self.node.clicked.connect(lambda: self.begin(node=True))
         self.finish(self.copy_button, None, self.node, self.again, self.close_button)
         self.finished.connect(lambda _code: self.stop())
@@ -124,7 +124,7 @@ class DoctorDialog(Dialog):
         return self._work is not None
 
     def begin(self, node: bool = False) -> None:
-        """Look at everything anew; ``node``: also with a small job."""
+        """Look at everything again; ``node``: also with a small job."""
         self.stop()
         self.steps.clear()
         self._first_wrong = None
@@ -144,7 +144,7 @@ class DoctorDialog(Dialog):
         self._tell()
 
     def stop(self) -> None:
-        """Look no further; what was found stays."""
+        """Stop the check; what was found stays."""
         work, self._work = self._work, None
         if work is not None:
             work.stop()
@@ -182,10 +182,10 @@ class DoctorDialog(Dialog):
         self.count.setText(told(self.steps, self.busy))
         wrong = any(step.state == "wrong" for step in self.steps)
         set_role(self.count, "2" if self.busy or not self.steps else "bad" if wrong else "ok", "tone")
-        self.again.set_words(*(("Stop", "Look no further") if self.busy else ("Check again", "Look at all of it anew")))
+        self.again.set_words(*(("Stop", "Stop the check") if self.busy else ("Check again", "Check everything again")))
         self.again.set_glyph("stop" if self.busy else "reset")
         self.node.setVisible(not self.busy and bool(self.steps))
-        self.copy_button.allow(bool(self.steps), "Nothing was found yet")
+        self.copy_button.allow(bool(self.steps), "There are no findings yet")
 
     def copy(self) -> None:
         """All findings as text."""
@@ -202,12 +202,12 @@ class DoctorDialog(Dialog):
 
 
 def told(steps: list[Step], busy: bool) -> str:
-    """The sum of it: "6 right, 1 to mend, looking further"."""
+    """The sum of it: "6 right, 1 to fix, still checking …"."""
     counts = {state: sum(step.state == state for step in steps) for state in _LOOKS}
     parts = [f"{counts['right']} right"] if counts["right"] else []
-    parts += [f"{counts['note']} to know"] if counts["note"] else []
-    parts += [f"{counts['wrong']} to mend"] if counts["wrong"] else []
-    parts += [f"{counts['open']} not looked at"] if counts["open"] else []
+    parts += [f"{counts['note']} worth knowing"] if counts["note"] else []
+    parts += [f"{counts['wrong']} to fix"] if counts["wrong"] else []
+    parts += [f"{counts['open']} not checked"] if counts["open"] else []
     if busy:
-        return ", ".join([*parts, "looking further …"]) if parts else "Looking …"
+        return ", ".join([*parts, "still checking …"]) if parts else "Looking …"
     return ", ".join(parts) if parts else "Stopped before anything was found"

@@ -173,14 +173,14 @@ _KEPT = {
     PromptKind.CODE: "Used once and never stored.",
 }
 _AGAIN = {
-    PromptKind.PASSWORD: "Check the capital letters and the keyboard's layout.",
-    PromptKind.PASSPHRASE: "It is the one that was chosen when the key was made.",
-    PromptKind.CODE: "A code counts once: wait for the next one.",
+    PromptKind.PASSWORD: "Check Caps Lock and the keyboard layout.",
+    PromptKind.PASSPHRASE: "It was chosen when the key was made.",
+    PromptKind.CODE: "A code works only once: wait for the next one.",
 }
 
 
 class SecretDialog(PromptDialog):
-    """A password, a passphrase or a code. The server's own words stand there as they came."""
+    """A password, a passphrase or a code. The server's own text stand there as they came."""
 
     def __init__(self, parent: QWidget, look: Appearance, prompt: Prompt) -> None:
         super().__init__(parent, _HEADS[prompt.kind].format(prompt.title))
@@ -189,7 +189,7 @@ class SecretDialog(PromptDialog):
         self.add(label(_sentence(prompt), "body", "2", wrap=True))
         words = _server_words(prompt)
         if words:
-            self.add(own_words(words, "The server's own words"))
+            self.add(own_words(words, "The server's own text"))
         if prompt.again:
             self.add(note(look, f"{prompt.again} {_AGAIN[prompt.kind]}"))
         self.field = _typed(prompt)
@@ -355,7 +355,7 @@ class HostKeyDialog(PromptDialog):
             )
             self.add(frame("badNote", box))
         elif "one of the fingerprints in the site's settings" in text:
-            words = "The same fingerprint stands in the site's settings."
+            words = "The same fingerprint is in the site's settings."
             self.add(note(look, words, "okNote", "s_done", "ok"))
 
     def _compare(self) -> None:
@@ -378,7 +378,7 @@ class HostKeyDialog(PromptDialog):
 
 
 def _before(text: str, found: list[str]) -> str:
-    """The words of the question without the fingerprint, which stands below in full."""
+    """The words of the question without the fingerprint, which is below in full."""
     if not found:
         return text
     words = " ".join(line.strip() for line in text.split(found[0])[0].splitlines()).strip()
@@ -395,7 +395,7 @@ def _mono(text: str, name: str) -> QLabel:
 
 
 class ChangedKeyDialog(FittedDialog):
-    """A server shows another key than before: told, with both fingerprints; there is no way on from here."""
+    """A server shows a different key than before: told, with both fingerprints; there is no way on from here."""
 
     CODES = ("ssh.hostkey.changed", "ssh.hostkey.revoked")
 
@@ -405,7 +405,7 @@ class ChangedKeyDialog(FittedDialog):
         self.setMinimumWidth(_WIDE)
         self._problem = problem
         found = _FINGERPRINT.findall(problem.text)
-        self.add(note(look, "Clew does not connect. Somebody may be listening in between; nothing was sent."))
+        self.add(note(look, "Clew does not connect. Someone may be intercepting the connection; nothing was sent."))
         names = ("Known until now", "Shown now") if len(found) > 1 else ("Shown now",)
         for name, one in zip(names, found, strict=False):
             self.add(

@@ -40,7 +40,7 @@ class LoginRow(QWidget):
         row(Glyph(look, "key", "warn", 14), self.text, self.log_in, gap=6, parent=self).setStretch(1, 1)
 
     def show_jobs(self, jobs: Sequence[JobLike]) -> None:
-        """The jobs there that nobody follows meanwhile; why stands in the tooltip."""
+        """The jobs there that nobody follows meanwhile; why is in the tooltip."""
         self.text.setText(locked_words(jobs))
         found = next((job.locked for job in jobs if job.locked is not None), None)
         self.log_in.setToolTip(f"{found.text} (Ctrl+I)" if found is not None else "")
@@ -48,7 +48,7 @@ class LoginRow(QWidget):
 
 
 class ServiceRow(QWidget):
-    """One service on a node: how it stands, its address, the way to close it."""
+    """One service on a node: what state it is in, its address, the way to close it."""
 
     def __init__(self, look: Appearance, kind: str) -> None:
         super().__init__()
@@ -56,7 +56,9 @@ class ServiceRow(QWidget):
         self._glyph = Glyph(look, "clock", "warn", 14)
         self.text = label("", "caption", "2", wrap=True)
         self.show_again = IconButton(look, "eye", f"Show {title} in the browser", size=14)
-        self.copy = IconButton(look, "copy", f"Copy the address of {title}", "Copy its address: whoever has it gets in")
+        self.copy = IconButton(
+            look, "copy", f"Copy the address of {title}", "Copy its address: anyone who has it can log in"
+        )
         self.close_it = IconButton(look, "cross", f"Close {title}", "Close it here", size=14)
         items = (self._glyph, self.text, *_small(self.show_again, self.copy, self.close_it))
         row(*items, gap=4, margins=(_INDENT, 0, 0, 0), parent=self).setStretch(1, 1)
@@ -80,7 +82,7 @@ class CommandRow(QWidget):
         self.copy = IconButton(look, "copy", "Copy the command", size=14)
         self.command = ""
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.command))
-        self.close_it = IconButton(look, "cross", "Take the command away", size=14)
+        self.close_it = IconButton(look, "cross", "Hide the command", size=14)
         items = (Glyph(look, "info", "text2", 14), self.text, *_small(self.copy, self.close_it))
         row(*items, gap=4, margins=(_INDENT, 0, 0, 0), parent=self).setStretch(1, 1)
 
@@ -103,7 +105,7 @@ class NodeRow(QWidget):
         line = row(Glyph(look, "server", "warn", 14), self.text, self.let_go, gap=6)
         line.setStretch(1, 1)
         self.buttons = {kind: Button(look, title, "quiet", "", _TIPS[kind]) for kind, title in TITLES.items()}
-        tip = "A terminal on this node, in a window of its own (Ctrl+Shift+T)"
+        tip = "A terminal on this node, in its own window (Ctrl+Shift+T)"
         self.buttons["terminal"] = Button(look, "Terminal", "quiet", "", tip)
         for kind, button in self.buttons.items():
             button.clicked.connect(lambda _on=False, kind=kind: self.opened.emit(kind))

@@ -52,7 +52,7 @@ class SiteRow:
         self.label.setBuddy(self.control)
 
     def text(self) -> str:
-        """What stands there."""
+        """What is there."""
         control = self.control
         if isinstance(control, QLineEdit):
             return control.text()
@@ -110,7 +110,7 @@ class SiteForm(QWidget):
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.find_button = Button(look, "Find", "", "search", "Log in and look which scheduler the site has")
+        self.find_button = Button(look, "Find", "", "search", "Log in and find out which scheduler the site has")
         self.find_button.setAutoDefault(False)
         self._rows: dict[str, SiteRow] = {}
         self._folds: list[tuple[FoldingSection, tuple[str, ...]]] = []
@@ -161,7 +161,7 @@ class SiteForm(QWidget):
         elif isinstance(control, Combo):
             control.currentIndexChanged.connect(self._edited)
 
-    # --- What stands there --------------------------------------------------------------------------------------------
+    # --- What is there --------------------------------------------------------------------------------------------
 
     def row(self, name: str) -> SiteRow:
         """One field."""

@@ -95,7 +95,9 @@ class SitesDialog(Dialog):
         self.add_button = Button(self._look, "Add", "", "plus", "From a preset, from ~/.ssh/config, from a file")
         self.add_button.setMenu(self._add_menu())
         self.add_button.setAutoDefault(False)
-        self._remove = Button(self._look, "Remove", "quiet", "trash", "Forget this site; nothing there changes", "bad")
+        self._remove = Button(
+            self._look, "Remove", "quiet", "trash", "Forget this site; nothing on the site changes", "bad"
+        )
         self._remove.setAutoDefault(False)
         self._remove.clicked.connect(self.remove)
 
@@ -106,7 +108,7 @@ class SitesDialog(Dialog):
         for host in self._hosts:
             known.addAction(host).triggered.connect(lambda _on=False, h=host: self.begin_blank(h, Site(host=h)))
         if not self._hosts:
-            known.addAction("It names no other host").setEnabled(False)
+            known.addAction("There is no other host in it").setEnabled(False)
         presets = menu.addMenu("From a preset")
         for key, site in PRESETS.items():
             if key != LOCAL:
@@ -150,9 +152,9 @@ class SitesDialog(Dialog):
         self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
         box.addWidget(self._empty, 1)
         self.said = Elided("", "caption", "2")
-        self._export = Button(look, "Export…", "quiet", "export", "As a file that can be handed on")
+        self._export = Button(look, "Export…", "quiet", "export", "As a file that you can share")
         self.test = Button(look, "Test", "", "check", "Check every step of the way there")
-        self.save = Button(look, "Save", "primarySmall", "", "Keep this site")
+        self.save = Button(look, "Save", "primarySmall", "", "Save this site")
         for button, deed in ((self._export, self._ask_export), (self.test, self._test), (self.save, self.keep)):
             button.setAutoDefault(False)
             button.clicked.connect(deed)
@@ -227,8 +229,8 @@ class SitesDialog(Dialog):
         self._note_box.setVisible(bool(broken or draft.site.note) and not here)
         self.note.setText(broken or draft.site.note)
         self.form.show_texts(draft.texts)
-        self.said.set_text("" if draft.own or here else "For all users of this computer; saving makes your own.")
-        self._remove.allow(draft.own and not here, "This site is not yours to remove")
+        self.said.set_text("" if draft.own or here else "For all users of this computer; saving makes your own copy.")
+        self._remove.allow(draft.own and not here, "You cannot remove a site for all users")
         self._tell(self._all_wrong())
 
     # --- Editing ------------------------------------------------------------------------------------------------------
@@ -283,7 +285,7 @@ class SitesDialog(Dialog):
         if draft.kept is not None:
             return []
         taken = name != draft.name and name in self._drafts
-        return [Problem("site.taken", f"There is a site {name!r} already.", where=NAME)] if taken else check_name(name)
+        return [Problem("site.taken", f"There is already a site {name!r}.", where=NAME)] if taken else check_name(name)
 
     def _tell(self, problems: Sequence[Problem]) -> None:
         """Title, address, and what the buttons may do."""
@@ -409,7 +411,7 @@ class SitesDialog(Dialog):
         dialog.open()
 
     def import_file(self, path: Path) -> None:
-        """Begin a site with what stands in a file; what is wrong with it is said."""
+        """Begin a site with what is in a file; what is wrong with it is said."""
         try:
             site = read_site(path)
         except ProblemError as error:

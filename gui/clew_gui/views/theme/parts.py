@@ -127,7 +127,7 @@ def set_role(widget: QWidget, role: str, name: str = "role") -> None:
 def lay_out_now(*widgets: QWidget) -> None:
     """Lay out these widgets, inner ones first, after something in them was shown, hidden or given another text.
 
-    Needed in a ``resizeEvent``: a layout that is at work drops requests to be laid out again.
+    Needed in a ``resizeEvent``: a layout in progress drops requests to be laid out again.
     """
     for widget in widgets:
         if (layout := widget.layout()) is not None:

@@ -44,7 +44,7 @@ class Theme(msgspec.Struct, frozen=True):
 
     @property
     def dark(self) -> bool:
-        """Whether light ink stands on a dark ground."""
+        """Whether light ink is on a dark ground."""
         return luminance(self.surface) < luminance(self.text)
 
     def colour(self, role: str) -> str:

@@ -164,7 +164,7 @@ class StatusLine(QWidget):
             self._glyphs[place].set_glyph(glyph, tone)
 
     def text(self, place: str) -> str:
-        """What stands there."""
+        """What is there."""
         return self._texts[place].whole()
 
     def tell_right(self, text: str) -> None:

@@ -29,8 +29,10 @@ def keep_log(places: Places) -> Problem | None:
         folder.mkdir(parents=True, exist_ok=True)
         handler = logging.handlers.RotatingFileHandler(folder / "clew.log", maxBytes=1 << 20, backupCount=2)
     except OSError as error:
-        text = f"Clew keeps everything in {places.home}, which cannot be written: {error.strerror}."
-        return Problem("home.write", text, "Set CLEW_HOME to a folder of yours and start again.", str(places.home))
+        text = f"Clew stores everything in {places.home}, but cannot write there: {error.strerror}."
+        return Problem(
+            "home.write", text, "Set CLEW_HOME to a folder that you can write to, and start again.", str(places.home)
+        )
     logging.basicConfig(
         level=logging.INFO, handlers=[handler], format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -42,7 +44,7 @@ def show_surprises(window: MainWindow) -> None:
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         _LOG.error("an unexpected error", exc_info=(kind, error, trace))
-        hint = "Clew goes on. Please copy this message and tell who maintains Clew; the log has more."
+        hint = "Clew goes on. Please copy this message and report it; the log has details."
         window.messages.show_problems((Problem("window.unexpected", f"{kind.__name__}: {error}", hint),))
 
     sys.excepthook = hook

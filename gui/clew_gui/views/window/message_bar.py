@@ -26,7 +26,7 @@ class _Strip(QFrame):
         self.text = label("", "strong", wrap=True)
         self.hint = label("", "body", "2", wrap=True)
         self.count = label("", "caption", "3")
-        self.undo = Button(look, "Undo", "quiet", "reset", "Take it back (Ctrl+Z)")
+        self.undo = Button(look, "Undo", "quiet", "reset", "Undo the last action (Ctrl+Z)")
         self.copy = IconButton(look, "copy", "Copy the message")
         self.gone = IconButton(look, "cross", "Dismiss the message", size=14)
         texts = column(self.text, self.hint, gap=2)
@@ -147,7 +147,7 @@ class MessageBar(QWidget):
             self.hide()
 
     def _note_is_over(self) -> None:
-        """The problem that stood there before the note comes back. Not while somebody points at it: what is below would
+        """The problem that stood there before the note comes back. Not while someone points at it: what is below would
         move under the pointer, and the click would hit something else."""
         if self.underMouse():
             self._timer.start(_POINTED_MS)

@@ -23,7 +23,7 @@ _PAUSE_S = 0.05
 
 
 class OneWindow(QObject):
-    """Holds a lock and a local socket named after ``home``; ``raised`` says that somebody started Clew again."""
+    """Holds a lock and a local socket named after ``home``; ``raised`` says that someone started Clew again."""
 
     raised = Signal()
 

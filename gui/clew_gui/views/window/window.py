@@ -48,7 +48,7 @@ class MainWindow(QMainWindow):
 
     theme_worn = Signal()
     painted = Signal()
-    """The first frame stands on the screen; told once."""
+    """The first frame is on the screen; told once."""
 
     def __init__(self, look: Appearance, state: WindowState) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ class MainWindow(QMainWindow):
             self.actions_[f"{name}_panel"].setChecked(not folded)
 
     def _bound_runs(self, folded: bool) -> None:
-        """Folded the runs are a head, empty a sentence; else as high as somebody made them."""
+        """Folded the runs are a head, empty a sentence; else as high as someone made them."""
         head = max(HEAD, self.bottom.tabs.sizeHint().height() + 6)
         bounds = (head, head) if folded else (head + 44, head + 44) if self.bottom.bare() else (110, _NO_BOUND)
         if bounds != (self.bottom.minimumHeight(), self.bottom.maximumHeight()):
@@ -176,7 +176,7 @@ class MainWindow(QMainWindow):
         self._show_tab(state.tab)
 
     def come_forward(self) -> None:
-        """Somebody started Clew again: this is the window."""
+        """Someone started Clew again: this is the window."""
         self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
         self.raise_()
         self.activateWindow()

@@ -24,7 +24,7 @@ class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     """Sizes in logical pixels; 0 and empty mean "as on the first day".
 
     ``folds`` holds what a person folded or unfolded by hand, as "panel:size=folded" with size small or large: a small
-    window folds panels by itself unless somebody said otherwise for small windows. ``pinned`` holds the run that was
+    window folds panels by itself unless someone said otherwise for small windows. ``pinned`` holds the run that was
     pinned by hand as baseline, or "none", by exercise. ``place`` is where the last run went (empty: this computer), and
     ``asked`` what was asked of a site's scheduler otherwise than usual, by site.
     """
@@ -89,8 +89,8 @@ class FileMemory:
         except FileNotFoundError:
             return WindowState()
         except (OSError, ValueError, RecursionError) as error:  # ValueError: TOML, Unicode and msgspec's own
-            text = f"How the window was left cannot be read from {self._path}: {error}."
-            self.problem = Problem("window.state", text, "It opens as on the first day.", str(self._path))
+            text = f"The window's last layout cannot be read from {self._path}: {error}."
+            self.problem = Problem("window.state", text, "It opens with the original layout.", str(self._path))
             return WindowState()
 
     def save_window(self, state: WindowState) -> None:
@@ -99,7 +99,7 @@ class FileMemory:
             make_private(self._path.parent)
             write_private(self._path, _written(state).encode())
         except OSError as error:
-            _LOG.info("the window cannot be remembered in %s: %s", self._path, error)
+            _LOG.info("the window's layout cannot be written to %s: %s", self._path, error)
 
 
 def _read(text: str) -> WindowState:

@@ -235,7 +235,7 @@ class PlotCanvas(DrawnWidget):
         self._overlay.setVisible(wanted)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Divide the room anew."""
+        """Divide the room again."""
         super().resizeEvent(event)
         self.ground.setGeometry(self.rect())
         self._overlay.setGeometry(self.rect())
@@ -363,5 +363,5 @@ class PlotCanvas(DrawnWidget):
 
 
 def _has_foot(scene: Scene) -> bool:
-    """Whether a line of text stands below the x axis."""
+    """Whether a line of text is below the x axis."""
     return bool(scene.notes or scene.legend)

@@ -1,4 +1,4 @@
-"""What stands over the curves: captions, leaders, the gutter."""
+"""What is over the curves: captions, leaders, the gutter."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class FramePainter:
             if not item.headline or end is None:
                 continue
             x, y = end
-            if x > self.scene.grid.span.high:  # the view is zoomed: what stands at its right border counts
+            if x > self.scene.grid.span.high:  # the view is zoomed: what is at its right border counts
                 x, y = item.curve.at(self.scene.grid.span.high) or end
             broken = item.curve.bad_x is not None and x < item.curve.bad_x
             # The very number that was recorded, which the end of a smoothed or decimated line is not.

@@ -30,7 +30,7 @@ class DrawnWidget(QWidget):
         self._redraw()
 
     def event(self, event: QEvent) -> bool:
-        """Draw anew where pixels are finer or coarser than before."""
+        """Redraw where pixels are finer or coarser than before."""
         if event.type() is QEvent.Type.DevicePixelRatioChange:
             self._redraw()
         return super().event(event)

@@ -31,7 +31,7 @@ FOOT: Final = 26.0
 NOTE: Final = 18.0
 ROW: Final = 18.0
 ROOMY: Final = 540
-"""From this width on the list of runs stands beside the map."""
+"""From this width on the list of runs is beside the map."""
 _HALO: Final = 2.4
 _SCALE: Final = 54.0
 _REACH: Final = 200.0

@@ -1,4 +1,4 @@
-"""The widget of a loss surface: map, paths and words, drawn when something changed and somebody can see it."""
+"""The widget of a loss surface: map, paths and words, drawn when something changed and someone can see it."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ class SurfaceCanvas(DrawnWidget):
 
     # ------------------------------------------------------------ events
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Draw anew for the new size."""
+        """Redraw for the new size."""
         super().resizeEvent(event)
         self._redraw()
 
