@@ -26,7 +26,7 @@ run: setup
 	@.venv/bin/clew start
 
 test: setup
-	@$(PY) -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 0 $(PYTEST_ARGS)
+	@$(PY) -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 0 --durations=30 --durations-min=5 $(PYTEST_ARGS)
 
 check: setup
 	@.venv/bin/ruff check

@@ -139,7 +139,7 @@ class Terminal(Stream, Protocol):
         """The window has another size now. Nothing happens where there is no terminal."""
 
     def exit_status(self, timeout: float) -> int:
-        """How the command ended, asked behind its end: 255 when that is not known within ``timeout`` seconds."""
+        """How the command ended, asked after its end: 255 when that is not known within ``timeout`` seconds."""
 
 
 class Connection(Protocol):

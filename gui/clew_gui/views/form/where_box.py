@@ -186,5 +186,5 @@ class WhereBox(QWidget):
         """What a run there takes of the site, and what else is to be known; both empty for this computer."""
         chosen = self.choice()
         if chosen.job:
-            return "No waiting: the node is reserved for you", "Its time counts whether you use it or not."
+            return "No waiting: the node is yours", "Its time counts whether you use it or not."
         return self.form.cost() if self.form is not None else ("", "")
