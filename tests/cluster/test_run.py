@@ -283,7 +283,7 @@ def test_another_laptop_of_the_same_student_brings_home_every_run_that_is_not_th
     assert brought[first["run"]]["metrics"] == first["metrics"]
     assert all(other("verify", run).returncode == 0 for run in (first["run"], second["run"]))
     again = other("fetch", "--site", "minicluster")
-    assert (again.returncode, "not here already" in again.stdout) == (0, True), again.stdout + again.stderr
+    assert (again.returncode, "are here already" in again.stdout) == (0, True), again.stdout + again.stderr
 
 
 @pytest.mark.parametrize("fault", ["home-full", "quota-full"])

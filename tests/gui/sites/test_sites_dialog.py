@@ -64,12 +64,12 @@ def test_every_field_of_a_site_comes_back_from_the_form(site: Site) -> None:
         ("port", "x", "is no port"),
         ("port", "70000", "from 1 to 65535"),
         ("ports", "40000", "is not a range"),
-        ("ports", "many", "is not a range"),
+        ("ports", "many", "is no range"),
         ("allocation.time", "soon", "cannot be read"),
         ("allocation.nodes", "0", "Must be"),
         ("allocation.gpus", "-1", "Must be"),
         ("modules", "cuda; rm", "module"),
-        ("prologue", "export API_TOKEN=abcdefgh", "holds no secret"),
+        ("prologue", "export API_TOKEN=abcdefgh", "must not contain secrets"),
         ("key", "~/.ssh/id.pub", "is a public key"),
     ],
 )
@@ -207,7 +207,7 @@ def test_no_two_sites_are_shown_alike(dialog: SitesDialog) -> None:
 def test_a_preset_without_a_host_says_what_is_missing(dialog: SitesDialog) -> None:
     dialog.begin("slurm", PRESETS["slurm"])
     assert not dialog.save.isEnabled()
-    assert "host is named" in dialog.save.toolTip()
+    assert "the site names none" in dialog.save.toolTip()
     line(dialog, "host").setText("login")
     assert dialog.save.isEnabled()
 
@@ -260,7 +260,7 @@ def test_a_site_is_handed_on_as_a_file(dialog: SitesDialog, tmp_path: Path) -> N
     assert dialog.draft().site == msgspec.structs.replace(FULL, title="The cave (handed)"), "the cave is still there"
     (tmp_path / "bad.toml").write_text('password = "1234"\n')
     dialog.import_file(tmp_path / "bad.toml")
-    assert "holds no secret" in dialog.said.whole()
+    assert "must not contain secrets" in dialog.said.whole()
 
 
 def test_testing_keeps_the_site_first(dialog: SitesDialog, store: SiteStore, qtbot: QtBot) -> None:

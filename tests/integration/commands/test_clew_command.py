@@ -308,7 +308,7 @@ def test_start_without_display_and_data_takes_digits_and_paints_the_window(home:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "There is no display here, so softmax runs in the terminal." in done.stdout
     assert "'mnist' was not found" in done.stdout
-    assert "So the built-in digits are taken" in done.stdout
+    assert "So the built-in digits are used" in done.stdout
     assert "Finished: 500 steps" in done.stdout
     match = re.search(r"^A picture of the window with this run: (.+)$", done.stdout, re.MULTILINE)
     assert match is not None

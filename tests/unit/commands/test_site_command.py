@@ -174,7 +174,7 @@ def test_a_broken_file_is_told_beside_the_list(said: Said, home: Path) -> None:
     assert "cannot be read" in said("list")
     found = said.json("list")["sites"]
     assert isinstance(found, list)
-    assert "holds no secret" in found[1]["problems"][0]["text"]
+    assert "must not contain secrets" in found[1]["problems"][0]["text"]
 
 
 def test_consent_is_given_to_what_was_shown(said: Said, tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_what_is_not_set_stays_to_the_letter(said: Said, mine: Path) -> None:
     [
         (["mine", "modlues=python"], ["no field 'modlues'", "Did you mean modules?"]),
         (["mine", "allocation.tiem=1h"], ["no field 'allocation.tiem'", "Did you mean time?"]),
-        (["mine", "password=x"], ["holds no secret"]),
+        (["mine", "password=x"], ["must not contain secrets"]),
         (["mine", "python"], ["'python' sets no field", "modules=python,cuda/11.8"]),
         (["mine", "host=a", "host=b"], ["host is given twice"]),
         (["mine", "scheduler=lsf"], ["scheduler must be one of slurm, pbs, mnsubmit, none; got 'lsf'"]),

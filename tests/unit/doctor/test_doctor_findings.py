@@ -212,7 +212,7 @@ CASES = {
         probed={"python": "3.99.0", "missing": ("msgspec",), "packages": "packages-1"},
     ),
     "a job that may have been taken": Case(
-        "node", PLAIN, "doctor.job", ("doctor's job", "taken"), {"sbatch": ":", "squeue": ":"}
+        "node", PLAIN, "doctor.job", ("doctor's job", "accepted"), {"sbatch": ":", "squeue": ":"}
     ),
     "a job that never starts": Case(
         "node",

@@ -65,7 +65,7 @@ def test_where_the_job_wrote_nothing_the_schedulers_words_count(scene: Scene) ->
 def test_a_long_log_is_told_in_short(scene: Scene) -> None:
     scene.login.files[f"{FOLDER}/job.log"] = b"x" * 100_000 + b"the end"
     text = scene.after(120.0)
-    assert "xxthe end. Mend that" in text
+    assert "xxthe end. Fix that" in text
     assert len(text) < 700
 
 
