@@ -40,13 +40,13 @@ def call(home: Path, *words: str) -> None:
 def paint(theme: str, tab: str, file: str) -> None:
     """One picture, in a process of its own: the window with all recorded runs, a race, or the guide of ``cnn``."""
     from clew_gui.app import build_app
-    from clew_gui.session.run_record import job_record
+    from clew_gui.session.run_record import run_record
     from clew_gui.views.runs.recorded import RecordedSession, read_heads
     from clew_gui.views.window.window_state import NoMemory
     from clew_shared.base.places import find_places
 
     places = find_places()
-    session = RecordedSession(read_heads(() if tab == "guide" else places.runs.iterdir()), job_record(places))
+    session = RecordedSession(read_heads(() if tab == "guide" else places.runs.iterdir()), run_record(places))
     exercise = {"run": "softmax", "race": "linear-regression"}.get(tab, "cnn")
     program = build_app(places, session=session, memory=NoMemory(), theme=theme, exercise=exercise)
     program.window.head.tabs.setCurrentIndex(0 if tab == "guide" else 1)
@@ -111,7 +111,7 @@ def paint_waiting(theme: str, file: str) -> None:
     from clew_gui.jobs.job import JobNews, JobOrder, Stage
     from clew_gui.schedulers.allocation import Allocation
     from clew_gui.session.job_model import JobModel
-    from clew_gui.session.run_record import job_record
+    from clew_gui.session.run_record import run_record
     from clew_gui.sites.presets import PRESETS
     from clew_gui.sites.store import site_store
     from clew_gui.views.runs.recorded import RecordedRun, RecordedSession, read_heads
@@ -132,7 +132,7 @@ def paint_waiting(theme: str, file: str) -> None:
 
     places = find_places()
     site_store(places).save("jureca", msgspec.structs.replace(PRESETS["jureca"], user="lab017"), replace=True)
-    session = RecordedSession(read_heads(places.runs.iterdir()), job_record(places))
+    session = RecordedSession(read_heads(places.runs.iterdir()), run_record(places))
     news = JobNews(
         job="waiting", stage=Stage.QUEUED, id="8021734", text="Other jobs come first. It is expected to begin at 09:52."
     )
@@ -158,7 +158,7 @@ def paint_node(theme: str, file: str) -> None:
     from clew_gui.jobs.job import JobNews, JobOrder, Stage
     from clew_gui.schedulers.allocation import Allocation
     from clew_gui.session.job_model import JobModel, LinkState, LinkStatus
-    from clew_gui.session.run_record import job_record
+    from clew_gui.session.run_record import run_record
     from clew_gui.sites.presets import PRESETS
     from clew_gui.sites.store import site_store
     from clew_gui.ssh.login_policy import NEEDS_PERSON
@@ -186,7 +186,7 @@ def paint_node(theme: str, file: str) -> None:
     places, now = find_places(), time.time()
     for name in ("jureca", "davide"):
         site_store(places).save(name, msgspec.structs.replace(PRESETS[name], user="lab017"), replace=True)
-    session = RecordedSession(read_heads(places.runs.iterdir()), job_record(places))
+    session = RecordedSession(read_heads(places.runs.iterdir()), run_record(places))
     asked = Allocation(gpus=1, time="01:00:00")
     held = JobNews(job="node", stage=Stage.RUNNING, id="8021734", starts=now - 780, until=now + 2820, nodes="jrc0042")
     other = JobNews(job="other", stage=Stage.RUNNING, id="51377", starts=now - 300, until=now + 3300, nodes="davide17")

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-FAULTS = ("tests/integration/faults", "tests/cluster/test_thread_faults.py")
+FAULTS = ("tests/integration/faults", "tests/cluster/test_remote_run_faults.py")
 PARSERS = ("-m", "hypothesis", "tests/unit", "tests/contract")
 """Property tests make more examples in a soak."""
 _TIMEOUT_S = 3600

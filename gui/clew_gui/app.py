@@ -343,7 +343,7 @@ def screenshot(places: Places, options: argparse.Namespace) -> int:
     ``options.run`` decides the exercise when it names a run; else the newest run of ``options.exercise`` is shown. Only
     runs of that exercise are read: the lab at the left says nothing of the others.
     """
-    from clew_gui.session.run_record import job_record
+    from clew_gui.session.run_record import run_record
     from clew_gui.views.runs.recorded import RecordedSession, choose_run, read_heads
 
     given = Path(options.run) if options.run and Path(options.run).is_dir() else None
@@ -356,7 +356,7 @@ def screenshot(places: Places, options: argparse.Namespace) -> int:
         print(f"clew start: {error}", file=sys.stderr)
         return 2
     exercise = heads[run].spec.exercise if run else options.exercise
-    session = RecordedSession(heads, job_record(places), exercise)
+    session = RecordedSession(heads, run_record(places), exercise)
     program = build_app(places, session=session, memory=NoMemory(), theme=options.theme or "light", exercise=exercise)
     _size(program.window, options.size)
     program.window.head.tabs.setCurrentIndex(0 if options.tab == "guide" else 1)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.trainer.control import ControlRequests
 from clew_agent.trainer.loop import SCHEMA, Loop
 from clew_agent.trainer.recorder import Recorder, Reserve
@@ -179,8 +179,8 @@ class Observed:
             attempt=1,
             exercise=self._exercise,
             spec_sha256=hashlib.sha256(spec.encode()).hexdigest(),
-            host=posix.host_name(),
-            boot=posix.boot_id(),
+            host=operating_system.host_name(),
+            boot=operating_system.boot_id(),
             pid=os.getpid(),
             steps=self._engine.steps,
             time=time.time(),

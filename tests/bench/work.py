@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew_agent.datasets.dataset import DataSet
-from clew_agent.datasets.registry import load
+from clew_agent.datasets.load import load
 from clew_agent.datasets.search import find_search
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError

@@ -20,7 +20,7 @@ from clew_gui.jobs.watch import JobWatch
 from clew_gui.ssh.connection import Connection
 from clew_gui.ssh.openssh.connection import ProcessStream, SystemSsh
 from clew_gui.ssh.paramiko.connection import ParamikoConnection
-from clew_gui.ssh.steady import SteadyConnection
+from clew_gui.ssh.reconnecting import ReconnectingConnection
 from tests.cluster.mini import MiniCluster
 
 _BEAT_MS = 20
@@ -32,7 +32,10 @@ _NETWORK = (
     (paramiko.SFTPClient, ("_request",)),
     (SystemSsh, ("run", "open", "connect", "hop", "terminal")),
     (ProcessStream, ("recv", "send")),
-    (SteadyConnection, ("connected", "run", "open", "connect", "hop", "terminal", "read", "write", "stat", "probe")),
+    (
+        ReconnectingConnection,
+        ("connected", "run", "open", "connect", "hop", "terminal", "read", "write", "stat", "probe"),
+    ),
 )
 """What may wait for the network, from bytes to whole commands."""
 
@@ -56,7 +59,7 @@ class Lookout:
         self.probes: list[Probe] = []
         self.silent_s = 0.0
         """So long the server had not answered when the latest of them came back, in vain or not."""
-        self.connections: set[SteadyConnection] = set()
+        self.connections: set[ReconnectingConnection] = set()
         self.beats = 0
         """How often the window's loop came round to a timer of this."""
         self.heard = 0
@@ -96,7 +99,7 @@ class Lookout:
                 self.in_window.append(name)
             else:
                 self.elsewhere.add(name)
-            if not isinstance(owner, SteadyConnection):
+            if not isinstance(owner, ReconnectingConnection):
                 return honest(owner, *given, **named)
             self.connections.add(owner)
             self._waiting[here] = self._waiting.get(here, 0) + 1

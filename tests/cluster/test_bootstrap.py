@@ -18,7 +18,7 @@ from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Hop, SshFiles
 from clew_gui.ssh.dialler import dial
 from clew_gui.ssh.prompts import AskOnce
-from clew_gui.ssh.steady import SteadyConnection
+from clew_gui.ssh.reconnecting import ReconnectingConnection
 from clew_shared import __version__
 from clew_shared.base.problem import ProblemError
 from tests.cluster.mini import MiniCluster
@@ -53,7 +53,7 @@ def open_line(cluster: MiniCluster, tmp_path: Path) -> Iterator[OpenLine]:
                 with cluster.network("laptop"):
                     return dial([hop], AskOnce(nobody), files)
 
-            line = SiteConnection("mini", site, SteadyConnection(connect))
+            line = SiteConnection("mini", site, ReconnectingConnection(connect))
             stack.callback(line.close)
             return line
 

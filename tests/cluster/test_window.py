@@ -25,10 +25,10 @@ from clew_gui.sites.site import Site
 from clew_gui.sites.site_file import read_site
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import NobodyToAsk, Prompt, PromptKind
-from clew_gui.ssh.steady import PATIENCE_S
+from clew_gui.ssh.reconnecting import PATIENCE_S
 from clew_gui.targets.local_agent import agent_program
 from clew_gui.views.actions.site_actions import the_doctor
-from clew_gui.views.sites import prompts as asker
+from clew_gui.views.sites import prompts
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, Step
 from clew_gui.views.sites.prompts import HostKeyDialog, PromptDialog, SecretDialog
 from clew_gui.views.theme.dialog import Dialog
@@ -185,13 +185,13 @@ def student(cluster: MiniCluster, qtbot: QtBot, tmp_path: Path, monkeypatch: pyt
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[PromptKind]:
     """What the window was asked to ask, in this order."""
     kinds: list[PromptKind] = []
-    show = asker.WindowPrompter.ask
+    show = prompts.WindowPrompter.ask
 
-    def ask(self: asker.WindowPrompter, prompt: Prompt) -> str | None:
+    def ask(self: prompts.WindowPrompter, prompt: Prompt) -> str | None:
         kinds.append(prompt.kind)
         return show(self, prompt)
 
-    monkeypatch.setattr(asker.WindowPrompter, "ask", ask)
+    monkeypatch.setattr(prompts.WindowPrompter, "ask", ask)
     return kinds
 
 

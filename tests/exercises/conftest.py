@@ -8,7 +8,7 @@ import pytest
 
 from clew_agent.datasets import digits
 from clew_agent.datasets.dataset import DataSet
-from clew_agent.datasets.registry import load
+from clew_agent.datasets.load import load
 from clew_agent.datasets.search import Search, find_digits
 from clew_agent.training import runtime
 

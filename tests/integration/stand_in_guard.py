@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.devices import given
 from clew_agent.trainer.control import Control, ControlRequests
@@ -48,8 +48,8 @@ class Trainer:
                 attempt=attempt,
                 exercise=self.spec.exercise,
                 spec_sha256=hashlib.sha256(folder.spec.read_bytes()).hexdigest(),
-                host=posix.host_name(),
-                boot=posix.boot_id(),
+                host=operating_system.host_name(),
+                boot=operating_system.boot_id(),
                 pid=os.getpid(),
                 steps=int(self.number("steps")),
                 devices=given(),

@@ -16,7 +16,7 @@ from clew_gui.schedulers.allocation import Allocation
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Command, Finished, Hop, RemoteFile, Stream
-from clew_gui.ssh.steady import SteadyConnection
+from clew_gui.ssh.reconnecting import ReconnectingConnection
 from clew_shared.base.problem import ProblemError, problem
 
 HOME = "/home/student"
@@ -246,7 +246,7 @@ def a_site(**fields: Any) -> Site:
 
 def a_line(login: Login, site: Site | None = None) -> SiteConnection:
     """The line to the fake login node."""
-    connection = cast("SteadyConnection", login)
+    connection = cast("ReconnectingConnection", login)
     return SiteConnection("lab", site or a_site(), connection, (Hop(host="login", user="student"),))
 
 

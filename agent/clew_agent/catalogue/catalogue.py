@@ -15,7 +15,7 @@ from typing import IO
 import msgspec
 
 from clew_agent.catalogue.exercise_files import Examined, ExerciseFile, broken_card, builtin_files, folder_files
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_shared import __version__
 from clew_shared.base.foreign import from_json
 from clew_shared.base.problem import Problem, ProblemError, problem
@@ -74,13 +74,15 @@ def _run_child(files: Sequence[ExerciseFile], limit: float) -> tuple[dict[str, t
     words = [f"{file.module}={file.path}" for file in files]
     command = [sys.executable, "-P", "-m", "clew_agent", "examine", *words]
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:  # a pipe ends with its last writer
-        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, **posix.own_session())
+        child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, **operating_system.own_session()
+        )
         try:
             exit_code = child.wait(timeout=limit)
         except subprocess.TimeoutExpired:
             exit_code = None
         finally:
-            posix.kill_session(child)  # also what outlives the child
+            operating_system.kill_session(child)  # also what outlives the child
             child.wait()
         if exit_code is None:
             text = f"{files[0].path.name} was not imported within {limit:g} s."
@@ -105,7 +107,7 @@ def read_examined(output: bytes) -> dict[str, tuple[ExerciseCard, ...]]:
 
 
 def _died(name: str, exit_code: int, errors: bytes) -> str:
-    how = posix.signal_name(exit_code) or f"exit code {exit_code}"
+    how = operating_system.signal_name(exit_code) or f"exit code {exit_code}"
     last = errors.decode("utf-8", "replace").strip().splitlines()[-1:]
     return f"Importing {name} ended Python with {how}. {last[0][:200] if last else ''}".rstrip()
 
@@ -163,7 +165,9 @@ class CatalogueSource:
         command += ["--exercises", str(exercises)] if exercises else []
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # closed in _finish
         self._deadline = time.monotonic() + _LIMIT_S
-        self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self._output, **posix.own_session())
+        self._child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=self._output, **operating_system.own_session()
+        )
 
     def _finish(self, code: int | None) -> None:
         child, output = self._child, self._output

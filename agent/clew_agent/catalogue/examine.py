@@ -22,7 +22,7 @@ from clew_agent.catalogue.exercise_files import (
     read_source,
     source_hash,
 )
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import ExerciseCard
 
@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
 
     What the files print goes to standard error, so that it cannot be taken for a card.
     """
-    posix.die_with_parent()  # which has a time limit of its own, and may be killed at it
+    operating_system.die_with_parent()  # which has a time limit of its own, and may be killed at it
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)
         for word in argv:

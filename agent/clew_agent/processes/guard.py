@@ -18,12 +18,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, KILLED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
 from clew_agent.processes.guard_mark import GuardMark
-from clew_agent.trainer import checkpoints as scratch
-from clew_agent.trainer import compile_cache
+from clew_agent.trainer import checkpoints, compile_cache
 from clew_agent.trainer.control import remove_address
 from clew_agent.trainer.resuming import find_start
 from clew_agent.trainer.time_limit import Deadline
@@ -56,7 +55,7 @@ _NOISE = ("All log messages before absl::InitializeLog()", "oneDNN custom operat
 _OUT_OF_MEMORY = "Choose a smaller batch size or a smaller model, or ask for more memory."
 
 
-StartTrainer = Callable[[RunFolder, int, Path | None], posix.Child]
+StartTrainer = Callable[[RunFolder, int, Path | None], operating_system.Child]
 """From the run folder, the attempt and a folder of exercises to the trainer's process."""
 
 
@@ -115,7 +114,7 @@ def watch(
     in the main thread: requests to stop go on to the trainer. Raises ``ProblemError`` when the attempt's journal exists
     already, or when another guard is running: it looks after the run.
     """
-    posix.heed_children()
+    operating_system.heed_children()
     mark = GuardMark(folder.path)
     if folder.journal(attempt).exists() or not mark.take():
         raise _taken(folder, attempt)
@@ -125,7 +124,9 @@ def watch(
         mark.release()
 
 
-def _watch(folder: RunFolder, attempt: int, start: Callable[[], posix.Child], on_wait: Callable[[], None]) -> RunFold:
+def _watch(
+    folder: RunFolder, attempt: int, start: Callable[[], operating_system.Child], on_wait: Callable[[], None]
+) -> RunFold:
     kills, shortages, deadline = out_of_memory_kills(), memory_shortages(), Deadline.of(read_allocation())
     exit_code, asked = _train(start, on_wait, deadline)
     if exit_code == TAKEN:
@@ -163,11 +164,13 @@ def spawn(folder: RunFolder, attempt: int, exercises: Path | None) -> subprocess
             stdout=log,
             stderr=subprocess.STDOUT,
             env=trainer_environment(),
-            **posix.own_session(),
+            **operating_system.own_session(),
         )
 
 
-def _train(start: Callable[[], posix.Child], on_wait: Callable[[], None], deadline: Deadline) -> tuple[int, bool]:
+def _train(
+    start: Callable[[], operating_system.Child], on_wait: Callable[[], None], deadline: Deadline
+) -> tuple[int, bool]:
     """Start the trainer and wait for its end, which comes by force when the job is nearly over; returns its exit code
     and whether it was asked to end. Without a job there is no bound on a run's length.
 
@@ -181,8 +184,10 @@ def _train(start: Callable[[], posix.Child], on_wait: Callable[[], None], deadli
         if process is not None:
             _pass_on(process, asked)
 
-    process: posix.Child | None = None
-    with posix.stop_requests(note):  # before it is started, so that none can end this process and leave it alone
+    process: operating_system.Child | None = None
+    with operating_system.stop_requests(
+        note
+    ):  # before it is started, so that none can end this process and leave it alone
         process = start()
         if asked:
             _pass_on(process, asked)
@@ -191,15 +196,15 @@ def _train(start: Callable[[], posix.Child], on_wait: Callable[[], None], deadli
             on_wait()
             if deadline.overdue():
                 process.kill()
-    killed = len(asked) >= _KILL_AFTER and posix.signal_name(exit_code) == "SIGKILL"
+    killed = len(asked) >= _KILL_AFTER and operating_system.signal_name(exit_code) == "SIGKILL"
     return STOPPED if killed or -exit_code in asked else exit_code, bool(asked)
 
 
-def _pass_on(process: posix.Child, asked: Sequence[int]) -> None:
+def _pass_on(process: operating_system.Child, asked: Sequence[int]) -> None:
     if len(asked) >= _KILL_AFTER:
         process.kill()
     else:
-        posix.pass_on(process, asked[-1])
+        operating_system.pass_on(process, asked[-1])
 
 
 def seal(folder: RunFolder, attempt: int, ended: TrainerEnd, name: str = "guard") -> RunFold:
@@ -213,7 +218,7 @@ def seal(folder: RunFolder, attempt: int, ended: TrainerEnd, name: str = "guard"
     remove_address(fold.run or folder.path.name)  # first: nobody looks after what a sealed run has left behind
     if fold.sealed:
         return fold
-    scratch.clear(folder, attempt)
+    checkpoints.clear(folder, attempt)
     with open_end(folder, attempt) as writer:
         for files in final_files(folder.path):
             _append(writer, files, fold, attempt)
@@ -271,8 +276,8 @@ def _first(folder: RunFolder, attempt: int) -> Attempt:
         attempt=attempt,
         exercise=spec.exercise,
         spec_sha256="",
-        host=posix.host_name(),
-        boot=posix.boot_id(),
+        host=operating_system.host_name(),
+        boot=operating_system.boot_id(),
         start_step=start.step,
         resumes=start.resumes,
         checkpoint=start.checkpoint,
@@ -303,7 +308,7 @@ def _last_state(folder: RunFolder, fold: RunFold, ended: TrainerEnd) -> State:
 
 def death(ended: TrainerEnd, last_lines: str) -> Problem:
     """Why a trainer ended without a word, as far as that can be told from outside."""
-    name = posix.signal_name(ended.exit_code)
+    name = operating_system.signal_name(ended.exit_code)
     if ended.exit_code == UNWRITTEN:
         text = "The disk refused the run's journal for too long."
         hint = "Make room on that disk, then continue the run."

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.node.exit_codes import BAD_INPUT, exit_code_for
 from clew_agent.processes.guard import watch
 from clew_agent.processes.nursery_messages import (
@@ -67,10 +67,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     replace_missing_characters()  # what an exercise prints in a copy is none of its mistakes
     channel = socket.socket(fileno=options.channel)
-    posix.die_with_parent()  # while it imports it does not look whether the supervisor is still there
+    operating_system.die_with_parent()  # while it imports it does not look whether the supervisor is still there
     if _is_over(channel):  # it went before that was asked for
         return 0
-    posix.heed_children()
+    operating_system.heed_children()
     setproctitle("clew-agent nursery")
     start = time.perf_counter()
     warm = Warm()
@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         warm.keep_data()
         send(channel, Ready(seconds=time.perf_counter() - start, settled=True))
         Nursery(channel, warm).run()
-    posix.flush_output()
+    operating_system.flush_output()
     os._exit(0)  # children that still train are nobody's business but their guards'
 
 
@@ -97,16 +97,15 @@ class Warm:
         # Imported here and not at the module's head, because that is the work that this process exists for.
         import numpy as np
 
-        from clew_agent.datasets.kept import KeptData
-        from clew_agent.trainer import first_frame as beginning
-        from clew_agent.trainer import trainer
+        from clew_agent.datasets.cache import DataCache
+        from clew_agent.trainer import first_frame, trainer
         from clew_agent.training import runtime as rehearsal
 
         self._train, self._prepare = trainer.train, trainer.prepare_process
         self._rehearse = rehearsal.rehearse
         self._reseed = np.random.seed
-        self._data = KeptData()
-        beginning.builtin_cards()
+        self._data = DataCache()
+        first_frame.builtin_cards()
         gc.collect()
         gc.freeze()  # a collection in a copy would write into, and so duplicate, every page
 
@@ -140,7 +139,7 @@ class Nursery:
     def __init__(self, channel: socket.socket, warm: Warm) -> None:
         self._channel = channel
         self._warm = warm
-        self._guards: dict[int, tuple[str, posix.Forked]] = {}
+        self._guards: dict[int, tuple[str, operating_system.Forked]] = {}
         """By process: the run's folder and the guard."""
         self._spare: StandbyTrainer | None = None
         self._lost = 0
@@ -172,17 +171,17 @@ class Nursery:
         return None if rests and not self._guards else _REAP_MS
 
     def _start(self, request: StartGuard) -> Told:
-        threads = posix.thread_count()
+        threads = operating_system.thread_count()
         if threads != _FORKABLE_THREADS:
             return StartRefused(folder=request.folder, reason=f"The nursery has {threads} threads.", last=True)
         try:
-            guard = self._spared(request) or posix.fork(lambda: self._guard(request))
+            guard = self._spared(request) or operating_system.fork(lambda: self._guard(request))
         except OSError as error:
             return StartRefused(folder=request.folder, reason=f"The system refused a new process: {error}.")
         self._guards[guard.pid] = request.folder, guard
         return Started(folder=request.folder, pid=guard.pid)
 
-    def _spared(self, request: StartGuard) -> posix.Forked | None:
+    def _spared(self, request: StartGuard) -> operating_system.Forked | None:
         """The guard that has waited, which has the run now; None when there is none for this run."""
         if self._spare is None or not self._spare.take(request):
             return None
@@ -198,7 +197,7 @@ class Nursery:
             self._spare.close()
             self._spare, self._lost = None, self._lost + 1
         wanted = self._spare is None and self._lost < _MOST_LOST and now - self._trained >= _REST_S
-        if wanted and posix.thread_count() == _FORKABLE_THREADS:
+        if wanted and operating_system.thread_count() == _FORKABLE_THREADS:
             try:
                 self._begin_spare()
             except OSError:
@@ -212,7 +211,7 @@ class Nursery:
             return self._wait_for_run(theirs)
 
         try:
-            self._spare = StandbyTrainer(posix.fork(work), ours)
+            self._spare = StandbyTrainer(operating_system.fork(work), ours)
         except OSError:
             ours.close()
             raise
@@ -244,13 +243,13 @@ class Nursery:
             self._spare.close()  # it is the nursery's: it must end with that
         return self._watch(request, lambda: None)
 
-    def _watch(self, request: StartGuard, waiting: Callable[[], posix.Forked | None]) -> int:
+    def _watch(self, request: StartGuard, waiting: Callable[[], operating_system.Forked | None]) -> int:
         """Watch over the run; its trainer is the one that is ``waiting``, if it fits."""
         _take_environment(request)
         setproctitle(f"clew-agent guard {request.folder} --attempt {request.attempt}")
 
-        def start(folder: RunFolder, attempt: int, exercises: Path | None) -> posix.Forked:
-            return waiting() or posix.fork(lambda: self._be_trainer(folder, attempt, exercises))
+        def start(folder: RunFolder, attempt: int, exercises: Path | None) -> operating_system.Forked:
+            return waiting() or operating_system.fork(lambda: self._be_trainer(folder, attempt, exercises))
 
         try:
             fold = watch(RunFolder(Path(request.folder)), request.attempt, _exercises(request), start=start)
@@ -261,7 +260,7 @@ class Nursery:
 
     def _be_trainer(self, folder: RunFolder, attempt: int, exercises: Path | None) -> int:
         setproctitle(f"clew-agent trainer {folder.path} --attempt {attempt}")
-        posix.print_to(folder.log)
+        operating_system.print_to(folder.log)
         return self._warm.train(folder, attempt, exercises)
 
     def _reap(self) -> None:

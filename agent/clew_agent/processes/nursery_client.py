@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.processes.guard import trainer_environment
 from clew_agent.processes.nursery_messages import (
     OWN_ENVIRONMENT,
@@ -166,7 +166,7 @@ class NurseryClient:
         command = [*self._command, "--channel", str(channel.fileno()), "--room", ROOM_FOR_TITLES]
         env = trainer_environment() | OWN_ENVIRONMENT | {"CLEW_HOME": str(self._home)}
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, env=env, pass_fds=[channel.fileno()], **posix.own_session()
+            command, stdin=subprocess.DEVNULL, env=env, pass_fds=[channel.fileno()], **operating_system.own_session()
         )
 
     def _receive(self) -> Ready | Started | StartRefused | GuardEnded | None:

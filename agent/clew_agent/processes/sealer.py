@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.node.exit_codes import FAILED, STOPPED
 from clew_agent.processes.guard import TrainerEnd, open_end, seal
 from clew_shared.base.problem import Problem
@@ -57,7 +57,7 @@ def _failed(found: Problem, step: int) -> State:
 def lost(boot: str) -> Problem:
     """Why a run ended of which no process is left."""
     hint = "Continue it from its last checkpoint."
-    if boot and boot != posix.boot_id():
+    if boot and boot != operating_system.boot_id():
         return Problem("run.restart", "The computer was restarted while the run trained.", hint)
     text = "The training process and its watchdog both stopped without a message; log.txt may say why."
     return Problem("run.lost", text, hint, "log.txt")

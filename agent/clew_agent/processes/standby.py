@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.node.devices import GIVEN
 from clew_agent.processes.nursery_messages import (
     OWN_ENVIRONMENT,
@@ -51,7 +51,7 @@ _PREPARE_MS = 60_000
 class StandbyTrainer:
     """The nursery's end of one, from its ``fork`` to its run: ``take`` gives it one, once it is ready."""
 
-    def __init__(self, guard: posix.Forked, channel: socket.socket) -> None:
+    def __init__(self, guard: operating_system.Forked, channel: socket.socket) -> None:
         self.guard = guard
         self._channel = channel
         self._ready = False
@@ -100,11 +100,11 @@ def fits(request: StartGuard) -> bool:
 class StandbyClient:
     """The guard's end of its trainer that waits."""
 
-    def __init__(self, trainer: posix.Forked, channel: socket.socket) -> None:
+    def __init__(self, trainer: operating_system.Forked, channel: socket.socket) -> None:
         self._trainer = trainer
         self._channel = channel
 
-    def take(self, request: StartGuard) -> posix.Forked | None:
+    def take(self, request: StartGuard) -> operating_system.Forked | None:
         """The trainer, which has begun the run; None when it does not fit and has gone."""
         self._channel.settimeout(_ANSWER_S)
         with suppress(OSError):
@@ -136,7 +136,7 @@ def wait_as_guard(
         ours.close()
         return _wait_as_trainer(nursery, theirs, prepare, rest, train)
 
-    trainer = posix.fork(work)
+    trainer = operating_system.fork(work)
     theirs.close()
     request = None
     with suppress(OSError):  # the nursery died with something unread
@@ -161,7 +161,7 @@ def _gets_ready(trainer: socket.socket, nursery: socket.socket) -> bool:
     return False
 
 
-def _end(trainer: posix.Forked) -> None:
+def _end(trainer: operating_system.Forked) -> None:
     trainer.kill()
     deadline = time.monotonic() + _ANSWER_S
     while trainer.poll() is None and time.monotonic() < deadline:  # one that waits for a dead disk does not even die
@@ -175,7 +175,7 @@ def _wait_as_trainer(
     rest: Callable[[], None],
     train: Callable[[StartGuard], int],
 ) -> int:
-    posix.end_before_others()  # when memory runs out, what nobody uses goes first
+    operating_system.end_before_others()  # when memory runs out, what nobody uses goes first
     start = time.perf_counter()
     prepare()
     ready = Ready(seconds=time.perf_counter() - start, settled=True)

@@ -22,11 +22,11 @@ from pathlib import Path
 import msgspec
 import zmq
 
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED
-from clew_agent.services.front import Front, TokenCheck
 from clew_agent.services.programs import SOCKET, ServiceProgram, new_token, prepare, took_port
 from clew_agent.services.streams import StreamDoor
+from clew_agent.services.token_gate import TokenCheck, TokenGate
 from clew_agent.wire.rendezvous import read_ports
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.private_files import make_private
@@ -83,7 +83,7 @@ def _tell(reply: Service | Refused) -> None:
 async def _serve(kind: str, way: Callable[[], StreamDoor], program: ServiceProgram, token: str, folder: Path) -> int:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in posix.stop_signals():
+    for number in operating_system.stop_signals():
         loop.add_signal_handler(number, ended.set)
     loop.add_reader(sys.stdin.fileno(), _read_end, loop, ended)
     child = subprocess.Popen(  # from this thread: it ends when this thread does
@@ -92,9 +92,9 @@ async def _serve(kind: str, way: Callable[[], StreamDoor], program: ServiceProgr
         stdout=sys.stderr.fileno(),
         env={**os.environ, **program.environment},
         start_new_session=True,
-        preexec_fn=posix.die_with_parent,
+        preexec_fn=operating_system.die_with_parent,
     )
-    front = Front(TokenCheck(token, program.strip), lambda: asyncio.open_unix_connection(str(folder / SOCKET)))
+    front = TokenGate(TokenCheck(token, program.strip), lambda: asyncio.open_unix_connection(str(folder / SOCKET)))
     streams: StreamDoor | None = None
     try:
         if not await _is_up(child, folder / SOCKET, ended):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.services.programs import KINDS
 from clew_agent.wire.long_polls import MAX_WAITING, Caller
 from clew_agent.wire.rendezvous import PortRange
@@ -80,7 +80,7 @@ class Services:
         """
         if kind not in KINDS:
             raise problem("service.kind", f"There is no service {kind[:40]!r}.", f"There are: {', '.join(KINDS)}.")
-        if not posix.POSIX:
+        if not operating_system.POSIX:
             raise problem("service.system", "An agent on Windows opens no services.", "Start the program yourself.")
         running = self._running.get(kind)
         if running is None:
@@ -170,7 +170,7 @@ class _Running:
                 stdout=subprocess.PIPE,
                 stderr=file,
                 env=environment,
-                **posix.own_session(),
+                **operating_system.own_session(),
             )
         assert self._process.stdin is not None  # noqa: S101  # a pipe
         assert self._process.stdout is not None  # noqa: S101  # a pipe

@@ -25,7 +25,7 @@ _WHOLE_AFTER_S = 5.0
 _ASK_EVERY_S = 5.0
 
 
-class JobDuty:
+class JobRunStarter:
     """Looks after the specs ``runs/<run>.toml`` in the folder of ``allocation``, also those that come later.
 
     ``overtaken`` says whether another agent serves this job now: the job was queued again while this node was cut off.

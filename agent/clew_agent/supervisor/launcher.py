@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.processes.guard_mark import guard_pid
 from clew_agent.processes.nursery_client import NurseryClient
 from clew_agent.processes.nursery_messages import GuardEnded, Started, StartRefused
@@ -51,7 +51,7 @@ class _Warm:
     def has_ended(self) -> bool:
         """Whether its guard has ended, seen from outside."""
         unmarked = time.monotonic() - self.since > _MARKED_AFTER_S and guard_pid(self.folder) is None
-        return not posix.is_alive(self.pid) or unmarked
+        return not operating_system.is_alive(self.pid) or unmarked
 
 
 class Launcher:
@@ -192,13 +192,13 @@ class Launcher:
         left = {run: tracked for run, tracked in alone.items() if not is_guarded(tracked)}
         self._gone_since = {run: self._gone_since.get(run, now) for run in left}
         for run, since in self._gone_since.items():
-            if now - since >= _GONE_FOR_S or left[run].boot not in ("", posix.boot_id()):
+            if now - since >= _GONE_FOR_S or left[run].boot not in ("", operating_system.boot_id()):
                 self.seal(left[run].folder.path, left[run].attempt, "--lost")
 
     def _popen(self, command: list[str], environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         _log.info("Starting %s", " ".join(command[1:]))
         env = self._environment | dict(environment or {})
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, env=env, **posix.own_session())
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, env=env, **operating_system.own_session())
 
     def close(self, wait: float = 0.0) -> None:
         """Leave the guards alone. Sealers are short: they are waited for, ``wait`` seconds each at most.
@@ -224,7 +224,7 @@ def is_guarded(tracked: TrackedRun) -> bool:
 
 def is_trainer(tracked: TrackedRun) -> bool:
     """Whether the process that the journal names still lives; a later process with the same id is not it."""
-    if not tracked.pid or tracked.boot not in ("", posix.boot_id()):
+    if not tracked.pid or tracked.boot not in ("", operating_system.boot_id()):
         return False
     journal = tracked.folder.journal(tracked.attempt).resolve()
     return still_runs_since(tracked.pid, tracked.started, lambda files: journal in files)
@@ -250,7 +250,7 @@ def _end(guard: int, others: Sequence[int] = ()) -> None:
 
 def _wait_for_end(pid: int) -> None:
     deadline = time.monotonic() + _END_S
-    while posix.is_alive(pid) and time.monotonic() < deadline:
+    while operating_system.is_alive(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
 
 

@@ -14,13 +14,13 @@ import zmq
 
 from clew_agent.catalogue.catalogue import CatalogueSource
 from clew_agent.datasets.search import find_search
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.node.allocation import JOB, Allocation, read_allocation
 from clew_agent.node.devices import Devices, find_devices
 from clew_agent.node.exit_codes import BAD_INPUT
 from clew_agent.processes.nursery_client import NurseryClient, may_fork
 from clew_agent.services.services import Services
-from clew_agent.supervisor.job_runs import JobDuty
+from clew_agent.supervisor.job_runs import JobRunStarter
 from clew_agent.supervisor.launcher import GUARD, Launcher
 from clew_agent.supervisor.run_manager import RunManager
 from clew_agent.supervisor.supervisor import Supervisor
@@ -113,7 +113,7 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     name = job.job if job is not None else ""
     desk = RunManager(places.runs, record, launcher, control, devices, find_search(places), name, options.strategies)
     address = _address(agent, router)
-    duty = JobDuty(job, desk, lambda: _overtaken(places, address)) if job is not None else None
+    duty = JobRunStarter(job, desk, lambda: _overtaken(places, address)) if job is not None else None
     services = Services(places, agent, router, options.ports)
     supervisor = Supervisor(router, desk, control, catalogue, nursery, services, duty)
     supervisor.agent = agent
@@ -124,7 +124,7 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
         supervisor.end()
 
     try:
-        with posix.stop_requests(end):
+        with operating_system.stop_requests(end):
             address = publish(places, address)  # who reads it may ask for the end at once
             _log.info("Agent %s serves %s at %s, port %d.", agent, places.home, address.address, router.port)
             supervisor.run(options.idle, options.kept)
@@ -156,8 +156,8 @@ def _nursery(places: Places, options: Options, devices: Devices, router: Guarded
 def _address(agent: str, router: GuardedRouter) -> AgentAddress:
     return AgentAddress(
         agent=agent,
-        host=posix.host_name(),
-        boot=posix.boot_id(),
+        host=operating_system.host_name(),
+        boot=operating_system.boot_id(),
         pid=os.getpid(),
         generation=0,
         address=own_address() if router.address == ANYWHERE else router.address,

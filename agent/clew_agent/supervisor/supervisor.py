@@ -13,10 +13,10 @@ import time
 import msgspec
 
 from clew_agent.catalogue.catalogue import CatalogueSource
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.processes.nursery_client import NurseryClient
 from clew_agent.services.services import Services
-from clew_agent.supervisor.job_runs import JobDuty
+from clew_agent.supervisor.job_runs import JobRunStarter
 from clew_agent.supervisor.run_manager import RunManager
 from clew_agent.supervisor.trainer_client import ControlClient
 from clew_agent.wire.long_polls import Caller, LongPolls, WaitingRequest
@@ -76,7 +76,7 @@ class Supervisor:
         catalogue: CatalogueSource,
         nursery: NurseryClient | None = None,
         services: Services | None = None,
-        duty: JobDuty | None = None,
+        duty: JobRunStarter | None = None,
     ) -> None:
         self.agent = ""
         self.rejected = 0
@@ -143,7 +143,7 @@ class Supervisor:
         if self._nursery is not None:
             self._nursery.tend(needed=bool(requests))
 
-    def _attend(self, duty: JobDuty) -> None:
+    def _attend(self, duty: JobRunStarter) -> None:
         duty.turn(self._catalogue)
         if duty.over:
             _log.warning("Another agent serves this job now: this one ends.")
@@ -268,7 +268,7 @@ class Supervisor:
         return Welcome(
             protocol=PROTOCOL_VERSION,
             agent=self.agent,
-            host=posix.host_name(),
+            host=operating_system.host_name(),
             version=__version__,
             clock=time.time(),
             catalogue_hash=catalogue_hash(self._catalogue.get()) if known else "",

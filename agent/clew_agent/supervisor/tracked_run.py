@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_shared.base.problem import problem
 from clew_shared.journal.events import Attempt, Seal
 from clew_shared.journal.files import Damage, FrameReader, Record, ends_sealed
@@ -61,7 +61,7 @@ class TrackedRun:
     @property
     def elsewhere(self) -> bool:
         """Whether its latest attempt is another node's, of whose processes nothing is known here."""
-        return self.host not in ("", posix.host_name())
+        return self.host not in ("", operating_system.host_name())
 
     @property
     def done(self) -> bool:

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from clew_agent.trainer import checkpoints as scratch
+from clew_agent.trainer import checkpoints
 from clew_shared.journal.files import sync_folder
 from clew_shared.journal.run_folder import RunFolder
 
@@ -34,8 +34,8 @@ class CheckpointPlace:
     def write(self, step: int, save: Callable[[Path], None]) -> Path:
         """Have ``save`` write the checkpoint of ``step``; returns its folder. Raises what ``save`` or the disk raises,
         and then leaves nothing."""
-        partial = scratch.partial(self._folder, step, self._attempt)
-        scratch.remove(partial)
+        partial = checkpoints.partial(self._folder, step, self._attempt)
+        checkpoints.remove(partial)
         try:
             save(partial)
             for path in files_below(partial):
@@ -44,21 +44,21 @@ class CheckpointPlace:
             target = self._name(partial, step)
             sync_folder(target.parent)
         except Exception:
-            scratch.remove(partial)
+            checkpoints.remove(partial)
             raise
         return target
 
     def _name(self, partial: Path, step: int) -> Path:
         usual = self._folder.checkpoint(step)
         if usual.relative_to(self._folder.path).as_posix() in self._damaged:
-            scratch.remove(usual)
+            checkpoints.remove(usual)
         own = usual.with_name(f"{usual.name}-{self._attempt:04d}")
         try:
             return partial.replace(usual)
         except OSError as error:
             if error.errno not in _TAKEN:
                 raise
-        scratch.remove(own)
+        checkpoints.remove(own)
         return partial.replace(own)
 
 

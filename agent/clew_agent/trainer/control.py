@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import zmq
 
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.node.exit_codes import STOPPED
 from clew_agent.wire.server import GuardedRouter
 from clew_shared import __version__
@@ -127,8 +127,8 @@ class Control:
     def _address(self, router: GuardedRouter) -> AgentAddress:
         return AgentAddress(
             agent=self._run,
-            host=posix.host_name(),
-            boot=posix.boot_id(),
+            host=operating_system.host_name(),
+            boot=operating_system.boot_id(),
             pid=os.getpid(),
             generation=self._attempt,
             address=router.address,
@@ -164,7 +164,7 @@ class Control:
         return Welcome(
             protocol=PROTOCOL_VERSION,
             agent=self._run,
-            host=posix.host_name(),
+            host=operating_system.host_name(),
             version=__version__,
             clock=time.time(),
         )
@@ -186,7 +186,7 @@ class Control:
 
 def _exit_later() -> None:
     """A step that takes minutes must not hold up a stop that was to act at once."""
-    timer = threading.Timer(_STOP_NOW_S, posix.exit_at_once, (STOPPED,))
+    timer = threading.Timer(_STOP_NOW_S, operating_system.exit_at_once, (STOPPED,))
     timer.daemon = True
     timer.start()
 

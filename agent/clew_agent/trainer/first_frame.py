@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from clew_agent.catalogue.exercise_files import ExerciseFile, likely_files, read_source, source_hash
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.devices import given
 from clew_agent.trainer.resuming import AttemptStart, find_start
@@ -40,8 +40,8 @@ def describe_attempt(
         exercise=spec.exercise,
         spec_sha256=_file_sha256(folder.spec),
         source_sha256=_likely_hash(spec.exercise, exercises),
-        host=posix.host_name(),
-        boot=posix.boot_id(),
+        host=operating_system.host_name(),
+        boot=operating_system.boot_id(),
         pid=os.getpid(),
         software=software(),
         seed=spec.seed,

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.trainer.hash_helper import HashHelper
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.events import Checkpoint, Event, Points, State
@@ -86,7 +86,7 @@ class Recorder:
         reserve: Reserve,
         patience: float = PATIENCE_S,
         retry: float = _RETRY_S,
-        fast: float = _FAST_S if posix.POSIX else 0.0,
+        fast: float = _FAST_S if operating_system.POSIX else 0.0,
     ) -> None:
         self._writer = writer
         self._reserve = reserve

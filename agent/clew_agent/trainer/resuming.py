@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_shared.base.problem import Problem, problem
 from clew_shared.journal.events import Attempt, Checkpoint, Diverged, Event, Live, Points
 from clew_shared.journal.files import Record, is_mirror, mirror_problem, read_journal
@@ -213,8 +213,8 @@ def _start(
 
 
 def _still_here(first: Attempt) -> bool:
-    here = first.host == posix.host_name() and first.boot == posix.boot_id()
-    return here and first.pid > 0 and posix.is_alive(first.pid)
+    here = first.host == operating_system.host_name() and first.boot == operating_system.boot_id()
+    return here and first.pid > 0 and operating_system.is_alive(first.pid)
 
 
 def _intact(folder: Path, checkpoint: Checkpoint) -> bool:

@@ -22,13 +22,12 @@ import msgspec
 
 from clew_agent.catalogue.examine import find_exercise
 from clew_agent.datasets.dataset import DataSet
-from clew_agent.datasets.registry import load
+from clew_agent.datasets.load import load
 from clew_agent.datasets.search import Search, find_search
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
-from clew_agent.trainer import checkpoints as scratch
-from clew_agent.trainer import compile_cache
+from clew_agent.trainer import checkpoints, compile_cache
 from clew_agent.trainer.control import Command, Control, ControlRequests, JobEnds, TimeIsUp
 from clew_agent.trainer.first_frame import describe_attempt, quick_card
 from clew_agent.trainer.loop import SCHEMA, Loop, measure, stopped
@@ -80,7 +79,7 @@ def main(argv: Sequence[str]) -> int:
 def prepare_process() -> None:
     """Make a process a trainer: it logs, a crash shows its stack, and when memory runs out it goes before its guard."""
     faulthandler.enable()
-    posix.end_before_others()
+    operating_system.end_before_others()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("clew_agent").setLevel(logging.INFO)
 
@@ -101,7 +100,7 @@ def train(
         print(f"clew-agent trainer: cannot begin the journal: {error}", file=sys.stderr)
         return FAILED
     commands, deadline = ControlRequests(), Deadline.of(read_allocation())
-    recorder = Recorder(writer, Reserve(scratch.reserve(folder, attempt)), patience=patience)
+    recorder = Recorder(writer, Reserve(checkpoints.reserve(folder, attempt)), patience=patience)
     recorder.start()
     with _stop_signals(folder.path.name, commands, deadline):
         timekeeper = Timekeeper(deadline, commands, folder.path.name, recorder.put)
@@ -118,13 +117,13 @@ def _stop_signals(run: str, commands: ControlRequests, deadline: Deadline) -> It
 
     def note(number: int) -> None:
         if commands.stop is not None and number == signal.SIGINT:
-            posix.exit_at_once(STOPPED)
+            operating_system.exit_at_once(STOPPED)
         if number != signal.SIGINT and deadline.asks():
             commands.put(TimeIsUp(run=run))
         else:
             commands.put(JobEnds(run=run) if number == signal.SIGTERM and deadline.in_job else Stop(run=run))
 
-    with posix.stop_requests(note):
+    with operating_system.stop_requests(note):
         yield
 
 
@@ -138,7 +137,7 @@ def finish(folder: RunFolder, attempt: int, recorder: Recorder, last: State) -> 
     if recorder.failure is not None:
         last = _failed(recorder.failure, min(last.step, recorder.step))
         print(recorder.failure, file=sys.stderr, flush=True)
-    posix.silence()
+    operating_system.silence()
     fold = RunFold()
     with writer:
         try:
@@ -295,7 +294,9 @@ class _Attempt:
             from clew_agent.training.runtime import configure
         except ImportError as error:
             traceback.print_exc()
-            raise ProblemError(no_tensorflow(posix.host_name(), str(error), bool(read_allocation().job))) from None
+            raise ProblemError(
+                no_tensorflow(operating_system.host_name(), str(error), bool(read_allocation().job))
+            ) from None
 
         compile_cache.prepare(find_places())
         configure()

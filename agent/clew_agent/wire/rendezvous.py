@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import problem
@@ -29,7 +29,9 @@ from clew_shared.wire.messages import AgentAddress, read_address
 
 def agent_id(places: Places, allocation: str = "local") -> str:
     """The agent's UUID: always the same for one home, host and allocation, so that a successor takes its place."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"clew:{posix.host_name()}:{places.home.absolute()}:{allocation}"))
+    return str(
+        uuid.uuid5(uuid.NAMESPACE_URL, f"clew:{operating_system.host_name()}:{places.home.absolute()}:{allocation}")
+    )
 
 
 def address_path(places: Places, agent: str) -> Path:

@@ -14,7 +14,7 @@ from pathlib import Path
 import zmq
 from zmq.utils import z85
 
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.wire.rendezvous import LOOPBACK, PortRange
 from clew_shared.base.private_files import is_private
 from clew_shared.base.problem import Problem, ProblemError, problem
@@ -69,7 +69,7 @@ class GuardedRouter:
         """Messages that were no requests: wrong number of frames, over-size."""
         self.ready: dict[zmq.Socket[bytes] | int, int] = {}
         """What the last ``poll`` found, with the events."""
-        posix.raise_descriptor_limit()
+        operating_system.raise_descriptor_limit()
         self._gate: zmq.Socket[bytes] = context.socket(zmq.REP)
         self._gate.linger = 0
         self._gate.bind(ZAP_ENDPOINT)
@@ -219,7 +219,7 @@ def _bind(socket: zmq.Socket[bytes], address: str, ports: PortRange | None) -> N
                 raise
         else:
             return
-    text = f"None of the ports {ports} is free on {posix.host_name()}."
+    text = f"None of the ports {ports} is free on {operating_system.host_name()}."
     raise problem("ports.taken", text, "Allow a longer range of ports, or none at all.", "ports")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clew_gui.jobs.job_book import job_book
-from clew_gui.session.run_record import job_record
+from clew_gui.session.run_record import run_record
 from clew_gui.session.runs import state_with_job
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, problem, raise_all
@@ -40,7 +40,7 @@ def kept_runs(places: Places) -> list[KeptRun]:
     copies = [path for path in places.mirrors.glob("*-*-*-*-*") if path.name not in names and attempts(path)]
     folders = [*own, *copies]
     begun = sorted((began(folder), folder.name, folder) for folder in folders)
-    numbers = job_record(places).number_all(name for _, name, _ in begun)
+    numbers = run_record(places).number_all(name for _, name, _ in begun)
     return sorted(KeptRun(numbers[name], folder, started) for started, name, folder in begun)
 
 
@@ -55,7 +55,7 @@ class KeptJobs:
     def __init__(self, places: Places) -> None:
         self._places = places
         self._book = job_book(places)
-        self._record = job_record(places)
+        self._record = run_record(places)
 
     def state(self, folder: Path, fold: RunFold) -> tuple[RunState, str]:
         """The run's state and the reason, from its journal, folded in ``fold``, and its latest job together."""
@@ -83,7 +83,7 @@ def began(folder: Path) -> float:
 
 def _not_begun(places: Places, runs: Sequence[KeptRun]) -> list[Problem]:
     """Why the run that was sent last has no folder yet, where its job is not over."""
-    record, book = job_record(places), job_book(places)
+    record, book = run_record(places), job_book(places)
     last = max(record.numbers.keys() - record.forgotten, key=lambda run: record.numbers[run], default="")
     job = book.job_of(last) if last not in {run.folder.name for run in runs} else ""
     if not job or book.news(job).over:
@@ -114,7 +114,7 @@ def find_run(places: Places, word: str) -> Path:
         raise problem("cli.run", text, "Give more of the id.", word)
     if word and path.is_dir():
         raise problem("cli.run", f"The folder {word} holds no run: it has no journal.0001.", where=word)
-    if word in map(str, job_record(places).numbers.values()):
+    if word in map(str, run_record(places).numbers.values()):
         text = f"No record is kept of run {word}: it was refused, or left the queue before it began."
         raise problem("cli.run", text, "`clew runs` lists those that are kept.", word)
     hint = "`clew runs` lists them." if runs else f"No runs are kept in {places.runs} yet; begin with: clew run softmax"

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from clew_gui.commands.context import BAD_INPUT, FAILED, CommandContext, Parser
-from clew_gui.commands.output.display import has_display
+from clew_gui.commands.has_display import has_display
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card, load_builtin

@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from clew_shared.base.data_files import DIGITS_BROUGHT, sklearn_digits
+from clew_shared.base.number_words import in_bytes
 from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
-from clew_shared.base.words import in_bytes
 
 OWN_PACKAGES = ("clew_agent", "clew_shared")
 

@@ -14,8 +14,8 @@ from clew_gui.deploy.probe import Probe, probe, unfit
 from clew_gui.deploy.requirements import SMALL, TENSORFLOW, Need
 from clew_gui.deploy.there import LIMIT_S, ask_there
 from clew_gui.sites.site_connection import SiteConnection
+from clew_shared.base.number_words import in_bytes
 from clew_shared.base.problem import ProblemError, problem, raise_all
-from clew_shared.base.words import in_bytes
 
 _SLOWEST = 20_000
 """Bytes per second of the slowest line that is waited for."""

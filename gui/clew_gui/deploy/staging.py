@@ -17,8 +17,8 @@ from clew_gui.base.checked_text import is_remote_path
 from clew_gui.deploy.bundle import Upload, exercises_of, source_of
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site_connection import SiteConnection, local_path
+from clew_shared.base.number_words import in_bytes
 from clew_shared.base.problem import ProblemError, problem
-from clew_shared.base.words import in_bytes
 from clew_shared.spec import SITE_PATH
 
 FIRST_PIECE = 1 << 20

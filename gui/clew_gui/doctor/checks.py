@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from clew_gui.doctor import home, node_job, queue, routes, software
 from clew_gui.doctor.finding import Finding, Verdict
 from clew_gui.doctor.runner import Check
+from clew_shared.base.number_words import in_bytes
 from clew_shared.base.places import Places
-from clew_shared.base.words import in_bytes
 
 _LOGIN = ("login",)
 _PYTHON = ("login", "shell", "consent")

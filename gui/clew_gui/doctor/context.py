@@ -18,7 +18,7 @@ from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Connection, Hop, ssh_files
 from clew_gui.ssh.prompts import AskOnce, Prompt, Prompter, PromptKind, Remembers, TellingPrompter, no_one_to_ask
-from clew_gui.ssh.steady import SteadyConnection
+from clew_gui.ssh.reconnecting import ReconnectingConnection
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, problem
 
@@ -69,7 +69,7 @@ class Questions:
 class _BoundedLine(SiteConnection):
     """No command takes longer than the doctor has time."""
 
-    def __init__(self, name: str, site: Site, connection: SteadyConnection, limit: Callable[[], float]) -> None:
+    def __init__(self, name: str, site: Site, connection: ReconnectingConnection, limit: Callable[[], float]) -> None:
         super().__init__(name, site, connection)
         self._limit = limit
 
@@ -123,9 +123,9 @@ class Diagnosis:
                 raise problem("ssh.lost", text, "Start the doctor again.", self.name)
             return there.pop()
 
-        self._line = self._bounded(self.site, SteadyConnection(once))
+        self._line = self._bounded(self.site, ReconnectingConnection(once))
 
-    def _bounded(self, site: Site, connection: SteadyConnection) -> SiteConnection:
+    def _bounded(self, site: Site, connection: ReconnectingConnection) -> SiteConnection:
         return _BoundedLine(self.name, site, connection, lambda: self.left_s)
 
     def line_with(self, modules: Sequence[str]) -> SiteConnection:

@@ -7,7 +7,7 @@ import time
 
 from clew_gui.doctor.context import Diagnosis, last_line
 from clew_gui.doctor.finding import CheckResult, fine, note, wrong
-from clew_shared.base.words import in_bytes
+from clew_shared.base.number_words import in_bytes
 
 LEAST_BYTES = 300_000_000
 """Room for the agent, its small packages and some runs with checkpoints."""

@@ -16,7 +16,7 @@ from clew_gui.jobs import job_news
 from clew_gui.jobs.background import BackgroundTasks, pauses
 from clew_gui.jobs.job import JobNews, JobOrder, Stage
 from clew_gui.jobs.job_book import JobBook, JobWish
-from clew_gui.jobs.sending import Sending
+from clew_gui.jobs.job_sender import JobSender
 from clew_gui.jobs.status_store import JobStatusStore
 from clew_gui.jobs.submitter import Deployer, Say, Submitter, job_spec
 from clew_gui.jobs.target import JobTarget
@@ -71,7 +71,7 @@ class SiteJobManager:
         self._targets: dict[str, JobTarget] = {}
         self._board = JobStatusStore(book, tell, self._kick)
         self._errands = BackgroundTasks(self._failed)
-        self._sending = Sending(
+        self._sending = JobSender(
             self.line, self.installed, lambda: self.title, book, self._board, self._errands, self._bringer, sure
         )
         self._watch = JobWatch(self.line, self, sure=sure)

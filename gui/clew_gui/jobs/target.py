@@ -43,7 +43,7 @@ _SLEPT_S = 10.0
 _JOIN_S = 3.0
 
 
-class Owner(Protocol):
+class TargetOwner(Protocol):
     """The desk that a target belongs to."""
 
     title: str
@@ -76,7 +76,7 @@ class Owner(Protocol):
 class JobTarget:
     """A ``Target``; made by ``SiteDesk.target``. No call waits for the network, but those of ``files()`` do."""
 
-    def __init__(self, owner: Owner, job: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, owner: TargetOwner, job: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._owner = owner
         self._job = job
         self._missing = MissingAgent(clock)

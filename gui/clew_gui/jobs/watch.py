@@ -26,7 +26,7 @@ _AGAIN_S = 5.0
 _JOIN_S = 3.0
 
 
-class Hearer(Protocol):
+class WatchListener(Protocol):
     """Who is told; called from the watch's thread. Jobs are named by their UUIDs."""
 
     def at(self, job: str, state: JobState, limits: PartitionLimits | None) -> None:
@@ -46,7 +46,11 @@ class JobWatch:
     """Watches from the first ``add`` until ``close``. ``line`` may wait and raises ``ProblemError``."""
 
     def __init__(
-        self, line: Callable[[], SiteConnection], hearer: Hearer, watcher: Watcher | None = None, sure: float = SURE_S
+        self,
+        line: Callable[[], SiteConnection],
+        hearer: WatchListener,
+        watcher: Watcher | None = None,
+        sure: float = SURE_S,
     ) -> None:
         self._sure = sure
         self._line = line

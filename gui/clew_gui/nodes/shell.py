@@ -14,7 +14,7 @@ from clew_gui.schedulers.state import ON_NODE, WAITING
 from clew_gui.sites.site import job_of
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Connection, Size, Terminal
-from clew_gui.ssh.steady import SteadyConnection
+from clew_gui.ssh.reconnecting import ReconnectingConnection
 from clew_shared.base.problem import ProblemError, problem
 
 LOGIN_SHELL = ("bash", "-l")
@@ -86,7 +86,7 @@ def shell_of_its_own(
 
 
 def _on(
-    connection: Connection | SteadyConnection,
+    connection: Connection | ReconnectingConnection,
     text: str,
     command: Command,
     term: str,

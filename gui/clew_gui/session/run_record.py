@@ -18,7 +18,7 @@ from clew_shared.base.places import Places
 from clew_shared.journal.files import MIRRORS_LIST
 
 
-class JobLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RunLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became known of a run: its number, that it was ``forgotten``, or why the agent ``refused`` it; the ``job``
     whose share of its journals is here as a whole; the machine ``where`` it ran without a job of this computer's."""
 
@@ -31,7 +31,7 @@ class JobLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     where: str = ""
 
 
-class JobRecord:
+class RunRecord:
     """Lines of JSON in ``path``. A line that is torn or damaged is passed over; nothing is ever changed or removed.
 
     When two writers gave the same number at once, the earlier line has it and the later run gets the next free one.
@@ -52,7 +52,7 @@ class JobRecord:
         """Take in what others appended since."""
         for line in self._file.new_lines():
             try:
-                self._take(from_json(line, JobLine))
+                self._take(from_json(line, RunLine))
             except msgspec.DecodeError:
                 continue
 
@@ -64,7 +64,7 @@ class JobRecord:
         if run not in self.numbers:
             self.refresh()
         if run not in self.numbers:
-            self._append(JobLine(run=run, number=self._next(), time=time), lasting)
+            self._append(RunLine(run=run, number=self._next(), time=time), lasting)
         return self.numbers[run]
 
     def number_all(self, runs: Iterable[str], keep: bool = True) -> dict[str, int]:
@@ -85,24 +85,24 @@ class JobRecord:
 
     def forget(self, run: str, time: float) -> None:
         """The run is not shown any more. Raises ``OSError`` if the disk refuses."""
-        self._append(JobLine(run=run, time=time, forgotten=True))
+        self._append(RunLine(run=run, time=time, forgotten=True))
 
     def refuse(self, run: str, reason: str, time: float) -> None:
         """The agent did not take the run. Raises ``OSError`` if the disk refuses."""
-        self._append(JobLine(run=run, time=time, refused=reason))
+        self._append(RunLine(run=run, time=time, refused=reason))
 
     def settle_run(self, run: str, job: str, time: float) -> None:
         """All that ``job`` left of the run's journals is here. Raises ``OSError`` if the disk refuses."""
-        self._append(JobLine(run=run, time=time, job=job))
+        self._append(RunLine(run=run, time=time, job=job))
 
     def came_from(self, run: str, where: str, time: float) -> None:
         """The run was made on another machine, without a job of this computer. Raises ``OSError``."""
-        self._append(JobLine(run=run, time=time, where=where))
+        self._append(RunLine(run=run, time=time, where=where))
 
     def _next(self) -> int:
         return max(self._taken, default=0) + 1
 
-    def _take(self, line: JobLine) -> None:
+    def _take(self, line: RunLine) -> None:
         if line.number and line.run not in self.numbers:
             self.numbers[line.run] = number = line.number if line.number not in self._taken else self._next()
             self._taken.add(number)
@@ -119,13 +119,13 @@ class JobRecord:
         """Wait until what was appended survives a power cut. Raises ``OSError`` if the disk refuses."""
         self._file.settle()
 
-    def _append(self, line: JobLine, lasting: bool = True) -> None:
+    def _append(self, line: RunLine, lasting: bool = True) -> None:
         try:
             self._file.append(msgspec.json.encode(line), lasting)
         finally:
             self.refresh()
 
 
-def job_record(places: Places) -> JobRecord:
+def run_record(places: Places) -> RunRecord:
     """The record of this computer's viewers."""
-    return JobRecord(places.mirrors / MIRRORS_LIST)
+    return RunRecord(places.mirrors / MIRRORS_LIST)

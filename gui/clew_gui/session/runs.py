@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from clew_gui.jobs.job import JobNews, Stage
 from clew_gui.schedulers.state import Phase
 from clew_gui.session.mirror import Mirror
-from clew_gui.session.run_record import JobRecord
+from clew_gui.session.run_record import RunRecord
 from clew_shared.base.places import Places
 from clew_shared.journal.history import JOB_ENDED, History
 from clew_shared.journal.lifecycle import TERMINAL, RunFold, RunState
@@ -262,7 +262,7 @@ class RunTable:
     """``models`` by id, in the order in which they were found. ``here`` is this computer in words; ``book`` None: no
     run was given to a job."""
 
-    def __init__(self, places: Places, record: JobRecord, book: JobBook | None, here: str) -> None:
+    def __init__(self, places: Places, record: RunRecord, book: JobBook | None, here: str) -> None:
         self.models: dict[str, RunModel] = {}
         self.record = record
         self._places = places

@@ -19,7 +19,7 @@ from clew_gui.session.inbox import Inbox
 from clew_gui.session.intake import Changes, Intake
 from clew_gui.session.job_model import JobModel, LinkStatus, Place
 from clew_gui.session.link import Link
-from clew_gui.session.run_record import job_record
+from clew_gui.session.run_record import run_record
 from clew_gui.session.runs import RunModel, RunTable, not_begun
 from clew_gui.session.site_jobs import SiteJobs
 from clew_gui.sites.site import LOCAL
@@ -67,7 +67,7 @@ class Session:
 
         self._places = places
         target = target if target is not None else LocalTarget(places)
-        self._record = job_record(places)
+        self._record = run_record(places)
         self._inbox = Inbox()
         self._runs = RunTable(places, self._record, desks.book if desks is not None else None, target.name)
         self._jobs = SiteJobs(places, self._runs, self._inbox, desks, _GRACE_S if only is None else 0.0, only is None)

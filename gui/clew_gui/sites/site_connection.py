@@ -22,7 +22,7 @@ from clew_gui.ssh.config import resolve
 from clew_gui.ssh.connection import Connection, Hop, ssh_files
 from clew_gui.ssh.dialler import dial
 from clew_gui.ssh.prompts import AskOnce
-from clew_gui.ssh.steady import SteadyConnection
+from clew_gui.ssh.reconnecting import ReconnectingConnection
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem
 
@@ -103,7 +103,7 @@ class SiteConnection:
     ``hops`` is the way to the login node, that one last.
     """
 
-    def __init__(self, name: str, site: Site, connection: SteadyConnection, hops: tuple[Hop, ...] = ()) -> None:
+    def __init__(self, name: str, site: Site, connection: ReconnectingConnection, hops: tuple[Hop, ...] = ()) -> None:
         self.name = name
         self.site = site
         self.hops = hops
@@ -225,7 +225,7 @@ def open_line(
         with around():
             return dial(hops, asker, files)
 
-    return SiteConnection(name, site, SteadyConnection(connect), hops)
+    return SiteConnection(name, site, ReconnectingConnection(connect), hops)
 
 
 def local_path(text: str) -> Path:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from clew_gui.views.presentation.interfaces import RunLike
-from clew_gui.views.runs.board import Board
+from clew_gui.views.runs.run_choices import RunChoices
 from clew_shared.cards import Goal
 from tests.gui import fakes
 from tests.gui.conftest import Opener
@@ -59,7 +59,7 @@ def test_of_a_history_that_was_begun_anew_nothing_read_before_counts() -> None:
         for number in (2, 4)
     )
     goal, metric = card.goals[0], next(metric for metric in card.metrics if metric.name == card.goals[0].metric)
-    board = Board()
+    board = RunChoices()
     run = SimpleNamespace(id="one", history=missed.history, state=missed.state)
     before = board.reached(goal, run), board.best(metric, run)
     run.history = reached.history

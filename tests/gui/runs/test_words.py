@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.base.words import STATE_WORDS
+from clew_gui.base.state_words import STATE_WORDS
 from clew_gui.views.form.fields import stepped
 from clew_gui.views.lab.guide_page import GuidePart, pieces
 from clew_gui.views.presentation import words
-from clew_gui.views.runs.board import Board, estimate, is_preset
 from clew_gui.views.runs.log_panel import log_line, read_tail
+from clew_gui.views.runs.run_choices import RunChoices, estimate, is_preset
 from clew_shared.cards import Goal
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Log, Points
@@ -234,7 +234,7 @@ def test_a_preset_is_recognised_by_its_values() -> None:
 def test_the_newest_run_of_the_baseline_preset_is_pinned() -> None:
     session = fakes.FakeSession()
     first, second, other = session.add(), session.add(), session.add(optimizer="adam")
-    board, card = Board(), fakes.card()
+    board, card = RunChoices(), fakes.card()
     runs = [first, second, other]
     assert board.pinned(card, runs) == second.id
     board.pin("softmax", first.id)

@@ -15,12 +15,11 @@ from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QSlider
 
 from clew_gui import app
 from clew_gui.app import Program
-from clew_gui.session.run_record import JobRecord
+from clew_gui.session.run_record import RunRecord
 from clew_gui.views.runs.recorded import RecordedSession, choose_run, read_heads
 from clew_gui.views.theme import parts
 from clew_gui.views.theme.theme import DARK
-from clew_gui.views.window import error_reporting as surprises
-from clew_gui.views.window import loader
+from clew_gui.views.window import error_reporting, loader
 from clew_gui.views.window.window_state import NoMemory, WindowState
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
@@ -252,7 +251,7 @@ def test_a_picture_reads_the_runs_of_its_exercise_only(
 
     monkeypatch.setattr("clew_gui.views.runs.recorded.read_run", reading)
     heads = read_heads((home / "runs").iterdir())
-    session = RecordedSession(heads, JobRecord(home / "runs.jsonl"), "softmax")
+    session = RecordedSession(heads, RunRecord(home / "runs.jsonl"), "softmax")
     assert set(heads) == {recorded.name, other.name}
     assert [head.begun for head in heads.values()] == [1000.0, 1000.0]
     assert list(session.runs) == [recorded.name]
@@ -291,7 +290,7 @@ def test_a_surprise_is_logged_and_shown_and_the_window_lives(
 ) -> None:
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     program = open_window()
-    surprises.show_surprises(program.window)
+    error_reporting.show_surprises(program.window)
     expect_logs("an unexpected error")
     try:
         raise ZeroDivisionError("division by zero")
@@ -322,7 +321,7 @@ def test_unknown_sizes_and_themes_are_refused_by_the_command_line() -> None:
 def test_a_home_that_cannot_be_written_is_said_and_no_traceback(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
-    found = surprises.keep_log(Places(home=blocked, private=tmp_path / "private"))
+    found = error_reporting.keep_log(Places(home=blocked, private=tmp_path / "private"))
     assert found is not None
     assert str(blocked) in found.text
     assert "CLEW_HOME" in found.hint

@@ -21,7 +21,7 @@ from clew_gui.commands.jobs.hold import let_go
 from clew_gui.commands.jobs.jobs import attach_run, cancel_job, jobs
 from clew_gui.commands.output.terminal_lock import TerminalLock
 from clew_gui.commands.run.run import resume
-from clew_gui.commands.run.site_run import FollowedRun, open_session, run_there
+from clew_gui.commands.run.site_run import SiteTerminal, open_session, run_there
 from clew_gui.commands.verify_export import verify
 from clew_gui.jobs.job import JobNews, JobOrder, Stage
 from clew_gui.jobs.job_book import JobBook, job_book
@@ -30,7 +30,7 @@ from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.job_model import Place
 from clew_gui.session.mirror import Mirror, stray_attempts
 from clew_gui.session.other_version import other_version
-from clew_gui.session.run_record import job_record
+from clew_gui.session.run_record import run_record
 from clew_gui.sites.site import Site
 from clew_gui.ssh.prompts import NobodyToAsk, Prompt, PromptKind
 from clew_shared.base.places import find_places
@@ -73,8 +73,8 @@ class Laptop:
         self.book.note_news(news)
         return order.job
 
-    def terminal(self) -> FollowedRun:
-        return FollowedRun(
+    def terminal(self) -> SiteTerminal:
+        return SiteTerminal(
             self.shell, JobManagers(job_book(self.places), self._make, lambda _name: "Test site"), CURTAIN
         )
 
@@ -322,7 +322,7 @@ def test_the_run_that_was_sent_last_is_come_back_to(laptop: Laptop) -> None:
         assert laptop.run(stand_in_spec(steps=20)) == 0
     laptop.clear()
     assert attach_run(laptop.terminal(), "last", as_json=True) == 0
-    assert json.loads(laptop.said()[-1])["run"] == list(job_record(laptop.places).numbers)[-1]
+    assert json.loads(laptop.said()[-1])["run"] == list(run_record(laptop.places).numbers)[-1]
 
 
 def test_of_a_run_that_its_job_began_twice_the_latest_attempt_is_shown(laptop: Laptop) -> None:

@@ -43,7 +43,7 @@ def serve(words: Sequence[str]) -> int:
 def nursery(words: Sequence[str]) -> int:
     """The nursery; what it warms is the stand-in, and that takes a moment."""
     from clew_agent.processes import nursery as real
-    from clew_agent.processes import standby as spare
+    from clew_agent.processes import standby
 
     class Warm:
         def __init__(self) -> None:
@@ -60,7 +60,7 @@ def nursery(words: Sequence[str]) -> int:
             self._trainer.prepare_process()
             return int(self._trainer.train(folder, attempt, exercises))
 
-    spare.fits = lambda _request: True  # type: ignore[assignment]  # the stand-in is in no catalogue, and does not mind
+    standby.fits = lambda _request: True  # type: ignore[assignment]  # the stand-in is in no catalogue, and does not mind
     real.Warm = Warm  # type: ignore[assignment,misc]
     return real.main(words)
 

@@ -16,7 +16,7 @@ from clew_gui.ssh.dialler import dial as dial_best
 from clew_gui.ssh.paramiko.connection import ParamikoConnection
 from clew_gui.ssh.paramiko.transport import SshTransport
 from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
-from clew_gui.ssh.steady import SteadyConnection
+from clew_gui.ssh.reconnecting import ReconnectingConnection
 from clew_shared.base.problem import ProblemError
 from tests.integration.ssh.conftest import Dial, hop_to, trust
 from tests.integration.ssh.people import Network, Person, well_informed
@@ -133,11 +133,11 @@ def test_a_stream_on_a_frozen_link_ends_with_the_link(dial: Dial, server: SshSer
 
 
 @pytest.fixture
-def steady(server: SshServer, cable: Network, files: SshFiles) -> Iterator[SteadyConnection]:
+def steady(server: SshServer, cable: Network, files: SshFiles) -> Iterator[ReconnectingConnection]:
     """Probes often and has little patience."""
     hops = [hop_to(server, "user", port=cable.port)]
     asker = AskOnce(Person({}))
-    made = SteadyConnection(lambda: dial_best(hops, asker, files, 5.0), every=0.1, patience=2.0)
+    made = ReconnectingConnection(lambda: dial_best(hops, asker, files, 5.0), every=0.1, patience=2.0)
     yield made
     made.close()
 
@@ -149,7 +149,7 @@ def until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.01)
 
 
-def test_it_dials_when_it_is_needed(steady: SteadyConnection, cable: Network) -> None:
+def test_it_dials_when_it_is_needed(steady: ReconnectingConnection, cable: Network) -> None:
     assert cable.accepted == 0
     assert not steady.probe()
     assert steady.run("echo a").stdout == b"a\n"
@@ -158,7 +158,7 @@ def test_it_dials_when_it_is_needed(steady: SteadyConnection, cable: Network) ->
     assert "student@login (key " in steady.route
 
 
-def test_a_dead_link_is_found_and_dialled_anew(steady: SteadyConnection, cable: Network) -> None:
+def test_a_dead_link_is_found_and_dialled_anew(steady: ReconnectingConnection, cable: Network) -> None:
     steady.run("true")
     cable.freeze()
     until(lambda: not steady.alive, "nobody noticed that the network froze")
@@ -167,8 +167,8 @@ def test_a_dead_link_is_found_and_dialled_anew(steady: SteadyConnection, cable: 
     assert steady.dials == 2
 
 
-def test_a_short_silence_is_borne(steady: SteadyConnection, cable: Network) -> None:
-    patient = SteadyConnection(steady.connected, every=0.1, patience=30.0)
+def test_a_short_silence_is_borne(steady: ReconnectingConnection, cable: Network) -> None:
+    patient = ReconnectingConnection(steady.connected, every=0.1, patience=30.0)
     patient.run("true")
     steady._patience = 30.0
     cable.freeze()
@@ -179,7 +179,9 @@ def test_a_short_silence_is_borne(steady: SteadyConnection, cable: Network) -> N
     patient.close()
 
 
-def test_after_sleep_a_link_that_does_not_answer_is_given_up_at_once(steady: SteadyConnection, cable: Network) -> None:
+def test_after_sleep_a_link_that_does_not_answer_is_given_up_at_once(
+    steady: ReconnectingConnection, cable: Network
+) -> None:
     steady._patience = 3600.0
     steady.run("true")
     cable.freeze()
@@ -194,13 +196,13 @@ def test_a_link_that_cost_a_code_is_waited_for(
     network: Callable[[int], Network],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("clew_gui.ssh.steady.PATIENCE_S", 0.5)
+    monkeypatch.setattr("clew_gui.ssh.reconnecting.PATIENCE_S", 0.5)
     server = start("AuthenticationMethods keyboard-interactive:pam", otp=True)
     cable = network(server.port)
     files.known_hosts.write_text(server.known_line().replace(f":{server.port} ", f":{cable.port} "))
     person = well_informed()
     asker = AskOnce(person)
-    steady = SteadyConnection(lambda: dial_best([hop_to(server, port=cable.port)], asker, files, 20.0), every=0.1)
+    steady = ReconnectingConnection(lambda: dial_best([hop_to(server, port=cable.port)], asker, files, 20.0), every=0.1)
     steady.run("true")
     cable.freeze()
     steady.wake()
@@ -218,7 +220,7 @@ def test_a_server_that_comes_back_is_dialled_anew(
     server = start()
     trust(files, server)
     asker = AskOnce(Person({}))
-    steady = SteadyConnection(lambda: dial_best([hop_to(server, "user")], asker, files, 5.0), every=0.1)
+    steady = ReconnectingConnection(lambda: dial_best([hop_to(server, "user")], asker, files, 5.0), every=0.1)
     steady.run("true")
     server.stop()
     until(lambda: not steady.alive, "nobody noticed that the server ended")
@@ -229,7 +231,7 @@ def test_a_server_that_comes_back_is_dialled_anew(
     steady.close()
 
 
-def test_a_closed_one_dials_no_more(steady: SteadyConnection, cable: Network) -> None:
+def test_a_closed_one_dials_no_more(steady: ReconnectingConnection, cable: Network) -> None:
     steady.run("true")
     steady.close()
     with refused("ssh.lost"):
@@ -246,7 +248,7 @@ def test_closing_does_not_wait_for_a_person(server: SshServer, cable: Network, f
             answered.wait(30.0)
             return PASSWORD
 
-    steady = SteadyConnection(lambda: dial_best([hop_to(server, port=cable.port)], AskOnce(Slow()), files, 5.0))
+    steady = ReconnectingConnection(lambda: dial_best([hop_to(server, port=cable.port)], AskOnce(Slow()), files, 5.0))
     codes: list[str] = []
 
     def use() -> None:
@@ -270,7 +272,7 @@ def test_closing_does_not_wait_for_a_person(server: SshServer, cable: Network, f
 
 @pytest.mark.parametrize(("kind", "content"), [(cMSG_CHANNEL_EOF, b""), (cMSG_CHANNEL_DATA, b"\0\0\0\4late")])
 def test_a_message_that_leaves_behind_its_channels_end_does_no_harm(
-    steady: SteadyConnection, kind: bytes, content: bytes
+    steady: ReconnectingConnection, kind: bytes, content: bytes
 ) -> None:
     """As when a command ends while another thread is about to end its input: to a server that is a broken client."""
     connection = steady.connected()

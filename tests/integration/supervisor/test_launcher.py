@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.processes.guard_mark import GuardMark, guard_pid, mark_path
 from clew_agent.supervisor import launcher
 from clew_agent.supervisor.launcher import Launcher
@@ -46,7 +46,7 @@ def test_a_run_whose_guard_takes_long_to_seal_is_left_to_it(tmp_path: Path, monk
         assert guard.stdout is not None
         trainer = psutil.Process(int(guard.stdout.readline()))
         with JournalWriter.create(folder.journal(1)) as writer:
-            here = {"host": posix.host_name(), "boot": posix.boot_id(), "pid": trainer.pid}
+            here = {"host": operating_system.host_name(), "boot": operating_system.boot_id(), "pid": trainer.pid}
             writer.append(describe(folder, 1, time=trainer.create_time(), **here))
         tracked = TrackedRun(folder, RunSpec(exercise="toy"))
         tracked.adopt()

@@ -16,7 +16,7 @@ import psutil
 import pytest
 import zmq
 
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.wire.channel import Greeting, KeyPair
 from clew_shared.wire.messages import Done, Fetch, GetStatus, Hello, Refused, StartRun, Status, Stop, Welcome, encode
@@ -205,7 +205,7 @@ def limited(soft: int, hard: int) -> tuple[str, ...]:
 
 
 def test_thousands_of_junk_connections_and_hundreds_of_silent_ones(new_agent: Callable[..., Agent]) -> None:
-    posix.raise_descriptor_limit()  # this process holds the strangers' ends
+    operating_system.raise_descriptor_limit()  # this process holds the strangers' ends
     agent = new_agent(*limited(256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     process, door = psutil.Process(agent.process.pid), agent_door(agent)
     junk = RAW["a broken hello"] + RAW["random"][:1000]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clew_shared.base.words import in_bytes, ordinal, queue_place
+from clew_shared.base.number_words import in_bytes, ordinal, queue_place
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from clew_gui.base import words
+from clew_gui.base import state_words as words
 from clew_shared.journal.lifecycle import RunState
 
 

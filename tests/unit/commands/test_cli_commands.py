@@ -20,7 +20,7 @@ from clew_gui.jobs.job import JobNews, JobOrder, Stage
 from clew_gui.jobs.job_book import JobWish, job_book
 from clew_gui.jobs.job_news import of_end
 from clew_gui.schedulers.state import JobState, Phase, Reason
-from clew_gui.session.run_record import job_record
+from clew_gui.session.run_record import run_record
 from clew_shared import __version__
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
@@ -188,7 +188,7 @@ def test_a_run_is_found_by_number_id_beginning_or_last(word: str, index: int, ke
 
 
 def test_a_run_has_the_number_that_the_window_gave_it(kept: list[Path]) -> None:
-    record = job_record(find_places())
+    record = run_record(find_places())
     record.number("gone-since", time=1.0)
     record.number(IDS[2], time=2.0)
     assert [(run.number, run.folder) for run in kept_runs(find_places())] == [(2, kept[2]), (3, kept[0]), (4, kept[1])]
@@ -236,7 +236,7 @@ def test_the_last_run_is_not_an_earlier_one_while_it_waits_on_a_site(kept: list[
     places = find_places()
     kept_runs(places)
     job_book(places).note_order(JobOrder(job=JOB, site="lab", runs=(RunSpec(exercise="softmax", run=RUN),)), "The lab")
-    job_record(places).number(RUN, time=1.0)
+    run_record(places).number(RUN, time=1.0)
     with pytest.raises(ProblemError) as caught:
         find_run(places, "last")
     text = "Nothing of the last run, run 4, is here yet: it is on The lab. Follow it with: clew attach 4"
@@ -306,7 +306,7 @@ class Copy:
         with JournalWriter.create(folder.journal(1)) as writer:
             for event in (describe(folder, job=JOB), State(state=RunState.RUNNING), *([last] if last else [])):
                 writer.append(event)
-        self.book, self._record = job_book(places), job_record(places)
+        self.book, self._record = job_book(places), run_record(places)
         self.book.note_order(JobOrder(job=JOB, site="lab", runs=(RunSpec(exercise="softmax", run=RUN),)), "The lab")
         self._record.number(RUN, time=1.0)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clew_gui.commands.output.display import has_display
+from clew_gui.commands.has_display import has_display
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from clew_gui.jobs.job_book import job_book
 from clew_gui.schedulers.allocation import Allocation
 from clew_gui.schedulers.state import Output, Phase
 from clew_gui.session.job_model import Place
-from clew_gui.session.run_record import job_record
+from clew_gui.session.run_record import run_record
 from clew_gui.session.runs import not_begun, verdict, waiting_state
 from clew_gui.session.session import smaller
 from clew_gui.sites.site import Site
@@ -117,8 +117,8 @@ def test_a_job_is_named_in_many_ways(places: Places) -> None:
     book = job_book(places)
     for job in JOBS:
         book.note_order(JobOrder(job=job, site="lab", runs=(RunSpec(exercise="softmax", run=RUN),)))
-    job_record(places).number(RUN, 0.0)
-    job_record(places).number("other", 0.0)
+    run_record(places).number(RUN, 0.0)
+    run_record(places).number("other", 0.0)
     words = {"j1": JOBS[0], "J2": JOBS[1], "11111111": JOBS[0], "1": JOBS[1], "5f2b": JOBS[1], "last": JOBS[1]}
     assert {word: find_job(places, book, word) for word in words} == words
     for word, text in (("1111", "2 jobs"), ("j3", "no job"), ("", "no job"), ("2", "one of this computer's")):
@@ -127,7 +127,7 @@ def test_a_job_is_named_in_many_ways(places: Places) -> None:
 
 
 def test_the_last_run_of_a_site_is_not_another_sites(places: Places) -> None:
-    book, record = job_book(places), job_record(places)
+    book, record = job_book(places), run_record(places)
     with pytest.raises(ProblemError, match="No run was sent to a site yet"):
         find_job(places, book, "last")
     for job, site, run in ((JOBS[0], "lab", RUN), (JOBS[1], "other", "later")):
@@ -150,8 +150,8 @@ def sent_jobs(places: Places) -> list[str]:
         jobs.append(f"2222{number}111-0000-4000-8000-00000000000{number}")
         book.note_order(JobOrder(job=jobs[-1], site=site, runs=runs), title=site.title())
         book.note_news(JobNews(job=jobs[-1], stage=Stage.QUEUED, id=there))
-    job_record(places).number(RUN, 0.0)
-    job_record(places).number("other", 0.0)
+    run_record(places).number(RUN, 0.0)
+    run_record(places).number("other", 0.0)
     return jobs
 
 

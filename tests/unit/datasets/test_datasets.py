@@ -22,12 +22,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from clew_agent.datasets import digits
+from clew_agent.datasets.cache import DataCache
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.datasets.files import gunzip, read_bytes
 from clew_agent.datasets.formats import format_idx, parse_idx, parse_npy, parse_npz
-from clew_agent.datasets.kept import KeptData
 from clew_agent.datasets.lab_pickle import parse_pickle
-from clew_agent.datasets.registry import load
+from clew_agent.datasets.load import load
 from clew_agent.datasets.search import Search, available, find_digits, find_search, is_name, locate
 from clew_gui.deploy import probe_there
 from clew_gui.deploy.bundle import own_files
@@ -617,7 +617,7 @@ def test_a_pickle_of_something_else_is_described(tmp_path: Path, parts: object, 
 def test_kept_data_is_given_out_until_its_file_changes(tmp_path: Path, images: Arrays) -> None:
     path = write_npz(tmp_path / "mnist.npz", images)
     search = Search(own=tmp_path)
-    kept = KeptData()
+    kept = DataCache()
     assert kept.keep("mnist", search)
     first = kept.load("mnist", search)
     assert kept.load(str(path), search) is first, "the same file by its path"
@@ -630,7 +630,7 @@ def test_kept_data_is_given_out_until_its_file_changes(tmp_path: Path, images: A
 
 
 def test_data_that_is_missing_or_damaged_is_not_kept_and_refused_as_always(tmp_path: Path) -> None:
-    kept = KeptData()
+    kept = DataCache()
     assert not kept.keep("mnist", Search(folders=(tmp_path,)))
     (tmp_path / "mnist.npz").write_bytes(b"PK junk")
     assert not kept.keep("mnist", Search(folders=(tmp_path,)))

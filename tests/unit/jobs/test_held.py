@@ -31,7 +31,7 @@ from clew_gui.jobs.job_book import JobBook, JobWish, job_book
 from clew_gui.nodes.services import ServiceNews, show_in_browser
 from clew_gui.schedulers.allocation import Allocation
 from clew_gui.session.job_managers import JobManagers
-from clew_gui.session.run_record import job_record
+from clew_gui.session.run_record import run_record
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.connection import Size
@@ -67,7 +67,7 @@ def test_a_shell_opens_beside_the_job_that_is_named(places: Places, book: JobBoo
         sent(book, 1, Stage.RUNNING, True),
         sent(book, 2, Stage.ENDED, True),
     )
-    job_record(places).number(RUN, 0.0)
+    run_record(places).number(RUN, 0.0)
     here = CommandContext(places, io.StringIO(), io.StringIO())
     assert chosen_job(here, book, "lab", "") == second
     words = (first, "j1", "1", RUN, "0")  # Slurm calls it 0

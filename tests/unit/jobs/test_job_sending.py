@@ -14,11 +14,11 @@ import msgspec
 import psutil
 import pytest
 
-from clew_gui.jobs import sending as job_sending
+from clew_gui.jobs import job_sender
 from clew_gui.jobs.background import BackgroundTasks
 from clew_gui.jobs.job import JobNews, JobOrder, Stage
 from clew_gui.jobs.job_book import BookLine, JobBook, SendingProgram
-from clew_gui.jobs.sending import BEAT_S, QUIET_S, Sending
+from clew_gui.jobs.job_sender import BEAT_S, QUIET_S, JobSender
 from clew_gui.jobs.status_store import JobStatusStore
 from clew_gui.schedulers.allocation import Allocation
 from clew_shared.base.problem import ProblemError, problem
@@ -64,7 +64,7 @@ class Laptop:
         path.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
         self.theirs = JobBook(path)
         self.book = JobBook(path)
-        self.sending = Sending(
+        self.sending = JobSender(
             lambda: a_line(self.login),
             lambda _say: AGENT,
             lambda: "Lab",
@@ -178,7 +178,7 @@ def test_a_program_that_comes_back_during_the_look_is_waited_for_anew(tmp_path: 
 
 
 def test_a_program_that_sends_writes_so_until_it_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_sending, "BEAT_S", 0.01)
+    monkeypatch.setattr(job_sender, "BEAT_S", 0.01)
     laptop = Laptop(tmp_path, UNSEEN)
     errands, go_on, line = BackgroundTasks(lambda _key, _problem: None), threading.Event(), a_line(laptop.login)
 
@@ -187,7 +187,7 @@ def test_a_program_that_sends_writes_so_until_it_is_done(tmp_path: Path, monkeyp
         return AGENT
 
     board = JobStatusStore(laptop.book, laptop.told.append, lambda _job: None)
-    sending = Sending(lambda: line, installed, lambda: "Lab", laptop.book, board, errands, a_bringer(), 0.0)  # type: ignore[arg-type]
+    sending = JobSender(lambda: line, installed, lambda: "Lab", laptop.book, board, errands, a_bringer(), 0.0)  # type: ignore[arg-type]
     sent: list[str] = []
     errands.start(laptop.job, lambda: sent.append(sending.send(laptop.order)))
     begun = laptop.book.written(laptop.job)[0]

@@ -22,7 +22,7 @@ from clew_shared.base.problem import ProblemError
 from clew_shared.spec import RunSpec, to_toml
 from clew_shared.wire.messages import AgentAddress
 from tests.unit.fake_site import CLEW, FakeStream, Login, a_bringer, a_line
-from tests.unit.jobs.test_site_desk import LIMIT_S, reach, until
+from tests.unit.jobs.test_manager import LIMIT_S, reach, until
 
 KEY = ("viewer-1", "k" * 40)
 SPEAKS = b"\xff\0\0\0\0\0\0\0\1\x7f"

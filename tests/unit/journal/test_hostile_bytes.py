@@ -51,7 +51,7 @@ from clew_gui.deploy.install_there import unpack
 from clew_gui.deploy.there import _answer as read_remark
 from clew_gui.doctor.context import Diagnosis
 from clew_gui.doctor.node_job import _answer as read_node
-from clew_gui.session.run_record import JobLine, JobRecord
+from clew_gui.session.run_record import RunLine, RunRecord
 from clew_gui.sites.consent import Consents, OwnWords
 from clew_gui.sites.site_file import read_site
 from clew_gui.ssh.connection import Hop
@@ -272,7 +272,7 @@ READERS = {
     "settings": Reader(from_file(read_settings), (b'interpreter = "/usr/bin/python3"\n',)),
     "agent's address": Reader(from_file(read_address), (msgspec.json.encode(ADDRESS),)),
     "queue": Reader(from_file(read_queue), (msgspec.json.encode(QueueRecord(running=("a",))),)),
-    "jobs": Reader(from_file(JobRecord), (msgspec.json.encode(JobLine(run="r", number=1)) + b"\n",)),
+    "jobs": Reader(from_file(RunRecord), (msgspec.json.encode(RunLine(run="r", number=1)) + b"\n",)),
     "problem": Reader(
         lambda data: msgspec.json.decode(data, type=Problem),
         (msgspec.json.encode(Problem("a.b", "text", "hint")),),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.nodes.terminal_program import open_terminal, own_command, terminal_command
+from clew_gui.base.terminal_program import open_terminal, own_command, terminal_command
 from clew_shared.base.problem import ProblemError
 
 WORDS = ["clew", "shell", "--site", "it's"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.processes import nursery_client
 from clew_agent.processes.nursery import Nursery
 from clew_agent.processes.nursery_client import NurseryClient, may_fork
@@ -290,8 +290,8 @@ def test_an_agent_that_ends_leaves_no_run_behind_that_was_asked_for(
 
 def test_a_nursery_does_not_begin_what_an_agent_asked_for_that_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[object] = []
-    monkeypatch.setattr(posix, "thread_count", lambda: 1)
-    monkeypatch.setattr(posix, "fork", begun.append)
+    monkeypatch.setattr(operating_system, "thread_count", lambda: 1)
+    monkeypatch.setattr(operating_system, "fork", begun.append)
     ours, theirs = pair()
     send(ours, StartGuard(folder="run", attempt=1))
     ours.close()
@@ -304,7 +304,7 @@ def test_the_channel_may_have_a_number_that_select_cannot_take() -> None:
     """As when the agent has answered a thousand strangers; its number is handed on."""
     program = """
 import os, socket
-from clew_agent.node import posix
+from clew_agent.node import operating_system as posix
 from clew_agent.processes.nursery import Nursery
 from clew_agent.processes.nursery_messages import *
 posix.raise_descriptor_limit()
@@ -322,7 +322,7 @@ print(type(receive_told(ours)).__name__)
 def test_children_are_heeded_where_the_parent_ignored_their_ends() -> None:
     program = """
 import signal, time
-from clew_agent.node import posix
+from clew_agent.node import operating_system as posix
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 posix.heed_children()
 child = posix.fork(lambda: 7)

@@ -21,7 +21,7 @@ from clew_gui.session.conversation import Conversation, OutgoingCommands, Parts
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import Inbox, Statuses
 from clew_gui.session.link import Link
-from clew_gui.session.run_record import job_record
+from clew_gui.session.run_record import run_record
 from clew_gui.session.session import Session
 from clew_gui.targets.target import LocalTarget
 from clew_shared.base.places import Places
@@ -86,7 +86,7 @@ def test_the_agent_is_asked_before_the_disk_is_waited_for(places: Places, monkey
     session.start_run(SPEC)
     session.close()
     assert asked_before == [True]
-    assert job_record(places).numbers == {RUN: 1}
+    assert run_record(places).numbers == {RUN: 1}
 
 
 def test_a_click_ends_the_pause_between_two_attempts_to_connect(places: Places) -> None:

@@ -13,7 +13,7 @@ from clew_gui.base.settings import LocalSettings, local_settings
 from clew_gui.session.conversation import OutgoingCommands
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import FULL_BYTES, FrameBatch, Inbox, RequestFailed, Restarted
-from clew_gui.session.run_record import JobRecord
+from clew_gui.session.run_record import RunRecord
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_gui.targets.local_agent import agent_command, find_agent, is_alive
@@ -116,11 +116,11 @@ def test_catching_up_is_a_share_while_much_is_missing(tmp_path: Path) -> None:
 
 def test_numbers_are_kept_and_never_given_twice(tmp_path: Path) -> None:
     path = tmp_path / "mirrors" / "runs.jsonl"
-    record = JobRecord(path)
+    record = RunRecord(path)
     assert [record.number(run, 0.0) for run in ("a", "b", "a")] == [1, 2, 1]
     record.forget("b", 0.0)
     record.refuse("a", "wrong", 0.0)
-    again = JobRecord(path)
+    again = RunRecord(path)
     assert again.number("c", 0.0) == 3
     assert (again.forgotten, again.refused) == ({"b"}, {"a": "wrong"})
 
@@ -128,31 +128,31 @@ def test_numbers_are_kept_and_never_given_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize("junk", [b"\xff\xff\n", b"{}\n", b'{"run": 1}\n', b'{"run":"c","num', b"[" * 10_000 + b"\n"])
 def test_a_damaged_line_costs_only_itself(junk: bytes, tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
-    JobRecord(path).number("a", 0.0)
+    RunRecord(path).number("a", 0.0)
     with path.open("ab") as file:
         file.write(junk)
-    assert JobRecord(path).number("b", 0.0) == 2
-    assert JobRecord(path).numbers == {"a": 1, "b": 2}
+    assert RunRecord(path).number("b", 0.0) == 2
+    assert RunRecord(path).numbers == {"a": 1, "b": 2}
 
 
 def test_two_writers_never_give_one_number_to_two_runs(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
-    window, command = JobRecord(path), JobRecord(path)
+    window, command = RunRecord(path), RunRecord(path)
     assert (window.number("a", 0.0), command.number("b", 0.0), window.number("b", 0.0)) == (1, 2, 2)
     with path.open("a") as file:  # both at once: the later line gives way
         file.write('{"run":"c","number":3}\n{"run":"d","number":3}\n')
-    for record in (window, command, JobRecord(path)):
+    for record in (window, command, RunRecord(path)):
         assert record.number_all(["d", "c", "e"]) == {"d": 4, "c": 3, "e": 5}
-    assert JobRecord(path).numbers == {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
+    assert RunRecord(path).numbers == {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
 
 
 def test_numbers_are_only_thought_of_when_they_are_not_to_be_kept(tmp_path: Path) -> None:
     path = tmp_path / "mirrors" / "runs.jsonl"
-    assert JobRecord(path).number_all(["a", "b"], keep=False) == {"a": 1, "b": 2}
+    assert RunRecord(path).number_all(["a", "b"], keep=False) == {"a": 1, "b": 2}
     assert not path.parent.exists()
-    assert JobRecord(path).number_all(["b", "a"]) == {"b": 1, "a": 2}
+    assert RunRecord(path).number_all(["b", "a"]) == {"b": 1, "a": 2}
     path.unlink()
-    assert JobRecord(path).numbers == {}
+    assert RunRecord(path).numbers == {}
 
 
 # --- Commands ---------------------------------------------------------------------------------------------------------

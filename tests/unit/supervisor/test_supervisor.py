@@ -15,7 +15,7 @@ import pytest
 import zmq
 
 from clew_agent.datasets.search import Search
-from clew_agent.node import posix
+from clew_agent.node import operating_system
 from clew_agent.node.devices import Devices, Gpu
 from clew_agent.processes.guard import TrainerEnd, seal
 from clew_agent.processes.sealer import seal_lost
@@ -122,7 +122,7 @@ def make_run(runs: Path, **changes: object) -> RunFolder:
     folder = RunFolder(runs / run)
     folder.path.mkdir(parents=True)
     folder.spec.write_text(to_toml(RunSpec(exercise="toy", run=run)))
-    usual = {"run": run, "host": posix.host_name(), "boot": posix.boot_id(), "pid": os.getpid()}
+    usual = {"run": run, "host": operating_system.host_name(), "boot": operating_system.boot_id(), "pid": os.getpid()}
     with JournalWriter.create(folder.journal(1)) as writer:
         writer.append(describe(folder, 1, **(usual | changes)))
         writer.append(points(0, [4, 3]))
@@ -186,7 +186,9 @@ def test_runs_that_have_ended_rest_until_somebody_goes_on_with_one(
     registry.refresh()
     assert seen == [], "no turn asks for runs that have ended"
     with JournalWriter.create(folders[3].journal(2)) as writer:
-        writer.append(describe(folders[3], 2, host=posix.host_name(), boot=posix.boot_id(), pid=os.getpid()))
+        writer.append(
+            describe(folders[3], 2, host=operating_system.host_name(), boot=operating_system.boot_id(), pid=os.getpid())
+        )
     for _ in range(3):
         registry._look()
     assert {*seen} == {folder.path.name for folder in folders}

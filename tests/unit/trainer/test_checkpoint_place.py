@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew_agent.trainer import checkpoints as scratch
+from clew_agent.trainer import checkpoints
 from clew_agent.trainer.checkpoints import CheckpointPlace
 from clew_shared.journal.run_folder import RunFolder
 
@@ -64,8 +64,8 @@ def test_a_disk_that_refuses_leaves_nothing(folder: RunFolder) -> None:
 def test_what_a_trainer_left_is_cleared_but_nothing_of_a_later_attempt(folder: RunFolder) -> None:
     folder.checkpoints.mkdir()
     for attempt in (1, 2, 3):
-        saving("x")(scratch.partial(folder, 7, attempt))
-        scratch.reserve(folder, attempt).touch()
-    scratch.clear(folder, 2)
+        saving("x")(checkpoints.partial(folder, 7, attempt))
+        checkpoints.reserve(folder, attempt).touch()
+    checkpoints.clear(folder, 2)
     assert [path.name for path in folder.checkpoints.iterdir()] == [".00000007-0003.partial"]
     assert [path.name for path in folder.path.glob(".*")] == [".reserve-0003"]

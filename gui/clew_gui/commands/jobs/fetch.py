@@ -17,7 +17,7 @@ from clew_gui.commands.output.result import ending
 from clew_gui.jobs.job_book import job_book
 from clew_gui.jobs.journal_files import MOST_ATTEMPTS, read_spec_text
 from clew_gui.session.mirror import Mirror, stray_attempts
-from clew_gui.session.run_record import JobRecord, job_record
+from clew_gui.session.run_record import RunRecord, run_record
 from clew_gui.sites.site_connection import SiteConnection, open_line
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import AskOnce, headless_prompter
@@ -66,7 +66,7 @@ def fetch_runs(shell: CommandContext, line: SiteConnection, word: str, as_json: 
 
     Raises ``ProblemError`` when there are none.
     """
-    record = job_record(shell.places)
+    record = run_record(shell.places)
     found: list[Mirror] = []
     problems: list[Problem] = []
     word = _numbered(shell.places, record, line, word)
@@ -97,7 +97,7 @@ def fetch_runs(shell: CommandContext, line: SiteConnection, word: str, as_json: 
 # --- What is there ----------------------------------------------------------------------------------------------------
 
 
-def _numbered(places: Places, record: JobRecord, line: SiteConnection, word: str) -> str:
+def _numbered(places: Places, record: RunRecord, line: SiteConnection, word: str) -> str:
     """The id of the run that has this number here, or of the ``last`` one, if it is one of the site's; else ``word`` as
     it is."""
     book = job_book(places)
@@ -147,7 +147,7 @@ def _look(line: SiteConnection, path: str) -> There:
     return There(path, spec)
 
 
-def _is_from_here(shell: CommandContext, record: JobRecord, run: str, asked_for: bool) -> bool:
+def _is_from_here(shell: CommandContext, record: RunRecord, run: str, asked_for: bool) -> bool:
     """Whether it comes through the link of a job of this computer, and so through nothing else. Raises ``ProblemError``
     when just this one is wanted."""
     job = job_book(shell.places).job_of(run)
@@ -173,7 +173,7 @@ def _bytes_here(shell: CommandContext, there: There) -> int:
     return sum(mirror.length(attempt) for attempt in mirror.attempts())
 
 
-def _bring(shell: CommandContext, line: SiteConnection, record: JobRecord, there: There, check: bool) -> Mirror:
+def _bring(shell: CommandContext, line: SiteConnection, record: RunRecord, there: There, check: bool) -> Mirror:
     mirror = Mirror(shell.places.mirrors / there.spec.run)
     try:
         if mirror.spec() is None:

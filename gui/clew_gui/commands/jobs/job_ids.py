@@ -6,7 +6,7 @@ import shlex
 
 from clew_gui.commands.context import CommandContext
 from clew_gui.jobs.job_book import JobBook
-from clew_gui.session.run_record import JobRecord, job_record
+from clew_gui.session.run_record import RunRecord, run_record
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem
 
@@ -32,7 +32,7 @@ def find_job(places: Places, book: JobBook, word: str, site: str = "") -> str:
     Clew's own numbers, of jobs (``j3``) and of runs, go before a scheduler's, and those before beginnings of ids.
     ``site``: what a scheduler calls so is looked for there only.
     """
-    jobs, record = book.jobs(), job_record(places)
+    jobs, record = book.jobs(), run_record(places)
     word = last_run(book, record, site) if word == "last" else word
     if word[:1] in "jJ" and word[1:].isascii() and word[1:].isdecimal() and 0 < int(word[1:9]) <= len(jobs):
         return jobs[int(word[1:]) - 1]
@@ -55,7 +55,7 @@ def find_job(places: Places, book: JobBook, word: str, site: str = "") -> str:
     raise problem("cli.job", f"There is no job or run {word!r} on a site.", "`clew jobs` lists them.", word)
 
 
-def last_run(book: JobBook, record: JobRecord, site: str = "") -> str:
+def last_run(book: JobBook, record: RunRecord, site: str = "") -> str:
     """The run that was sent to a site last, or to this one. Raises ``ProblemError`` when there is none."""
     sent = [run for run in record.numbers if run not in record.forgotten and book.job_of(run)]
     sent = [run for run in sent if site in ("", book.order(book.job_of(run)).site)]

@@ -17,13 +17,13 @@ from clew_gui.commands.jobs.hold import ASK_S
 from clew_gui.commands.jobs.job_ids import JOB_HELP, last_run, named_job
 from clew_gui.commands.output.result import exit_status, result_lines, title, word_for
 from clew_gui.commands.output.words import state_word
-from clew_gui.commands.run.site_run import FollowedRun, Following, open_session, open_terminal
+from clew_gui.commands.run.site_run import FollowedSiteRun, SiteTerminal, open_session, open_terminal
 from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobOrder, Stage
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.schedulers.state import Phase
 from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.mirror import attempts_before
-from clew_gui.session.run_record import job_record
+from clew_gui.session.run_record import run_record
 from clew_gui.session.runs import verdict
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem
@@ -55,7 +55,7 @@ class JobRow(NamedTuple):
 
 def job_lines(places: Places, book: JobBook) -> list[JobRow]:
     """All jobs, the oldest first; runs by their numbers."""
-    numbers = job_record(places).numbers
+    numbers = run_record(places).numbers
     return [
         JobRow(
             place,
@@ -157,7 +157,7 @@ def cancel(shell: CommandContext, argv: Sequence[str]) -> int:
     return cancel_job(open_terminal(shell), options.job, options.json)
 
 
-def cancel_job(terminal: FollowedRun, word: str, as_json: bool = False) -> int:
+def cancel_job(terminal: SiteTerminal, word: str, as_json: bool = False) -> int:
     """End the job that ``word`` names; returns the exit status."""
     shell, book = terminal.shell, terminal.desks.book
     job = named_job(shell, book, word)
@@ -193,10 +193,10 @@ def attach(shell: CommandContext, argv: Sequence[str]) -> int:
     return attach_run(open_terminal(shell), options.run, options.json)
 
 
-def attach_run(terminal: FollowedRun, word: str, as_json: bool = False) -> int:
+def attach_run(terminal: SiteTerminal, word: str, as_json: bool = False) -> int:
     """Follow the run that ``word`` names, or the last one of that job."""
     shell, book = terminal.shell, terminal.desks.book
-    record = job_record(shell.places)
+    record = run_record(shell.places)
     word = last_run(book, record) if word == "last" else word
     job = named_job(shell, book, word)
     runs = [run for run in book.runs(job) if book.job_of(run) == job and run not in record.forgotten]
@@ -209,7 +209,7 @@ def attach_run(terminal: FollowedRun, word: str, as_json: bool = False) -> int:
         return _tell_kept(shell, shell.places.mirrors / chosen[0], known, book.news(job), as_json)
     with open_session(terminal, known, (job,)) as session, stop_requests() as stops:
         behind = attempts_before(shell.places.mirrors / chosen[0], job)
-        following = Following(terminal, session, chosen[0], as_json, stops, behind)
+        following = FollowedSiteRun(terminal, session, chosen[0], as_json, stops, behind)
         spec = following.model.spec
         card = next((card for card in known.exercises if card.id == spec.exercise), None)
         following.to_the_end(card, f"{title(spec, card)}, on {following.job.title}")

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 from clew_gui.commands.agent_program import stop_requests
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser, complain
+from clew_gui.commands.has_display import has_display
 from clew_gui.commands.jobs.hold import HeldNode, reach_node
-from clew_gui.commands.output.display import has_display
 from clew_gui.commands.sites.flags import add_allocation_flags
 from clew_gui.jobs.job import Stage
 from clew_gui.nodes.services import KINDS, OpenedService, RedirectPage, ServiceNews, show_in_browser

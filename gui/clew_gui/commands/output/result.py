@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from clew_gui.base.words import rate
+from clew_gui.base.state_words import rate
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import values_line
 from clew_shared.base.places import Places

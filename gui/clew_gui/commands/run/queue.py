@@ -11,11 +11,11 @@ from rich.table import Table
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.output import words
 from clew_gui.session.agent_line import AgentLine
-from clew_gui.session.run_record import job_record
+from clew_gui.session.run_record import run_record
 from clew_gui.targets.target import LocalTarget
+from clew_shared.base.number_words import queue_place
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem
-from clew_shared.base.words import queue_place
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.wire.messages import MoveRun, RunStatus, Stop
 
@@ -65,7 +65,7 @@ def in_order(statuses: Sequence[RunStatus]) -> list[RunStatus]:
 
 def _lines(places: Places, agent: AgentLine) -> list[QueueRow]:
     found = in_order(agent.statuses())
-    numbers = job_record(places).number_all(status.run for status in found)
+    numbers = run_record(places).number_all(status.run for status in found)
     return [QueueRow(numbers[status.run], status) for status in found]
 
 

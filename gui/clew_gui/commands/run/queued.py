@@ -14,8 +14,8 @@ from clew_gui.commands.output.result import exit_status, result_lines, word_for
 from clew_gui.commands.run.follow import Follower
 from clew_gui.session.agent_line import AgentLine
 from clew_gui.targets.target import Target
+from clew_shared.base.number_words import queue_place
 from clew_shared.base.problem import ProblemError, problem
-from clew_shared.base.words import queue_place
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import TERMINAL

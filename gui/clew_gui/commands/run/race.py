@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew_gui.base.words import quantity
+from clew_gui.base.state_words import quantity
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import BAD_INPUT, FAILED, INTERRUPTED, OK, CommandContext, Parser
 from clew_gui.commands.output import words

@@ -29,12 +29,12 @@ from clew_gui.session.job_managers import JobManagers, open_desks
 from clew_gui.session.job_model import JobModel, Place
 from clew_gui.session.mirror import stray_attempts
 from clew_gui.session.other_version import CODES
-from clew_gui.session.run_record import job_record
+from clew_gui.session.run_record import run_record
 from clew_gui.session.runs import RunModel, not_begun
 from clew_gui.session.session import Session
 from clew_gui.ssh.prompts import headless_prompter
+from clew_shared.base.number_words import queue_place
 from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
-from clew_shared.base.words import queue_place
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.journal.files import attempts
 from clew_shared.journal.history import History
@@ -56,7 +56,7 @@ _STOP_NOTES = (
 )
 
 
-class FollowedRun(NamedTuple):
+class SiteTerminal(NamedTuple):
     """What a command on a site's jobs works with."""
 
     shell: CommandContext
@@ -64,14 +64,14 @@ class FollowedRun(NamedTuple):
     curtain: TerminalLock
 
 
-def open_terminal(shell: CommandContext) -> FollowedRun:
+def open_terminal(shell: CommandContext) -> SiteTerminal:
     """Logins ask on the terminal, or through the program that ``SSH_ASKPASS`` names."""
     curtain = TerminalLock(headless_prompter(os.environ))
-    return FollowedRun(shell, open_desks(shell.places, curtain), curtain)
+    return SiteTerminal(shell, open_desks(shell.places, curtain), curtain)
 
 
 @contextmanager
-def open_session(terminal: FollowedRun, known: Catalogue, jobs: Collection[str] = ()) -> Iterator[Session]:
+def open_session(terminal: SiteTerminal, known: Catalogue, jobs: Collection[str] = ()) -> Iterator[Session]:
     """A session with nothing but ``jobs`` and what is sent within."""
     session = Session(terminal.shell.places, known, desks=terminal.desks, only=jobs)
     try:
@@ -96,7 +96,7 @@ def show_script(shell: CommandContext, place: Place, spec: RunSpec, as_json: boo
 
 
 def run_there(
-    terminal: FollowedRun,
+    terminal: SiteTerminal,
     place: Place,
     spec: RunSpec,
     card: ExerciseCard,
@@ -113,7 +113,7 @@ def run_there(
     jobs = (place.job,) if place.job else ()
     with open_session(terminal, known, jobs) as session, stop_requests() as stops:
         run = session.start_run(spec, place)
-        following = Following(terminal, session, run, as_json, stops)
+        following = FollowedSiteRun(terminal, session, run, as_json, stops)
         following.begin()
         if detach:
             following.until_sent()
@@ -127,7 +127,7 @@ def run_there(
         return following.tell_detached() if detach else following.conclude(card)
 
 
-def _with_living_node(terminal: FollowedRun, place: Place, as_json: bool) -> Place:
+def _with_living_node(terminal: SiteTerminal, place: Place, as_json: bool) -> Place:
     """The place without its held allocation if that is over: its scheduler is asked, the book may be old."""
     if not place.job:
         return place
@@ -143,7 +143,7 @@ def _with_living_node(terminal: FollowedRun, place: Place, as_json: bool) -> Pla
 # --- A run that goes on -----------------------------------------------------------------------------------------------
 
 
-def resume_there(terminal: FollowedRun, folder: Path, known: Catalogue, options: argparse.Namespace) -> int:
+def resume_there(terminal: SiteTerminal, folder: Path, known: Catalogue, options: argparse.Namespace) -> int:
     """Go on with the run of a site whose copy is ``folder``, where it trained; returns the exit status. Its agent takes
     it up again if it is still there, else a further job is sent. ``options`` are those of ``clew resume``.
 
@@ -158,7 +158,7 @@ def resume_there(terminal: FollowedRun, folder: Path, known: Catalogue, options:
         session.recall(run)
         spec = session.runs[run].spec
         card = next((card for card in known.exercises if card.id == spec.exercise), None)
-        following = Following(terminal, session, run, options.json, stops, max(attempts(folder), default=0))
+        following = FollowedSiteRun(terminal, session, run, options.json, stops, max(attempts(folder), default=0))
         if not following.until_known():
             return INTERRUPTED
         model = session.runs[run]
@@ -182,10 +182,10 @@ def resume_there(terminal: FollowedRun, folder: Path, known: Catalogue, options:
         return following.tell_detached() if options.detach else following.conclude(card)
 
 
-def _not_resumable(terminal: FollowedRun, folder: Path, options: argparse.Namespace) -> list[Problem]:
+def _not_resumable(terminal: SiteTerminal, folder: Path, options: argparse.Namespace) -> list[Problem]:
     """Why the run in the mirror ``folder`` cannot go on, as far as this computer knows."""
     places, run = terminal.shell.places, folder.name
-    record, book = job_record(places), terminal.desks.book
+    record, book = run_record(places), terminal.desks.book
     name = f"Run {record.numbers[run]}" if run in record.numbers else f"The run {run[:8]}"
     if not book.job_of(run):
         where = record.where.get(run, "another computer")
@@ -208,13 +208,13 @@ def _not_resumable(terminal: FollowedRun, folder: Path, options: argparse.Namesp
 # --- Following --------------------------------------------------------------------------------------------------------
 
 
-class Following:
+class FollowedSiteRun:
     """A run of ``session`` whose job is not over, or was not when this began. Sentences of the job are said once.
     Attempts up to ``behind`` are an earlier job's: they are not shown."""
 
     def __init__(
         self,
-        terminal: FollowedRun,
+        terminal: SiteTerminal,
         session: Session,
         run: str,
         as_json: bool,

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 import paramiko
 from paramiko.ssh_exception import IncompatiblePeer
 
-from clew_gui.ssh import errors as troubles
-from clew_gui.ssh import shell_files
+from clew_gui.ssh import errors, shell_files
 from clew_gui.ssh.connection import (
     Command,
     Finished,
@@ -109,7 +108,7 @@ def _log_in(
 def _shake_hands(hop: Hop, files: SshFiles, asker: AskOnce, timeout: float, dial: Callable[[], Any]) -> SshTransport:
     """A link whose server has shown a key that is known; nothing of the person's was sent yet."""
     keys = HostKeys(hop, files)
-    for pause in (*troubles.BUSY_PAUSES_S, None):
+    for pause in (*errors.BUSY_PAUSES_S, None):
         link = SshTransport(dial(), hop.title)
         _prefer(link, keys.known_types())
         link.banner_timeout = link.handshake_timeout = timeout

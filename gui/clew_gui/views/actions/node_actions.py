@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, cast
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication
 
+from clew_gui.base.terminal_program import open_terminal
 from clew_gui.jobs.job import Stage
-from clew_gui.nodes.terminal_program import open_terminal
 from clew_gui.session.job_managers import JobManagers
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation.interfaces import JobLike

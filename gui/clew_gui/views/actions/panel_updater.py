@@ -10,7 +10,7 @@ from clew_gui.views.actions.scope import FIRST_EXERCISE, Scope
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.presentation.job_words import NOTHING, CardWords
-from clew_gui.views.runs.board import estimate
+from clew_gui.views.runs.run_choices import estimate
 from clew_gui.views.runs.runs_model import RunRow
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike, SessionLike
-from clew_gui.views.runs.board import Board
+from clew_gui.views.runs.run_choices import RunChoices
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.params import ParamSpec, Value
 
@@ -18,7 +18,7 @@ class Scope:
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
         self.cards = {card.id: card for card in catalogue.exercises}
-        self.board = Board()
+        self.board = RunChoices()
         self.session: SessionLike | None = None
         self.card: ExerciseCard | None = None
         self.link_told = False

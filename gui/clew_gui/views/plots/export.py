@@ -14,7 +14,7 @@ from clew_gui.plotting.scene import Room, SceneBuilder
 from clew_gui.plotting.series import SeriesStore, XUnit
 from clew_gui.views.plots.curves.canvas import PlotCanvas
 from clew_gui.views.plots.curves.frame_painter import FramePainter
-from clew_gui.views.plots.curves.plot_surface import PlotSurface
+from clew_gui.views.plots.curves.plots_view import PlotsView
 from clew_gui.views.plots.drawing.geometry import Medium, gutter_width, stack
 from clew_gui.views.plots.surface.surface import SurfaceView
 from clew_gui.views.theme.theme import Theme, font
@@ -74,7 +74,7 @@ class ExportedPicture:
     def paint(self, painter: QPainter, medium: Medium, ratio: float = 1.0) -> None:
         """Draw everything; a logical pixel has ``ratio`` device pixels."""
         if self._curves.width():
-            ground = PlotSurface(medium=medium)
+            ground = PlotsView(medium=medium)
             ground.render_to(painter, self._curves, self._artist(), ratio)
             ground.deleteLater()
         if self._surface is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from clew_gui.session.run_record import JobRecord
+from clew_gui.session.run_record import RunRecord
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import Catalogue
@@ -121,7 +121,7 @@ def _begun(journal: Path) -> float:
     return next((i.event.time for i in items if isinstance(i, Record) and isinstance(i.event, Attempt)), 0.0)
 
 
-def read_runs(heads: Mapping[str, RunHeader], record: JobRecord, exercise: str = "") -> dict[str, RecordedRun]:
+def read_runs(heads: Mapping[str, RunHeader], record: RunRecord, exercise: str = "") -> dict[str, RecordedRun]:
     """The runs of ``exercise`` (empty: all), read in full. Numbers are those of ``record``; nothing is added to it."""
     numbers = record.number_all(heads, keep=False)
     found: dict[str, RecordedRun] = {}
@@ -149,7 +149,7 @@ def choose_run(runs: Mapping[str, HasSpec], wanted: str, exercise: str) -> str:
 class RecordedSession:
     """A session that only looks back, at one exercise's runs or at all. Anyone who wants more of it gets a sentence."""
 
-    def __init__(self, heads: Mapping[str, RunHeader], record: JobRecord, exercise: str = "") -> None:
+    def __init__(self, heads: Mapping[str, RunHeader], record: RunRecord, exercise: str = "") -> None:
         self.runs: Mapping[str, RunLike] = read_runs(heads, record, exercise)
         self.jobs: Mapping[str, JobLike] = {}
         self.link = RecordedLink()

@@ -6,7 +6,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QMenu
 
-from clew_gui.base.words import STATE_WORDS, rate
+from clew_gui.base.state_words import STATE_WORDS, rate
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.presentation.job_words import NOTHING, SHORT_S, CardWords

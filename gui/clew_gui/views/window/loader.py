@@ -33,15 +33,15 @@ _PLOTS_NEED = (
     "pydoc",
     "xml.dom.minidom",
     "xml.etree.ElementTree",
-    "clew_gui.plotting.heights",
+    "clew_gui.plotting.loss_surface",
     "clew_gui.plotting.layout",
     "clew_gui.plotting.readout",
     "clew_gui.plotting.table",
-    "clew_gui.plotting.trail",
+    "clew_gui.plotting.surface_path",
     "clew_gui.plotting.ticks",
     "clew_gui.sites.consent",
     "clew_gui.ssh.config",
-    "clew_gui.nodes.terminal_program",
+    "clew_gui.base.terminal_program",
 )
 """What pyqtgraph and our own parts with Qt import besides Qt; a name that is missing here costs a little time only."""
 ASIDE = (SESSION, _PLOTS_NEED)

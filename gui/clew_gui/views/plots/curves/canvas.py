@@ -18,7 +18,7 @@ from clew_gui.plotting.series import SeriesStore
 from clew_gui.plotting.ticks import Span, panned, zoomed
 from clew_gui.views.plots.curves.crosshair import Overlay, snapped, stepped
 from clew_gui.views.plots.curves.frame_painter import FramePainter
-from clew_gui.views.plots.curves.plot_surface import PlotSurface
+from clew_gui.views.plots.curves.plots_view import PlotsView
 from clew_gui.views.plots.curves.readbox import point_in
 from clew_gui.views.plots.drawing.geometry import Stack, gutter_width, stack
 from clew_gui.views.plots.drawing.widget import REFRESH_MS, DrawnWidget
@@ -52,7 +52,7 @@ class PlotCanvas(DrawnWidget):
         self._dragging = False
         self._ring = False
         self._uncovered = False
-        self.ground = PlotSurface(self, before_paint=self._just_in_time)
+        self.ground = PlotsView(self, before_paint=self._just_in_time)
         self._overlay = Overlay(self)
         self._frame = QElapsedTimer()
         self._timer = QTimer(self)

@@ -10,7 +10,7 @@ from PySide6.QtGui import QPainter, QPixmap
 
 from clew_gui.plotting.model import RunStyle
 from clew_gui.plotting.series import PlottedSeries, SeriesStore
-from clew_gui.plotting.trail import Chart, Trail
+from clew_gui.plotting.surface_path import Chart, Trail
 from clew_gui.views.plots.surface.art import draw_path, length, path_pens
 from clew_gui.views.theme.theme import Theme
 

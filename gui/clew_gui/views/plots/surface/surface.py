@@ -9,7 +9,7 @@ from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
 from clew_gui.plotting.series import SeriesStore
-from clew_gui.plotting.trail import Chart
+from clew_gui.plotting.surface_path import Chart
 from clew_gui.views.plots.surface.canvas import SurfaceCanvas
 from clew_gui.views.theme.theme import Theme
 

@@ -16,7 +16,7 @@ from clew_gui.views.plots.curves.plot import Plot
 from clew_gui.views.plots.drawing.geometry import Medium
 
 
-class PlotSurface(pg.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no types
+class PlotsView(pg.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no types
     """Shows frames, or paints one into a file; ``before_paint`` may bring a frame just in time."""
 
     zoom_asked = Signal(float, float)

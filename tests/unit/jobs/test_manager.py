@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from clew_agent.supervisor.refused_run import write_refused
-from clew_gui.jobs import submitter as job_submitter
+from clew_gui.jobs import submitter
 from clew_gui.jobs.job import JobNews, JobOrder, Stage
 from clew_gui.jobs.job_book import BookLine, JobBook, JobWish, SendingProgram
 from clew_gui.jobs.manager import SiteJobManager
@@ -284,8 +284,8 @@ def test_the_second_look_for_a_job_waits_whatever_changes_meanwhile(office: Offi
         time.sleep(0.001)
         return True
 
-    sender = job_submitter.Submitter(lambda: line, a_bringer(), lambda _text: None, pause, again=0.2)
-    assert sender.find(job_submitter.job_spec(line, order, AGENT)) == "4"
+    sender = submitter.Submitter(lambda: line, a_bringer(), lambda _text: None, pause, again=0.2)
+    assert sender.find(submitter.job_spec(line, order, AGENT)) == "4"
 
 
 def test_a_long_staging_delays_no_question_about_another_job(office: Office) -> None:

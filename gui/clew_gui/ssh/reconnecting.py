@@ -25,7 +25,7 @@ PATIENCE_WITH_CODE_S = 120.0
 _JOIN_S = 2.0
 
 
-class SteadyConnection:
+class ReconnectingConnection:
     """A ``Connection`` made of as many as it takes. ``dial`` makes one and raises ``ProblemError``.
 
     A call on a link that is known to be dead dials first; one that fails in the middle is not repeated. Streams end

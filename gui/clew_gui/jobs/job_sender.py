@@ -39,7 +39,7 @@ _UNSURE = "The program that was about to send the job is not seen any more; if i
 _NO_AGENT = Installed(command=("?",), environment={}, python="", tensorflow="")
 
 
-class Sending:
+class JobSender:
     """Sends jobs of one site, a few at a time, and tells on the ``board`` how far each is. ``line`` is the site's line,
     connected; ``installed`` brings the agent there; both may wait and raise ``ProblemError``. ``title`` is the site's.
     ``clock`` tells how long something lasts, ``today`` seconds since 1970.

@@ -34,7 +34,7 @@ class Choices(msgspec.Struct):
     hidden: set[str] = msgspec.field(default_factory=set)
 
 
-class Board:
+class RunChoices:
     """Choices per exercise, and which runs were removed and may still come back."""
 
     def __init__(self) -> None:

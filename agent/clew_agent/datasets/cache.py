@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from clew_agent.datasets.dataset import DataSet
-from clew_agent.datasets.registry import load
+from clew_agent.datasets.load import load
 from clew_agent.datasets.search import Search, find_idx, locate
 from clew_shared.base.data_files import IDX_STEMS
 from clew_shared.base.problem import ProblemError
@@ -13,7 +13,7 @@ from clew_shared.base.problem import ProblemError
 Signature = tuple[tuple[str, int, int, int], ...]
 
 
-class KeptData:
+class DataCache:
     """What ``keep`` has read, ``load`` gives without reading it again."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from clew_gui.sites.shared_connection import SharedConnection
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.login_policy import NEEDS_PERSON, LoginPromptPolicy
 from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
-from clew_gui.ssh.steady import SteadyConnection
+from clew_gui.ssh.reconnecting import ReconnectingConnection
 from clew_shared.base.problem import ProblemError, problem
 from tests.unit.fake_site import Login, a_line
 
@@ -138,4 +138,4 @@ def test_without_a_gate_everybody_may_ask(site: Site) -> None:
     door = SharedConnection(lambda: a_line(site.login))
     site.gate.open()
     assert isinstance(door.line(), SiteConnection)
-    assert cast(SteadyConnection, site.login).alive
+    assert cast(ReconnectingConnection, site.login).alive

@@ -14,7 +14,7 @@ from typing import Literal
 import pytest
 
 from clew_agent.node.devices import GIVEN
-from clew_agent.processes import standby as spare
+from clew_agent.processes import standby
 from clew_agent.processes.nursery_messages import OWN_ENVIRONMENT, Ready, StartGuard, pair, send
 from clew_agent.trainer import compile_cache
 from clew_shared.base.places import Places
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.needs("fork")
 HEAD = """
 import json, os, signal, sys, time
 from clew_agent.processes import nursery
-from clew_agent.node import posix
+from clew_agent.node import operating_system as posix
 from clew_agent.processes import standby as spare
 from clew_agent.processes.nursery_messages import *
 from pathlib import Path
@@ -165,7 +165,7 @@ def test_a_run_that_comes_before_the_guard_has_heard_that_its_trainer_is_ready_i
     with to_trainer, trainer, to_nursery, nursery:
         send(trainer, Ready(seconds=0.0, settled=True))
         send(nursery, StartGuard(folder="run", attempt=1))
-        assert spare._gets_ready(to_trainer, to_nursery)
+        assert standby._gets_ready(to_trainer, to_nursery)
 
 
 def test_when_the_guard_that_waits_is_killed_the_run_begins_as_if_there_were_none(tmp_path: Path) -> None:
@@ -251,9 +251,9 @@ def test_an_environment_of_which_a_library_may_have_read_something_does_not_suit
 ) -> None:
     monkeypatch.setenv("HELD", "yes")
     late = dict.fromkeys((GIVEN, *OWN_ENVIRONMENT), "other")
-    assert spare.suits(StartGuard(folder="run", attempt=1, environment={"HELD": "yes"} | late))
-    assert not spare.suits(StartGuard(folder="run", attempt=1, environment={"HELD": "no"}))
-    assert not spare.suits(StartGuard(folder="run", attempt=1, environment={"NOT_HELD": ""}))
+    assert standby.suits(StartGuard(folder="run", attempt=1, environment={"HELD": "yes"} | late))
+    assert not standby.suits(StartGuard(folder="run", attempt=1, environment={"HELD": "no"}))
+    assert not standby.suits(StartGuard(folder="run", attempt=1, environment={"NOT_HELD": ""}))
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_an_environment_of_which_a_library_may_have_read_something_does_not_suit
 )
 def test_what_fits_is_an_exercise_of_clews_own_on_one_device(tmp_path: Path, spec: RunSpec | None, fit: bool) -> None:
     (tmp_path / "spec.toml").write_text(to_toml(spec) if spec is not None else "{")
-    assert spare.fits(StartGuard(folder=str(tmp_path), attempt=1)) == fit
+    assert standby.fits(StartGuard(folder=str(tmp_path), attempt=1)) == fit
 
 
 @pytest.mark.parametrize(("kind", "fit"), [("training", True), ("measurement", False), ("script", False)])
@@ -277,8 +277,8 @@ def test_what_measures_has_its_process_to_itself_from_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Literal["training", "measurement", "script"], fit: bool
 ) -> None:
     (tmp_path / "spec.toml").write_text(to_toml(RunSpec(exercise="it")))
-    monkeypatch.setattr(spare, "quick_card", lambda *_: ExerciseCard(id="it", title="It", kind=kind))
-    assert spare.fits(StartGuard(folder=str(tmp_path), attempt=1)) == fit
+    monkeypatch.setattr(standby, "quick_card", lambda *_: ExerciseCard(id="it", title="It", kind=kind))
+    assert standby.fits(StartGuard(folder=str(tmp_path), attempt=1)) == fit
 
 
 def test_a_disk_that_has_filled_up_meanwhile_needs_a_trainer_that_has_not_compiled(
@@ -286,8 +286,8 @@ def test_a_disk_that_has_filled_up_meanwhile_needs_a_trainer_that_has_not_compil
 ) -> None:
     places = Places(home=tmp_path / "home", private=tmp_path / "private")
     monkeypatch.setenv(compile_cache.VARIABLE, compile_cache.environment(places)[compile_cache.VARIABLE])
-    monkeypatch.setattr(spare, "find_places", lambda: places)
+    monkeypatch.setattr(standby, "find_places", lambda: places)
     (tmp_path / "spec.toml").write_text(to_toml(RunSpec(exercise="softmax")))
-    assert spare.fits(StartGuard(folder=str(tmp_path), attempt=1))
+    assert standby.fits(StartGuard(folder=str(tmp_path), attempt=1))
     monkeypatch.setattr(compile_cache, "_ROOM_BYTES", 1 << 62)
-    assert not spare.fits(StartGuard(folder=str(tmp_path), attempt=1))
+    assert not standby.fits(StartGuard(folder=str(tmp_path), attempt=1))

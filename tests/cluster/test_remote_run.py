@@ -18,8 +18,7 @@ from clew_gui.jobs.job_book import job_book
 from clew_gui.jobs.manager import SiteJobManager
 from clew_gui.jobs.route_keeper import read_address
 from clew_gui.jobs.target import JobTarget
-from clew_gui.nodes.routes import RouteFinder
-from clew_gui.nodes.routes import RouteKind as RouteKind
+from clew_gui.nodes.routes import RouteFinder, RouteKind
 from clew_gui.schedulers.allocation import Allocation
 from clew_gui.schedulers.job import JobRef
 from clew_gui.schedulers.state import Phase

@@ -11,7 +11,7 @@ import pytest
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.connection import Command, Stream
-from clew_gui.ssh.steady import SteadyConnection
+from clew_gui.ssh.reconnecting import ReconnectingConnection
 from clew_shared.journal.lifecycle import RunState
 from tests.cluster.journey import Student
 from tests.cluster.mini import MiniCluster
@@ -32,13 +32,13 @@ def closed(cluster: MiniCluster) -> Iterator[None]:
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[Command]:
     """The scheduler's steps that were started as ways to a node, in this order."""
     started: list[Command] = []
-    honest = SteadyConnection.open
+    honest = ReconnectingConnection.open
 
-    def opened(self: SteadyConnection, command: Command, timeout: float = 30.0) -> Stream:
+    def opened(self: ReconnectingConnection, command: Command, timeout: float = 30.0) -> Stream:
         started.append(command)
         return honest(self, command, timeout)
 
-    monkeypatch.setattr(SteadyConnection, "open", opened)
+    monkeypatch.setattr(ReconnectingConnection, "open", opened)
     return started
 
 

@@ -136,7 +136,7 @@ REFUSAL = _response("403 Forbidden", _PAGE.encode(), "Content-Type: text/html; c
 ABSENT = _response("502 Bad Gateway", b"", "Retry-After: 1")
 
 
-class Front:
+class TokenGate:
     """Stands on a socket of this computer. Belongs to one event loop."""
 
     def __init__(self, door: TokenCheck, open_behind: Open) -> None:

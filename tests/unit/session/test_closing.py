@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clew_gui.doctor import login as road
+from clew_gui.doctor import login
 from clew_gui.doctor.finding import Verdict
 from clew_gui.jobs.job import JobOrder
 from clew_gui.jobs.job_book import job_book
@@ -100,8 +100,8 @@ def test_a_name_service_that_never_answers_holds_no_program(monkeypatch: pytest.
         return []
 
     monkeypatch.setattr(socket, "getaddrinfo", asleep)
-    monkeypatch.setattr(road, "_NAME_S", 0.01)
-    told = road._look_up(Hop(host="somewhere", user="me", name="somewhere"))
+    monkeypatch.setattr(login, "_NAME_S", 0.01)
+    told = login._look_up(Hop(host="somewhere", user="me", name="somewhere"))
     assert (told.verdict, told.code) == (Verdict.BAD, "ssh.name")
     waiting = [thread for thread in threading.enumerate() if thread.name == "look up somewhere"]
     assert [thread.daemon for thread in waiting] == [True]  # at the end of a program only others are waited for
