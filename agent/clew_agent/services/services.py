@@ -1,6 +1,6 @@
 """Jupyter and TensorBoard for anyone who may command this agent: each at most once, ended with the agent.
 
-Every service is a process of its own (``service_process``); this one only starts it, and hands on where it listens.
+Every service is a process of its own (``services.process``); this one only starts it, and hands on where it listens.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The door of a service: lets in anyone who knows the token, and passes everybody else by.
 
 What is behind it (Jupyter, TensorBoard) listens on a socket in an owner-only folder, so that this is the only way
-to it. So does the door itself: ``service_streams`` leads to it. Each request of a connection is looked at by itself,
+to it. So does the door itself: ``services.streams`` leads to it. Each request of a connection is looked at by itself,
 until it becomes a WebSocket.
 """
 

@@ -74,7 +74,7 @@ class TargetOwner(Protocol):
 
 
 class JobTarget:
-    """A ``Target``; made by ``SiteDesk.target``. No call waits for the network, but those of ``files()`` do."""
+    """A ``Target``; made by ``SiteJobManager.target``. No call waits for the network, but those of ``files()`` do."""
 
     def __init__(self, owner: TargetOwner, job: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._owner = owner

@@ -1,7 +1,7 @@
 """A site: how to reach a machine, what to ask of its scheduler, and what its jobs need. Plain data, without a secret.
 
 A site is kept in a TOML file that a teacher can hand to a class (``site_file``), and is checked as a whole
-(``site_check``). ``job_of`` makes the scheduler's job from it.
+(``check``). ``job_of`` makes the scheduler's job from it.
 """
 
 from __future__ import annotations

@@ -52,5 +52,5 @@ class LoginPromptPolicy:
         self._asker.refused(prompt)
 
     def tell(self, text: str) -> None:
-        """See ``Tells``."""
+        """See ``TellingPrompter``."""
         self._asker.tell(text)

@@ -1,4 +1,4 @@
-"""Where runs go. A target finds, starts and admits to an agent: this computer's here, a job's in ``job_target``."""
+"""Where runs go. A target finds, starts and admits to an agent: this computer's here, a job's in ``jobs.target``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The journal's byte layer: append frames, read them from any offset, skip damaged stretches, seal.
 
-Frames are made in ``frames`` and found in ``frame_reader``. PROTOCOL.md is the authority.
+Frames are made in ``frames`` and found in ``frames``. PROTOCOL.md is the authority.
 No NumPy here: the supervisor imports this.
 """
 

@@ -65,7 +65,7 @@ class WindowPrompter(QObject):
         return question.answer
 
     def tell(self, text: str) -> None:
-        """See ``Tells``."""
+        """See ``TellingPrompter``."""
         with self._lock:
             if not self._closed:
                 self.told.emit(text)
