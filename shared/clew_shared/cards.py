@@ -1,4 +1,4 @@
-"""An exercise as data: what the window, the command line and the report know of it. Made by the agent's catalogue."""
+"""An exercise as data: what the window and the command line know of it. Made by the agent's catalogue."""
 
 from __future__ import annotations
 

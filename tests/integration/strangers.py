@@ -19,7 +19,7 @@ from typing import NamedTuple, Self
 import msgspec
 import zmq
 
-from clew_agent.trainer.control import address_file
+from clew_agent.trainer.control_address import address_file
 from clew_shared.wire.channel import Channel, KeyPair, allow
 from clew_shared.wire.messages import AgentAddress, AnyReply, GetStatus, Hello, Request
 from tests.integration.agents import BOUND_S, Agent, wait_for

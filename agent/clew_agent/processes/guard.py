@@ -23,9 +23,9 @@ from clew_agent.node.allocation import read_allocation
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, KILLED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
 from clew_agent.processes.guard_mark import GuardMark
 from clew_agent.trainer import checkpoints, compile_cache
-from clew_agent.trainer.control import remove_address
+from clew_agent.trainer.control_address import remove_address
+from clew_agent.trainer.deadline import Deadline
 from clew_agent.trainer.resuming import find_start
-from clew_agent.trainer.time_limit import Deadline
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.journal.events import Attempt, Event, State

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import zmq
 
-from clew_agent.trainer.control import address_file
+from clew_agent.trainer.control_address import address_file
 from clew_agent.wire.long_polls import Caller
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, problem

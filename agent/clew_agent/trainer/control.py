@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 
 import msgspec
 import zmq
 
 from clew_agent.node import operating_system
 from clew_agent.node.exit_codes import STOPPED
+from clew_agent.trainer.control_address import address_file, allow_folder, remove_address
 from clew_agent.wire.server import GuardedRouter
 from clew_shared import __version__
-from clew_shared.base.places import Places, find_places
+from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem
 from clew_shared.wire.messages import (
@@ -189,25 +187,3 @@ def _exit_later() -> None:
     timer = threading.Timer(_STOP_NOW_S, operating_system.exit_at_once, (STOPPED,))
     timer.daemon = True
     timer.start()
-
-
-# --- Trainer address --------------------------------------------------------------------------------------------------
-# Where a trainer can be reached: files in the node's private folder, written by the trainer, removed at its end.
-
-
-def address_file(places: Places, run: str) -> Path:
-    """The trainer's ``AgentAddress`` as JSON."""
-    return places.private / "runs" / f"{run}.json"
-
-
-def allow_folder(places: Places, run: str) -> Path:
-    """The folder in which a key file lets its owner steer the trainer; it is named in the address as well."""
-    return places.private / "runs" / f"{run}.allow"
-
-
-def remove_address(run: str) -> None:
-    """Forget a trainer that has ended, as far as that is possible: whoever calls at an old address gets no answer."""
-    places = find_places()
-    with suppress(OSError):
-        address_file(places, run).unlink()
-    shutil.rmtree(allow_folder(places, run), ignore_errors=True)

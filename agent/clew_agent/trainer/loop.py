@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from clew_agent.trainer.checkpoints import CheckpointPlace, disk_full, files_below
 from clew_agent.trainer.control import ControlRequests, JobEnds, Superseded, TimeIsUp
+from clew_agent.trainer.deadline import Deadline
 from clew_agent.trainer.recorder import PATIENCE_S, Recorder
-from clew_agent.trainer.time_limit import Deadline, Timekeeper
+from clew_agent.trainer.time_limit import Timekeeper
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.events import Checkpoint, Diverged, Evaluation, Event, Live, Log, Points, State
 from clew_shared.journal.history import JOB_ENDED

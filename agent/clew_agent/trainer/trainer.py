@@ -29,12 +29,13 @@ from clew_agent.node.allocation import read_allocation
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
 from clew_agent.trainer import checkpoints, compile_cache
 from clew_agent.trainer.control import Command, Control, ControlRequests, JobEnds, TimeIsUp
+from clew_agent.trainer.deadline import Deadline
 from clew_agent.trainer.first_frame import describe_attempt, quick_card
 from clew_agent.trainer.loop import SCHEMA, Loop, measure, stopped
 from clew_agent.trainer.recorder import PATIENCE_S, Recorder, Reserve
 from clew_agent.trainer.resuming import AttemptStart
 from clew_agent.trainer.spec_check import combine, data_name, misfits
-from clew_agent.trainer.time_limit import Deadline, Timekeeper
+from clew_agent.trainer.time_limit import Timekeeper
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.cards import ExerciseCard

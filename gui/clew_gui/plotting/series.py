@@ -1,4 +1,5 @@
-"""The columns of one curve, kept while the pixel grid stays: after an append only the last columns are read again."""
+"""The recorded curves of all runs by run and metric, and the columns of each that are in sight: after an append only
+the last columns are read again."""
 
 from __future__ import annotations
 

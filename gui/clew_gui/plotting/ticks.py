@@ -1,4 +1,4 @@
-"""Zooming and panning along x, in axis coordinates."""
+"""Axes: zooming and panning along x in axis coordinates, and where ticks are, also on logarithmic axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The link's states. They belong to the viewer and say nothing of any run."""
+"""One job on a site as the viewer knows it, where a run is to go, and the states of a link."""
 
 from __future__ import annotations
 

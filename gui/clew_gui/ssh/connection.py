@@ -1,7 +1,7 @@
 """What every SSH connection can do, whatever speaks SSH underneath: commands, files, streams, a further hop.
 
-Two implementations keep to it: ``paramiko.connection`` and ``openssh.connection``; ``dialler`` chooses. Every call takes its
-own time limit in seconds and raises ``ProblemError``; nothing here may be called from the window's thread.
+Two implementations keep to it: ``paramiko.connection`` and ``openssh.connection``; ``dialler`` chooses. Every call
+takes its own time limit in seconds and raises ``ProblemError``; nothing here may be called from the window's thread.
 """
 
 from __future__ import annotations

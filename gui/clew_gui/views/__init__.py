@@ -1,3 +1,3 @@
-"""Widgets only, no intelligence."""
+"""The window: widgets, and what joins them to the session."""
 
 from __future__ import annotations

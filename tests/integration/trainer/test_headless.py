@@ -18,7 +18,7 @@ import psutil
 import pytest
 import zmq
 
-from clew_agent.trainer.control import address_file, allow_folder
+from clew_agent.trainer.control_address import address_file, allow_folder
 from clew_shared.base.places import find_places
 from clew_shared.journal.events import (
     Checkpoint,

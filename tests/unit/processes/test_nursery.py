@@ -38,7 +38,7 @@ OBEDIENT = """
 send(channel, Ready(seconds=0.1))
 while (request := receive_start(channel)) is not None:
     send(channel, Started(folder=request.folder, pid=os.getpid()))
-    send(channel, Ended(folder=request.folder, pid=os.getpid(), exit_code=len(request.environment)))
+    send(channel, GuardEnded(folder=request.folder, pid=os.getpid(), exit_code=len(request.environment)))
 """
 SLOW = """
 send(channel, Ready(seconds=0.1))
@@ -46,17 +46,17 @@ request = receive_start(channel)
 while not os.path.exists("go"):
     time.sleep(0.01)
 guard = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
-send(channel, Ended(folder=request.folder, pid=1, exit_code=7))  # of an earlier attempt's guard
+send(channel, GuardEnded(folder=request.folder, pid=1, exit_code=7))  # of an earlier attempt's guard
 send(channel, Started(folder=request.folder, pid=guard.pid))
 guard.wait()
-send(channel, Ended(folder=request.folder, pid=guard.pid, exit_code=guard.returncode))
+send(channel, GuardEnded(folder=request.folder, pid=guard.pid, exit_code=guard.returncode))
 time.sleep(600)
 """
 DIES_OF_THE_DATA = "send(channel, Ready(seconds=0.1)); os._exit(137)"
 WITH_THREADS = """
 send(channel, Ready(seconds=0.1))
 request = receive_start(channel)
-send(channel, Refused(folder=request.folder, reason="two threads", last=True))
+send(channel, StartRefused(folder=request.folder, reason="two threads", last=True))
 time.sleep(600)
 """
 DIES_WHEN_ASKED = "receive_start(channel); os._exit(3)"
@@ -210,7 +210,7 @@ def test_what_the_user_has_set_is_in_the_runs_environment_though_the_nursery_nee
     program = """
 request = receive_start(channel)
 words = os.environ["OPENBLAS_NUM_THREADS"] + request.environment["OPENBLAS_NUM_THREADS"]
-send(channel, Refused(folder=request.folder, reason=words))
+send(channel, StartRefused(folder=request.folder, reason=words))
 time.sleep(600)
 """
     nursery = client(program)
@@ -311,12 +311,12 @@ posix.raise_descriptor_limit()
 posix.thread_count = lambda: 2
 ours, theirs = pair()
 os.dup2(theirs.fileno(), 3000)
-send(ours, Start(folder="run", attempt=1))
+send(ours, StartGuard(folder="run", attempt=1))
 ours.shutdown(socket.SHUT_WR)
 Nursery(socket.socket(fileno=3000), None).run()
 print(type(receive_told(ours)).__name__)
 """
-    assert output_of(program) == "Refused"
+    assert output_of(program) == "StartRefused"
 
 
 def test_children_are_heeded_where_the_parent_ignored_their_ends() -> None:

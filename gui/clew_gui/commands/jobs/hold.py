@@ -1,4 +1,4 @@
-"""What ``clew open``, ``shell`` and ``hold`` share: an allocation of a site, found or asked for, and its news."""
+"""``clew hold`` and ``clew let-go``; for ``open`` and ``shell`` an allocation of a site, found or asked for."""
 
 from __future__ import annotations
 

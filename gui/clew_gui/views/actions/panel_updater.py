@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from clew_gui.views.actions.scope import FIRST_EXERCISE, Scope
 from clew_gui.views.presentation import words
+from clew_gui.views.presentation.card_words import NOTHING, CardWords
 from clew_gui.views.presentation.interfaces import RunLike
-from clew_gui.views.presentation.job_words import NOTHING, CardWords
 from clew_gui.views.runs.run_choices import estimate
 from clew_gui.views.runs.runs_model import RunRow
 from clew_gui.views.window.window import MainWindow

@@ -1,45 +1,16 @@
-"""What a run's card says beyond what it says of every run: what its job on a site adds. Plain data."""
+"""What is said of a run on a site while its job waits, works and ends. Pure functions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from clew_gui.jobs.job import STAGE_WORDS, JobNews, Stage
 from clew_gui.schedulers.allocation import node_hours
 from clew_gui.ssh.login_policy import NEEDS_PERSON
 from clew_gui.views.presentation import words
+from clew_gui.views.presentation.card_words import NOTHING, CardWords
 from clew_gui.views.presentation.interfaces import JobLike, RunLike
 from clew_shared.journal.lifecycle import TERMINAL
-
-
-class CardWords(NamedTuple):
-    """``state`` and ``word`` for the pill, the ``sentence`` beside it, what stands ``below`` instead of the progress,
-    the ``countdown`` of the job's time.
-
-    Empty texts: as without a job. ``left_s``: how much of that time is left, None while nobody knows; ``waits``:
-    nothing can have begun yet, so that the run is cancelled rather than stopped; ``locked``: a person has to log in
-    before more is heard of it.
-    """
-
-    state: str = ""
-    word: str = ""
-    sentence: str = ""
-    below: str = ""
-    countdown: str = ""
-    left_s: float | None = None
-    waits: bool = False
-    locked: bool = False
-
-
-NOTHING = CardWords()
-SHORT_S = 600.0
-"""So little time left is told in the colour of a warning."""
-
-
-# --- Job words --------------------------------------------------------------------------------------------------------
-# What is said of a run on a site while its job waits, works and ends. Pure functions.
-
 
 STATES = {
     Stage.DRAFT: "Draft",

@@ -1,4 +1,4 @@
-"""Why a run failed, in full: unfolds below the run's card, can be selected and copied."""
+"""The card of the selected run: its state, how far it is, the buttons that steer it, and in full why it failed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QFrame, QLabel, QMenu
 
 from clew_gui.base.state_words import STATE_WORDS, rate
 from clew_gui.views.presentation import words
+from clew_gui.views.presentation.card_words import NOTHING, SHORT_S, CardWords
 from clew_gui.views.presentation.interfaces import RunLike
-from clew_gui.views.presentation.job_words import NOTHING, SHORT_S, CardWords
 from clew_gui.views.theme.parts import (
     Appearance,
     Button,

@@ -1,4 +1,4 @@
-"""Where the crosshair goes: to whole steps under the pointer, and from step to step by the keyboard."""
+"""The crosshair: whole steps under the pointer or by the keyboard, on a widget of its own over the finished picture."""
 
 from __future__ import annotations
 
