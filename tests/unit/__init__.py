@@ -1,3 +1,3 @@
-"""Pure functions and single rooms, no processes of ours, no display."""
+"""Pure functions and single modules, no processes of ours, no display."""
 
 from __future__ import annotations
