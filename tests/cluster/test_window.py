@@ -232,7 +232,7 @@ def test_a_window_asks_once_each_and_its_runs_come_whole_over_a_cut_and_after_it
     assert len(asked) == len(student.seen) == 3, "a cut and another run ask nothing more"
     assert [one.dials for one in lookout.connections] == [1]
     assert lookout.in_window == []
-    assert {"socket.recv", "ProcessStream.recv", "SteadyConnection.run"} <= lookout.elsewhere
+    assert {"socket.recv", "ProcessStream.recv", "ReconnectingConnection.run"} <= lookout.elsewhere
 
     student.program.desk.select(run)
     before = student.step()

@@ -46,7 +46,7 @@ def test_a_killed_trainer_goes_on_and_repeats_its_steps_to_the_bit(judged_lab: L
         lab.shown(run, RunState.STOPPED)
         history = judge(lab, run, RunState.STOPPED, "on request", truth=False)
         first, second = (set(history.column("loss", attempt).steps.tolist()) for attempt in (1, 2))
-        assert first & second, "some steps were done twice"
+        assert first & second or min(second) == before, "what came after the checkpoint was done twice"
 
 
 def test_a_run_begins_although_the_nursery_dies_while_it_imports_tensorflow(judged_lab: Lab) -> None:

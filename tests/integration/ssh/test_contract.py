@@ -208,7 +208,7 @@ def test_forwarding_that_is_forbidden_is_named(start: Callable[..., SshServer], 
     connection = dial(hop_to(server, "user"))
     with refused("ssh.forwarding") as words:
         connection.connect("127.0.0.1", server.port)
-    assert "forbids" in words[0]
+    assert "does not forward" in words[0]
     assert connection.run("echo fine").stdout == b"fine\n"
 
 

@@ -276,7 +276,7 @@ def test_an_unreadable_run_does_not_hide_the_others(kept: list[Path], capsys: py
 def test_show_tells_state_values_settings_and_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = small_run(tmp_path / "run").path
     text = said(capsys, "show", str(folder))
-    for words in ("Finished: 4 steps in 4.0 s at 2 steps/s", "test accuracy 90.00 %", "learning_rate", str(folder)):
+    for words in ("Finished: 4 steps in 4.0 s at 2.00 steps/s", "test accuracy 90.00 %", "learning_rate", str(folder)):
         assert words in text
     assert any(0x2800 < ord(char) < 0x2900 for char in text), "the curve"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from clew_agent.node import host
 from clew_agent.node.host import processor
 from clew_agent.wire.rendezvous import address_path, agent_id, allow_folder, clear_keys, lock_path, publish, withdraw
+from clew_shared.base import file_lock
 from clew_shared.base.file_lock import LockFile
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.problem import ProblemError
@@ -97,7 +97,7 @@ def test_where_nothing_can_be_locked_that_is_said(tmp_path: Path, monkeypatch: p
     def refuse(_handle: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(host, "_lock", refuse)
+    monkeypatch.setattr(file_lock, "_lock", refuse)
     with pytest.raises(ProblemError, match="No locks available"):
         LockFile(tmp_path / "lock").acquire()
 
