@@ -106,8 +106,13 @@ class DistantViewer:
         self.process = self._open()
 
     def freeze(self) -> None:
-        """It does not get the processor any more."""
+        """It does not get the processor any more. Each thread first ends the system call in which it is."""
         os.kill(self.process.pid, signal.SIGSTOP)
+        deadline = time.monotonic() + BOUND_S
+        threads = Path("/proc", str(self.process.pid), "task")
+        while any(_state(thread) != "T" for thread in threads.iterdir()):
+            assert time.monotonic() < deadline, "it is not frozen"
+            time.sleep(0.005)
 
     def thaw(self) -> None:
         """Go on."""
@@ -116,6 +121,14 @@ class DistantViewer:
     def close(self) -> None:
         """End it."""
         self.kill()
+
+
+def _state(thread: Path) -> str:
+    """The letter that proc(5) has for the state of a thread; empty when it has just ended."""
+    try:
+        return (thread / "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
 
 
 class Lab:
