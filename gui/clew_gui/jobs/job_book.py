@@ -22,8 +22,6 @@ from clew_shared.base.places import Places
 from clew_shared.base.process_identity import began, still_runs
 
 _UNSENT = frozenset({Stage.DRAFT, Stage.CONNECTING, Stage.PREPARING, Stage.SUBMITTING})
-_CLOCK_S = 5.0
-"""Two readings of when a process began may differ by so much after the clock was set."""
 
 
 class JobWish(StrEnum):
@@ -78,7 +76,6 @@ class _Entry:
         self.order = order
         self.title = line.title
         self.sender = line.sender
-        self.time = line.time
         self.written = line.time
         self.lines = 0
         self.news = JobNews(job=line.job, stage=Stage.DRAFT)
@@ -150,10 +147,6 @@ class JobBook:
         with self._lock:
             entry = self._entry(job)
             return entry.lines, entry.written
-
-    def asked_at(self, job: str) -> float:
-        """When it was asked for, in seconds since 1970."""
-        return self._entry(job).time
 
     def runs(self, job: str) -> tuple[str, ...]:
         """The runs that were given to it, also later ones."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Final, Literal
 
+from clew_gui.base.state_words import quantity
+
 Format = Literal["number", "percent"]
 
 _SUPERSCRIPT: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -13,12 +15,8 @@ _NARROW_NO_BREAK: Final = "\u202f"
 
 def value_text(value: float, form: Format = "number") -> str:
     """A measured value: percent with two decimals, numbers with three significant digits, no exponent in between."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    if form == "percent":
-        return f"{100 * value:.2f} %"
+    if form == "percent" or not math.isfinite(value):
+        return quantity(value, form)
     size = abs(value)
     if size == 0:
         return "0"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 
 from clew_gui.base.times import read_clock
 from clew_gui.schedulers import slurm
@@ -334,12 +333,7 @@ def _hosts(text: str) -> str:
 
 def _date(text: str) -> float | None:
     """``Sat Nov 21 20:13:00 2026``, in UTC."""
-    if re.fullmatch(r"[0-9]{9,11}", text):
-        return float(text)
-    try:
-        return datetime.strptime(text, "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC).timestamp()
-    except (ValueError, OverflowError):
-        return None
+    return slurm.moment(text, "%a %b %d %H:%M:%S %Y")
 
 
 # --- Queues and nodes -------------------------------------------------------------------------------------------------

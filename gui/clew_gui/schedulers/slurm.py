@@ -324,13 +324,14 @@ def _exit(text: str) -> tuple[int | None, int | None]:
     return int(match[1]), int(match[2]) or None
 
 
-def moment(text: str) -> float | None:
-    """Seconds since 1970 of ``2026-11-21T20:13:00`` in UTC, or of such a number itself; None for N/A and the like."""
+def moment(text: str, form: str = "%Y-%m-%dT%H:%M:%S") -> float | None:
+    """Seconds since 1970 of ``2026-11-21T20:13:00`` (or another ``form``) in UTC, or of such a number itself; None for
+    N/A and the like."""
     word = text.strip()
     if re.fullmatch(r"[0-9]{9,11}", word):
         return float(word)
     try:
-        return datetime.strptime(word, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC).timestamp()
+        return datetime.strptime(word, form).replace(tzinfo=UTC).timestamp()
     except (ValueError, OverflowError):
         return None
 

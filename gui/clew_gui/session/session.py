@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -25,19 +26,15 @@ from clew_gui.session.site_jobs import SiteJobs
 from clew_gui.sites.site import LOCAL
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem, raise_all
-from clew_shared.cards import Catalogue
+from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card
 from clew_shared.params import check
-from clew_shared.spec import RunSpec
+from clew_shared.spec import MAX_NAME, RunSpec
 from clew_shared.wire.messages import ContinueRun, MoveRun, Pause, SetLive, StartRun, Stop, Unpause
 
 if TYPE_CHECKING:
     from clew_gui.session.job_managers import JobManagers
     from clew_gui.targets.target import Target
-from pathlib import Path
-
-from clew_shared.cards import ExerciseCard
-from clew_shared.spec import MAX_NAME
 
 _GRACE_S = 60.0
 """As long as an agent in a job waits for a viewer."""

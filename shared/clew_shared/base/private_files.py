@@ -11,7 +11,6 @@ from pathlib import Path
 from clew_shared.base.problem import problem
 
 FOLDER_MODE = 0o700
-FILE_MODE = 0o600
 
 
 def make_private(folder: Path) -> Path:
@@ -23,7 +22,7 @@ def make_private(folder: Path) -> Path:
     for missing in reversed([part for part in (folder, *folder.parents) if not part.exists()]):
         missing.mkdir(mode=FOLDER_MODE, exist_ok=True)
     state = folder.lstat()
-    if not stat.S_ISDIR(state.st_mode) or not _is_mine(state):
+    if not stat.S_ISDIR(state.st_mode) or not is_mine(state):
         hint = "Remove it, or set XDG_RUNTIME_DIR to a folder of your own."
         raise problem(
             "private.folder", f"{folder} is not a folder of your own, so no key is kept in it.", hint, str(folder)
@@ -40,7 +39,7 @@ def is_private(folder: Path) -> bool:
     except OSError:
         return False
     writable = os.name == "posix" and bool(state.st_mode & 0o022)
-    return stat.S_ISDIR(state.st_mode) and _is_mine(state) and not writable
+    return stat.S_ISDIR(state.st_mode) and is_mine(state) and not writable
 
 
 def write_private(path: Path, data: bytes, lasting: bool = True) -> None:
@@ -64,5 +63,6 @@ def write_private(path: Path, data: bytes, lasting: bool = True) -> None:
         raise
 
 
-def _is_mine(state: os.stat_result) -> bool:
+def is_mine(state: os.stat_result) -> bool:
+    """Whether a file belongs to this user; always so where files have no owner."""
     return not hasattr(os, "geteuid") or state.st_uid == os.geteuid()

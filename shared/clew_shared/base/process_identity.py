@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 _SAME_S = 5.0
-"""Two readings of one process's start differ by less."""
+"""Two readings of when a process began may differ by so much after the clock was set."""
 _YOUNGER_S = 60.0
 """A process that began so long after it was seen is another one, unless the clock was set in between."""
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -24,11 +22,10 @@ MIRROR = "afbcae5a-546b-4bdf-b86f-c1bc18f9d1e8"
 STOPPED_AT = 1597
 
 
-@pytest.fixture
-def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(OLDER, tmp_path / "home")
     monkeypatch.setenv("CLEW_HOME", str(tmp_path / "home"))
-    return dict(os.environ)
 
 
 def rows(path: Path) -> list[tuple[str, ...]]:
@@ -36,29 +33,29 @@ def rows(path: Path) -> list[tuple[str, ...]]:
         return [tuple(row) for row in csv.reader(file)]
 
 
-def test_a_run_and_a_mirror_of_an_earlier_version_are_listed_and_verified(environ: Mapping[str, str]) -> None:
-    listed = json.loads(clew("runs", "--json", environ=environ).stdout)
+def test_a_run_and_a_mirror_of_an_earlier_version_are_listed_and_verified() -> None:
+    listed = json.loads(clew("runs", "--json").stdout)
     assert {(run["run"], run["state"], run["steps"]) for run in listed} == {
         (RUN, "STOPPED", STOPPED_AT),
         (MIRROR, "FINISHED", 40),
     }
     for run in (RUN, MIRROR):
-        done = clew("verify", run, environ=environ)
+        done = clew("verify", run)
         assert done.returncode == 0, done.stderr
         assert "as it was written" in done.stdout
 
 
-def test_its_curves_are_exported_as_they_were(environ: Mapping[str, str], tmp_path: Path) -> None:
-    assert clew("export", RUN, "--csv", tmp_path / "out", environ=environ).returncode == 0
+def test_its_curves_are_exported_as_they_were(tmp_path: Path) -> None:
+    assert clew("export", RUN, "--csv", tmp_path / "out").returncode == 0
     (written,) = (tmp_path / "out").iterdir()
     assert written.read_bytes() == CURVES.read_bytes()
 
 
-def test_it_goes_on_from_its_checkpoint_as_one_curve(environ: Mapping[str, str], tmp_path: Path) -> None:
-    done = clew("resume", RUN, environ=environ)
+def test_it_goes_on_from_its_checkpoint_as_one_curve(tmp_path: Path) -> None:
+    done = clew("resume", RUN)
     assert done.returncode == 0, done.stderr
-    assert clew("verify", RUN, environ=environ).returncode == 0
-    assert clew("export", RUN, "--csv", tmp_path / "out", environ=environ).returncode == 0
+    assert clew("verify", RUN).returncode == 0
+    assert clew("export", RUN, "--csv", tmp_path / "out").returncode == 0
     (written,) = (tmp_path / "out").iterdir()
     whole = rows(written)
     losses = [int(row[1]) for row in whole if row[2] == "loss"]
@@ -66,12 +63,12 @@ def test_it_goes_on_from_its_checkpoint_as_one_curve(environ: Mapping[str, str],
     assert [row for row in whole if row[2] == "loss"][:STOPPED_AT] == [row for row in rows(CURVES) if row[2] == "loss"]
 
 
-def test_its_sites_and_jobs_are_known(environ: Mapping[str, str]) -> None:
+def test_its_sites_and_jobs_are_known() -> None:
     places = find_places()
     site = site_store(places).load("uni")
     asked = site.allocation
     assert (site.host, site.scheduler, asked.partition, asked.time) == ("login", "slurm", "debug", "10")
     book = job_book(places)
     assert [book.order(job).site for job in book.jobs()] == ["minicluster", "minicluster"]
-    listed = json.loads(clew("jobs", "--last-heard", "--json", environ=environ).stdout)
+    listed = json.loads(clew("jobs", "--last-heard", "--json").stdout)
     assert [(job["id"], job["runs"]) for job in listed] == [("1", [MIRROR]), ("2", [])]

@@ -8,15 +8,16 @@ import queue
 import shlex
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from clew_gui.commands.context import CommandContext, complain
-from clew_gui.commands.sites.flags import given_allocation
-from clew_gui.jobs.held import held_line, live_job
-from clew_gui.jobs.job import JobNews, JobOrder, Stage
-from clew_gui.schedulers.allocation import build_allocation
+from clew_gui.commands.agent_program import stop_requests
+from clew_gui.commands.context import FAILED, OK, CommandContext, Parser, complain
+from clew_gui.commands.sites.flags import add_allocation_flags, given_allocation
+from clew_gui.jobs.held import held_jobs, held_line, live_job
+from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobOrder, Stage
+from clew_gui.schedulers.allocation import build_allocation, summary
 from clew_gui.session.job_managers import JobManagers, open_desks
 from clew_gui.sites.site import Site, is_local
 from clew_gui.sites.store import site_store
@@ -25,15 +26,6 @@ from clew_shared.base.problem import problem
 
 if TYPE_CHECKING:
     from clew_gui.jobs.target import JobTarget
-from collections.abc import Sequence
-from contextlib import closing
-
-from clew_gui.commands.agent_program import stop_requests
-from clew_gui.commands.context import FAILED, OK, Parser
-from clew_gui.commands.sites.flags import add_allocation_flags
-from clew_gui.jobs.held import held_jobs
-from clew_gui.jobs.job import STAGE_WORDS
-from clew_gui.schedulers.allocation import summary
 
 _POLL_S = 0.2
 _LINE_EVERY_S = 60.0

@@ -24,7 +24,7 @@ from clew_gui.ssh.openssh.connection import SystemSsh, route_to
 from clew_gui.ssh.openssh.master import Master
 from clew_gui.ssh.prompts import ANSWER_WITHIN_S, PROOF, AskOnce, PromptKind
 from clew_shared.base.file_lock import lock_now
-from clew_shared.base.private_files import make_private, write_private
+from clew_shared.base.private_files import is_mine, make_private, write_private
 from clew_shared.base.problem import ProblemError, problem
 
 _ANSWERS_S = 5.0
@@ -269,7 +269,7 @@ def _check(path: Path, is_kind: Callable[[int], bool]) -> None:
         state = path.lstat()
     except OSError:
         return  # gone: so is the login
-    if not is_kind(state.st_mode) or state.st_uid != _own_id() or stat.S_IMODE(state.st_mode) & 0o077:
+    if not is_kind(state.st_mode) or not is_mine(state) or stat.S_IMODE(state.st_mode) & 0o077:
         raise _strange(path)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from clew_gui.views.form.data_choice import DataChoice
@@ -354,10 +353,6 @@ class NextRun(QWidget):
         """Below the time stands what it uses, or why it cannot run now."""
         self.cost2.setText(reason or self._cost2)
         set_role(self.cost2, "bad" if self.problems() else "2", "tone")
-
-    def shortcut_text(self) -> str:
-        """How Run is pressed from the keyboard."""
-        return QKeySequence("Ctrl+Return").toString(QKeySequence.SequenceFormat.NativeText)
 
 
 def _why_not(problems: tuple[Problem, ...]) -> str:

@@ -60,9 +60,10 @@ def metric_value(spec: MetricSpec | None, value: float | None) -> str:
     """A metric as text: "91.98 %", four significant figures, three before a power of ten; a dash when there is none."""
     if value is None:
         return NONE
-    text = quantity(value, spec.format if spec is not None else "number")
-    has_unit = spec is not None and spec.unit and spec.format != "percent" and math.isfinite(value)
-    return f"{text} {spec.unit}" if spec is not None and has_unit else text
+    if spec is None:
+        return quantity(value)
+    text = quantity(value, spec.format)
+    return f"{text} {spec.unit}" if spec.unit and spec.format != "percent" and math.isfinite(value) else text
 
 
 def data_name(name: str) -> str:

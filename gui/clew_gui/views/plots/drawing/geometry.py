@@ -96,10 +96,6 @@ class Stack:
             return QRectF()
         return self.plots[0].united(self.plots[-1])
 
-    def plot_at(self, y: float) -> int:
-        """The plot at this height, -1 when there is none."""
-        return next((i for i, r in enumerate(self.plots) if r.top() - GAP / 2 <= y <= r.bottom() + GAP / 2), -1)
-
 
 def gutter_width(width: float) -> float:
     """Room for names and last values right of the plots."""
