@@ -113,12 +113,17 @@ class RaceSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StrategyCard(msgspec.Struct, frozen=True, kw_only=True):
-    """A way to spread an exercise over devices; ``devices`` are the counts that make sense, (1,) for a single one."""
+    """A way to spread an exercise over devices; ``devices`` are the counts that make sense, (1,) for a single one.
+
+    ``params`` are its own hyperparameters (``RunSpec.options``); ``nodes`` says whether it spreads over several nodes.
+    """
 
     id: str
     title: str
     devices: tuple[int, ...] = (1,)
     help: str = ""
+    params: tuple[ParamSpec, ...] = ()
+    nodes: bool = False
 
 
 class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,12 +10,17 @@ import msgspec
 
 from clew_shared.base.foreign import read_file
 from clew_shared.base.problem import Problem, did_you_mean, problem, raise_all
-from clew_shared.params import Value
+from clew_shared.cards import ExerciseCard, StrategyCard
+from clew_shared.params import Value, check
 
 SPEC_FORMAT = 1
 MAX_NAME = 60
 MAX_BYTES = 1 << 20
 """A file of a spec or a study has a few thousand."""
+_TABLES = ("params", "options")
+SINGLE = StrategyCard(id="single", title="One device")
+"""What an exercise can be run with whose card names nothing."""
+PRECISIONS = ("float32", "bfloat16", "float16")
 SITE_PATH = "site:"
 """What begins a path of the site itself, where one of this computer could stand."""
 
@@ -25,7 +30,9 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     ``source_hash`` is the SHA-256 of the exercise file that was chosen from; the agent refuses another one. ``data`` is
     a data set's name or a path, empty for the exercise's own default. ``run`` is a UUID made by whoever starts it.
-    ``study`` names the race or sweep that the run belongs to (``clew_shared.study``), empty for none.
+    ``study`` names the race or sweep that the run belongs to (``clew_shared.study``), empty for none. ``devices`` are
+    those of each of its ``nodes``; ``options`` are the strategy's own hyperparameters, ``precision`` is the number
+    format in which it computes.
     """
 
     exercise: str
@@ -38,8 +45,11 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     data: str = ""
     strategy: str = "single"
     devices: int = 1
+    nodes: int = 1
+    precision: str = "float32"
     source_hash: str = ""
     params: dict[str, Value] = {}
+    options: dict[str, Value] = {}
 
 
 def to_toml(spec: RunSpec) -> str:
@@ -57,9 +67,9 @@ def to_table(spec: RunSpec) -> dict[str, Any]:
     table = msgspec.to_builtins(spec)
     empty = {field.name for field in msgspec.structs.fields(spec) if field.default == "" == table[field.name]}
     table = {key: value for key, value in table.items() if key not in empty and value != {}}
-    if "params" in table:
-        table["params"] = without_null(table["params"])
-    return table
+    usual = {"nodes": 1, "precision": "float32"}  # left out, so that an earlier version reads what it can run
+    table = {key: value for key, value in table.items() if key not in usual or value != usual[key]}
+    return table | {key: without_null(table[key]) for key in _TABLES if key in table}
 
 
 def without_null(values: Mapping[str, Value]) -> dict[str, Value]:
@@ -99,10 +109,10 @@ def _fields(table: Mapping[str, object], origin: str) -> tuple[dict[str, Any], l
 
 
 def _mistyped(origin: str, name: str, value: object, kind: Any) -> list[Problem]:
-    if name == "params" and isinstance(value, dict):
+    if name in _TABLES and isinstance(value, dict):
         wrong = {key: inner for key, inner in value.items() if not isinstance(inner, bool | int | float | str)}
         words = "must be a number, a text, true or false"
-        return [_wrong(origin, f"params.{key}", f"{words}, got {inner!r}") for key, inner in wrong.items()]
+        return [_wrong(origin, f"{name}.{key}", f"{words}, got {inner!r}") for key, inner in wrong.items()]
     word = {int: "a whole number", str: "a text"}.get(kind, "a table")
     return [_wrong(origin, name, f"must be {word}, got {value!r}")]
 
@@ -140,4 +150,41 @@ def check_spec(spec: RunSpec, origin: str = "the run spec") -> list[Problem]:
         found.append(Problem("spec.study", text, "Shorten it.", where="study"))
     if spec.devices < 1:
         found.append(Problem("spec.devices", f"At least 1 device is needed, got {spec.devices}.", where="devices"))
+    if spec.nodes < 1:
+        found.append(Problem("spec.nodes", f"At least 1 node is needed, got {spec.nodes}.", where="nodes"))
+    if spec.precision not in PRECISIONS:
+        text = f"The precision must be one of {', '.join(PRECISIONS)}, got {spec.precision!r}."
+        found.append(Problem("spec.precision", text, where="precision"))
     return found
+
+
+def check_strategy(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
+    """Everything that does not fit the exercise in where ``spec`` spreads it: strategy, devices, nodes, options."""
+    known = {one.id: one for one in card.strategies} or {SINGLE.id: SINGLE}
+    chosen = known.get(spec.strategy)
+    if chosen is None:
+        text = f"The exercise {card.id!r} cannot be run with the strategy {spec.strategy!r}."
+        return [Problem("spec.strategy", text, f"Possible: {', '.join(known)}.", "strategy")]
+    found = [
+        msgspec.structs.replace(wrong, where=f"options.{wrong.where}")
+        for wrong in check(chosen.params, spec.options)[1]
+    ]
+    if spec.devices not in chosen.devices:
+        possible = ", ".join(map(str, chosen.devices))
+        counts = "1 device" if chosen.devices == (1,) else f"{possible} devices"
+        text = f"The strategy {spec.strategy!r} of {card.id!r} runs on {counts}, not on {spec.devices}."
+        found.append(Problem("spec.devices", text, "Choose another number.", "devices"))
+    if spec.nodes > 1 and not chosen.nodes:
+        text = f"The strategy {spec.strategy!r} runs on one node, not on {spec.nodes}."
+        found.append(Problem("spec.nodes", text, "Leave nodes out, or choose another strategy.", "nodes"))
+    if card.kind != "training" and spec.precision != PRECISIONS[0]:
+        found.append(
+            Problem("spec.precision", f"The exercise {card.id!r} has no choice of precision.", where="precision")
+        )
+    return found
+
+
+def strategy_for(card: ExerciseCard, devices: int, nodes: int = 1) -> str:
+    """The first strategy of ``card`` that runs on so many devices and nodes; "single" when none does."""
+    fits = (one.id for one in card.strategies if devices in one.devices and (nodes == 1 or one.nodes))
+    return next(fits, SINGLE.id)

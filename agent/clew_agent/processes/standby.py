@@ -93,7 +93,7 @@ def fits(request: StartGuard) -> bool:
     except ProblemError:
         return False
     card = quick_card(spec.exercise, Path(request.exercises) if request.exercises else None)
-    alone = spec.devices == 1 and spec.strategy == "single"
+    alone = spec.devices == 1 and spec.nodes == 1 and spec.strategy == "single" and spec.precision == "float32"
     return card is not None and card.kind == "training" and alone and compile_cache.has_room(find_places())
 
 

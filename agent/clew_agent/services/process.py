@@ -34,8 +34,8 @@ from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.base.terminal import ascii_json
 from clew_shared.wire.messages import Refused, Service
 
-START_LIMIT_S = 120.0
-"""Jupyter on a busy shared file system may read its files for a minute."""
+START_LIMIT_S = 300.0
+"""On a busy machine or shared file system Jupyter and TensorBoard may read their files for two minutes and more."""
 _DOOR = "d"
 _POLL_S = 0.05
 _END_S = 5.0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,7 +12,10 @@ import tensorflow as tf
 
 @dataclass(frozen=True)
 class Rows:
-    """Which rows of the global batch this replica computes: ``count`` rows from row ``first``, of ``total``."""
+    """Which rows of the global batch this replica computes: ``count`` rows from row ``first``, of ``total``.
+
+    Where the replicas do not divide the batch, the last rows lie behind its end: they are fillers of weight 0.
+    """
 
     total: int
     count: int
@@ -26,10 +30,42 @@ class Rule(Protocol):
 
 
 class Strategy(Protocol):
-    """How a step's gradients are reduced over replicas and applied. The engine takes the gradients."""
+    """How one step is spread over replicas: each computes its own rows of the global batch.
+
+    The engine takes the gradients. A replica's loss is scaled so that the *mean* over all replicas is the loss of the
+    global batch; the same holds for gradients and metrics. ``rows``, ``total`` and ``apply`` are called inside ``run``,
+    once for each replica.
+    """
+
+    replicas: int
+    """How many replicas compute a step together, in all processes."""
+    whole: bool
+    """Whether one device does everything, so that XLA may compile a block of steps as one program."""
+    reduced_bytes: int
+    """Bytes of gradients that a replica gives away in one step; known once a step was traced."""
+
+    def scope(self) -> AbstractContextManager[object]:
+        """Where variables and the optimizers' slots are made."""
+
+    def run(self, replica: Callable[[], tf.Tensor]) -> tf.Tensor:
+        """Have each replica call ``replica``; returns the mean of what they return (a tensor of floats)."""
 
     def rows(self, batch: int) -> Rows:
         """Which rows of a global batch of ``batch`` samples this replica computes."""
 
-    def apply(self, rule: Rule, gradients: Sequence[tf.Tensor], variables: Sequence[tf.Variable]) -> None:
+    def total(self, values: tf.Tensor) -> tf.Tensor:
+        """The sum of ``values`` over the replicas that compute one step together; differentiable."""
+
+    def apply(self, rule: Rule, gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]) -> None:
         """Change ``variables`` by their ``gradients``, as ``rule`` says."""
+
+    def after_step(self, step: tf.Tensor, state: Sequence[tf.Variable]) -> None:
+        """Traced after each ``run``: what happens between steps. ``state`` is all that the step may have changed."""
+
+    def settle(self, state: Sequence[tf.Variable]) -> None:
+        """Make all replicas hold the same, before an evaluation or a checkpoint; nothing to do where they do."""
+
+
+def copies(variable: tf.Variable) -> tuple[tf.Variable, ...]:
+    """The plain variables of this process behind ``variable``: one for each replica, itself when it is not spread."""
+    return tuple(getattr(variable, "values", (variable,)))

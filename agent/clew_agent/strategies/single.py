@@ -2,23 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import tensorflow as tf
 
 from clew_agent.strategies.base import Rows, Rule
+from clew_shared.cards import StrategyCard
+
+CARD = StrategyCard(id="single", title="One device", help="All of a batch on one device.")
 
 
 class Single:
     """Everything on one device, nothing to reduce."""
 
+    replicas = 1
+    whole = True
+    reduced_bytes = 0
+
+    def scope(self) -> AbstractContextManager[object]:
+        """Anywhere."""
+        return nullcontext()
+
+    def run(self, replica: Callable[[], tf.Tensor]) -> tf.Tensor:
+        """One call."""
+        return replica()
+
     def rows(self, batch: int) -> Rows:
         """All rows."""
         return Rows(total=batch, count=batch)
 
-    def apply(self, rule: Rule, gradients: Sequence[tf.Tensor], variables: Sequence[tf.Variable]) -> None:
+    def total(self, values: tf.Tensor) -> tf.Tensor:
+        """The values themselves."""
+        return values
+
+    def apply(self, rule: Rule, gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]) -> None:
         """One update."""
         rule.apply(_in_turn(gradients), variables)
+
+    def after_step(self, step: tf.Tensor, state: Sequence[tf.Variable]) -> None:
+        """Nothing."""
+
+    def settle(self, state: Sequence[tf.Variable]) -> None:
+        """Nothing."""
 
 
 def _in_turn(gradients: Sequence[tf.Tensor | None]) -> list[tf.Tensor | None]:

@@ -22,8 +22,9 @@ from clew_shared.journal.files import check_size
 from clew_shared.params import Value, check
 from clew_shared.spec import RunSpec
 
-STRATEGIES = frozenset({"single"})
-"""What this version can train with. A card may name others: they are refused, not taken for this one."""
+STRATEGIES = frozenset({"single", "mirrored", "local-sgd"})
+"""What this version can train with (``strategies.registry``, which needs TensorFlow). A card may name others: they are
+refused, not taken for one of these."""
 
 
 def check_spec(
@@ -115,15 +116,9 @@ def _preset(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
 
 
 def _strategy(spec: RunSpec, card: ExerciseCard, able: Collection[str]) -> Iterator[Problem]:
-    counts = {one.id: one.devices for one in card.strategies} or {"single": (1,)}
-    if spec.strategy not in counts:
-        text = f"The exercise {card.id!r} cannot be run with the strategy {spec.strategy!r}."
-        yield Problem("spec.strategy", text, f"Possible: {', '.join(counts)}.", "strategy")
-    elif spec.devices not in counts[spec.strategy]:
-        possible = ", ".join(map(str, counts[spec.strategy]))
-        text = f"The strategy {spec.strategy!r} of {card.id!r} runs on {possible} devices, not on {spec.devices}."
-        yield Problem("spec.devices", text, "Choose another number.", "devices")
-    elif spec.strategy not in able or (spec.devices > 1 and spec.strategy == "single"):
+    found = specs.check_strategy(spec, card)
+    yield from found
+    if not found and (spec.strategy not in able or (spec.devices > 1 and spec.strategy == "single")):
         text = f"This version of Clew cannot train with the strategy {spec.strategy!r} on {spec.devices} devices yet."
         yield Problem("spec.strategy", text, 'Choose the strategy "single" and 1 device.', "strategy")
 

@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -27,6 +28,7 @@ from clew_agent.datasets.search import Search, find_search
 from clew_agent.node import operating_system
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
+from clew_agent.node.host import processor
 from clew_agent.trainer import checkpoints, compile_cache
 from clew_agent.trainer.control import Command, Control, ControlRequests, JobEnds, TimeIsUp
 from clew_agent.trainer.deadline import Deadline
@@ -267,7 +269,7 @@ class _Attempt:
         self._go_on()
         self._recorder.put(State(state=RunState.PREPARING, step=start.step))
         data = self._data(data_name(spec, card)) if card is not None else None
-        exercise, self._card = self._staged("import", lambda: self._import(spec.exercise))
+        exercise, self._card = self._staged("import", lambda: self._import(spec))
         raise_all(misfits(spec, self._card, search))
         if data is None:
             data = self._data(data_name(spec, self._card))
@@ -290,7 +292,7 @@ class _Attempt:
         self._go_on()
         return result
 
-    def _import(self, exercise: str) -> tuple[AnyExercise, ExerciseCard]:
+    def _import(self, spec: RunSpec) -> tuple[AnyExercise, ExerciseCard]:
         try:
             from clew_agent.training.runtime import configure
         except ImportError as error:
@@ -300,8 +302,8 @@ class _Attempt:
             ) from None
 
         compile_cache.prepare(find_places())
-        configure()
-        return find_exercise(exercise, self._exercises, self._card)
+        configure(devices=spec.devices, precision=spec.precision)
+        return find_exercise(spec.exercise, self._exercises, self._card)
 
     def _data(self, name: str) -> DataSet | None:
         if not name:
@@ -309,12 +311,16 @@ class _Attempt:
         return self._staged("data", lambda: self._load_data(name, find_search(find_places())), _tell_data)
 
     def _build(self, exercise: AnyExercise, spec: RunSpec, data: DataSet | None, start: AttemptStart) -> Engine:
+        from clew_agent.strategies.registry import make_strategy
         from clew_agent.training.engine import Engine
         from clew_agent.training.runtime import run_operations_plainly
 
         run_operations_plainly()
         settings = build(exercise.Settings, spec.params)
-        engine = self._staged("build", lambda: Engine(exercise, settings, spec.seed, data))
+        strategy = make_strategy(spec.strategy, spec.devices, spec.options)
+        make = partial(Engine, exercise, settings, spec.seed, data, strategy=strategy, precision=spec.precision)
+        engine = self._staged("build", make)
+        self._tell_devices(engine)
         self._staged("compile", engine.compile)
         cache = compile_cache.in_use(find_places())
         if cache is not None:
@@ -323,6 +329,15 @@ class _Attempt:
             self._staged("restore", lambda: engine.restore(self._folder.path / start.checkpoint))
         self._engine = engine
         return engine
+
+    def _tell_devices(self, engine: Engine) -> None:
+        """That several devices of one processor share its cores must be known before anyone compares times."""
+        if engine.replicas > 1 and engine.logical_devices:
+            text = (
+                f"There are no GPUs for {engine.replicas} devices. They are parts of one processor and share"
+                f" {processor()}: no speed-up is to be expected."
+            )
+            self._recorder.put(Log(text=text))
 
     def _measure(self, exercise: AnyExercise, spec: RunSpec, data: DataSet | None) -> State:
         from clew_agent.training.exercise import Measurement, Setup
@@ -347,6 +362,8 @@ class _Attempt:
             batch_size=engine.batch_size,
             samples_per_epoch=engine.samples_per_epoch,
             steps=engine.steps,
+            replicas=engine.replicas,
+            reduced_bytes=engine.reduced_bytes,
         )
         self._recorder.put(schema)
         self._trained = True

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
-from clew_agent.strategies.base import Strategy
+from clew_agent.strategies.base import Strategy, copies
 from clew_agent.strategies.single import Single
 from clew_agent.training import state
 from clew_agent.training import state as checks
@@ -28,6 +28,9 @@ from clew_shared.params import Params, convert, describe
 
 WARM_UP_STEPS, WARM_UP_S = (1, 1, 8, 64), 0.0015
 """Steps of the calls that warm up; one after the first that lasts longer than ``WARM_UP_S`` seconds is the last."""
+
+LOSS_SCALE = 2.0**10
+"""With gradients of 16 bits small ones would vanish; the loss is enlarged and the gradients are reduced by so much."""
 
 BlockSteps = Callable[[int], int]
 """From the room that is left to the size of the next block, for tests."""
@@ -62,11 +65,15 @@ class Engine:
         data: DataSet | None = None,
         *,
         strategy: Strategy | None = None,
+        precision: str = "float32",
         block_steps: BlockSteps | None = None,
     ) -> None:
         self.plan = Plan.of(settings)
         self.per_step: tuple[MetricSpec, ...] = tuple(spec for spec in exercise.metrics if spec.per_step)
-        self._model = exercise.build(Setup(settings, seed, data, fused=not exercise.jit))
+        self._strategy = strategy or Single()
+        with self._strategy.scope():
+            self._model = exercise.build(Setup(settings, seed, data, fused=not exercise.jit))
+            self._state = state.named_state(self._model)
         samples = _training_samples(self._model, data)
         self.samples_per_epoch = len(samples.x)
         self.batch_size = min(self.plan.batch_size or self.samples_per_epoch, self.samples_per_epoch)
@@ -75,14 +82,16 @@ class Engine:
         step = TrainingStep(
             model=self._model,
             source=BatchSource(samples, make_order(self.plan.order, len(samples.x), samples.y, self.batch_size, seed)),
-            strategy=strategy or Single(),
+            strategy=self._strategy,
             metrics=self.per_step,
             live=tuple(self._live_specs),
             seed=seed,
             batch_size=self.batch_size,
+            loss_scale=LOSS_SCALE if precision == "float16" else 1.0,
+            state=tuple(self._state.values()),
         )
-        self._program = BlockProgram(step, capacity(self.steps, step), exercise.jit)
-        self._state = state.named_state(self._model)
+        jit = exercise.jit and self._strategy.whole and precision == "float32"  # XLA leaves no graph to rewrite
+        self._program = BlockProgram(step, capacity(self.steps, step), jit)
         self._evaluators = _evaluators(self._model, [spec.name for spec in exercise.metrics if not spec.per_step])
         self._stopping = EarlyStopping(self.plan.patience, self._model.watch)
         self._sizer = BlockSizer(self._program.capacity)
@@ -119,6 +128,23 @@ class Engine:
         return dict(zip(self._live_specs, self._progress.live.tolist(), strict=True))
 
     @property
+    def replicas(self) -> int:
+        """How many replicas compute each step together."""
+        return self._strategy.replicas
+
+    @property
+    def logical_devices(self) -> bool:
+        """Whether the replicas are parts of one processor."""
+        return self.replicas > 1 and not any(
+            "GPU" in own.device for variable in self._state.values() for own in copies(variable)
+        )
+
+    @property
+    def reduced_bytes(self) -> int:
+        """Bytes of gradients that each replica gives away in one step; known after ``compile``."""
+        return self._strategy.reduced_bytes
+
+    @property
     def traces(self) -> int:
         """How many times the block was traced: 1, whatever has been run."""
         return self._program.traces
@@ -126,6 +152,7 @@ class Engine:
     @property
     def variables(self) -> dict[str, npt.NDArray[Any]]:
         """Copies of all weights, slots and moving averages by name."""
+        self._settle()
         return {name: variable.numpy() for name, variable in self._state.items()}
 
     def compile(self) -> float:
@@ -136,7 +163,7 @@ class Engine:
         ``ProblemError`` when the exercise could not be resumed exactly.
         """
         start = time.perf_counter()
-        checks.check_resumable(self._program.trace(), self._state)
+        checks.check_resumable(self._program.trace(), self._state, spread=not self._strategy.whole)
         self._program(0, 0, self._progress.live)
         self._warm_up()
         return time.perf_counter() - start
@@ -174,6 +201,7 @@ class Engine:
 
     def evaluate(self) -> dict[str, float]:
         """Measure the held-out samples; may stop the run early."""
+        self._settle()
         values: dict[str, float] = {}
         for evaluator in self._evaluators:
             values |= evaluator.evaluate()
@@ -203,6 +231,7 @@ class Engine:
     def save(self, folder: Path) -> None:
         """Write everything that the run needs to go on into ``folder``."""
         self._progress.saved_at = self.step
+        self._settle()
         state.save(self._state | self._progress.variables(), folder)
 
     def restore(self, folder: Path) -> None:
@@ -212,7 +241,7 @@ class Engine:
         self._progress.read(progress)
 
     def _warm_up(self) -> None:
-        kept = {name: tf.identity(variable) for name, variable in self._state.items()}
+        kept = [(own, tf.identity(own)) for variable in self._state.values() for own in copies(variable)]
         for number, steps in enumerate(WARM_UP_STEPS):
             count, start = min(steps, self._program.capacity), time.perf_counter()
             self._program(self.step, count, self._progress.live)
@@ -220,8 +249,11 @@ class Engine:
             self._sizer.expect(count, seconds)
             if number and seconds > WARM_UP_S:
                 break
-        for name, value in kept.items():
-            self._state[name].assign(value)
+        for own, value in kept:
+            own.assign(value)
+
+    def _settle(self) -> None:
+        self._strategy.settle(tuple(self._state.values()))
 
     def _room(self) -> int:
         """Steps until something is due that stands between blocks."""

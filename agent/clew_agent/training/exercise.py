@@ -16,18 +16,17 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
+from clew_agent.strategies import registry, single
 from clew_agent.training import random
 from clew_agent.training.optimizers import Optimizer, Rate, make_optimizer, make_schedule
 from clew_agent.training.random import StepContext
-from clew_agent.training.settings import TrainingSettings
+from clew_agent.training.settings import BatchSettings, TrainingSettings
 from clew_shared.base.problem import problem
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec, Preset, RaceSpec, StrategyCard, SurfaceSpec
 from clew_shared.journal.events import Event
 from clew_shared.params import Params, describe
 
 SettingsT = TypeVar("SettingsT", bound=Params)
-
-SINGLE = StrategyCard(id="single", title="One device", help="All of a batch on one device.")
 
 
 @dataclass(frozen=True)
@@ -43,20 +42,28 @@ class Batch:
     """The samples of one step (or of one chunk of an evaluation).
 
     ``index`` are their places in the set (int64 [batch]); ``weight`` (float32 [batch]) is 0 for samples that only
-    fill the batch up, and None where all count.
+    fill the batch up, and None where all count. Where a batch is spread over replicas, these are the samples of one:
+    ``share`` is then the weight of the whole batch divided by the ``replicas``, and ``total`` sums over all of them.
     """
 
     x: tf.Tensor
     y: tf.Tensor
     index: tf.Tensor
     weight: tf.Tensor | None = None
+    share: tf.Tensor | None = None
+    replicas: int = 1
+    total: Callable[[tf.Tensor], tf.Tensor] = tf.identity
 
     def mean(self, values: tf.Tensor) -> tf.Tensor:
-        """The mean of one value per sample, over the samples that count."""
+        """The mean of one value per sample, over the samples that count.
+
+        On one of several replicas: a number whose mean over the replicas is the mean over the whole batch.
+        """
         if self.weight is None:
             return tf.reduce_mean(values)
         weight = tf.cast(self.weight, values.dtype)
-        return tf.reduce_sum(values * weight) / tf.reduce_sum(weight)
+        share = tf.reduce_sum(weight) if self.share is None else tf.cast(self.share, values.dtype)
+        return tf.reduce_sum(values * weight) / share
 
 
 @dataclass(frozen=True)
@@ -165,7 +172,8 @@ class Exercise(Generic[SettingsT]):
     plots: ClassVar[tuple[PlotSpec, ...]] = ()
     goals: ClassVar[tuple[Goal, ...]] = ()
     races: ClassVar[tuple[RaceSpec, ...]] = ()
-    strategies: ClassVar[tuple[StrategyCard, ...]] = (SINGLE,)
+    strategies: ClassVar[tuple[StrategyCard, ...]] = ()
+    """Empty: all of them where the settings have a batch to spread, else one device only."""
     datasets: ClassVar[tuple[str, ...]] = ()
     jit: ClassVar[bool] = False
 
@@ -197,12 +205,15 @@ class Exercise(Generic[SettingsT]):
             goals=self.goals,
             surfaces=self.surfaces(),
             races=self.races,
-            strategies=self.strategies,
+            strategies=self.strategies or self._possible(),
             datasets=self.datasets,
             source=source,
             source_hash=hashlib.sha256(source.encode()).hexdigest(),
             file=file,
         )
+
+    def _possible(self) -> tuple[StrategyCard, ...]:
+        return registry.CARDS if issubclass(self.Settings, BatchSettings) else (single.CARD,)
 
 
 class Measurement(Exercise[SettingsT]):

@@ -68,15 +68,26 @@ class BatchNorm:
 
     def train(self, x: tf.Tensor, batch: Batch) -> tf.Tensor:
         """Normalise ``x`` by its own mean and variance and move the averages towards them."""
-        axes = list(range(len(x.shape) - 1))
-        if batch.weight is None:
-            mean, variance = tf.nn.moments(x, axes)
-        else:
-            weight = tf.reshape(batch.weight, [-1] + [1] * len(axes))
-            mean, variance = tf.nn.weighted_moments(x, axes, weight)
+        mean, variance = self._moments(x, batch)
         for average, value in ((self.mean, mean), (self.variance, variance)):
             average.assign_add((value - average) * (1 - self.momentum))
         return tf.nn.batch_normalization(x, mean, variance, self.beta, self.gamma, self.epsilon)
+
+    def _moments(self, x: tf.Tensor, batch: Batch) -> tuple[tf.Tensor, tf.Tensor]:
+        """Mean and variance of the whole batch, on all replicas the same."""
+        axes = list(range(len(x.shape) - 1))
+        if batch.replicas == 1 and batch.weight is None:
+            mean, variance = tf.nn.moments(x, axes)
+            return mean, variance
+        weight = tf.ones([tf.shape(x)[0]]) if batch.weight is None else batch.weight
+        weight = tf.reshape(tf.cast(weight, x.dtype), [-1] + [1] * len(axes))
+        if batch.replicas == 1:
+            mean, variance = tf.nn.weighted_moments(x, axes, weight)
+            return mean, variance
+        places = tf.cast(tf.reduce_prod(tf.shape(x)[1:-1]), x.dtype)  # of one sample: a product over nothing is 1
+        count = batch.total(tf.reduce_sum(weight) * places)
+        mean = batch.total(tf.reduce_sum(x * weight, axes)) / count
+        return mean, batch.total(tf.reduce_sum(tf.square(x - mean) * weight, axes)) / count
 
     def predict(self, x: tf.Tensor) -> tf.Tensor:
         """Normalise ``x`` by the moving averages."""

@@ -78,4 +78,5 @@ class StepContext:
     def _own_rows(self, drawn: tf.Tensor) -> tf.Tensor:
         if self.rows.count == self.rows.total:
             return drawn
-        return drawn[self.rows.first : self.rows.first + self.rows.count]
+        place = self.rows.first + tf.range(self.rows.count)
+        return tf.gather(drawn, tf.minimum(place, self.rows.total - 1))  # fillers count nothing: any number will do

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from clew_agent.strategies.base import copies
 from clew_agent.training.exercise import Model, Part
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.params import Params
@@ -137,13 +138,13 @@ def _is_variable(value: Any) -> bool:
 def save(state: dict[str, tf.Variable], folder: Path) -> None:
     """Write ``state`` into ``folder``, which is made."""
     folder.mkdir(parents=True, exist_ok=True)
-    tf.train.Checkpoint(**state).write(str(folder / FILE))
+    tf.train.Checkpoint(**_own(state)).write(str(folder / FILE))
 
 
 def restore(state: dict[str, tf.Variable], folder: Path) -> None:
     """Fill ``state`` from ``folder``. Raises ``ProblemError`` when anything is missing, left over or damaged."""
     try:
-        status = tf.train.Checkpoint(**state).read(str(folder / FILE))
+        status = tf.train.Checkpoint(**_own(state)).read(str(folder / FILE))
         status.assert_existing_objects_matched()
         status.assert_consumed()
     except (tf.errors.OpError, AssertionError, ValueError, IndexError, RuntimeError) as error:
@@ -152,6 +153,15 @@ def restore(state: dict[str, tf.Variable], folder: Path) -> None:
         raise problem(
             "checkpoint.read", text, "Resume with the run's own settings, or start a new run.", str(folder)
         ) from None
+    for variable in state.values():
+        first, *others = copies(variable)
+        for other in others:
+            other.assign(first)
+
+
+def _own(state: Mapping[str, tf.Variable]) -> dict[str, tf.Variable]:
+    """One plain variable for each name: what is saved does not depend on how many devices hold it."""
+    return {name: copies(variable)[0] for name, variable in state.items()}
 
 
 # --- Checks -----------------------------------------------------------------------------------------------------------
@@ -174,24 +184,26 @@ RANDOM_OPS = frozenset(
 _HINT = "Use the step's context (context.uniform, layers.dropout), whose numbers depend on seed and step alone."
 
 
-def check_resumable(function: Any, state: Mapping[str, tf.Variable]) -> None:
+def check_resumable(function: Any, state: Mapping[str, tf.Variable], *, spread: bool = False) -> None:
     """Look through a traced ``function``: every variable is in ``state``, no operation hides a generator.
 
     Keras' Dropout draws from a seed generator that is a variable of its own; a checkpoint of weights does not bring
-    it back. Raises ``ProblemError`` with everything found.
+    it back. ``spread``: over replicas. Raises ``ProblemError`` with everything found.
     """
-    found = [*_hidden_variables(function, state), *_hidden_generators(function)]
+    found = [*_hidden_variables(function, state, spread), *_hidden_generators(function)]
     if found:
         raise ProblemError(*found)
 
 
-def _hidden_variables(function: Any, state: Mapping[str, tf.Variable]) -> Iterator[Problem]:
-    known = {id(variable.handle) for variable in state.values()}
-    names = {id(variable.handle): variable.name for variable in function.graph.variables}
+def _hidden_variables(function: Any, state: Mapping[str, tf.Variable], spread: bool) -> Iterator[Problem]:
+    known = {id(own.handle) for variable in state.values() for own in copies(variable)}
+    names = {id(own.handle): own.name for variable in function.graph.variables for own in copies(variable)}
     for tensor in function.captured_inputs:
         if tensor.dtype != tf.resource or id(tensor) in known:
             continue
         name = names.get(id(tensor), "without a name")
+        if spread and id(tensor) not in names:  # by such handles TensorFlow keeps sums over replicas in their order
+            continue
         if "seed_generator" in name:
             text = f"A Keras layer draws random numbers from its own generator ({name}), which no checkpoint restores."
             yield Problem("exercise.random", text, _HINT)

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from clew_agent.strategies.base import Strategy
+from clew_agent.strategies.base import Rows, Strategy
 from clew_agent.training.exercise import Batch, Loss, Model, Part, Samples
-from clew_agent.training.order import FileOrder, Order
+from clew_agent.training.order import FileOrder, Order, Pick
 from clew_agent.training.random import StepContext
 from clew_shared.base.problem import problem
 from clew_shared.cards import MetricSpec
@@ -53,12 +53,28 @@ class BatchSource:
         self._pick = order.pick if simple else tf.function(order.pick, jit_compile=True, autograph=False)
         self._whole = isinstance(order, FileOrder) and order.samples == order.batch
 
-    def batch(self, step: tf.Tensor) -> Batch:
-        """The global batch of ``step``. A batch of everything in file order needs no gathering."""
-        pick = self._pick(step)
+    def pick(self, step: tf.Tensor) -> Pick:
+        """Which samples make up the global batch of ``step``."""
+        return self._pick(step)
+
+    def batch(self, pick: Pick) -> Batch:
+        """The whole batch. One of everything in file order needs no gathering."""
         if self._whole:
             return Batch(self._x, self._y, pick.index)
         return Batch(tf.gather(self._x, pick.index), tf.gather(self._y, pick.index), pick.index, pick.weight)
+
+    def share(self, pick: Pick, rows: Rows, strategy: Strategy) -> Batch:
+        """One replica's rows of the batch. Rows behind its end are filled with its last sample, of weight 0."""
+        place = rows.first + tf.range(rows.count)
+        own = tf.minimum(place, rows.total - 1)
+        index = tf.gather(pick.index, own)
+        weight = None if pick.weight is None else tf.gather(pick.weight, own)
+        if rows.count * strategy.replicas != rows.total:
+            inside = tf.cast(place < rows.total, tf.float32)
+            weight = inside if weight is None else weight * inside
+        whole = float(rows.total) if pick.weight is None else tf.reduce_sum(pick.weight)
+        x, y = tf.gather(self._x, index), tf.gather(self._y, index)
+        return Batch(x, y, index, weight, whole / strategy.replicas, strategy.replicas, strategy.total)
 
 
 @dataclass(frozen=True)
@@ -66,7 +82,7 @@ class TrainingStep:
     """Calling it changes the model's variables by one step and returns that step's metrics.
 
     ``metrics`` are the per-step metrics in the order of the columns, ``live`` the names of the live hyperparameters
-    in the order of the vector that the block is fed with.
+    in the order of the vector that the block is fed with, ``state`` all variables that a step changes.
     """
 
     model: Model
@@ -76,6 +92,8 @@ class TrainingStep:
     live: Sequence[str]
     seed: int
     batch_size: int
+    state: Sequence[tf.Variable] = ()
+    loss_scale: float = 1.0
 
     @property
     def dtype(self) -> tf.DType:
@@ -85,10 +103,19 @@ class TrainingStep:
     def __call__(self, step: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
         """Do ``step`` (scalar int64) with the ``live`` values (float64 [n]); returns [metrics], before the update."""
         now = dict(zip(self.live, tf.unstack(live, len(self.live)), strict=True))
-        batch = self.source.batch(step)
+        pick = self.source.pick(step)
+        metrics = self.strategy.run(lambda: self._replica(pick, step, now))
+        self.strategy.after_step(step, self.state)
+        return metrics
+
+    def _replica(self, pick: Pick, step: tf.Tensor, now: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        """What one replica does of ``step``; returns its metrics, whose mean over all replicas is the step's."""
+        rows = self.strategy.rows(self.batch_size)
+        alone = rows.count == rows.total
+        batch = self.source.batch(pick) if alone else self.source.share(pick, rows, self.strategy)
         values: dict[str, tf.Tensor] = {}
         for part in self.model.parts:
-            values |= self._train(part, batch, step, now)
+            values |= self._train(part, batch, rows, step, now)
         missing = [spec.name for spec in self.metrics if spec.name not in values]
         if missing:
             known = ", ".join(values)
@@ -96,16 +123,21 @@ class TrainingStep:
             raise problem("exercise.metric", text, "Return it in Loss.metrics or take it off the exercise's metrics.")
         return tf.stack([tf.cast(values[spec.name], self.dtype) for spec in self.metrics])
 
-    def _train(self, part: Part, batch: Batch, step: tf.Tensor, now: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    def _train(
+        self, part: Part, batch: Batch, rows: Rows, step: tf.Tensor, now: Mapping[str, tf.Tensor]
+    ) -> dict[str, tf.Tensor]:
         variables = list(part.variables.values())
         part.optimizer.rate.set(step, now)
         first: Loss | None = None
         for repetition in range(part.repeats):
-            rows = self.strategy.rows(self.batch_size)
             context = StepContext(self.seed, step, now, rows, part.name, repetition)
             with tf.GradientTape() as tape:
                 loss = part.loss(batch, context)
-            self.strategy.apply(part.optimizer.rule, tape.gradient(loss.value, variables), variables)
+                value = loss.value if self.loss_scale == 1 else loss.value * self.loss_scale
+            gradients = tape.gradient(value, variables)
+            if self.loss_scale != 1:
+                gradients = [None if one is None else one / self.loss_scale for one in gradients]
+            self.strategy.apply(part.optimizer.rule, gradients, variables)
             first = first or loss
         if first is None:
             raise problem("exercise.repeats", f"The part {part.name} has {part.repeats} repeats; at least 1 is needed.")

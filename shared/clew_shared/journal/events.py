@@ -88,6 +88,7 @@ class Schema(Event, frozen=True, kw_only=True, tag="schema"):
 
     Evaluation metrics are listed as well (``per_step`` false) so that a reader without the card can label them.
     ``steps`` is how many the whole run will have (0: unknown), for an exercise whose card was not at hand at first.
+    ``replicas`` compute each step together; each sends ``reduced_bytes`` of gradients or weights in one, on average.
     """
 
     id: int
@@ -95,6 +96,8 @@ class Schema(Event, frozen=True, kw_only=True, tag="schema"):
     batch_size: int = 0
     samples_per_epoch: int = 0
     steps: int = 0
+    replicas: int = 1
+    reduced_bytes: int = 0
 
 
 class Points(Event, frozen=True, kw_only=True, tag="points"):

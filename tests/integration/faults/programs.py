@@ -91,7 +91,7 @@ def put_in_the_stand_in() -> Any:
     from tests.integration.faults.stand_in import CARD, StandInEngine, StandInSettings
 
     class StandIn(real._Attempt):
-        def _import(self, exercise: str) -> Any:
+        def _import(self, spec: RunSpec) -> Any:
             return CARD, CARD
 
         def _build(self, exercise: Any, spec: RunSpec, data: DataSet | None, start: AttemptStart) -> Any:

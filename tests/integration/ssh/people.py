@@ -51,7 +51,7 @@ class Agent:
         self._process = subprocess.Popen(
             ["ssh-agent", "-D", "-a", str(address)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        while not address.exists():
+        while not _answers(address):
             time.sleep(0.01)
         for key in keys:
             environment = {"SSH_AUTH_SOCK": str(address), "PATH": "/usr/bin"}
@@ -60,6 +60,12 @@ class Agent:
     def close(self) -> None:
         self._process.terminate()
         self._process.wait()
+
+
+def _answers(address: Path) -> bool:
+    """Whether someone listens there: the socket's file exists a moment before."""
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(address)) == 0
 
 
 class Network:

@@ -40,7 +40,7 @@ REFUSALS = {
     "name too long": (SOFTMAX + f'name = "{"x" * 5000}"', ["60 characters, this one has 5000"]),
     "data where none is needed": ('exercise = "linear-regression"\ndata = "digits"', ["takes no data set"]),
     "another file": (SOFTMAX + 'source_hash = "0123"', ["another version of softmax"]),
-    "too many devices": (SOFTMAX + "devices = 4", ["1 devices, not on 4"]),
+    "too many devices": (SOFTMAX + "devices = 4", ["1 device, not on 4"]),
     "broken TOML": ("exercise = softmax", ["not valid TOML", "line 1"]),
     "unknown field": (SOFTMAX + "colour = 3", ["colour"]),
     "no exercise": ("seed = 3", ["exercise"]),

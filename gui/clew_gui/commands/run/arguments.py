@@ -7,13 +7,15 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from clew_gui.commands.context import Parser
 from clew_gui.commands.sites.flags import SITE_OPTIONS, add_site_flags, check_site_flags, data_there
 from clew_gui.sites.site import LOCAL
 from clew_shared.base.problem import Problem, did_you_mean, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard, Preset
 from clew_shared.params import ParamSpec, Value, check, format_value
-from clew_shared.spec import SITE_PATH, RunSpec
+from clew_shared.spec import PRECISIONS, SINGLE, SITE_PATH, RunSpec, check_spec, check_strategy, strategy_for
 
 MAX_SEED = 2**31 - 1
 
@@ -25,7 +27,8 @@ The exit status is 0 for a finished run, 1 for a failed one, 2 when something as
 started and nothing is left behind) and 130 when it was stopped with Ctrl+C."""
 
 DATA_HELP = "a data set by name (mnist, digits) or a file or folder; with --site also site:/path, a path there"
-_OWN = ("help", "preset", "set", "seed", "data", "name", "out", "queue", "exercises", "json", *SITE_OPTIONS)
+_SPREAD = ("strategy", "devices", "precision")
+_OWN = ("help", "preset", "set", "seed", "data", "name", "out", "queue", "exercises", "json", *_SPREAD, *SITE_OPTIONS)
 """Options of the command itself. A hyperparameter with such a name is reached through ``--set``."""
 
 
@@ -71,9 +74,26 @@ def make_parser(cards: Sequence[ExerciseCard], prog: str = "clew run") -> Parser
     )
     parser.add_argument("--exercises", metavar="DIR", help="add your own exercises, the files in this folder")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
+    _add_devices(parser, cards)
     add_site_flags(parser)
     _add_hyperparameters(parser, cards)
     return parser
+
+
+def _add_devices(parser: Parser, cards: Sequence[ExerciseCard]) -> None:
+    """How a run spreads, with a flag for every strategy's own settings."""
+    group = parser.add_argument_group("devices")
+    names = ", ".join(dict.fromkeys(one.id for card in cards for one in card.strategies))
+    group.add_argument("--strategy", metavar="NAME", help=f"how a run uses several devices: {names}")
+    group.add_argument("--devices", metavar="N", help="how many GPUs, or parts of the processor where there are none")
+    group.add_argument("--precision", metavar="NAME", help=f"compute in {', '.join(PRECISIONS)} (default float32)")
+    seen: set[str] = set()
+    for spec in (spec for card in cards for one in card.strategies for spec in one.params):
+        if spec.name not in seen:
+            seen.add(spec.name)
+            words = about(spec).replace("%", "%%")
+            flag = f"--{spec.name.replace('_', '-')}"
+            group.add_argument(flag, dest=f"option_{spec.name}", metavar=_metavar(spec), help=words)
 
 
 def _add_hyperparameters(parser: Parser, cards: Sequence[ExerciseCard]) -> None:
@@ -148,9 +168,13 @@ class RunArguments(argparse.Namespace):
     queue: bool
     exercises: str | None
     json: bool
+    strategy: str | None
+    devices: str | None
+    precision: str | None
     site: str | None
     dry_run: bool
     detach: bool
+    allocation_nodes: str | None
     assignments: list[tuple[str, str]]
 
 
@@ -246,7 +270,36 @@ def make_spec(request: RunArguments, card: ExerciseCard, run: str) -> tuple[RunS
         source_hash=card.source_hash,
         params={spec.name: _written(spec, typed[spec.name]) for spec in card.params},
     )
-    return spec, problems
+    spec, found = _spread(spec, request, card)
+    return spec, [*problems, *found]
+
+
+def _spread(spec: RunSpec, request: RunArguments, card: ExerciseCard) -> tuple[RunSpec, list[Problem]]:
+    """``spec`` over the devices and nodes that were asked for, and what is wrong with that."""
+    devices, wrong = _count("devices", request.devices)
+    nodes, more = _count("nodes", request.allocation_nodes)
+    strategy = request.strategy or strategy_for(card, devices, nodes)
+    chosen = next((one for one in card.strategies if one.id == strategy), SINGLE)
+    given = {name.removeprefix("option_"): value for name, value in vars(request).items() if name.startswith("option_")}
+    given = {name: text for name, text in given.items() if text is not None}
+    typed, found = check(chosen.params, given)
+    spread = msgspec.structs.replace(
+        spec,
+        strategy=strategy,
+        devices=devices,
+        nodes=nodes if chosen.nodes else 1,
+        precision=request.precision or spec.precision,
+        options={one.name: _written(one, typed[one.name]) for one in chosen.params},
+    )
+    checks = [*check_spec(spread, "the command line"), *check_strategy(spread, card)]
+    known = {one.text for one in check_spec(spec, "the command line")}
+    return spread, [*wrong, *more, *found, *(one for one in checks if one.text not in known)]
+
+
+def _count(name: str, text: str | None) -> tuple[int, list[Problem]]:
+    if text is None or re.fullmatch(r"[1-9][0-9]{0,3}", text.strip()):
+        return int(text or 1), []
+    return 1, [Problem(f"cli.{name}", f"--{name} must be a whole number from 1 on, got {text!r}.", where=name)]
 
 
 def parse_run(argv: Sequence[str], catalogue: Catalogue, run: str) -> tuple[RunArguments, ExerciseCard, RunSpec]:

@@ -1,0 +1,107 @@
+"""The strategies: whatever the number of devices, the same samples, the same random numbers and the same losses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.exercises.spread import Case, Outcome, outcome, spread
+
+SOFTMAX = Case(exercise="softmax", values={"steps": 10, "batch_size": 50, "learning_rate": 0.1})
+CNN = Case(exercise="cnn", values={"steps": 10, "batch_size": 50})
+FULL = Case(
+    exercise="cnn",
+    values={
+        "steps": 10,
+        "batch_size": 22,
+        "batch_norm": True,
+        "augmentation": True,
+        "order": "shuffle",
+        "optimizer": "adamw",
+        "schedule": "warmup",
+    },
+)
+EVERY_STEP = {"average_every": 1}
+
+
+def alone(case: Case) -> Outcome:
+    return outcome(Case(exercise=case.exercise, values=case.values, strategy="single", data=case.data), 1)
+
+
+def differ(one: Outcome, other: Outcome) -> float:
+    """The largest relative difference of two losses of one step."""
+    ours, theirs = np.array(one.losses), np.array(other.losses)
+    return float(np.max(np.abs(ours - theirs) / np.abs(theirs)))
+
+
+@pytest.mark.parametrize("devices", [2, 4])
+def test_several_devices_train_as_one_does(devices: int) -> None:
+    """Batches of 50 and 22 on 4 devices are filled up; dropout, augmentation and batch normalisation are the same."""
+    cases = [SOFTMAX, CNN, FULL]
+    for case, spread_out in zip(cases, spread(devices, cases), strict=True):
+        single = alone(case)
+        assert len(spread_out.losses) == len(single.losses) == 10
+        assert differ(spread_out, single) < 1e-5, (case.exercise, devices)
+        assert spread_out.evaluation == pytest.approx(single.evaluation, rel=1e-3, abs=5e-3)
+        assert (spread_out.replicas, spread_out.logical, spread_out.traces) == (devices, True, 1)
+    weights = 784 * 10 + 10
+    assert spread_out.reduced_bytes > single.reduced_bytes == 0
+    assert spread(devices, [SOFTMAX])[0].reduced_bytes == 4 * weights
+
+
+def test_sixteen_bits_halve_what_is_reduced_and_hardly_change_the_loss() -> None:
+    whole, half = spread(2, [SOFTMAX, Case(exercise="softmax", values=SOFTMAX.values, options={"reduce": "float16"})])
+    assert half.reduced_bytes * 2 == whole.reduced_bytes
+    assert 0 < differ(half, whole) < 2e-3
+
+
+def test_averaging_after_every_step_is_synchronous_training(tmp_path: Path) -> None:
+    """And what is saved between two averages is an average: the run goes on from there as it would have gone."""
+    rare = {"average_every": 4}
+    values = SOFTMAX.values | {"checkpoint_every": 6}
+    cases = [
+        Case(exercise="softmax", values=SOFTMAX.values, strategy="local-sgd", options=EVERY_STEP),
+        Case(exercise="softmax", values=values, strategy="local-sgd", options=rare, save=str(tmp_path)),
+        Case(exercise="softmax", values=values, strategy="local-sgd", options=rare, restore=str(tmp_path / "6")),
+        Case(exercise="softmax", values=SOFTMAX.values, strategy="local-sgd", options=rare),
+    ]
+    each, saved, resumed, unsaved = spread(2, cases)
+    single = alone(SOFTMAX)
+    assert differ(each, single) < 1e-5
+    assert each.reduced_bytes == 4 * unsaved.reduced_bytes > 0
+    assert unsaved.losses[0] == pytest.approx(single.losses[0], rel=1e-6)
+    assert differ(unsaved, single) > 1e-2  # between two averages each replica goes a way of its own
+    assert resumed.losses == saved.losses[6:]
+    assert saved.losses[:6] == unsaved.losses[:6]
+
+
+def test_a_run_goes_on_under_another_strategy_and_number_of_devices(tmp_path: Path) -> None:
+    """The state has names of its own: no strategy and no number of devices is in it."""
+    one, two, four = (str(tmp_path / name) for name in ("one", "two", "four"))
+    first = outcome(Case(exercise="cnn", values=FULL.values, strategy="single", until=3, save=one), 1)
+    (second,) = spread(2, [Case(exercise="cnn", values=FULL.values, restore=one, until=5, save=two)])
+    (third,) = spread(4, [Case(exercise="cnn", values=FULL.values, restore=two, until=8, save=four)])
+    last = outcome(Case(exercise="cnn", values=FULL.values, strategy="single", restore=four), 1)
+    together = Outcome(
+        losses=first.losses + second.losses + third.losses + last.losses,
+        evaluation={},
+        reduced_bytes=0,
+        replicas=1,
+        logical=False,
+        traces=1,
+    )
+    assert len(together.losses) == 10
+    assert differ(together, alone(FULL)) < 1e-5
+
+
+@pytest.mark.needs("real-mnist")
+def test_softmax_reaches_the_slides_accuracy_under_each_strategy() -> None:
+    values = {"steps": 500}
+    cases = [
+        Case(exercise="softmax", values=values, data="mnist"),
+        Case(exercise="softmax", values=values, data="mnist", strategy="local-sgd", options=EVERY_STEP),
+    ]
+    for done in spread(4, cases):
+        assert done.evaluation["test_accuracy"] == pytest.approx(0.9079, abs=0.0005)
