@@ -44,7 +44,7 @@ place = kept.train.x.ctypes.data
 folder = RunFolder(find_places().runs / "9e107d9d-372b-4a25-9b3c-000000000004")
 folder.path.mkdir(parents=True)
 folder.spec.write_text(to_toml(RunSpec(exercise="softmax", run=folder.path.name, data=kept.name)))
-def see_data(exercise, settings, seed, data):
+def see_data(exercise, settings, seed, data, **_):
     os._exit(7 if data is kept and data.train.x.ctypes.data == place else 8)
 def train():
     from clew_agent.training import engine

@@ -48,7 +48,11 @@ CARD = ExerciseCard(
     source_hash="abc",
     params=(ParamSpec(name="steps", kind="int", label="Steps", default=10, ge=1),),
     presets=(Preset(name="tiny", title="Tiny"),),
-    strategies=(StrategyCard(id="single", title="One device"), StrategyCard(id="mirrored", title="M", devices=(2, 4))),
+    strategies=(
+        StrategyCard(id="single", title="One device"),
+        StrategyCard(id="mirrored", title="M", devices=(2, 4)),
+        StrategyCard(id="to-come", title="T", devices=(4,)),
+    ),
 )
 BROKEN = ExerciseCard(id="broken", title="", problem=Problem("exercise.broken", "Line 3 is wrong."))
 CARDS = Catalogue(exercises=(CARD, BROKEN))
@@ -59,7 +63,11 @@ CARDS = Catalogue(exercises=(CARD, BROKEN))
     [
         ({}, []),
         ({"source_hash": "abc", "preset": "tiny", "params": {"steps": 3}}, []),
-        ({"strategy": "mirrored", "devices": 4}, ["spec.strategy"]),  # on the card, and not trained with yet
+        ({"strategy": "mirrored", "devices": 4}, []),
+        ({"strategy": "mirrored", "devices": 4, "nodes": 2}, ["spec.nodes"]),
+        ({"strategy": "mirrored", "devices": 4, "options": {"x": 1}}, ["params.unknown"]),
+        ({"strategy": "to-come", "devices": 4}, ["spec.strategy"]),  # on the card, and not trained with yet
+        ({"precision": "int8", "nodes": 0}, ["spec.nodes", "spec.precision"]),
         ({"exercise": "toi"}, ["exercise.unknown"]),
         ({"exercise": "broken"}, ["exercise.broken"]),
         ({"source_hash": "abd"}, ["spec.source"]),

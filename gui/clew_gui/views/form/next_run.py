@@ -10,7 +10,8 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWi
 
 from clew_gui.views.form.data_choice import DataChoice
 from clew_gui.views.form.fields import NumberEdit, choose_quietly, combo
-from clew_gui.views.form.form import LABEL_WIDTH, ParamForm, keep_column
+from clew_gui.views.form.form import LABEL_WIDTH, ParamForm, Usual, keep_column
+from clew_gui.views.form.spread import spread_fields, spread_params, spread_values
 from clew_gui.views.form.where_box import HERE, WhereBox
 from clew_gui.views.presentation.words import preset_values
 from clew_gui.views.theme.parts import Appearance, Button, Elided, IconButton, column, label, line, panel, row, set_role
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 OWN = "own"
 SLIDES = "slides"
+USUAL = Usual("As a rule", "Back to the usual value")
 SEED = ParamSpec(
     name="seed",
     kind="int",
@@ -56,7 +58,8 @@ class NextRun(QWidget):
         self._drafts: dict[str, RunSpec] = {}
         self._names: dict[str, QLabel] = {}
         self._forms: dict[str, ParamForm] = {}
-        self.form = ParamForm(look, ())
+        self._spreads: dict[str, ParamForm] = {}
+        self.form, self.spread = ParamForm(look, ()), ParamForm(look, (), USUAL)
         self._make_controls()
         self._make_layout()
 
@@ -116,7 +119,7 @@ class NextRun(QWidget):
         self.seed_error = label("", "caption", "bad", wrap=True)
         self.seed_error.setContentsMargins(16, 0, 16, 0)
         self.seed_error.hide()
-        for widget in (self._top, self.form, self._where_head, self.where, self._low, self.seed_error):
+        for widget in (self._top, self.form, self.spread, self._where_head, self.where, self._low, self.seed_error):
             self._inner_box.addWidget(widget)
         self._inner_box.addStretch(1)
         self._area.setWidget(self._inner)
@@ -171,9 +174,15 @@ class NextRun(QWidget):
             self._forms[card.id] = ParamForm(self._look, card.params)
             self._forms[card.id].changed.connect(self._changed)
             self._inner_box.insertWidget(self._inner_box.indexOf(old), self._forms[card.id])
-        self.form = self._forms[card.id]
-        old.hide()
+            self._spreads[card.id] = ParamForm(self._look, spread_params(card), USUAL)
+            self._spreads[card.id].changed.connect(self._changed)
+            self._inner_box.insertWidget(self._inner_box.indexOf(self.spread), self._spreads[card.id])
+        old_spread = self.spread
+        self.form, self.spread = self._forms[card.id], self._spreads[card.id]
+        for one in (old, old_spread):
+            one.hide()
         self.form.show()
+        self.spread.setVisible(len(card.strategies) > 1)
         QWidget.setTabOrder(self.preset, self._first_field())
 
     def _first_field(self) -> QWidget:
@@ -215,6 +224,7 @@ class NextRun(QWidget):
             data=self._sets.value(),
             source_hash=card.source_hash if card is not None else "",
             params=self.form.values(),
+            **(spread_fields(card, self.spread.values()) if card is not None else {}),
         )
 
     def _preset_name(self) -> str:
@@ -250,6 +260,7 @@ class NextRun(QWidget):
     def show_spec(self, spec: RunSpec) -> None:
         """Show the values of a run, to start it again or to change one thing."""
         self.form.set_values(check(self._card.params, spec.params)[0] if self._card is not None else {})
+        self.spread.set_values(spread_values(spec))
         self.seed.set_value(spec.seed)
         self._sets.show(spec.data)
         self._changed()
@@ -261,6 +272,8 @@ class NextRun(QWidget):
             return
         found = next((preset for preset in card.presets if preset.name == key), None)
         self.form.set_values(preset_values(card, key))
+        if key == SLIDES:
+            self.spread.set_values({})
         if found is not None and found.data:
             self._sets.show(found.data)
         elif key == SLIDES and card.datasets:
@@ -285,7 +298,7 @@ class NextRun(QWidget):
         """What keeps this from running, field by field."""
         _, found = convert(SEED, self.seed.raw())
         wrong = self.form.problems() + (() if found is None else (found,))
-        return wrong + self._sets.problems() + self.where.problems()
+        return wrong + self.spread.problems() + self._sets.problems() + self.where.problems()
 
     def refuse(self, reason: str) -> None:
         """Nothing can run now, for this reason; empty when it can."""
