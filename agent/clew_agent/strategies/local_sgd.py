@@ -37,7 +37,7 @@ class LocalSgdSettings(Params, frozen=True, kw_only=True):
 
 CARD = StrategyCard(
     id="local-sgd",
-    title="Several devices, averaged",
+    title="Local SGD",
     devices=DEVICES,
     params=describe(LocalSgdSettings),
     help="Each device trains alone on its share of every batch. Every few steps all take the mean of their weights.",

@@ -37,7 +37,7 @@ class ReduceSettings(Params, frozen=True, kw_only=True):
 
 CARD = StrategyCard(
     id="mirrored",
-    title="Several devices, in step",
+    title="Mirrored",
     devices=DEVICES,
     params=describe(ReduceSettings),
     help="Each device computes its share of every batch; all of them apply the mean of their gradients.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from clew_shared.journal.lifecycle import RunState
+from clew_shared.spec import RunSpec
 
 STATE_WORDS = {state: state.value.replace("_", " ").capitalize() for state in RunState}
 NONE = "–"
@@ -29,3 +30,15 @@ def quantity(value: float, form: str = "number") -> str:
         return f"{100 * value:.2f} %"
     text = f"{value:.4g}"
     return f"{value:.3g}" if "e" in text else text
+
+
+def spread_words(spec: RunSpec) -> str:
+    """How a run spreads: "mirrored, 2 devices", "multi-worker, 2 nodes, bfloat16"; empty on one device in 32 bits."""
+    usual = RunSpec(exercise="")
+    parts = [
+        spec.strategy if spec.strategy != usual.strategy else "",
+        f"{spec.nodes} nodes" if spec.nodes > 1 else "",
+        f"{spec.devices} devices" + (" each" if spec.nodes > 1 else "") if spec.devices > 1 else "",
+        spec.precision if spec.precision != usual.precision else "",
+    ]
+    return ", ".join(part for part in parts if part)

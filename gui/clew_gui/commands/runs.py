@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from clew_gui.base.state_words import spread_words
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, KeptJobs, KeptRun, find_run, kept_runs
@@ -143,8 +144,9 @@ def _spec_lines(folder: Path) -> list[str]:
 
 def _settings(spec: RunSpec) -> dict[str, str]:
     about = {"Name": spec.name, "Preset": spec.preset, "Seed": str(spec.seed), "Data": spec.data}
+    about["Devices"] = spread_words(spec)
     return {name: value for name, value in about.items() if value} | {
-        name: format_value(value) for name, value in spec.params.items()
+        name: format_value(value) for name, value in (spec.params | spec.options).items()
     }
 
 
@@ -172,6 +174,8 @@ def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, number: int | None 
     try:
         spec = read_spec(RunFolder(folder).spec)
         found |= {"name": spec.name, "preset": spec.preset, "seed": spec.seed, "data": spec.data, "params": spec.params}
+        found |= {"strategy": spec.strategy, "devices": spec.devices, "nodes": spec.nodes, "precision": spec.precision}
+        found |= {"options": spec.options}
     except ProblemError as error:
         found["problems"] = error.problems
     return found if number is None else {"number": number} | found

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from clew_gui.base.state_words import NONE, STATE_WORDS, quantity
+from clew_gui.base.state_words import NONE, STATE_WORDS, quantity, spread_words
 from clew_shared.base.number_words import queue_place
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.journal.lifecycle import TERMINAL, RunState
@@ -124,7 +124,8 @@ def run_title(run: RunLike, card: ExerciseCard | None, mark: str = "") -> str:
 
 def _settings_title(run: RunLike, card: ExerciseCard | None) -> str:
     parts = [param_words(run, card, name) for name in ("optimizer", "learning_rate")]
-    return join(parts, " ") or run.spec.preset or "run"
+    spread = spread_words(run.spec)
+    return (join(parts, " ") or run.spec.preset or "run") + (f" ({spread})" if spread else "")
 
 
 def param_words(run: RunLike, card: ExerciseCard | None, name: str) -> str:
@@ -188,8 +189,8 @@ def state_detail(run: RunLike, goals: str = "") -> str:
 
 
 def where(run: RunLike) -> str:
-    """The machine and, when there are GPUs, which of them: "This computer, NVIDIA H100 (0)"."""
-    return join([run.where, *(name for name in run.devices if name != "CPU")])
+    """The machine, how the run spreads and, when there are GPUs, which of them: "This computer, NVIDIA H100 (0)"."""
+    return join([run.where, spread_words(run.spec), *(name for name in run.devices if name != "CPU")])
 
 
 def forecast(done: int, steps: int, steps_per_second: float | None) -> str:
