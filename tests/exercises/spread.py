@@ -76,7 +76,7 @@ def outcome(case: Case, devices: int) -> Outcome:
 
     exercise = find_exercise(case.exercise, None)[0]
     own = Search(own=Path(os.environ.get("CLEW_DATA", ".")).absolute())
-    data = digits.read(find_digits()) if case.data == "digits" else load(case.data, own)
+    data = digits.read(find_digits()) if case.data == "digits" else load(case.data, own) if case.data else None
     strategy = make_strategy(case.strategy, devices, case.options)
     settings = build(exercise.Settings, case.values)
     engine = Engine(exercise, settings, 1, data, strategy=strategy, precision=case.precision)

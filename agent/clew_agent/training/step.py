@@ -29,7 +29,8 @@ def resident(array: npt.NDArray[Any]) -> tf.Tensor:
     On the processor its memory is shared, with other runs of a warm process as well: 150 MB of images are neither
     copied nor held twice. With a GPU the tensor lies there.
     """
-    shareable = array.flags.c_contiguous and array.flags.writeable and array.ctypes.data % ALIGNMENT == 0
+    aligned = array.dtype.kind in "fiub" and array.ctypes.data % ALIGNMENT == 0
+    shareable = array.flags.c_contiguous and array.flags.writeable and aligned
     if not shareable or not array.size or tf.config.list_physical_devices("GPU"):
         return tf.constant(array)
     return tf.experimental.dlpack.from_dlpack(array.__dlpack__())

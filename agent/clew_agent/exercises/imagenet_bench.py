@@ -1,0 +1,275 @@
+"""AlexNet, ResNet-50 and Inception v3 on large images: how many images per second, on how many devices.
+
+Jülich's and IT4Innovations' scaling labs. The two larger networks are those of ``keras.applications``; AlexNet is
+Krizhevsky, Sutskever and Hinton, "ImageNet classification with deep convolutional neural networks", NeurIPS 2012.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
+from clew_agent.training.layers import correct, cross_entropy, dropout
+from clew_agent.training.random import StepContext
+from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
+from clew_shared.base.problem import problem
+from clew_shared.cards import Goal, MetricSpec, PlotSpec, Preset
+from clew_shared.params import Choice, Knob
+
+GUIDE = """\
+## How fast do large networks train, and how does that grow with devices?
+
+The courses measure a machine by the images per second that a large network trains on. The numbers in the images do not
+matter for that, so they may be made up: *synthetic* images need no disk. Real ones show what reading and decoding cost.
+
+## What to do
+
+1. Press **Run** with the slides' values: ResNet-50, synthetic images of 224 × 224 pixels.
+2. Open the tab *Speed-up* and measure 1, 2 and 4 devices. How far is the curve from the ideal line?
+3. Double the batch size. Images per second go up: why, and until when?
+4. Compare AlexNet and Inception v3. Which one sends more bytes for each image that it computes?
+5. Name a folder of your own images and compare the images per second with those of synthetic ones.
+
+## What to watch
+
+A step is computing, then the sum of all gradients over the devices. AlexNet has 61 million weights, nearly all of them
+in dense layers that compute little: it sends much and computes little. ResNet-50 has 26 million and computes much.
+
+> **Hint: the slides' table**
+> JURECA, ResNet-50 with Horovod: 55 images/s on one GPU, 178 on 4, 357 on 8, 5,562 on 128.
+
+> **Hint: too large for memory**
+> Each image of a batch keeps the results of all layers until the gradients are known. Choose a smaller batch, smaller
+> images, or a precision of 16 bits.
+"""
+
+MODELS = (
+    Choice("alexnet", "AlexNet"),
+    Choice("resnet50", "ResNet-50"),
+    Choice("inception3", "Inception v3"),
+)
+_SIZES = {"alexnet": 224, "resnet50": 224, "inception3": 299}
+_SMALLEST = {"alexnet": 32, "resnet50": 32, "inception3": 75}
+_KINDS = (".jpg", ".jpeg", ".png")
+_SYNTHETIC = 256
+"""Distinct synthetic images: enough for a batch, few enough for memory (150 MB at 224 × 224)."""
+
+
+class ImagenetSettings(BatchSettings, frozen=True, kw_only=True):
+    """A short measurement of ResNet-50."""
+
+    optimizer: OptimizerName = "momentum"
+    learning_rate: LearningRate = 0.01
+    batch_size: BatchSize = 32
+    steps: Steps = 100
+    model: Annotated[str, Knob("Model", "The network.", "Network", choices=MODELS)] = "resnet50"
+    image_size: Annotated[
+        int,
+        Knob(
+            "Image size",
+            "Height and width of an image. 0: the network's own, 224, or 299 for Inception v3.",
+            "Network",
+            unit="pixels",
+            ge=0,
+            le=1024,
+        ),
+    ] = 0
+    classes: Annotated[
+        int, Knob("Classes", "How many kinds of synthetic images there are.", "Network", ge=2, le=100_000)
+    ] = 1000
+    folder: Annotated[
+        str,
+        Knob(
+            "Image folder",
+            "A folder on the machine that trains, with a folder of JPEG or PNG images for each class. Empty: synthetic "
+            "images.",
+            "Network",
+        ),
+    ] = ""
+
+
+class ImagenetBench(Exercise[ImagenetSettings]):
+    """Three networks of the ImageNet competition."""
+
+    id = "imagenet-bench"
+    title = "ImageNet benchmark"
+    subtitle = "AlexNet, ResNet-50, Inception v3"
+    chapter = "Many devices"
+    course = "Jülich and IT4Innovations, scaling labs"
+    minutes = 40
+    summary = "Measure how many images per second a large network trains on, and how that grows with the devices."
+    guide = GUIDE
+    Settings = ImagenetSettings
+    jit = False
+    metrics = (
+        MetricSpec(name="loss", label="Training loss", better="lower"),
+        MetricSpec(name="accuracy", label="Training accuracy", better="higher", format="percent"),
+    )
+    plots = (
+        PlotSpec(id="loss", title="Loss", metrics=("loss",), log=True),
+        PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy",), format="percent"),
+    )
+    baseline = "slides"
+    presets = (
+        Preset(name="slides", title="Slides' values", help="ResNet-50, synthetic images of 224 × 224 pixels."),
+        Preset(name="alexnet", title="AlexNet", values={"model": "alexnet", "batch_size": 128}, help="Much to send."),
+        Preset(
+            name="inception",
+            title="Inception v3",
+            values={"model": "inception3"},
+            help="Much to compute; images of 299 × 299 pixels.",
+        ),
+        Preset(
+            name="tiny",
+            title="Tiny",
+            values={"model": "alexnet", "image_size": 32, "classes": 4, "batch_size": 16, "steps": 30},
+            help="Small images, in seconds on a laptop.",
+        ),
+    )
+    goals = (
+        Goal(
+            id="learns",
+            text="The network learns",
+            metric="loss",
+            op="<=",
+            value=1.0,
+            which="best",
+            detail="Even made-up images can be learnt by heart: bring the training loss below 1.",
+        ),
+    )
+
+    def build(self, setup: Setup[ImagenetSettings]) -> Model:
+        """The chosen network on synthetic images, or on those of a folder."""
+        options = setup.settings
+        size = options.image_size or _SIZES[options.model]
+        if size < _SMALLEST[options.model]:
+            text = f"Images of {size} × {size} pixels are too small for this network."
+            raise problem("exercise.size", text, f"Choose at least {_SMALLEST[options.model]}.", "image_size")
+        samples, classes, read = _samples(options, size, setup.seed)
+        make = _alexnet if options.model == "alexnet" else _keras_network
+        network = make(setup, size, classes)
+
+        def loss(batch: Batch, context: StepContext) -> Loss:
+            logits = network.scores(read(batch.x), context)
+            value = batch.mean(cross_entropy(logits, batch.y))
+            return Loss(value, {"accuracy": batch.mean(correct(logits, batch.y))})
+
+        part = Part(options.model, network.trained, loss, setup.optimizer())
+        return Model(parts=[part], state=network.averages, train=samples)
+
+
+class _Network:
+    """A network's variables, and from images [batch, size, size, 3] to scores [batch, classes] while it trains."""
+
+    def __init__(
+        self,
+        trained: dict[str, tf.Variable],
+        averages: dict[str, tf.Variable],
+        scores: Callable[[tf.Tensor, StepContext], tf.Tensor],
+    ) -> None:
+        self.trained = trained
+        self.averages = averages
+        self.scores = scores
+
+
+def _alexnet(setup: Setup[ImagenetSettings], size: int, classes: int) -> _Network:
+    """One tower, as most courses draw it; "SAME" padding, so that images of any size pass."""
+    convolutions = {"conv1": (11, 3, 96, 4), "conv2": (5, 96, 256, 1), "conv3": (3, 256, 384, 1)}
+    convolutions |= {"conv4": (3, 384, 384, 1), "conv5": (3, 384, 256, 1)}
+    side = size
+    for half in (4, 2, 2, 2):  # the first stride and three poolings
+        side = -(-side // half)
+    dense = {"dense1": (side * side * 256, 4096), "dense2": (4096, 4096), "output": (4096, classes)}
+    shapes = {name: (width, width, inputs, units) for name, (width, inputs, units, _) in convolutions.items()} | dense
+    trained: dict[str, tf.Variable] = {}
+    for name, shape in shapes.items():
+        inputs = int(np.prod(shape[:-1]))
+        trained[name] = setup.truncated_normal(name, shape, stddev=(2 / inputs) ** 0.5)
+        trained[f"{name}_offset"] = tf.Variable(tf.zeros([shape[-1]]), name=f"{name}_offset")
+
+    def scores(images: tf.Tensor, context: StepContext) -> tf.Tensor:
+        x = images
+        for name, (_, _, _, stride) in convolutions.items():
+            x = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, trained[name], stride, "SAME"), trained[f"{name}_offset"]))
+            if name in ("conv1", "conv2", "conv5"):
+                x = tf.nn.max_pool2d(x, 3, 2, "SAME")
+        x = tf.reshape(x, [-1, shapes["dense1"][0]])
+        for name in ("dense1", "dense2"):
+            x = tf.nn.relu(tf.matmul(x, trained[name]) + trained[f"{name}_offset"])
+            x = dropout(x, 0.5, context, name)
+        return tf.matmul(x, trained["output"]) + trained["output_offset"]
+
+    return _Network(trained, {}, scores)
+
+
+def _keras_network(setup: Setup[ImagenetSettings], size: int, classes: int) -> _Network:
+    """ResNet-50 or Inception v3 as Keras has them, with batch statistics over all devices."""
+    make = {"resnet50": keras.applications.ResNet50, "inception3": keras.applications.InceptionV3}
+    keras.utils.set_random_seed(setup.seed)
+    plain = make[setup.settings.model](
+        weights=None, input_shape=(size, size, 3), classes=classes, classifier_activation=None
+    )
+    network = keras.models.clone_model(plain, clone_function=_synchronized)
+
+    def scores(images: tf.Tensor, _: StepContext) -> tf.Tensor:
+        return network(images, training=True)
+
+    return _Network(_named(network.trainable_variables), _named(network.non_trainable_variables), scores)
+
+
+def _synchronized(layer: Any) -> Any:
+    config = layer.get_config()
+    if isinstance(layer, keras.layers.BatchNormalization):
+        config["synchronized"] = True
+    return layer.__class__.from_config(config)
+
+
+def _named(variables: list[Any]) -> dict[str, tf.Variable]:
+    return {variable.path.replace("/", "."): variable.value for variable in variables}
+
+
+def _samples(options: ImagenetSettings, size: int, seed: int) -> tuple[Samples, int, Callable[[tf.Tensor], tf.Tensor]]:
+    """The samples, how many classes they have, and from a batch of them to images in [0, 1)."""
+    if options.folder:
+        paths, labels, classes = _files(Path(options.folder).expanduser())
+        return Samples(paths, labels), classes, lambda names: _read(names, size)
+    draw = np.random.default_rng(seed)
+    labels = (np.arange(_SYNTHETIC) % options.classes).astype(np.int32)
+    images = draw.random((_SYNTHETIC, size, size, 3), np.float32)
+    return Samples(images, labels), options.classes, tf.identity
+
+
+def _files(folder: Path) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], int]:
+    """Paths and labels of all images below ``folder``, class after class in turn. Raises ``ProblemError``."""
+    classes = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    found = [
+        (number, str(path))
+        for number, kind in enumerate(classes)
+        for path in sorted(kind.iterdir())
+        if path.suffix.lower() in _KINDS
+    ]
+    if len({number for number, _ in found}) < 2:
+        text = f"{folder} has no images of two classes or more."
+        raise problem("exercise.folder", text, "It needs a folder of JPEG or PNG images for each class.", "folder")
+    paths = np.array([path.encode() for _, path in found])
+    return paths, np.array([number for number, _ in found], np.int32), len(classes)
+
+
+def _read(names: tf.Tensor, size: int) -> tf.Tensor:
+    """Files [batch] as images float32 [batch, size, size, 3], several at a time."""
+
+    def one(name: tf.Tensor) -> tf.Tensor:
+        image = tf.io.decode_image(tf.io.read_file(name), channels=3, expand_animations=False)
+        image.set_shape([None, None, 3])
+        return tf.image.resize(image, [size, size]) / 256
+
+    return tf.map_fn(one, names, fn_output_signature=tf.float32, parallel_iterations=16)
+
+
+EXERCISE = ImagenetBench()
