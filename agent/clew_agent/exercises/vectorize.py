@@ -105,11 +105,9 @@ class Vectorize(Measurement[VectorizeSettings]):
     guide = GUIDE
     Settings = VectorizeSettings
     metrics = (
-        MetricSpec(name="numpy_gain", label="NumPy against the loop", per_step=False, better="higher", unit="×"),
-        MetricSpec(
-            name="tensorflow_gain", label="TensorFlow against the loop", per_step=False, better="higher", unit="×"
-        ),
-        MetricSpec(name="xla_gain", label="XLA against the loop", per_step=False, better="higher", unit="×"),
+        MetricSpec(name="numpy_gain", label="Gain of NumPy", per_step=False, better="higher", unit="×"),
+        MetricSpec(name="tensorflow_gain", label="Gain of TensorFlow", per_step=False, better="higher", unit="×"),
+        MetricSpec(name="xla_gain", label="Gain of XLA", per_step=False, better="higher", unit="×"),
     )
     measured = (SeriesPlot(id="time", title="Time per call", log_x=True, log_y=True),)
     presets = (
@@ -161,7 +159,9 @@ class Vectorize(Measurement[VectorizeSettings]):
                 yield point(one.name, a.size, seconds[one.name])
             compare(results, a.size)
             yield Evaluation(step=step, values=gains(seconds))
-        yield Log(text=f"At {a.size:,} multiplications: {in_words(seconds)}. All results are the same.")
+        yield Log(
+            text=f"At {a.size:,} multiplications, against the loop: {in_words(seconds)}. All results are the same."
+        )
 
 
 # The products
@@ -293,8 +293,7 @@ def gains(seconds: Mapping[str, float]) -> dict[str, float]:
 def in_words(seconds: Mapping[str, float]) -> str:
     """How fast each is beside the loop."""
     others = [name for name in seconds if name != "Python loop"]
-    each = ", ".join(f"{name} {seconds['Python loop'] / seconds[name]:,.1f}" for name in others)
-    return f"times as fast as the loop: {each}"
+    return ", ".join(f"{name} {seconds['Python loop'] / seconds[name]:,.1f} times as fast" for name in others)
 
 
 def point(name: str, size: int, seconds: float) -> Series:
