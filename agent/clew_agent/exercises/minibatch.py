@@ -48,14 +48,16 @@ It depends on the device: measure it where you will train.
 > but there are too few of them. A larger rate helps up to a point (linear scaling rule, Goyal et al., 2017).
 
 > **Hint: what the memory is**
-> What the training with this batch size added at its peak to what the process held before: weights, the compiled
-> program and the numbers of a batch. On a GPU it is counted there. A few megabytes up or down are chance.
+> *Counted* is what one step needs at least: the weights and their gradients, the samples, and what each layer computes
+> from them. *Measured* is what the process took at its peak in addition to what it held before, compiled programs
+> included; on a GPU, what TensorFlow took there. For a network this small, chance moves it by tens of megabytes.
 """
 
 BATCH_SIZES = (1, 8, 32, 128, 512, 2048)
 RATE_AT = 32
 """The batch size for which the learning rate is meant when the rate is scaled."""
-Start = Annotated[int, Knob("Samples", "Training samples for each batch size.", ge=1000, le=10_000_000, log=True)]
+WARM_UP_STEPS = 20
+Samples = Annotated[int, Knob("Samples", "Training samples for each batch size.", ge=1000, le=10_000_000, log=True)]
 
 
 class MinibatchSettings(Params, frozen=True, kw_only=True):
@@ -66,7 +68,7 @@ class MinibatchSettings(Params, frozen=True, kw_only=True):
     scale_rate: Annotated[
         bool, Knob("Scale the rate", f"Multiply the learning rate by the batch size divided by {RATE_AT}.")
     ] = False
-    samples: Start = 50_000
+    samples: Samples = 50_000
     hidden: Annotated[int, Knob("Hidden units", "Size of the layer in the middle.", ge=1, le=10_000, log=True)] = 256
     largest: Annotated[
         int, Knob("Largest batch", f"Batch sizes are {', '.join(map(str, BATCH_SIZES))}, up to this.", ge=1, le=2048)
@@ -131,7 +133,7 @@ class Minibatch(Measurement[MinibatchSettings]):
     measured = (
         SeriesPlot(id="time", title="Time per sample", series=("Time per sample",), log_x=True, log_y=True),
         SeriesPlot(id="accuracy", title="Test accuracy", series=("Test accuracy",), log_x=True, format="percent"),
-        SeriesPlot(id="memory", title="Memory", series=("Memory",), log_x=True),
+        SeriesPlot(id="memory", title="Memory", series=("Measured", "Counted"), log_x=True, log_y=True),
     )
     presets = (
         Preset(name="course", title="Same rate", help="Learning rate 0.1 for every batch size."),
@@ -174,8 +176,8 @@ class Minibatch(Measurement[MinibatchSettings]):
         chosen, data = setup.settings, setup.require_data()
         sizes = batch_sizes(chosen.largest, len(data.train))
         yield Schema(id=0, metrics=self.metrics, steps=len(sizes))
-        Engine(Network(), network_settings(chosen, 1), setup.seed, data).compile()  # what only the first one takes
         first = 0.0
+        train(Engine(Network(), network_settings(chosen, RATE_AT), setup.seed, data), WARM_UP_STEPS)
         for step, size in enumerate(sizes, 1):
             held = restart_peak()
             engine = Engine(Network(), network_settings(chosen, size), setup.seed, data)
@@ -184,13 +186,16 @@ class Minibatch(Measurement[MinibatchSettings]):
             while not engine.done:
                 seconds += engine.run_block().seconds
                 yield None
-            memory = max(peak_bytes() - held, 0)
+            measured = max(peak_bytes() - held, 0)
             each = seconds / (engine.steps * size)
             accuracy = engine.evaluate()["test_accuracy"]
             first = first or each
             yield point("Time per sample", size, each, "s")
             yield point("Test accuracy", size, accuracy)
-            yield point("Memory", size, memory, "B")
+            yield point("Measured", size, measured, "B", "Memory")
+            yield point(
+                "Counted", size, counted_bytes(data.train.x.shape[1], chosen.hidden, data.classes, size), "B", "Memory"
+            )
             yield Evaluation(step=step, values={"gain": first / each, "test_accuracy": accuracy})
             yield Log(text=f"Batch size {size:,}: {engine.steps:,} updates, {100 * accuracy:.2f} % of the test images.")
 
@@ -236,14 +241,28 @@ def peak_bytes() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
-def point(name: str, batch: int, value: float, unit: str = "") -> Series:
+def train(engine: Engine, steps: int) -> None:
+    """The first training of a process, which takes memory and time that no later one does. Its result is not used."""
+    engine.compile()
+    engine.run_block(min(steps, engine.steps))
+    engine.evaluate()
+
+
+def counted_bytes(features: int, hidden: int, classes: int, batch: int) -> int:
+    """What one step needs at least, in float32: the weights and their gradients, the samples of the batch, and the
+    values of both layers with their gradients."""
+    weights = (features + 1) * hidden + (hidden + 1) * classes
+    return 4 * (2 * weights + batch * (features + 2 * hidden + 2 * classes))
+
+
+def point(name: str, batch: int, value: float, unit: str = "", label: str = "") -> Series:
     """One point of a curve over the batch size."""
     return Series(
         name=name,
         x=np.array([batch], "<f8").tobytes(),
         y=np.array([value], "<f8").tobytes(),
         x_label="Batch size",
-        y_label=name,
+        y_label=label or name,
         y_unit=unit,
     )
 

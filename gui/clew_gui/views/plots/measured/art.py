@@ -25,8 +25,12 @@ from clew_gui.views.theme.theme import Theme, font
 EMPTY: Final = "Points appear here as they are measured."
 _LEFT: Final = 46.0
 _ROW: Final = 17.0
+_FOOT: Final = 16
+"""Below the numbers of the x axis: its name."""
 _DOT: Final = 3.5
 _FAINT: Final = 0.4
+_SIZES: Final = 12
+"""As many measured sizes are the ticks of a logarithmic axis; of more of them round numbers are."""
 _AWAY: Final = 12.0
 _CENTRE = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignVCenter
 _TO_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
@@ -104,19 +108,20 @@ class MeasuredArt:
         width, height = self._size
         gutter = gutter_width(width)
         spans = [self._spans(k, plot) for k, plot in enumerate(plots)]
-        high = stack(width, height, len(plots), _LEFT, gutter, False, 0).plots[0].height()
+        high = stack(width, height, len(plots), _LEFT, gutter, False, _FOOT).plots[0].height()
         self._ticks = [
-            axis_ticks(y, max(int(high // 34), 2), self._logs(plot)[1], plot.y.unit, plot.spec.format)
+            axis_ticks(y, max(int(high // 28), 2), self._logs(plot)[1], plot.y.unit, plot.spec.format)
             for plot, (_, y) in zip(plots, spans, strict=True)
         ]
         metrics = QFontMetricsF(font("caption"))
         texts = [tick.text for ticks in self._ticks for tick in ticks]
         left = max([_LEFT, *(math.ceil(metrics.horizontalAdvance(text) + 14) for text in texts)])
-        parts = stack(width, height, len(plots), left, gutter, False, 0)
+        parts = stack(width, height, len(plots), left, gutter, False, _FOOT)
         self.frames = [Frame(rect, x, y) for rect, (x, y) in zip(parts.plots, spans, strict=True)]
         for rect, frame, strokes, plot in zip(parts.plots, self.frames, self.strokes, plots, strict=True):
             self.gutters.append(Gutter(QRectF(rect.right(), rect.top(), parts.gutter, rect.height())))
-            self.gutters[-1].place([self._label(frame, stroke, plot) for stroke in strokes if stroke.main])
+            labels = [self._label(frame, stroke, plot) for stroke in strokes if stroke.main]
+            self.gutters[-1].place(labels, self._key(len(self.gutters) - 1))
 
     def _spans(self, number: int, plot: MeasuredPlot) -> tuple[Span, Span]:
         """Of x all plots with the same name show the same range."""
@@ -171,13 +176,12 @@ class MeasuredArt:
         r, metrics = frame.rect, QFontMetricsF(font("caption"))
         painter.setPen(QPen(QColor(self.theme.border), 1))
         painter.drawLine(QLineF(r.left(), r.bottom(), r.right(), r.bottom()))
-        name = QFontMetricsF(font("captionStrong")).horizontalAdvance(plot.x.title) + 12
-        box = QRectF(r.right() - name, r.bottom() + 5, name, 18)
+        box = QRectF(r.left(), r.bottom() + 21, r.width(), 18)
         self._text(painter, box, plot.x.title, self.theme.text2, _TO_RIGHT, strong=True)
         used = -1e9
         for tick in self._x_ticks(number, plot, frame):
             at, wide = frame.column(tick.at), metrics.horizontalAdvance(tick.text)
-            if at - wide / 2 > used + 10 and at + wide / 2 < r.right() - name:
+            if at - wide / 2 > used + 10:
                 used = at + wide / 2
                 painter.drawLine(QLineF(at, r.bottom(), at, r.bottom() + 4))
                 self._text(painter, QRectF(at - 60, r.bottom() + 5, 120, 18), tick.text, self.theme.text3, _CENTRE)
@@ -185,11 +189,8 @@ class MeasuredArt:
 
     def _x_ticks(self, number: int, plot: MeasuredPlot, frame: Frame) -> Sequence[Tick]:
         log_x, _ = self._logs(plot)
-        places = sorted({float(x) for stroke in self.strokes[number] for x in stroke.line.x})
-        ticks = [Tick(math.log10(place) if log_x else place, plot.x_text(place)) for place in places]
-        metrics = QFontMetricsF(font("caption"))
-        if sum(metrics.horizontalAdvance(tick.text) + 14 for tick in ticks) < frame.rect.width() and log_x:
-            return ticks
+        if log_x and len(places := self.places(number)) <= _SIZES:
+            return [Tick(math.log10(place), plot.x_text(place)) for place in places]
         return axis_ticks(frame.x, max(int(frame.rect.width() // 80), 2), log_x, plot.x.unit)
 
     def _stroke(self, painter: QPainter, frame: Frame, stroke: Stroke, plot: MeasuredPlot) -> None:
@@ -242,15 +243,19 @@ class MeasuredArt:
         return min(self.places(number), key=lambda place: abs(self.column(number, place) - column), default=None)
 
     def reading(self, number: int, place: float) -> tuple[str, list[tuple[Stroke, str]]]:
-        """What is read out at an x: a heading, and each line's value, of all plots with the same x axis."""
+        """What is read out at an x: a heading, and each line's value. Over several plots only the chosen run's are:
+        those of all runs would hide the plots."""
         plots = self.plots
         found: list[tuple[Stroke, str]] = []
         for k, plot in enumerate(plots):
             if plot.x == plots[number].x:
-                values = [(stroke, stroke.line.at(place)) for stroke in self.strokes[k] if stroke.main]
+                values = [(one, one.line.at(place)) for one in self.strokes[k] if one.main and self._is_read(one)]
                 found += [(stroke, plot.y_text(value)) for stroke, value in values if value is not None]
         label = plots[number].x.label
         return f"{label} {plots[number].x_text(place)}".strip(), found
+
+    def _is_read(self, stroke: Stroke) -> bool:
+        return len(self.plots) == 1 or self.chosen is None or stroke.run.run_id == self.chosen.style.run_id
 
     def read_out(self, painter: QPainter, number: int, place: float) -> None:
         """An upright line at an x, and a box with the values there."""
@@ -285,10 +290,8 @@ class MeasuredArt:
             self._text(painter, QRectF(spot.x, y, width - 10, _ROW), value, self.theme.text, _TO_RIGHT, strong=True)
 
     def _name(self, stroke: Stroke) -> str:
-        """In a box over several plots a line is named by what it shows, and by its run where there are several."""
-        if stroke.name == stroke.line.name or len(self.frames) < 2:
-            return stroke.name
-        return stroke.line.name if len(self.runs) < 2 else f"{stroke.line.name}, {stroke.name}"
+        """In a box over several plots a line is named by what it shows."""
+        return stroke.name if len(self.plots) == 1 else stroke.line.name
 
     def _place(self, column: float, width: float, height: float) -> Box:
         top, bottom = self.frames[0].rect.top(), self.frames[-1].rect.bottom()
