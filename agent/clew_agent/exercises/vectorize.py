@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from clew_agent.strategies import mirrored, single
 from clew_agent.training.exercise import Measurement, Setup
 from clew_shared.base.problem import problem
-from clew_shared.cards import Goal, MetricSpec, Preset, SeriesPlot
+from clew_shared.cards import Goal, MetricSpec, Preset, SeriesPlot, StrategyCard
 from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
 from clew_shared.params import Choice, Knob, Params
 
@@ -31,6 +32,7 @@ measures both, from ten multiplications to a million.
 1. Press **Run** with the dot product. Read both ends of the curves.
 2. Choose the matrix-vector product and run again. Which curves move?
 3. Raise the largest size to 10,000,000. Do the lines stay straight?
+4. Choose several devices. From which size on are they faster than one?
 
 ## What to watch
 
@@ -110,6 +112,15 @@ class Vectorize(Measurement[VectorizeSettings]):
         MetricSpec(name="xla_gain", label="Gain of XLA", per_step=False, better="higher", unit="×"),
     )
     measured = (SeriesPlot(id="time", title="Time per call", log_x=True, log_y=True),)
+    strategies = (
+        single.CARD,
+        StrategyCard(
+            id=mirrored.CARD.id,
+            title="Several devices",
+            devices=mirrored.DEVICES,
+            help="One more line: each device computes a part of the rows, or of the sum.",
+        ),
+    )
     presets = (
         Preset(name="dot", title="Dot product", help="Two vectors, up to a million numbers."),
         Preset(
@@ -225,8 +236,9 @@ def compiled(work: Callable[[tf.Tensor, tf.Tensor], tf.Tensor], a: Array, b: Arr
 
 
 def compute_devices() -> list[tf.config.LogicalDevice]:
-    """The GPUs that this run may use, else its (logical) processors."""
-    return list(tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU"))
+    """The GPUs of this run, or its logical processors where those are more."""
+    gpus, processors = tf.config.list_logical_devices("GPU"), tf.config.list_logical_devices("CPU")
+    return list(gpus if len(gpus) >= len(processors) else processors)
 
 
 def spread(devices: list[str], a: Array, b: Array) -> Call:
