@@ -155,8 +155,10 @@ class Vectorize(Measurement[VectorizeSettings]):
         chosen = setup.settings
         sizes = sizes_to(chosen.largest)
         yield Schema(id=0, metrics=self.metrics, steps=len(sizes))
-        names = [device.name.removeprefix("/device:") for device in compute_devices()]
-        yield Log(text=f"TensorFlow computes on {', '.join(names)}.")
+        devices = compute_devices()
+        shared = len(devices) > 1 and devices[0].device_type == "CPU"
+        names = ", ".join(device.name.removeprefix("/device:") for device in devices)
+        yield Log(text=f"TensorFlow computes on {names}{', parts of one processor' if shared else ''}.")
         generator = np.random.default_rng(setup.seed)
         for step, size in enumerate(sizes, 1):
             a, b = operands(chosen.operation, size, generator)

@@ -141,7 +141,7 @@ def quantity_text(value: float, unit: str, form: Format = "number", short: bool 
     """``12.3 µs``, ``17.7 MB``, ``94.27 %``, ``1,000``; ``short`` leaves zeros behind the point out."""
     if unit in _PREFIXES and math.isfinite(value):
         power, prefix = _prefix(abs(value), unit)
-        number = value_text(value / 10.0**power)
+        number = value_text(float(f"{value:.3g}") / 10.0**power)
         return f"{_plain(number) if short else number} {prefix}{unit}"
     whole = form == "number" and math.isfinite(value) and value == int(value) and abs(value) < 1e12
     text = count_text(value) if whole else value_text(value, form)
@@ -153,9 +153,9 @@ def _plain(number: str) -> str:
 
 
 def _prefix(size: float, unit: str) -> tuple[int, str]:
-    """The power of ten and the letter for a number of this size."""
+    """The power of ten and the letter for a number of this size, as it is with three digits."""
     letters, first = _PREFIXES[unit], _LEAST[unit]
-    power = math.floor(math.log10(size) + 1e-9) if size > 0 else 0
+    power = math.floor(math.log10(float(f"{size:.3g}"))) if size > 0 else 0
     place = min(max((power - first) // 3, 0), len(letters) - 1)
     return first + 3 * place, letters[place]
 
