@@ -178,20 +178,23 @@ class MeasuredArt:
         painter.drawLine(QLineF(r.left(), r.bottom(), r.right(), r.bottom()))
         box = QRectF(r.left(), r.bottom() + 21, r.width(), 18)
         self._text(painter, box, plot.x.title, self.theme.text2, _TO_RIGHT, strong=True)
-        used = -1e9
+        taken: list[tuple[float, float]] = []
         for tick in self._x_ticks(number, plot, frame):
-            at, wide = frame.column(tick.at), metrics.horizontalAdvance(tick.text)
-            if at - wide / 2 > used + 10:
-                used = at + wide / 2
+            at, half = frame.column(tick.at), 0.5 * metrics.horizontalAdvance(tick.text) + 5
+            if all(at + half < low or at - half > high for low, high in taken):
+                taken.append((at - half, at + half))
                 painter.drawLine(QLineF(at, r.bottom(), at, r.bottom() + 4))
                 self._text(painter, QRectF(at - 60, r.bottom() + 5, 120, 18), tick.text, self.theme.text3, _CENTRE)
                 painter.setPen(QPen(QColor(self.theme.border), 1))
 
     def _x_ticks(self, number: int, plot: MeasuredPlot, frame: Frame) -> Sequence[Tick]:
+        """The sizes that were measured; those of runs that are not plain to see come last, and get what room is left."""
         log_x, _ = self._logs(plot)
-        if log_x and len(places := self.places(number)) <= _SIZES:
-            return [Tick(math.log10(place), plot.x_text(place)) for place in places]
-        return axis_ticks(frame.x, max(int(frame.rect.width() // 80), 2), log_x, plot.x.unit)
+        places = self.places(number)
+        if not log_x or len(places) > _SIZES:
+            return axis_ticks(frame.x, max(int(frame.rect.width() // 80), 2), log_x, plot.x.unit)
+        places += sorted({float(x) for stroke in self.strokes[number] for x in stroke.line.x} - set(places))
+        return [Tick(math.log10(place), plot.x_text(place)) for place in places]
 
     def _stroke(self, painter: QPainter, frame: Frame, stroke: Stroke, plot: MeasuredPlot) -> None:
         look = self.theme.curve(stroke.index)
