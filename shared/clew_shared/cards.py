@@ -41,6 +41,20 @@ class PlotSpec(msgspec.Struct, frozen=True, kw_only=True):
     """(step, value) pairs of the course's own curve, drawn as a ghost while nothing has run."""
 
 
+class SeriesPlot(msgspec.Struct, frozen=True, kw_only=True):
+    """A plot of measured relations (``Series`` events): one line for each of ``series``, of all when none is named.
+
+    The labels and units of both axes are in the events. ``log_x`` and ``log_y`` choose logarithmic axes.
+    """
+
+    id: str
+    title: str
+    series: tuple[str, ...] = ()
+    log_x: bool = False
+    log_y: bool = False
+    format: Literal["number", "percent"] = "number"
+
+
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """What the student should reach, checked from the journal.
 
@@ -151,6 +165,7 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     plots: tuple[PlotSpec, ...] = ()
     goals: tuple[Goal, ...] = ()
     surfaces: tuple[SurfaceSpec, ...] = ()
+    measured: tuple[SeriesPlot, ...] = ()
     races: tuple[RaceSpec, ...] = ()
     strategies: tuple[StrategyCard, ...] = ()
     datasets: tuple[str, ...] = ()

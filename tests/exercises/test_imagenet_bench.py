@@ -40,7 +40,7 @@ def test_images_of_a_folder_are_read_in_the_step_and_can_be_told_apart(tmp_path:
     folder = image_folder(tmp_path / "images")
     values = TINY | {"folder": str(folder), "batch_size": 8, "steps": 40, "optimizer": "adam", "learning_rate": 3e-4}
     done = outcome(Case(exercise="imagenet-bench", values=values, strategy="single", data=""), 1)
-    assert min(done.losses) < 0.1 < done.losses[0]
+    assert min(done.losses) < 0.25 < 0.5 < done.losses[0]
 
 
 @pytest.mark.parametrize(

@@ -281,12 +281,13 @@ def _memory(column: npt.NDArray[np.floating[Any]]) -> bytes:
     return cast("bytes", ordered.data.cast("B"))
 
 
-def measure(events: Iterator[Event], recorder: Recorder, asked: Callable[[], Stop | None]) -> State:
+def measure(events: Iterator[Event | None], recorder: Recorder, asked: Callable[[], Stop | None]) -> State:
     """Record what a measurement yields, to its end or until it is ``asked`` to end; returns the state in which it
     does."""
     recorder.put(State(state=RunState.RUNNING))
     for event in events:
-        recorder.put(event)
+        if event is not None:
+            recorder.put(event)
         recorder.wait_for_disk(lambda: asked() is not None)
         if (command := asked()) is not None:
             return stopped(command, 0)

@@ -22,7 +22,17 @@ from clew_agent.training.optimizers import Optimizer, Rate, make_optimizer, make
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, TrainingSettings
 from clew_shared.base.problem import problem
-from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec, Preset, RaceSpec, StrategyCard, SurfaceSpec
+from clew_shared.cards import (
+    ExerciseCard,
+    Goal,
+    MetricSpec,
+    PlotSpec,
+    Preset,
+    RaceSpec,
+    SeriesPlot,
+    StrategyCard,
+    SurfaceSpec,
+)
 from clew_shared.journal.events import Event
 from clew_shared.params import Params, describe
 
@@ -170,6 +180,7 @@ class Exercise(Generic[SettingsT]):
     baseline: ClassVar[str] = ""
     metrics: ClassVar[tuple[MetricSpec, ...]] = ()
     plots: ClassVar[tuple[PlotSpec, ...]] = ()
+    measured: ClassVar[tuple[SeriesPlot, ...]] = ()
     goals: ClassVar[tuple[Goal, ...]] = ()
     races: ClassVar[tuple[RaceSpec, ...]] = ()
     strategies: ClassVar[tuple[StrategyCard, ...]] = ()
@@ -204,6 +215,7 @@ class Exercise(Generic[SettingsT]):
             plots=self.plots,
             goals=self.goals,
             surfaces=self.surfaces(),
+            measured=self.measured,
             races=self.races,
             strategies=self.strategies or self._possible(),
             datasets=self.datasets,
@@ -217,10 +229,14 @@ class Exercise(Generic[SettingsT]):
 
 
 class Measurement(Exercise[SettingsT]):
-    """An exercise that trains nothing but measures: it yields events (``Series``, ``Log``) as they come."""
+    """An exercise that measures instead of training one model: it yields events (``Series``, ``Log``) as they come.
+
+    It may begin with a ``Schema`` that says how many ``steps`` it takes, and yield an ``Evaluation`` after each: what
+    goals are about.
+    """
 
     kind = "measurement"
 
-    def measure(self, setup: Setup[SettingsT]) -> Iterator[Event]:
-        """Do the measuring. The caller stops it by closing the iterator between two events."""
+    def measure(self, setup: Setup[SettingsT]) -> Iterator[Event | None]:
+        """Do the measuring. The caller may stop it wherever it yields; None says only that it may."""
         raise NotImplementedError

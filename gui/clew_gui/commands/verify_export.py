@@ -9,7 +9,15 @@ from typing import NamedTuple
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, find_run, is_copy
 from clew_shared.base.problem import Problem, ProblemError, raise_all
-from clew_shared.exporters import export_csv, export_jsonl, export_parquet, export_tensorboard
+from clew_shared.exporters import (
+    export_csv,
+    export_jsonl,
+    export_parquet,
+    export_series_csv,
+    export_series_jsonl,
+    export_series_parquet,
+    export_tensorboard,
+)
 from clew_shared.journal.history import History
 from clew_shared.journal.verify import Fault, verify_run
 from clew_shared.reading import read_run
@@ -47,18 +55,20 @@ def told(finding: Fault) -> str:
 
 
 class Format(NamedTuple):
-    """A form in which a run can leave: the option's name, what it says in the help, and who writes it."""
+    """A form in which a run can leave: the option's name, what it says in the help, who writes its curves, and who
+    writes what it measured where that is a file of its own."""
 
     name: str
     about: str
     write: Callable[[History, Path], Path]
+    write_series: Callable[[History, Path], Path | None] | None = None
 
 
 FORMATS = (
-    Format("csv", "a table with the columns run, step, metric, value and wall_time", export_csv),
-    Format("jsonl", "the same, one JSON object a line", export_jsonl),
+    Format("csv", "a table with the columns run, step, metric, value and wall_time", export_csv, export_series_csv),
+    Format("jsonl", "the same, one JSON object a line", export_jsonl, export_series_jsonl),
     Format("tensorboard", "an event file that TensorBoard reads", export_tensorboard),
-    Format("parquet", "a Parquet file (needs the extra clew[parquet])", export_parquet),
+    Format("parquet", "a Parquet file (needs the extra clew[parquet])", export_parquet, export_series_parquet),
 )
 
 
@@ -82,6 +92,9 @@ def export(shell: CommandContext, argv: Sequence[str]) -> int:
     history = read_run(folder)
     for form, out in chosen:
         shell.say(str(form.write(history, out)))
+        measured = form.write_series(history, out) if form.write_series is not None else None
+        if measured is not None:
+            shell.say(str(measured))
     if history.damages:
         text = f"damaged parts of the journals were left out ({len(history.damages)})"
         shell.note(f"clew export: {text}. To see what is damaged: clew verify {options.run}")

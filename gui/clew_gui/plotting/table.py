@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from clew_gui.plotting.pyramid import FloatArray
 from clew_gui.plotting.series import SeriesStore
+from clew_shared.exporters.tables import SERIES_HEADER
+from clew_shared.journal.events import Series
 
 HEADER: Final = ("run", "step", "metric", "value", "wall_time")
 _BLOCK: Final = 4096
@@ -27,6 +29,17 @@ class Extract:
     steps: FloatArray
     values: npt.NDArray[np.floating[Any]]
     wall: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesExtract:
+    """A copy of one measured relation of a run; ``last`` has the labels and units of x and y."""
+
+    run: str
+    name: str
+    x: FloatArray
+    y: FloatArray
+    last: Series
 
 
 def extract(store: SeriesStore, runs: Sequence[str], metrics: Iterable[str]) -> tuple[Extract, ...]:
@@ -49,20 +62,35 @@ def write_csv(path: Path, extracts: Iterable[Extract]) -> int:
 
     The file appears whole: it is written beside its place and moved there.
     """
+    return _write(path, HEADER, (block for item in extracts for block in _rows(item)))
+
+
+def write_series_csv(path: Path, extracts: Iterable[SeriesExtract]) -> int:
+    """Write measured relations to ``path``, in the columns of ``clew export``, and return the number of rows. As
+    ``write_csv`` otherwise."""
+    return _write(path, SERIES_HEADER.split(","), (_series_rows(item) for item in extracts))
+
+
+def _write(path: Path, header: Sequence[str], blocks: Iterable[Sequence[Sequence[str]]]) -> int:
     rows = 0
     part = path.with_name(path.name + ".part")
     try:
         with part.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(HEADER)
-            for item in extracts:
-                for block in _rows(item):
-                    writer.writerows(block)
-                rows += item.steps.size
+            writer.writerow(header)
+            for block in blocks:
+                writer.writerows(block)
+                rows += len(block)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
     return rows
+
+
+def _series_rows(item: SeriesExtract) -> list[tuple[str, ...]]:
+    labels = (item.last.x_label, item.last.x_unit, item.last.y_label, item.last.y_unit)
+    points = zip(item.x.tolist(), item.y.tolist(), strict=True)
+    return [(item.run, item.name, repr(x), repr(y), *labels) for x, y in points]
 
 
 def _rows(item: Extract) -> Iterator[list[tuple[str, str, str, str, str]]]:

@@ -1,14 +1,24 @@
 """Journal in, files out: CSV, JSONL, TensorBoard and Parquet. Heavy imports stand inside the functions.
 
 Every exporter takes a ``History`` or a run folder and a folder to write into (made when absent), writes all points of
-the clean curves in long form, and returns the path of the file. A file of the same name is replaced only when it is an
-export of the same run; anything else raises ``ProblemError``, as does a folder that cannot be written.
+the clean curves in long form, and returns the path of the file. What was measured is no curve over steps: the
+``export_series_…`` write it to a file of its own, and return None where nothing was measured. A file of the same name
+is replaced only when it is an export of the same run; anything else raises ``ProblemError``, as does a folder that
+cannot be written.
 """
 
 from __future__ import annotations
 
-from clew_shared.exporters.parquet import export_parquet
-from clew_shared.exporters.tables import export_csv, export_jsonl
+from clew_shared.exporters.parquet import export_parquet, export_series_parquet
+from clew_shared.exporters.tables import export_csv, export_jsonl, export_series_csv, export_series_jsonl
 from clew_shared.exporters.tensorboard import export_tensorboard
 
-__all__ = ["export_csv", "export_jsonl", "export_parquet", "export_tensorboard"]
+__all__ = [
+    "export_csv",
+    "export_jsonl",
+    "export_parquet",
+    "export_series_csv",
+    "export_series_jsonl",
+    "export_series_parquet",
+    "export_tensorboard",
+]

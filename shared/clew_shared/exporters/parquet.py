@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 
 from clew_shared.base.problem import problem
-from clew_shared.exporters.rows import as_history, base_name, replacing, rows_of
+from clew_shared.exporters.rows import as_history, base_name, replacing, rows_of, series_of
 from clew_shared.journal.history import History
 
 
@@ -33,6 +33,24 @@ def export_parquet(source: History | Path, out: Path) -> Path:
                 arrow.array(rows.wall, mask=rows.wall == 0),
             ]
             writer.write_table(arrow.Table.from_arrays(columns, schema=schema), row_group_size=size)
+    return path
+
+
+def export_series_parquet(source: History | Path, out: Path) -> Path | None:
+    """``<exercise>-<run>-series.parquet`` in ``out``: the columns of ``export_series_csv``; None when nothing was
+    measured. Raises ``ProblemError`` when pyarrow is not installed."""
+    history = as_history(source)
+    if not history.series:
+        return None
+    arrow, parquet = _import("pyarrow"), _import("pyarrow.parquet")
+    run, path = history.fold.run, out / f"{base_name(history)}-series.parquet"
+    rows = [(one, x, y) for one in series_of(history) for x, y in zip(one.x.tolist(), one.y.tolist(), strict=True)]
+    columns: dict[str, list[object]] = {"run": [run] * len(rows), "series": [one.name for one, _, _ in rows]}
+    columns |= {"x": [x for _, x, _ in rows], "y": [y for _, _, y in rows]}
+    for place, name in enumerate(("x_label", "x_unit", "y_label", "y_unit")):
+        columns[name] = [one.labels[place] for one, _, _ in rows]
+    with replacing(path, run) as part:
+        parquet.write_table(arrow.table(columns, metadata={"clew.run": run}), str(part))
     return path
 
 

@@ -45,6 +45,25 @@ def rows_of(history: History) -> Iterator[ExportRows]:
             yield ExportRows(metric, column.steps[part], column.values[part], wall[part])
 
 
+class SeriesRows(NamedTuple):
+    """A measured relation: ``x`` and ``y`` of one name, as they were measured, with labels and units."""
+
+    name: str
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    labels: tuple[str, str, str, str]
+    """Of x: label and unit; of y: label and unit."""
+
+
+def series_of(history: History) -> list[SeriesRows]:
+    """All measured relations of a run."""
+    return [
+        SeriesRows(name, found.x, found.y, (last.x_label, last.x_unit, last.y_label, last.y_unit))
+        for name, found in history.series.items()
+        for last in (found.last,)
+    ]
+
+
 def base_name(history: History) -> str:
     """``softmax-5f2b8c1e``: exercise and the beginning of the run's id, safe as a file name whatever a journal says."""
     words = f"{history.fold.exercise or 'run'}-{history.fold.run[:8] or 'unknown'}"

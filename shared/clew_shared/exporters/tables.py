@@ -9,12 +9,14 @@ import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from clew_shared.exporters.rows import ExportRows, as_history, base_name, replacing, rows_of
+from clew_shared.exporters.rows import ExportRows, SeriesRows, as_history, base_name, replacing, rows_of, series_of
 from clew_shared.journal.history import History
 
 CSV_HEADER = "run,step,metric,value,wall_time"
+SERIES_HEADER = "run,series,x,y,x_label,x_unit,y_label,y_unit"
 
 _Format = Callable[[str, ExportRows], Iterator[str]]
+_SeriesFormat = Callable[[str, SeriesRows], Iterator[str]]
 
 
 def export_csv(source: History | Path, out: Path) -> Path:
@@ -27,6 +29,28 @@ def export_jsonl(source: History | Path, out: Path) -> Path:
     """``<exercise>-<run>.jsonl`` in ``out``: an object a line with the same five names. JSON has no NaN, so values that
     are not finite are the strings "NaN", "Infinity" and "-Infinity"; an unknown ``wall_time`` is null."""
     return _export(source, out, ".jsonl", "", _json_lines)
+
+
+def export_series_csv(source: History | Path, out: Path) -> Path | None:
+    """``<exercise>-<run>-series.csv`` in ``out``: every point of the measured relations; None when there are none."""
+    return _export_series(source, out, ".csv", f"{SERIES_HEADER}\n", _series_csv)
+
+
+def export_series_jsonl(source: History | Path, out: Path) -> Path | None:
+    """``<exercise>-<run>-series.jsonl`` in ``out``: an object a point with the same names; None when there are none."""
+    return _export_series(source, out, ".jsonl", "", _series_json)
+
+
+def _export_series(source: History | Path, out: Path, suffix: str, header: str, lines: _SeriesFormat) -> Path | None:
+    history = as_history(source)
+    if not history.series:
+        return None
+    path = out / f"{base_name(history)}-series{suffix}"
+    with replacing(path, history.fold.run) as part, part.open("w", encoding="utf-8", newline="") as file:
+        file.write(header)
+        for rows in series_of(history):
+            file.writelines(lines(history.fold.run, rows))
+    return path
 
 
 def _export(source: History | Path, out: Path, suffix: str, header: str, lines: _Format) -> Path:
@@ -62,3 +86,16 @@ def _json_lines(run: str, rows: ExportRows) -> Iterator[str]:
         number = repr(value) if math.isfinite(value) else json.dumps(json.dumps(value))
         when = f"{wall:.6f}" if wall and math.isfinite(wall) else "null"
         yield f'{head}{step}{middle}{number},"wall_time":{when}}}\n'
+
+
+def _series_csv(run: str, rows: SeriesRows) -> Iterator[str]:
+    head, labels = f"{_cell(run)},{_cell(rows.name)}", ",".join(map(_cell, rows.labels))
+    for x, y in zip(rows.x.tolist(), rows.y.tolist(), strict=True):
+        yield f"{head},{x!r},{y!r},{labels}\n"
+
+
+def _series_json(run: str, rows: SeriesRows) -> Iterator[str]:
+    names = dict(zip(("x_label", "x_unit", "y_label", "y_unit"), rows.labels, strict=True))
+    for x, y in zip(rows.x.tolist(), rows.y.tolist(), strict=True):
+        numbers = {key: value if math.isfinite(value) else json.dumps(value) for key, value in (("x", x), ("y", y))}
+        yield json.dumps({"run": run, "series": rows.name, **numbers, **names}, separators=(",", ":")) + "\n"

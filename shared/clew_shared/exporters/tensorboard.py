@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from clew_shared.exporters.rows import ExportRows, as_history, base_name, replacing, rows_of
+from clew_shared.exporters.rows import ExportRows, as_history, base_name, replacing, rows_of, series_of
 from clew_shared.journal.history import History
 
 Bytes = NDArray[np.uint8]
@@ -24,7 +24,8 @@ Bytes = NDArray[np.uint8]
 def export_tensorboard(source: History | Path, out: Path) -> Path:
     """``<exercise>-<run>/events.out.tfevents.<start>.clew`` in ``out``, one scalar tag a metric, named like it.
 
-    TensorBoard holds scalars as float32. Open it with ``tensorboard --logdir OUT``.
+    TensorBoard holds scalars as float32. A measured relation over whole numbers (time against batch size) becomes a tag
+    as well, with x as its step; others have no place there. Open it with ``tensorboard --logdir OUT``.
     """
     history = as_history(source)
     fold = history.fold
@@ -33,7 +34,19 @@ def export_tensorboard(source: History | Path, out: Path) -> Path:
         file.write(first_record(fold.first_started, fold.run))
         for rows in rows_of(history):
             file.writelines(records(rows))
+        for measured in _measured(history):
+            file.writelines(records(measured))
     return path
+
+
+def _measured(history: History) -> Iterator[ExportRows]:
+    """The measured relations whose x are whole numbers from 0 on, in the order of x."""
+    for rows in series_of(history):
+        order = np.argsort(rows.x, kind="stable")
+        x = rows.x[order]
+        if np.isfinite(x).all() and (x >= 0).all() and (x == np.floor(x)).all() and (x < 2**53).all():
+            wall = np.full(len(x), history.fold.updated)
+            yield ExportRows(rows.name, x.astype(np.int64), rows.y[order], wall)
 
 
 def first_record(time: float, run: str) -> bytes:

@@ -223,6 +223,24 @@ def test_the_surface_is_a_page_of_the_run_tab_and_beside_the_curves_where_there_
     assert [*pages, plots.page] == ["curves", "surface", "curves", "surface"], "what a person chose stays"
 
 
+def test_a_measurement_has_the_page_of_its_measured_plots(open_window: Opener, qtbot: QtBot) -> None:
+    program = open_window(exercise="vectorize", catalogue=load_builtin(), size=(1280, 800))
+    controls, plots = program.window.run_view.controls, program.shell.plots
+    assert plots is not None
+    program.window.show_tab(1)
+    qtbot.waitUntil(lambda: plots.page == "measured", timeout=5000)
+    assert controls.units.isHidden()
+    assert controls.smoothing.isHidden()
+    assert controls.pages.isHidden()
+    controls.log.click()
+    assert not plots.measured._log
+    program.desk.open_exercise("linear-regression")
+    qtbot.waitUntil(lambda: controls.pages.isVisible(), timeout=5000)
+    assert (plots.page, controls.units.isHidden()) == ("curves", False)
+    program.desk.open_exercise("vectorize")
+    qtbot.waitUntil(lambda: plots.page == "measured", timeout=5000)
+
+
 def test_a_wide_window_shows_both(open_window: Opener, qtbot: QtBot) -> None:
     program = open_window(exercise="linear-regression", catalogue=load_builtin(), size=(1920, 1080))
     program.window.show_tab(1)

@@ -157,6 +157,15 @@ def test_a_measurement_of_somebody_elses_is_journaled(tmp_path: Path) -> None:
     assert verify_run(tmp_path / "run").findings == ()
 
 
+def test_vectorize_runs_on_the_devices_that_it_is_given(tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, "vectorize", params={"largest": 10, "repeats": 1}, strategy="mirrored", devices=2)
+    done = agent("run", spec, "--out", tmp_path / "run", "--json")
+    assert (done.returncode, json_line(done.stdout)["state"]) == (0, "FINISHED")
+    measured = read_run(tmp_path / "run").series
+    assert list(measured) == ["Python loop", "NumPy", "TensorFlow", "XLA", "2 devices"]
+    assert verify_run(tmp_path / "run").findings == ()
+
+
 # What is only seen when data are read leaves nothing behind either.
 
 

@@ -16,9 +16,17 @@ import pytest
 
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import MetricSpec
-from clew_shared.exporters import export_csv, export_jsonl, export_parquet, export_tensorboard
+from clew_shared.exporters import (
+    export_csv,
+    export_jsonl,
+    export_parquet,
+    export_series_csv,
+    export_series_jsonl,
+    export_series_parquet,
+    export_tensorboard,
+)
 from clew_shared.exporters.rows import CHUNK_ROWS
-from clew_shared.journal.events import Attempt, Points, Schema
+from clew_shared.journal.events import Attempt, Points, Schema, Series
 from clew_shared.journal.history import History
 from clew_shared.reading import read_run
 from tests.unit.runs import RUN, small_run
@@ -221,3 +229,59 @@ def test_a_run_without_points_exports_to_an_empty_file_of_its_kind(tmp_path: Pat
     assert path.is_file()
     if export is export_tensorboard:
         assert scalars(path.parent) == {}
+
+
+# --- Measured relations -----------------------------------------------------------------------------------------------
+
+PIECES = (("NumPy", [10, 1000], [1e-6, 3e-6]), ("NumPy", [100], [2e-6]), ("loss, by rate", [0.1], [math.inf]))
+POINTS = [(name, x, y) for name, xs, ys in PIECES for x, y in zip(xs, ys, strict=True)]
+
+
+def measured() -> History:
+    """A run with two relations: one over whole numbers that came in two pieces, one over others."""
+    history = history_of(2)
+    for name, *values in PIECES:
+        x, y = (np.array(one, "<f8").tobytes() for one in values)
+        history.feed(1, Series(name=name, x=x, y=y, x_label="Size", y_label="Time", y_unit="s"))
+    return history
+
+
+def test_measured_relations_are_a_csv_of_their_own(tmp_path: Path) -> None:
+    path = export_series_csv(measured(), tmp_path)
+    assert path == tmp_path / "softmax-5f2b8c1e-series.csv"
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    assert list(rows[0]) == ["run", "series", "x", "y", "x_label", "x_unit", "y_label", "y_unit"]
+    assert [(row["series"], float(row["x"]), float(row["y"])) for row in rows] == POINTS
+    assert {(row["run"], row["x_label"], row["x_unit"], row["y_unit"]) for row in rows} == {(RUN, "Size", "", "s")}
+
+
+def test_measured_relations_are_strict_json(tmp_path: Path) -> None:
+    path = export_series_jsonl(measured(), tmp_path)
+    assert path is not None
+    rows = [json.loads(line, parse_constant=pytest.fail) for line in path.read_text().splitlines()]
+    assert [(row["series"], float(row["x"]), float(row["y"])) for row in rows] == POINTS
+
+
+def test_measured_relations_are_a_parquet_file_of_their_own(tmp_path: Path) -> None:
+    rows = (
+        importlib.import_module("pyarrow.parquet").read_table(export_series_parquet(measured(), tmp_path)).to_pylist()
+    )
+    assert [(row["series"], row["x"], row["y"]) for row in rows] == POINTS
+
+
+def test_tensorboard_has_what_was_measured_over_whole_numbers(tmp_path: Path) -> None:
+    reader = importlib.import_module("tensorboard.backend.event_processing.event_accumulator")
+    board = reader.EventAccumulator(str(export_tensorboard(measured(), tmp_path)))
+    board.Reload()
+    assert sorted(board.Tags()["scalars"]) == ["NumPy", "loss"]
+    assert [(one.step, one.value) for one in board.Scalars("NumPy")] == [
+        (step, pytest.approx(1e-6 * value)) for step, value in ((10, 1), (100, 2), (1000, 3))
+    ]
+
+
+@pytest.mark.parametrize("export", [export_series_csv, export_series_jsonl, export_series_parquet])
+def test_where_nothing_was_measured_there_is_no_such_file(
+    tmp_path: Path, export: Callable[[History | Path, Path], Path | None]
+) -> None:
+    assert export(history_of(2), tmp_path) is None
+    assert not list(tmp_path.glob("*series*"))

@@ -242,7 +242,8 @@ def picture(
 
 def curves(history: History, card: ExerciseCard | None, width: int) -> RenderableType:
     """The exercise's first plots: two side by side in a wide terminal, one in a narrow one."""
-    plots = [spec for spec in _plots(history, card) if len(history.column(spec.metrics[0]).steps)]
+    wanted = [] if history.series else _plots(history, card)  # of a measurement the table at its end says more
+    plots = [spec for spec in wanted if len(history.column(spec.metrics[0]).steps)]
     plots = plots[: 2 if width >= _TWO_PLOTS_FROM else 1]
     if not plots:
         return Text("")

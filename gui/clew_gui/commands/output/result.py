@@ -9,6 +9,7 @@ from pathlib import Path
 from clew_gui.base.state_words import rate
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import values_line
+from clew_gui.plotting.measured import measured_plots, text_tables
 from clew_shared.base.places import Places
 from clew_shared.cards import ExerciseCard
 from clew_shared.goals import check_goal
@@ -62,6 +63,12 @@ def goal_lines(history: History, card: ExerciseCard | None) -> Iterator[str]:
         yield f"{'[x]' if result.reached else '[ ]'} {goal.text} ({result.text})"
 
 
+def measured_lines(history: History, card: ExerciseCard | None) -> Iterator[str]:
+    """What the run measured, as tables with an empty line around each."""
+    lines = text_tables(measured_plots(card.measured if card else (), history.series))
+    yield from ("", *lines, "") if lines else ()
+
+
 def result_lines(
     history: History, card: ExerciseCard | None, folder: Path, word: str = "", reason: str = ""
 ) -> Iterator[str]:
@@ -69,6 +76,7 @@ def result_lines(
     ``why``."""
     yield ending(history)
     yield from why(history, reason)
+    yield from measured_lines(history, card)
     yield from goal_lines(history, card)
     yield f"Kept in {folder}"
     yield from resume_line(history, word)

@@ -195,7 +195,8 @@ class WindowActions(QObject):
         if feed is None or scope.card is None:
             return
         feed.set_card(scope.card)
-        self._window.run_view.controls.offer_surface(bool(scope.card.surfaces))
+        controls = self._window.run_view.controls
+        controls.offer_pages(bool(scope.card.surfaces), scope.card.kind == "measurement")
         wanted = set(scope.shown())
         selected = scope.run()
         runs = [run for run in scope.runs() if run.id in wanted]
@@ -282,8 +283,12 @@ class WindowActions(QObject):
         history = run.history
 
         def write(path: Path) -> None:
-            from clew_gui.plotting.table import Extract, write_csv
+            from clew_gui.plotting.table import Extract, SeriesExtract, write_csv, write_series_csv
 
+            if history.series:
+                measured = history.series.items()
+                write_series_csv(path, [SeriesExtract(run.id, name, one.x, one.y, one.last) for name, one in measured])
+                return
             names = [name for name in history.metrics if len(history.column(name).steps)]
             columns = [(name, history.column(name), history.wall(name)) for name in names]
             write_csv(path, [Extract(run.id, n, c.steps.astype(float), c.values, w) for n, c, w in columns])

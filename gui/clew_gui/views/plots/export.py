@@ -16,18 +16,19 @@ from clew_gui.views.plots.curves.canvas import PlotCanvas
 from clew_gui.views.plots.curves.frame_painter import FramePainter
 from clew_gui.views.plots.curves.plots_view import PlotsView
 from clew_gui.views.plots.drawing.geometry import Medium, gutter_width, stack
-from clew_gui.views.plots.surface.surface import SurfaceView
+from clew_gui.views.plots.kinds import Picture
 from clew_gui.views.theme.theme import Theme, font
 from clew_shared.base.problem import problem
 
 _LEAST = QSize(860, 480)
-_LEAST_MAP = QSize(560, 420)
+_LEAST_OTHER = QSize(560, 420)
 _MOST = QSize(1600, 1200)
 _UNITS = {XUnit.STEP: "Step", XUnit.EPOCH: "Epoch", XUnit.IMAGES: "Images", XUnit.SECONDS: "Training time"}
 
 
 class ExportedPicture:
-    """What the canvas shows, laid out for a file. ``size`` is in logical pixels, by default the canvas' own."""
+    """What the canvas shows, laid out for a file, with another kind of plot ``beside`` it, or instead of a hidden
+    canvas. ``size`` is in logical pixels, by default the canvas' own."""
 
     def __init__(
         self,
@@ -36,12 +37,12 @@ class ExportedPicture:
         events: tuple[RunEvent, ...],
         theme: Theme,
         size: QSize | None = None,
-        surface: SurfaceView | None = None,
+        beside: Picture | None = None,
     ) -> None:
         self._curves = size or canvas.size().expandedTo(_LEAST)
-        self._map = (surface.size().expandedTo(_LEAST_MAP) if surface is not None else QSize(0, 0)).boundedTo(_MOST)
-        self._surface = surface
-        if surface is not None and canvas.isHidden():
+        self._other = (beside.size().expandedTo(_LEAST_OTHER) if beside is not None else QSize(0, 0)).boundedTo(_MOST)
+        self._beside = beside
+        if beside is not None and canvas.isHidden():
             self._curves = QSize(0, 0)
         self._canvas = canvas
         self._store = store
@@ -50,9 +51,9 @@ class ExportedPicture:
 
     @property
     def size(self) -> QSize:
-        """In logical pixels: the curves, and the surface right of them."""
-        height = max(self._curves.height(), self._map.height())
-        return QSize(self._curves.width() + self._map.width(), height)
+        """In logical pixels: the curves, and right of them what is shown beside or instead of them."""
+        height = max(self._curves.height(), self._other.height())
+        return QSize(self._curves.width() + self._other.width(), height)
 
     def _artist(self) -> FramePainter:
         view: View = self._canvas.view
@@ -77,9 +78,9 @@ class ExportedPicture:
             ground = PlotsView(medium=medium)
             ground.render_to(painter, self._curves, self._artist(), ratio)
             ground.deleteLater()
-        if self._surface is not None:
+        if self._beside is not None:
             painter.translate(self._curves.width(), 0)
-            self._surface.paint_to(painter, QSize(self._map.width(), self.size.height()), max(ratio, 2.0))
+            self._beside.paint_to(painter, QSize(self._other.width(), self.size.height()), max(ratio, 2.0))
 
     def image(self, scale: float = 2.0) -> QImage:
         """As pixels, ``scale`` times as many as logical ones in each direction."""
@@ -104,7 +105,7 @@ class ExportedPicture:
         generator.setSize(self.size)
         generator.setViewBox(QRect(0, 0, self.size.width(), self.size.height()))
         generator.setTitle("Convergence plots")
-        described = self._canvas if self._curves.width() or self._surface is None else self._surface
+        described = self._canvas if self._curves.width() or self._beside is None else self._beside
         generator.setDescription(described.accessibleDescription())
         painter = QPainter()
         if not painter.begin(generator):

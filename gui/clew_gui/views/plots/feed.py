@@ -32,6 +32,7 @@ class FeedCursor:
     clock: int = 0
     scale: tuple[int, int] = (0, 0)
     bad: bool = False
+    measured: int = 0
 
 
 class PlotFeed:
@@ -48,6 +49,7 @@ class PlotFeed:
             self._card = card
             self._plots.set_plots(card.plots, card.goals, card.metrics)
             self._plots.set_surfaces(card.surfaces)
+            self._plots.set_measured(card.measured, card.kind == "measurement")
 
     def drop(self, run: str) -> None:
         """Forget what was brought of a run."""
@@ -88,6 +90,7 @@ class PlotFeed:
         if columns:
             longest = max(columns, key=lambda name: len(columns[name].steps))
             self._bring_clock(run.id, cursor, columns[longest], cursor.points.get(longest, (0, 0))[0], history)
+        self._bring_series(run.id, cursor, history)
         if complete:
             self._bring_events(run.id, cursor, history)
         return sum(brought), complete
@@ -128,6 +131,13 @@ class PlotFeed:
             seconds = float(clock[end - 1]) - before
             self._plots.add_clock(run, first, last - first + 1, float(clock[end - 1]), seconds, at)
         cursor.clock = number
+
+    def _bring_series(self, run: str, cursor: FeedCursor, history: History) -> None:
+        """All measured relations when one has a new point: they are short."""
+        size = sum(len(one.x) for one in history.series.values())
+        if size != cursor.measured:
+            cursor.measured = size
+            self._plots.set_series(run, history.series)
 
     def _bring_events(self, run: str, cursor: FeedCursor, history: History) -> None:
         for event in history.live[cursor.live :]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +18,17 @@ from clew_gui.plotting.model import EXPECTED, Ghost, RunEvent, RunStyle, View, r
 from clew_gui.plotting.numbers import count_text
 from clew_gui.plotting.series import SeriesStore, XUnit
 from clew_gui.plotting.smoothing import window_for
-from clew_gui.plotting.table import Extract, extract, write_csv
+from clew_gui.plotting.table import Extract, extract, write_csv, write_series_csv
 from clew_gui.views.plots.curves.canvas import PlotCanvas
 from clew_gui.views.plots.export import ExportedPicture
+from clew_gui.views.plots.kinds import KINDS_OF, Kind, Page, PlotKind
+from clew_gui.views.plots.measured.canvas import MeasuredView
 from clew_gui.views.plots.surface.surface import SurfaceView
 from clew_gui.views.theme.theme import Theme
 from clew_shared.base.problem import Problem, ProblemError
-from clew_shared.cards import Goal, MetricSpec, PlotSpec, SurfaceSpec
+from clew_shared.cards import Goal, MetricSpec, PlotSpec, SeriesPlot, SurfaceSpec
+from clew_shared.journal.history import Measured
 
-Page = Literal["curves", "surface", "both"]
 KINDS: Final = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Values (*.csv)"}
 
 
@@ -39,15 +41,15 @@ class _Writer(QObject):
         super().__init__()
         self._thread: threading.Thread | None = None
 
-    def start(self, path: Path, extracts: tuple[Extract, ...]) -> None:
-        """Begin to write, after what is being written."""
+    def start(self, path: Path, write: Callable[[Path], int]) -> None:
+        """Begin to ``write``, after what is being written."""
         before = self._thread
 
         def work() -> None:
             if before is not None:
                 before.join()
             try:
-                self.done.emit(path, write_csv(path, extracts), None)
+                self.done.emit(path, write(path), None)
             except OSError as error:
                 reason = error.strerror or str(error)
                 hint = "Choose a folder that you can write to and that has free space."
@@ -90,19 +92,24 @@ class ConvergencePlots(QWidget):
         self._ghosts: dict[str, Ghost] = {}
         self.canvas = PlotCanvas(self.store, theme, self)
         self.surface = SurfaceView(self.store, theme, self)
+        self.measured = MeasuredView(theme, self)
+        self.kinds: dict[Kind, PlotKind] = {"curves": self.canvas, "surface": self.surface, "measured": self.measured}
+        self._page: Page = "curves"
         self.surface.hide()
+        self.measured.hide()
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(8)
         layout.addWidget(self.canvas, 11)
         layout.addWidget(self.surface, 9)
+        layout.addWidget(self.measured, 11)
         self._writer = _Writer()
         self._writer.done.connect(self._written, Qt.ConnectionType.QueuedConnection)
         self.canvas.run_clicked.connect(self.run_clicked)
         self.surface.run_clicked.connect(self.run_clicked)
         self.canvas.run_hovered.connect(self.run_hovered)
         self.canvas.view_changed.connect(self.view_changed)
-        for part in (self.canvas, self.surface):
+        for part in (self.canvas, self.surface, self.measured):
             part.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
             part.customContextMenuRequested.connect(lambda at, part=part: self._show_menu(part, at))
         self.setFocusProxy(self.canvas)
@@ -127,19 +134,25 @@ class ConvergencePlots(QWidget):
         if not surfaces:
             self.show_page("curves")
 
+    def set_measured(self, plots: Sequence[SeriesPlot], shown: bool) -> None:
+        """The plots of what an exercise measures; ``shown`` says whether they take the place of curves and surface."""
+        self.measured.set_plots(plots)
+        if shown or self._page == "measured":
+            self.show_page("measured" if shown else "curves")
+
     def show_page(self, page: Page) -> None:
-        """The curves, the surface, or both beside each other."""
+        """The curves, the surface, both beside each other, or what was measured."""
+        self._page = page
         self.surface.list_runs(page != "both")
-        self.surface.setVisible(page != "curves")
-        self.canvas.setVisible(page != "surface")
-        self.setFocusProxy(self.surface if page == "surface" else self.canvas)
+        for name, kind in self.kinds.items():
+            kind.setVisible(name in KINDS_OF[page])
+        focus = {"surface": self.surface, "measured": self.measured}
+        self.setFocusProxy(focus.get(page, self.canvas))
 
     @property
     def page(self) -> Page:
         """What is shown."""
-        if self.surface.isHidden():
-            return "curves"
-        return "surface" if self.canvas.isHidden() else "both"
+        return self._page
 
     def _resolve(self) -> None:
         setups = resolve_plots(*self._specs)
@@ -147,8 +160,8 @@ class ConvergencePlots(QWidget):
 
     def set_runs(self, runs: Sequence[RunStyle]) -> None:
         """Show these runs, in the order of their labels. Curves of other runs stay in the store."""
-        self.canvas.set_runs(runs)
-        self.surface.set_runs(runs)
+        for kind in self.kinds.values():
+            kind.set_runs(runs)
 
     # ------------------------------------------------------------ data
     def append(
@@ -173,6 +186,10 @@ class ConvergencePlots(QWidget):
         """Say how many images a step and an epoch have; 0 for a run without."""
         self.store.set_scale(run_id, batch_size, samples_per_epoch)
         self._changed(run_id)
+
+    def set_series(self, run_id: str, series: Mapping[str, Measured]) -> None:
+        """All that a run measured so far, by name."""
+        self.measured.set_series(run_id, series)
 
     def truncate(self, run_id: str, metric: str | None, step: float) -> None:
         """Take away what was recorded at or after ``step``, with its events: a later attempt wins."""
@@ -204,6 +221,7 @@ class ConvergencePlots(QWidget):
         self._events = [e for e in self._events if e.run_id != run_id]
         self.canvas.set_events(self._events)
         self.canvas.forget(run_id)
+        self.measured.forget(run_id)
 
     def _changed(self, run_id: str) -> None:
         if any(run.run_id == run_id for run in self.canvas.runs):
@@ -223,6 +241,7 @@ class ConvergencePlots(QWidget):
     def set_log_y(self, on: bool) -> None:
         """Logarithmic value axes where the exercise asks for them."""
         self.canvas.set_view(replace(self.view, log_y=on))
+        self.measured.set_log(on)
 
     def set_log_x(self, on: bool) -> None:
         """A logarithmic x axis."""
@@ -241,14 +260,14 @@ class ConvergencePlots(QWidget):
 
     def reset_zoom(self) -> None:
         """Show all of x, and the whole map."""
-        self.canvas.reset_zoom()
-        self.surface.reset_zoom()
+        for kind in self.kinds.values():
+            kind.reset_zoom()
 
     def set_theme(self, theme: Theme) -> None:
         """Change the colours."""
         self._theme = theme
-        self.canvas.set_theme(theme)
-        self.surface.set_theme(theme)
+        for kind in self.kinds.values():
+            kind.set_theme(theme)
 
     def knows(self, unit: XUnit | str) -> bool:
         """Whether any shown run can be drawn against ``unit``; the others are worth a disabled button."""
@@ -256,8 +275,8 @@ class ConvergencePlots(QWidget):
 
     # ------------------------------------------------------------ files
     def _picture(self) -> ExportedPicture:
-        surface = self.surface if self.page != "curves" else None
-        return ExportedPicture(self.canvas, self.store, tuple(self._events), self._theme, surface=surface)
+        beside = self.measured if self.page == "measured" else self.surface if self.page != "curves" else None
+        return ExportedPicture(self.canvas, self.store, tuple(self._events), self._theme, beside=beside)
 
     def copy_picture(self) -> None:
         """Put the plots on the clipboard as a picture."""
@@ -278,18 +297,27 @@ class ConvergencePlots(QWidget):
         return extract(self.store, [run.run_id for run in self.canvas.runs], metrics)
 
     def save_csv(self, path: Path) -> int:
-        """Write every value of the shown curves, ``run,step,metric,value,wall_time``; returns the number of rows.
+        """Write every value of the shown curves, ``run,step,metric,value,wall_time``, or of what was measured; returns
+        the number of rows.
 
         It waits until the file is written; raises OSError. ``export`` does the same in a thread.
         """
-        return write_csv(path, self.extracts())
+        return self._table()(path)
+
+    def _table(self) -> Callable[[Path], int]:
+        """What writes the values that are shown now, whatever arrives until it has written them."""
+        if self.page == "measured":
+            measured = self.measured.extracts()
+            return lambda path: write_series_csv(path, measured)
+        extracts = self.extracts()
+        return lambda path: write_csv(path, extracts)
 
     def export(self, kind: str, path: Path | None = None) -> None:
         """Write "png", "svg" or "csv"; asks for the place when ``path`` is None. Ends with ``saved`` or ``failed``."""
         if path is None:
             self._ask(kind)
         elif kind == "csv":
-            self._writer.start(path, self.extracts())
+            self._writer.start(path, self._table())
         else:
             try:
                 self.save_png(path) if kind == "png" else self.save_svg(path)
@@ -320,7 +348,10 @@ class ConvergencePlots(QWidget):
         """What can be done with the plots, for a context menu or a button."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        if self.page == "surface":
+        if self.page == "measured":
+            self._entry(menu, "Logarithmic axes", lambda: self.set_log_y(not self.view.log_y)).setCheckable(True)
+            menu.actions()[0].setChecked(self.view.log_y)
+        elif self.page == "surface":
             self._entry(menu, "Show the whole map\tHome", self.reset_zoom)
         else:
             self._entry(menu, "Logarithmic x axis", lambda: self.set_log_x(not self.view.log_x)).setCheckable(True)

@@ -78,7 +78,7 @@ class PlotControls(QWidget):
     """How the curves are looked at, and how they leave the window."""
 
     page_changed = Signal(str)
-    """Show "curves", "surface" or "both"."""
+    """Show "curves", "surface", "both" or "measured"."""
     unit_chosen = Signal(str)
     log_toggled = Signal(bool)
     smoothing_moved = Signal(float)
@@ -87,7 +87,7 @@ class PlotControls(QWidget):
 
     def __init__(self, look: Appearance) -> None:
         super().__init__()
-        self._page, self._wish = "curves", ""
+        self._page, self._wish, self._measured = "curves", "", False
         self.pages = Segments(PAGES, "curves", "Plots")
         self.pages.setToolTip("Curves over the steps, or the paths of the weights over the loss surface")
         self.pages.chosen.connect(self._page_chosen)
@@ -147,19 +147,21 @@ class PlotControls(QWidget):
         self._make_room()
 
     def _make_room(self) -> None:
-        curves = self._page != "surface"
+        curves = self._page not in ("surface", "measured")
         room = self.width() - (0 if self.pages.isHidden() else self.pages.sizeHint().width() + 8)
-        for widget in (self.units, self.log, self.smoothing):
+        for widget in (self.units, self.smoothing):
             widget.setVisible(curves)
+        self.log.setVisible(self._page != "surface")
         for key, needed in (("epoch", 540), ("images", NARROW)):
             self.units.button(key).setVisible(room >= needed or self.units.current() == key)
         self._smooth_word.setVisible(curves and room >= NARROW - 60)
         self.smoothing.setFixedWidth(96 if room >= NARROW else 64)
         lay_out_now(self.pages, self.units, self)
 
-    def offer_surface(self, there: bool) -> None:
-        """Whether the exercise has a surface to show."""
-        self.pages.setVisible(there)
+    def offer_pages(self, surface: bool, measured: bool) -> None:
+        """Whether the exercise has a surface to show, or only what it measures."""
+        self._measured = measured
+        self.pages.setVisible(surface and not measured)
         self._choose_page()
         self._make_room()
 
@@ -174,10 +176,11 @@ class PlotControls(QWidget):
         self.pages.button("both").setVisible(wide)
         wanted = self._wish or ("both" if wide else "curves")
         if self.pages.isHidden() or (wanted == "both" and not wide):
-            wanted = "curves"
+            wanted = "measured" if self._measured else "curves"
         if wanted != self._page:
             self._page = wanted
-            self.pages.choose(wanted)
+            if wanted != "measured":
+                self.pages.choose(wanted)
             self.page_changed.emit(wanted)
 
     def set_scales(self, images: bool) -> None:

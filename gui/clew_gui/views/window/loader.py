@@ -37,6 +37,7 @@ _PLOTS_NEED = (
     "clew_gui.plotting.layout",
     "clew_gui.plotting.readout",
     "clew_gui.plotting.table",
+    "clew_gui.plotting.measured",
     "clew_gui.plotting.surface_path",
     "clew_gui.plotting.ticks",
     "clew_gui.sites.consent",

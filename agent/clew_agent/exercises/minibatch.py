@@ -1,0 +1,270 @@
+"""The batch size: time per sample, memory and accuracy, and where the sweet spot is. After IT4Innovations' course."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import psutil
+import tensorflow as tf
+
+from clew_agent.training.engine import Engine
+from clew_agent.training.exercise import Batch, Exercise, Loss, Measurement, Model, Part, Setup
+from clew_agent.training.layers import correct, cross_entropy
+from clew_agent.training.random import StepContext
+from clew_agent.training.settings import BatchSettings, LearningRate, OptimizerName
+from clew_shared.cards import Goal, MetricSpec, Preset, SeriesPlot
+from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
+from clew_shared.params import Knob, Params
+
+GUIDE = """\
+## How large should a batch be?
+
+A larger batch gives the processor or GPU more to do in each step, so the time for one sample falls. But it also
+needs more memory, and from the same number of samples it makes fewer updates. This exercise trains the same network
+again and again with the same number of samples, each time with another batch size, and measures all three.
+
+## What to do
+
+1. Press **Run** with the defaults. Where does the time per sample stop falling? Where does the accuracy begin to fall?
+2. Tick *Scale the rate*: the learning rate grows with the batch. How far does that bring the accuracy back?
+3. Run on a GPU if you have one. Its sweet spot is at larger batches: why?
+4. Find values that read 90 % of the test images with the largest batch.
+
+## What to watch
+
+The *sweet spot* is the range where a sample costs little more than the least, and the accuracy has not yet fallen.
+It depends on the device: measure it where you will train.
+
+> **Hint: why small batches cost time**
+> Each step reads and writes all weights, whatever the batch. With one sample in a batch, that is most of the work.
+
+> **Hint: why large batches cost accuracy**
+> 50,000 samples are 50,000 updates with a batch of 1, and 25 with a batch of 2,048. Each of the 25 is more exact,
+> but there are too few of them. A larger rate helps up to a point (linear scaling rule, Goyal et al., 2017).
+
+> **Hint: what the memory is**
+> *Counted* is what one step needs at least: the weights and their gradients, the samples, and what each layer computes
+> from them. *Measured* is what the process took at its peak in addition to what it held before, compiled programs
+> included; on a GPU, what TensorFlow took there. For a network this small, chance moves it by tens of megabytes.
+"""
+
+BATCH_SIZES = (1, 8, 32, 128, 512, 2048)
+RATE_AT = 32
+"""The batch size for which the learning rate is meant when the rate is scaled."""
+WARM_UP_STEPS = 20
+Samples = Annotated[int, Knob("Samples", "Training samples for each batch size.", ge=1000, le=10_000_000, log=True)]
+
+
+class MinibatchSettings(Params, frozen=True, kw_only=True):
+    """The network, how it is trained, and how far the batch size goes."""
+
+    optimizer: OptimizerName = "sgd"
+    learning_rate: LearningRate = 0.1
+    scale_rate: Annotated[
+        bool, Knob("Scale the rate", f"Multiply the learning rate by the batch size divided by {RATE_AT}.")
+    ] = False
+    samples: Samples = 50_000
+    hidden: Annotated[int, Knob("Hidden units", "Size of the layer in the middle.", ge=1, le=10_000, log=True)] = 256
+    largest: Annotated[
+        int, Knob("Largest batch", f"Batch sizes are {', '.join(map(str, BATCH_SIZES))}, up to this.", ge=1, le=2048)
+    ] = 2048
+
+
+class NetworkSettings(BatchSettings, frozen=True, kw_only=True):
+    """One training with one batch size."""
+
+    hidden: Annotated[int, Knob("Hidden units")] = 256
+
+
+class Network(Exercise[NetworkSettings]):
+    """Two layers: what is trained with each batch size."""
+
+    id = "minibatch-network"
+    title = "Two layers"
+    Settings = NetworkSettings
+    jit = True
+    metrics = (MetricSpec(name="loss", label="Loss"), MetricSpec(name="test_accuracy", label="", per_step=False))
+
+    def build(self, setup: Setup[NetworkSettings]) -> Model:
+        """A hidden layer of rectified linear units."""
+        data, hidden = setup.require_data(), setup.settings.hidden
+        features = data.train.x.shape[1]
+        W1 = setup.truncated_normal("W1", [features, hidden], stddev=(2 / features) ** 0.5)
+        b1 = tf.Variable(tf.zeros([hidden]), name="b1")
+        W2 = setup.truncated_normal("W2", [hidden, data.classes], stddev=(1 / hidden) ** 0.5)
+        b2 = tf.Variable(tf.zeros([data.classes]), name="b2")
+
+        def scores(x: tf.Tensor) -> tf.Tensor:
+            return tf.matmul(tf.nn.relu(tf.matmul(x, W1) + b1), W2) + b2
+
+        def loss(batch: Batch, _: StepContext) -> Loss:
+            return Loss(batch.mean(cross_entropy(scores(batch.x), batch.y)))
+
+        part = Part("network", {"W1": W1, "b1": b1, "W2": W2, "b2": b2}, loss, setup.optimizer())
+        return Model(
+            parts=[part],
+            evaluate=lambda batch: {"accuracy": correct(scores(batch.x), batch.y)},
+            evaluation_sets=setup.held_out(),
+        )
+
+
+class Minibatch(Measurement[MinibatchSettings]):
+    """Time per sample, memory and test accuracy against the batch size."""
+
+    id = "minibatch"
+    title = "Batch-size sweep"
+    subtitle = "time, memory, accuracy"
+    chapter = "Many devices"
+    course = "IT4Innovations, deep-learning training on GPUs"
+    minutes = 15
+    summary = "Train one network with batches of 1 to 2,048 samples and find the sweet spot."
+    guide = GUIDE
+    Settings = MinibatchSettings
+    datasets = ("mnist", "digits")
+    metrics = (
+        MetricSpec(name="gain", label="Faster per sample", per_step=False, better="higher", unit="×"),
+        MetricSpec(name="test_accuracy", label="Test accuracy", per_step=False, better="higher", format="percent"),
+    )
+    measured = (
+        SeriesPlot(id="time", title="Time per sample", series=("Time per sample",), log_x=True, log_y=True),
+        SeriesPlot(id="accuracy", title="Test accuracy", series=("Test accuracy",), log_x=True, format="percent"),
+        SeriesPlot(id="memory", title="Memory", series=("Measured", "Counted"), log_x=True, log_y=True),
+    )
+    presets = (
+        Preset(name="course", title="Same rate", help="Learning rate 0.1 for every batch size."),
+        Preset(
+            name="scaled",
+            title="Rate grows with the batch",
+            values={"scale_rate": True},
+            help="The linear scaling rule.",
+        ),
+        Preset(
+            name="tiny",
+            title="Tiny",
+            values={"samples": 3000, "hidden": 32, "largest": 512},
+            data="digits",
+            help="The built-in small digits.",
+        ),
+    )
+    goals = (
+        Goal(
+            id="faster",
+            text="4 times faster per sample",
+            metric="gain",
+            op=">=",
+            value=4,
+            which="best",
+            detail="The best batch size against the smallest.",
+        ),
+        Goal(
+            id="accurate",
+            text="90 % with the largest batch",
+            metric="test_accuracy",
+            op=">=",
+            value=0.9,
+            detail="From the same number of samples: change the rate, the optimizer or the network.",
+        ),
+    )
+
+    def measure(self, setup: Setup[MinibatchSettings]) -> Iterator[Event | None]:
+        """One training after the other, the smallest batches first."""
+        chosen, data = setup.settings, setup.require_data()
+        sizes = batch_sizes(chosen.largest, len(data.train))
+        yield Schema(id=0, metrics=self.metrics, steps=len(sizes))
+        first = 0.0
+        train(Engine(Network(), network_settings(chosen, RATE_AT), setup.seed, data), WARM_UP_STEPS)
+        for step, size in enumerate(sizes, 1):
+            held = restart_peak()
+            engine = Engine(Network(), network_settings(chosen, size), setup.seed, data)
+            engine.compile()
+            seconds = 0.0
+            while not engine.done:
+                seconds += engine.run_block().seconds
+                yield None
+            measured = max(peak_bytes() - held, 0)
+            each = seconds / (engine.steps * size)
+            accuracy = engine.evaluate()["test_accuracy"]
+            first = first or each
+            yield point("Time per sample", size, each, "s")
+            yield point("Test accuracy", size, accuracy)
+            yield point("Measured", size, measured, "B", "Memory")
+            yield point(
+                "Counted", size, counted_bytes(data.train.x.shape[1], chosen.hidden, data.classes, size), "B", "Memory"
+            )
+            yield Evaluation(step=step, values={"gain": first / each, "test_accuracy": accuracy})
+            yield Log(text=f"Batch size {size:,}: {engine.steps:,} updates, {100 * accuracy:.2f} % of the test images.")
+
+
+def batch_sizes(largest: int, samples: int) -> list[int]:
+    """Those of ``BATCH_SIZES`` that are wanted and that the data set can fill."""
+    return [size for size in BATCH_SIZES if size <= min(largest, samples)]
+
+
+def network_settings(chosen: MinibatchSettings, batch: int) -> NetworkSettings:
+    """The same number of samples with another batch size: at least one step, and evaluated at the end only."""
+    steps = max(round(chosen.samples / batch), 1)
+    return NetworkSettings(
+        optimizer=chosen.optimizer,
+        learning_rate=chosen.learning_rate * (batch / RATE_AT if chosen.scale_rate else 1),
+        batch_size=batch,
+        steps=steps,
+        evaluate_every=steps,
+        order="shuffle",
+        hidden=chosen.hidden,
+    )
+
+
+def restart_peak() -> int:
+    """Bytes held now, of a GPU where there is one, else by this process. The peak is counted from here on, where the
+    system can: TensorFlow for a GPU, Linux for a process."""
+    gc.collect()  # the engine before is a ring of objects
+    if tf.config.list_logical_devices("GPU"):
+        tf.config.experimental.reset_memory_stats("GPU:0")
+        return int(tf.config.experimental.get_memory_info("GPU:0")["current"])
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    return int(psutil.Process().memory_info().rss)
+
+
+def peak_bytes() -> int:
+    """The most bytes held since then; those held now where nobody counts the peak."""
+    if tf.config.list_logical_devices("GPU"):
+        return int(tf.config.experimental.get_memory_info("GPU:0")["peak"])
+    with suppress(OSError):
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    return int(psutil.Process().memory_info().rss)
+
+
+def train(engine: Engine, steps: int) -> None:
+    """The first training of a process, which takes memory and time that no later one does. Its result is not used."""
+    engine.compile()
+    engine.run_block(min(steps, engine.steps))
+    engine.evaluate()
+
+
+def counted_bytes(features: int, hidden: int, classes: int, batch: int) -> int:
+    """What one step needs at least, in float32: the weights and their gradients, the samples of the batch, and the
+    values of both layers with their gradients."""
+    weights = (features + 1) * hidden + (hidden + 1) * classes
+    return 4 * (2 * weights + batch * (features + 2 * hidden + 2 * classes))
+
+
+def point(name: str, batch: int, value: float, unit: str = "", label: str = "") -> Series:
+    """One point of a curve over the batch size."""
+    return Series(
+        name=name,
+        x=np.array([batch], "<f8").tobytes(),
+        y=np.array([value], "<f8").tobytes(),
+        x_label="Batch size",
+        y_label=label or name,
+        y_unit=unit,
+    )
+
+
+EXERCISE = Minibatch()

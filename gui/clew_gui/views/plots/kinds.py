@@ -1,0 +1,57 @@
+"""The kinds of plots in the *Run* tab: what each must be able to do, and which of them a page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal, Protocol
+
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QPainter
+
+from clew_gui.plotting.model import RunStyle
+from clew_gui.views.theme.theme import Theme
+
+Kind = Literal["curves", "surface", "measured"]
+"""``PlotSpec``, ``SurfaceSpec`` and ``SeriesPlot`` of a card."""
+Page = Literal["curves", "surface", "both", "measured"]
+KINDS_OF: Final[dict[Page, tuple[Kind, ...]]] = {
+    "curves": ("curves",),
+    "surface": ("surface",),
+    "both": ("curves", "surface"),
+    "measured": ("measured",),
+}
+
+
+class PlotKind(Protocol):
+    """A widget that draws runs in its own way."""
+
+    def set_runs(self, runs: Sequence[RunStyle]) -> None:
+        """Show these runs."""
+
+    def set_theme(self, theme: Theme) -> None:
+        """Change the colours."""
+
+    def touch(self) -> None:
+        """Shown runs have something new, to be drawn with the next frame."""
+
+    def reset_zoom(self) -> None:
+        """Show everything."""
+
+    def setVisible(self, visible: bool) -> None:
+        """Qt's own."""
+
+    def isHidden(self) -> bool:
+        """Qt's own."""
+
+
+class Picture(Protocol):
+    """A kind of plot whose widget also paints itself into a file. Curves have a painter of their own for that."""
+
+    def size(self) -> QSize:
+        """Qt's own."""
+
+    def accessibleDescription(self) -> str:
+        """Qt's own: the picture in words."""
+
+    def paint_to(self, painter: QPainter, size: QSize, scale: float) -> None:
+        """Paint a picture of this size; where it is made of pixels, ``scale`` of them for a logical one."""

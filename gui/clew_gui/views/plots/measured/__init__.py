@@ -1,0 +1,3 @@
+"""Plots of measured relations: time against size, accuracy against batch size."""
+
+from __future__ import annotations

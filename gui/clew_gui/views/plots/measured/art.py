@@ -1,0 +1,329 @@
+"""How measured relations are painted: axes, lines with a dot at each point, names at their ends, and the read-out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
+
+from clew_gui.plotting.layout import Box, emptiest
+from clew_gui.plotting.measured import MeasuredLine, MeasuredPlot, axis_ticks, span_of
+from clew_gui.plotting.model import RunStyle
+from clew_gui.plotting.pyramid import FloatArray
+from clew_gui.plotting.ticks import Span, Tick
+from clew_gui.views.plots.curves.gutter import Gutter, Label
+from clew_gui.views.plots.drawing import marks
+from clew_gui.views.plots.drawing.geometry import Frame, gutter_width, polygon, stack
+from clew_gui.views.plots.drawing.lines import LIFTED_WIDTH, OTHER_WIDTH, RUN_WIDTH, dashed, swatch
+from clew_gui.views.theme.theme import Theme, font
+
+EMPTY: Final = "Points appear here as they are measured."
+_LEFT: Final = 46.0
+_ROW: Final = 17.0
+_FOOT: Final = 16
+"""Below the numbers of the x axis: its name."""
+_DOT: Final = 3.5
+_FAINT: Final = 0.4
+_SIZES: Final = 12
+"""As many measured sizes are the ticks of a logarithmic axis; of more of them round numbers are."""
+_AWAY: Final = 12.0
+_CENTRE = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignVCenter
+_TO_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+_TO_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredRun:
+    """A run that is shown, with what it measured: one entry for each plot."""
+
+    style: RunStyle
+    plots: tuple[MeasuredPlot, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Stroke:
+    """A line as it is drawn. ``index`` gives colour and dash; ``main`` ones have dots, a name and a read-out."""
+
+    line: MeasuredLine
+    index: int
+    name: str
+    run: RunStyle
+    main: bool
+
+
+def strokes_of(runs: Sequence[MeasuredRun], number: int) -> list[Stroke]:
+    """The lines of plot ``number``, those that stand out last.
+
+    Where each run has one line, runs have their own colours, as in all plots. Where a run has several, each series has
+    one: the selected run's are plain to see, those of other runs faint.
+    """
+    several = any(len(run.plots[number].lines) > 1 for run in runs)
+    chosen = chosen_run(runs)
+    found = []
+    for run in sorted(runs, key=lambda one: one is chosen):
+        for k, line in enumerate(run.plots[number].lines):
+            if line.x.size:
+                name = line.name if several else run.style.label
+                main = run is chosen if several else True
+                found.append(Stroke(line, k if several else run.style.index, name, run.style, main))
+    return found
+
+
+def chosen_run(runs: Sequence[MeasuredRun]) -> MeasuredRun | None:
+    """The selected run if it has points, else the last one that has."""
+    there = [run for run in runs if any(line.x.size for plot in run.plots for line in plot.lines)]
+    selected = [run for run in there if run.style.selected]
+    return next(iter(selected or there[-1:]), None)
+
+
+class MeasuredArt:
+    """One picture: made for a size, painted on any device."""
+
+    def __init__(
+        self, runs: Sequence[MeasuredRun], width: float, height: float, theme: Theme, log: bool = True
+    ) -> None:
+        self.theme, self._log = theme, log
+        self.runs = runs
+        self.chosen = chosen_run(runs)
+        self.plots = self.chosen.plots if self.chosen is not None else ()
+        self.strokes = [strokes_of(runs, k) for k in range(len(self.plots))]
+        self._size = width, height
+        self.frames: list[Frame] = []
+        self._ticks: list[tuple[Tick, ...]] = []
+        self.gutters: list[Gutter] = []
+        if self.plots:
+            self._lay_out(self.plots)
+
+    # ------------------------------------------------------------ layout
+    def _logs(self, plot: MeasuredPlot) -> tuple[bool, bool]:
+        return plot.spec.log_x and self._log, plot.spec.log_y and self._log
+
+    def _lay_out(self, plots: Sequence[MeasuredPlot]) -> None:
+        """Value axes as wide as their longest number, which is known once there are ticks."""
+        width, height = self._size
+        gutter = gutter_width(width)
+        spans = [self._spans(k, plot) for k, plot in enumerate(plots)]
+        high = stack(width, height, len(plots), _LEFT, gutter, False, _FOOT).plots[0].height()
+        self._ticks = [
+            axis_ticks(y, max(int(high // 28), 2), self._logs(plot)[1], plot.y.unit, plot.spec.format)
+            for plot, (_, y) in zip(plots, spans, strict=True)
+        ]
+        metrics = QFontMetricsF(font("caption"))
+        texts = [tick.text for ticks in self._ticks for tick in ticks]
+        left = max([_LEFT, *(math.ceil(metrics.horizontalAdvance(text) + 14) for text in texts)])
+        parts = stack(width, height, len(plots), left, gutter, False, _FOOT)
+        self.frames = [Frame(rect, x, y) for rect, (x, y) in zip(parts.plots, spans, strict=True)]
+        for rect, frame, strokes, plot in zip(parts.plots, self.frames, self.strokes, plots, strict=True):
+            self.gutters.append(Gutter(QRectF(rect.right(), rect.top(), parts.gutter, rect.height())))
+            labels = [self._label(frame, stroke, plot) for stroke in strokes if stroke.main]
+            self.gutters[-1].place(labels, self._key(len(self.gutters) - 1))
+
+    def _spans(self, number: int, plot: MeasuredPlot) -> tuple[Span, Span]:
+        """Of x all plots with the same name show the same range."""
+        log_x, log_y = self._logs(plot)
+        same = [k for k, other in enumerate(self.plots) if other.x == plot.x]
+        x = span_of([stroke.line.x for k in same for stroke in self.strokes[k]], log_x)
+        return x, span_of([stroke.line.y for stroke in self.strokes[number]], log_y)
+
+    def _label(self, frame: Frame, stroke: Stroke, plot: MeasuredPlot) -> Label:
+        _, y = self.coordinates(stroke.line, plot)
+        style = RunStyle(stroke.run.run_id, stroke.name, stroke.index, stroke.run.selected)
+        value, colour = plot.y_text(float(stroke.line.y[-1])), QColor(self.theme.curve(stroke.index).colour)
+        return Label(style, frame.row(float(y[-1])), value, colour, stroke.run.selected and len(self.runs) > 1)
+
+    def coordinates(self, line: MeasuredLine, plot: MeasuredPlot) -> tuple[FloatArray, FloatArray]:
+        """Its points in axis coordinates."""
+        log_x, log_y = self._logs(plot)
+        return np.log10(line.x) if log_x else line.x, np.log10(line.y) if log_y else line.y
+
+    # ------------------------------------------------------------ painting
+    def paint(self, painter: QPainter) -> None:
+        """Everything but the read-out."""
+        painter.fillRect(QRectF(0, 0, *self._size), QColor(self.theme.surface))
+        if self.chosen is None:
+            self._text(painter, QRectF(0, 0, *self._size), EMPTY, self.theme.text3, _CENTRE)
+            return
+        for k, (frame, plot) in enumerate(zip(self.frames, self.plots, strict=True)):
+            self._value_axis(painter, frame, self._ticks[k])
+            last = k == len(self.frames) - 1
+            if last or self.plots[k + 1].x != plot.x:
+                self._x_axis(painter, frame, k, plot)
+            for stroke in self.strokes[k]:
+                self._stroke(painter, frame, stroke, plot)
+            log = ", log scale" if self._logs(plot)[1] else ""
+            self.gutters[k].paint(painter, self.theme, plot.spec.title + log, self._key(k))
+
+    def _key(self, number: int) -> str:
+        faint = any(not stroke.main for stroke in self.strokes[number])
+        return f"{self.chosen.style.label}\nfaint: other runs" if faint and self.chosen is not None else ""
+
+    def _value_axis(self, painter: QPainter, frame: Frame, ticks: Sequence[Tick]) -> None:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        for tick in ticks:
+            row = round(frame.row(tick.at))
+            painter.setPen(QPen(QColor(self.theme.line), 1))
+            painter.drawLine(QLineF(frame.rect.left(), row, frame.rect.right(), row))
+            box = QRectF(0, row - 9, frame.rect.left() - 8, 18)
+            self._text(painter, box, tick.text, self.theme.text3, _TO_RIGHT)
+
+    def _x_axis(self, painter: QPainter, frame: Frame, number: int, plot: MeasuredPlot) -> None:
+        """A line with the measured sizes as ticks, as far as they have room; the axis' name at its right end."""
+        r, metrics = frame.rect, QFontMetricsF(font("caption"))
+        painter.setPen(QPen(QColor(self.theme.border), 1))
+        painter.drawLine(QLineF(r.left(), r.bottom(), r.right(), r.bottom()))
+        box = QRectF(r.left(), r.bottom() + 21, r.width(), 18)
+        self._text(painter, box, plot.x.title, self.theme.text2, _TO_RIGHT, strong=True)
+        taken: list[tuple[float, float]] = []
+        for tick in self._x_ticks(number, plot, frame):
+            at, half = frame.column(tick.at), 0.5 * metrics.horizontalAdvance(tick.text) + 5
+            if all(at + half < low or at - half > high for low, high in taken):
+                taken.append((at - half, at + half))
+                painter.drawLine(QLineF(at, r.bottom(), at, r.bottom() + 4))
+                self._text(painter, QRectF(at - 60, r.bottom() + 5, 120, 18), tick.text, self.theme.text3, _CENTRE)
+                painter.setPen(QPen(QColor(self.theme.border), 1))
+
+    def _x_ticks(self, number: int, plot: MeasuredPlot, frame: Frame) -> Sequence[Tick]:
+        """The sizes that were measured; those of runs that are not plain to see come last, and get what room is left."""
+        log_x, _ = self._logs(plot)
+        places = self.places(number)
+        if not log_x or len(places) > _SIZES:
+            return axis_ticks(frame.x, max(int(frame.rect.width() // 80), 2), log_x, plot.x.unit)
+        places += sorted({float(x) for stroke in self.strokes[number] for x in stroke.line.x} - set(places))
+        return [Tick(math.log10(place), plot.x_text(place)) for place in places]
+
+    def _stroke(self, painter: QPainter, frame: Frame, stroke: Stroke, plot: MeasuredPlot) -> None:
+        look = self.theme.curve(stroke.index)
+        colour = QColor(look.colour)
+        width = LIFTED_WIDTH if stroke.run.selected else RUN_WIDTH
+        if not stroke.main:
+            colour.setAlphaF(_FAINT)
+            width = OTHER_WIDTH
+        pen = dashed(colour, width, look.dash)
+        pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+        x, y = self.coordinates(stroke.line, plot)
+        columns, rows = frame.px(x), frame.py(y)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        painter.setPen(pen)
+        painter.drawPolyline(polygon(columns, rows))
+        if stroke.main:
+            for column, row in zip(columns.tolist(), rows.tolist(), strict=True):
+                marks.dot(painter, QPointF(column, row), QColor(look.colour), self.theme, _DOT)
+
+    def _text(
+        self,
+        painter: QPainter,
+        box: QRectF,
+        text: str,
+        ink: str,
+        align: Qt.AlignmentFlag,
+        strong: bool = False,
+    ) -> None:
+        painter.setFont(font("captionStrong" if strong else "caption"))
+        painter.setPen(QColor(ink))
+        painter.drawText(box, align, text)
+
+    # ------------------------------------------------------------ read-out
+    def places(self, number: int) -> list[float]:
+        """All x of the lines that are read out in plot ``number``, from the lowest on."""
+        return sorted({float(x) for stroke in self.strokes[number] if stroke.main for x in stroke.line.x})
+
+    def plot_at(self, row: float) -> int:
+        """The plot nearest to a pixel row."""
+        return min(range(len(self.frames)), key=lambda k: abs(self.frames[k].rect.center().y() - row), default=0)
+
+    def column(self, number: int, place: float) -> float:
+        """The pixel column of an x in plot ``number``."""
+        log_x, _ = self._logs(self.plots[number])
+        return self.frames[number].column(math.log10(place) if log_x else place)
+
+    def nearest(self, number: int, column: float) -> float | None:
+        """The x of a point nearest to a pixel column; None without points."""
+        return min(self.places(number), key=lambda place: abs(self.column(number, place) - column), default=None)
+
+    def reading(self, number: int, place: float) -> tuple[str, list[tuple[Stroke, str]]]:
+        """What is read out at an x: a heading, and each line's value. Over several plots only the chosen run's are:
+        those of all runs would hide the plots."""
+        plots = self.plots
+        found: list[tuple[Stroke, str]] = []
+        for k, plot in enumerate(plots):
+            if plot.x == plots[number].x:
+                values = [(one, one.line.at(place)) for one in self.strokes[k] if one.main and self._is_read(one)]
+                found += [(stroke, plot.y_text(value)) for stroke, value in values if value is not None]
+        label = plots[number].x.label
+        return f"{label} {plots[number].x_text(place)}".strip(), found
+
+    def _is_read(self, stroke: Stroke) -> bool:
+        return len(self.plots) == 1 or self.chosen is None or stroke.run.run_id == self.chosen.style.run_id
+
+    def read_out(self, painter: QPainter, number: int, place: float) -> None:
+        """An upright line at an x, and a box with the values there."""
+        heading, rows = self.reading(number, place)
+        column = round(self.column(number, place))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        painter.setPen(QPen(QColor(self.theme.text3), 1))
+        for frame in self.frames:
+            painter.drawLine(QLineF(column, frame.rect.top(), column, frame.rect.bottom()))
+        plain, strong = QFontMetricsF(font("caption")), QFontMetricsF(font("captionStrong"))
+        names = [self._name(stroke) for stroke, _ in rows]
+        wide = max(
+            (
+                plain.horizontalAdvance(name) + strong.horizontalAdvance(value)
+                for name, (_, value) in zip(names, rows, strict=True)
+            ),
+            default=0.0,
+        )
+        width = max(wide + 18 + 14, strong.horizontalAdvance(heading)) + 20
+        spot = self._place(column, width, 10 + _ROW * (len(rows) + 1))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        painter.setPen(QPen(QColor(self.theme.border if self.theme.dark else self.theme.line), 1))
+        painter.setBrush(QColor(self.theme.surface))
+        painter.drawRoundedRect(QRectF(spot.x + 0.5, spot.y + 0.5, spot.width, spot.height), 7, 7)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        y = spot.y + 5
+        self._text(painter, QRectF(spot.x + 10, y, width, _ROW), heading, self.theme.text, _TO_LEFT, strong=True)
+        for name, (stroke, value) in zip(names, rows, strict=True):
+            y += _ROW
+            swatch(painter, QRectF(spot.x + 10, y, 12, _ROW), self.theme, stroke.index)
+            self._text(painter, QRectF(spot.x + 28, y, width, _ROW), name, self.theme.text2, _TO_LEFT)
+            self._text(painter, QRectF(spot.x, y, width - 10, _ROW), value, self.theme.text, _TO_RIGHT, strong=True)
+
+    def _name(self, stroke: Stroke) -> str:
+        """In a box over several plots a line is named by what it shows."""
+        return stroke.name if len(self.plots) == 1 else stroke.line.name
+
+    def _place(self, column: float, width: float, height: float) -> Box:
+        top, bottom = self.frames[0].rect.top(), self.frames[-1].rect.bottom()
+        candidates = [
+            Box(x, y, width, height)
+            for x in (column + _AWAY, column - _AWAY - width)
+            for y in (top + 4, 0.5 * (top + bottom - height), bottom - height - 6)
+        ]
+        points = [
+            np.column_stack((frame.px(x), frame.py(y)))
+            for frame, plot, strokes in zip(self.frames, self.plots, self.strokes, strict=True)
+            for x, y in (self.coordinates(stroke.line, plot) for stroke in strokes if stroke.main)
+        ]
+        room = Box(0, 0, self._size[0], max(self._size[1], height))
+        found = emptiest(candidates, np.concatenate(points), room)
+        return (
+            candidates[found] if found >= 0 else Box(max(min(column, self._size[0] - width - 2), 0), 2, width, height)
+        )
+
+    def summary(self) -> str:
+        """The picture in words: each line's last value."""
+        if self.chosen is None:
+            return EMPTY
+        words = []
+        for k, plot in enumerate(self.plots):
+            ends = [
+                f"{stroke.name} {plot.y_text(float(stroke.line.y[-1]))} at {plot.x_text(float(stroke.line.x[-1]))}"
+                for stroke in self.strokes[k]
+                if stroke.main
+            ]
+            words.append(f"{plot.spec.title} against {plot.x.label or 'x'}: {', '.join(ends) or 'no points yet'}")
+        return ". ".join(words)

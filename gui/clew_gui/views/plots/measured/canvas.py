@@ -1,0 +1,184 @@
+"""The widget of measured relations: drawn when something changed and someone can see it, read out by mouse and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import QEvent, QPointF, QSize, Qt, QTimer
+from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QWidget
+
+from clew_gui.plotting.measured import measured_plots
+from clew_gui.plotting.model import RunStyle
+from clew_gui.plotting.table import SeriesExtract
+from clew_gui.views.plots.drawing.widget import REFRESH_MS, DrawnWidget
+from clew_gui.views.plots.measured.art import MeasuredArt, MeasuredRun
+from clew_gui.views.theme.theme import Theme
+from clew_shared.cards import SeriesPlot
+from clew_shared.journal.history import Measured
+
+
+class MeasuredView(DrawnWidget):
+    """What the shown runs measured, as the plots of the exercise's card."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__("Measurements", parent)
+        self._theme = theme
+        self._specs: tuple[SeriesPlot, ...] = ()
+        self._series: dict[str, dict[str, Measured]] = {}
+        self._runs: tuple[RunStyle, ...] = ()
+        self._log = True
+        self._read: tuple[int, float] | None = None
+        self._ring = False
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self._advance)
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    # ------------------------------------------------------------ what is shown
+    def set_plots(self, specs: Sequence[SeriesPlot]) -> None:
+        """Show these plots of a card; without any, one for each measured quantity."""
+        self._specs = tuple(specs)
+        self._redraw()
+
+    def set_runs(self, runs: Sequence[RunStyle]) -> None:
+        """Show what these runs measured."""
+        if tuple(runs) != self._runs:
+            self._runs = tuple(runs)
+            self.touch()
+
+    def set_series(self, run_id: str, series: Mapping[str, Measured]) -> None:
+        """All that a run measured so far; the arrays are copied."""
+        self._series[run_id] = {name: Measured(one.x.copy(), one.y.copy(), one.last) for name, one in series.items()}
+        self.touch()
+
+    def forget(self, run_id: str) -> None:
+        """Forget what a run measured."""
+        if self._series.pop(run_id, None) is not None:
+            self.touch()
+
+    def set_log(self, on: bool) -> None:
+        """Logarithmic axes where the card asks for them."""
+        self._log = on
+        self._redraw()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Change the colours."""
+        self._theme = theme
+        self._redraw()
+
+    def reset_zoom(self) -> None:
+        """All points are always in sight."""
+
+    def touch(self) -> None:
+        """There is something new; it is drawn with the next frame when this can be seen."""
+        if self.isVisible() and not self._timer.isActive():
+            self._timer.start(REFRESH_MS)
+
+    def _redraw(self) -> None:
+        if self.isVisible():
+            self._advance()
+
+    def _advance(self) -> None:
+        self._timer.stop()
+        self._describe(self.art().summary())
+        self.update()
+
+    def art(self, size: QSize | None = None) -> MeasuredArt:
+        """The picture in ``size``, by default the widget's own."""
+        room = size or self.size()
+        runs = [
+            MeasuredRun(style, measured_plots(self._specs, self._series[style.run_id]))
+            for style in self._runs
+            if self._series.get(style.run_id)
+        ]
+        return MeasuredArt(runs, room.width(), room.height(), self._theme, self._log)
+
+    def extracts(self) -> tuple[SeriesExtract, ...]:
+        """All points of the shown runs."""
+        return tuple(
+            SeriesExtract(run.run_id, name, one.x, one.y, one.last)
+            for run in self._runs
+            for name, one in self._series.get(run.run_id, {}).items()
+        )
+
+    # ------------------------------------------------------------ painting
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The plots, and what is read out."""
+        del event
+        painter = QPainter(self)
+        art = self.art()
+        art.paint(painter)
+        if self._read is not None and self._read[0] < len(art.frames) and self._read[1] in art.places(self._read[0]):
+            art.read_out(painter, *self._read)
+        if self._ring:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+            painter.setPen(QPen(QColor(self._theme.accent), 2))
+            painter.drawRoundedRect(self.rect().adjusted(1, 1, -1, -1), 6, 6)
+        painter.end()
+
+    def paint_to(self, painter: QPainter, size: QSize, scale: float) -> None:
+        """The plots for a file."""
+        del scale  # nothing here is made of pixels
+        self.art(size).paint(painter)
+
+    # ------------------------------------------------------------ read-out
+    def read_at(self, at: QPointF) -> None:
+        """Read out the measured size nearest to a pixel."""
+        art = self.art()
+        inside = any(frame.rect.adjusted(-20, -20, 20, 24).contains(at) for frame in art.frames)
+        number = art.plot_at(at.y())
+        place = art.nearest(number, at.x()) if inside else None
+        self._show(None if place is None else (number, place))
+
+    def walk(self, by: int) -> None:
+        """Read out the next size to the right, or to the left; the first or the last one at first."""
+        art = self.art()
+        number = self._read[0] if self._read is not None else 0
+        places = art.places(number) if art.frames else []
+        if not places:
+            return
+        if self._read is None or self._read[1] not in places:
+            place = places[0] if by > 0 else places[-1]
+        else:
+            place = places[min(max(places.index(self._read[1]) + by, 0), len(places) - 1)]
+        self._show((number, place))
+        heading, rows = art.reading(number, place)
+        self._describe(". ".join([heading, *(f"{stroke.name} {value}" for stroke, value in rows)]))
+
+    def _show(self, read: tuple[int, float] | None) -> None:
+        if read != self._read:
+            self._read = read
+            self.update()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Read out what is under the pointer."""
+        self.read_at(event.position())
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Take the read-out away."""
+        super().leaveEvent(event)
+        self._show(None)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Left and right read out the sizes one by one."""
+        steps = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
+        if event.key() == Qt.Key.Key_Escape and self._read is not None:
+            self._show(None)
+        elif Qt.Key(event.key()) in steps:
+            self.walk(steps[Qt.Key(event.key())])
+        else:
+            super().keyPressEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Show a ring when reached by keyboard."""
+        self._ring = event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
+        super().focusInEvent(event)
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Take the ring and the read-out away."""
+        self._ring, self._read = False, None
+        super().focusOutEvent(event)
+        self.update()

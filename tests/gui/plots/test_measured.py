@@ -1,0 +1,196 @@
+"""What a run measured, as people meet it: lines in the window, a read-out by mouse and keys, files."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QImage
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from clew_gui.views.plots.feed import PlotFeed
+from clew_gui.views.plots.measured.art import EMPTY
+from clew_gui.views.plots.measured.canvas import MeasuredView
+from clew_gui.views.plots.panel import ConvergencePlots
+from clew_gui.views.theme.theme import DARK, LIGHT, Theme
+from clew_shared.catalogue import find_card, load_builtin
+from clew_shared.journal.events import Series
+from tests.gui.fakes import FakeRun, FakeSession
+from tests.gui.plots.test_plots import colours
+
+SIZES = [10.0, 100.0, 1000.0]
+TIMES = {"Python loop": [1e-6, 1e-5, 1e-4], "NumPy": [2e-6, 2e-6, 3e-6]}
+
+
+def point(name: str, x: float, y: float, label: str = "Time per call", unit: str = "s") -> Series:
+    arrays = (np.array([value], "<f8").tobytes() for value in (x, y))
+    return Series(name=name, x=next(arrays), y=next(arrays), x_label="Multiplications", y_label=label, y_unit=unit)
+
+
+def vectorized(session: FakeSession, factor: float = 1.0) -> FakeRun:
+    """A run of ``vectorize`` that measured two implementations."""
+    run = session.add(exercise="vectorize")
+    run.begin(3)
+    for name, times in TIMES.items():
+        run.feed(*(point(name, size, factor * time) for size, time in zip(SIZES, times, strict=True)))
+    return run
+
+
+@pytest.fixture
+def panel(qtbot: QtBot) -> ConvergencePlots:
+    panel = ConvergencePlots(LIGHT)
+    qtbot.addWidget(panel)
+    panel.resize(900, 420)
+    with qtbot.waitExposed(panel):
+        panel.show()
+    return panel
+
+
+@pytest.fixture
+def feed(panel: ConvergencePlots) -> PlotFeed:
+    feed = PlotFeed(panel)
+    feed.set_card(find_card(load_builtin().exercises, "vectorize"))
+    return feed
+
+
+def show(feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, *runs: FakeRun) -> MeasuredView:
+    for run in runs:
+        feed.bring(run, 10_000)
+    feed.show(runs, runs[0].id, "")
+    qtbot.waitUntil(lambda: not panel.measured._timer.isActive(), timeout=5000)
+    return panel.measured
+
+
+def at(view: MeasuredView, size: float, plot: int = 0) -> QPoint:
+    art = view.art()
+    return QPoint(round(art.column(plot, size)), round(art.frames[plot].rect.center().y()))
+
+
+def read(view: MeasuredView) -> tuple[int, float] | None:
+    """Plot and size that are read out."""
+    return view._read
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_each_series_is_a_line_in_a_colour_of_the_theme(
+    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, theme: Theme
+) -> None:
+    assert panel.page == "measured"
+    panel.set_theme(theme)
+    view = show(feed, panel, qtbot, vectorized(FakeSession()))
+    found = colours(view.grab().toImage())
+    assert {theme.surface.upper(), theme.curve(0).colour.upper(), theme.curve(1).colour.upper()} <= found
+    assert theme.curve(2).colour.upper() not in found
+    assert view.accessibleDescription() == (
+        "Time per call against Multiplications: Python loop 100 µs at 1,000, NumPy 3.00 µs at 1,000"
+    )
+
+
+def test_points_appear_while_they_are_measured(feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot) -> None:
+    run = FakeSession().add(exercise="vectorize")
+    run.begin(3)
+    view = show(feed, panel, qtbot, run)
+    assert view.accessibleDescription() == EMPTY
+    empty = view.grab().toImage()
+    run.feed(point("NumPy", 10, 1e-6))
+    show(feed, panel, qtbot, run)
+    one = view.grab().toImage()
+    run.feed(point("NumPy", 100, 2e-6))
+    show(feed, panel, qtbot, run)
+    two = view.grab().toImage()
+    assert empty != one
+    assert one != two
+
+
+def test_of_several_runs_the_selected_one_is_plain_and_named(
+    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot
+) -> None:
+    session = FakeSession()
+    slow, fast = vectorized(session, 10), vectorized(session)
+    art = show(feed, panel, qtbot, slow, fast).art()
+    mains = [(stroke.run.run_id, stroke.name) for stroke in art.strokes[0] if stroke.main]
+    assert mains == [(slow.id, "Python loop"), (slow.id, "NumPy")]
+    assert len(art.strokes[0]) == 4
+    panel.set_runs([])
+    assert panel.measured.art().summary() == EMPTY
+
+
+def test_where_a_run_has_one_line_runs_keep_their_own_colours(
+    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot
+) -> None:
+    feed.set_card(find_card(load_builtin().exercises, "minibatch"))
+    session, runs = FakeSession(), []
+    for accuracy in (0.9, 0.8):
+        run = session.add(exercise="minibatch")
+        run.begin(1)
+        run.feed(point("Test accuracy", 8, accuracy, "Test accuracy", ""), point("Counted", 8, 1e6, "Memory", "B"))
+        runs.append(run)
+    art = show(feed, panel, qtbot, *runs).art()
+    assert sorted(stroke.index for stroke in art.strokes[1]) == sorted(run.index for run in runs)
+    heading, rows = art.reading(1, 8.0)
+    assert heading == "Multiplications 8"
+    assert [stroke.line.name for stroke, _ in rows] == ["Test accuracy", "Counted"], "of the selected run only"
+    assert [value for _, value in rows] == ["90.00 %", "1.00 MB"]
+
+
+def test_mouse_and_keys_read_out_the_nearest_size(feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot) -> None:
+    view = show(feed, panel, qtbot, vectorized(FakeSession()))
+    plain = view.grab().toImage()
+    QTest.mouseMove(view, at(view, 100) + QPoint(12, 0))
+    assert read(view) == (0, 100.0)
+    assert view.grab().toImage() != plain
+    QTest.mouseMove(view, QPoint(view.width() - 4, 4))
+    assert read(view) is None, "over the names nothing is read out"
+    view.setFocus()
+    said = []
+    for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Left):
+        QTest.keyClick(view, key)
+        said.append(view.accessibleDescription().split(".")[0])
+    numbers = ["10", "100", "1,000", "1,000", "100"]
+    assert said == [f"Multiplications {number}" for number in numbers]
+    assert view.accessibleDescription().endswith("Python loop 10.0 µs. NumPy 2.00 µs")
+    QTest.keyClick(view, Qt.Key.Key_Escape)
+    assert read(view) is None
+
+
+def test_axes_are_linear_on_demand(feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot) -> None:
+    view = show(feed, panel, qtbot, vectorized(FakeSession()))
+    log = view.art()
+    assert log.column(0, 100) - log.column(0, 10) == pytest.approx(log.column(0, 1000) - log.column(0, 100), abs=1)
+    panel.set_log_y(False)
+    linear = view.art()
+    assert linear.column(0, 100) - linear.column(0, 10) < 0.2 * (linear.column(0, 1000) - linear.column(0, 100))
+
+
+def test_it_leaves_as_picture_drawing_and_table(
+    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, tmp_path: Path
+) -> None:
+    run = vectorized(FakeSession())
+    show(feed, panel, qtbot, run)
+    panel.save_png(tmp_path / "measured.png")
+    picture = QImage(str(tmp_path / "measured.png"))
+    assert picture.width() == 2 * panel.measured.width()
+    assert LIGHT.curve(0).colour.upper() in colours(picture)
+    panel.save_svg(tmp_path / "measured.svg")
+    drawing = (tmp_path / "measured.svg").read_text()
+    assert QSvgRenderer(str(tmp_path / "measured.svg")).isValid()
+    assert "Time per call, log scale" in drawing
+    assert "Python loop 100 µs at 1,000" in drawing
+    assert panel.save_csv(tmp_path / "measured.csv") == 6
+    rows = list(csv.DictReader((tmp_path / "measured.csv").read_text().splitlines()))
+    assert [(row["series"], float(row["x"]), float(row["y"])) for row in rows] == [
+        (name, size, time) for name, times in TIMES.items() for size, time in zip(SIZES, times, strict=True)
+    ]
+    assert {(row["run"], row["x_label"], row["y_unit"]) for row in rows} == {(run.id, "Multiplications", "s")}
+
+
+def test_another_exercise_shows_its_curves_again(feed: PlotFeed, panel: ConvergencePlots) -> None:
+    feed.set_card(find_card(load_builtin().exercises, "softmax"))
+    assert panel.page == "curves"
+    assert panel.measured.isHidden()
+    assert not panel.canvas.isHidden()
