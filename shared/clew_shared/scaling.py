@@ -12,8 +12,12 @@ from typing import Literal, NamedTuple
 
 from clew_shared.journal.history import History
 
-_T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-        2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042)  # fmt: skip
+# fmt: off
+_T95 = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+)
+# fmt: on
 """Quantiles of Student's t distribution for two-sided 95 %, by degrees of freedom from 1."""
 _T95_MANY = 1.96
 
@@ -55,7 +59,7 @@ class Estimate(NamedTuple):
         if self.freedom < 1:
             return None
         reach = t95(self.freedom) * self.error
-        return Interval(self.value - reach, self.value + reach)
+        return Interval(max(self.value - reach, 0.0), self.value + reach)
 
 
 class ScalingRow(NamedTuple):
@@ -326,17 +330,22 @@ _NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"
 
 
 def conclude(
-    scaling: Scaling, *, gpus: bool = False, cores: int = 0, reference: Reference | None = None
+    scaling: Scaling,
+    *,
+    gpus: bool = False,
+    cores: int = 0,
+    reference: Reference | None = None,
+    unit: str = "images",
 ) -> Conclusion:
     """What a study shows. ``cores``: the devices are logical ones of a processor with so many cores (0: they are not,
-    or nobody knows); ``gpus``: they are GPUs."""
+    or nobody knows); ``gpus``: they are GPUs. ``unit`` is what a batch is made of."""
     rows = scaling.rows
     if not rows:
         return Conclusion("Nothing has been measured yet.")
     last = rows[-1]
     if len(rows) == 1:
         what = f"{_amount(last.replicas, gpus)} {'train' if last.replicas > 1 else 'trains'}"
-        text = f"{what} {figures(last.rate.value)} images/s{_between(last.rate.interval)}."
+        text = f"{what} {figures(last.rate.value)} {unit}/s{_between(last.rate.interval)}."
         return Conclusion(text, "Measure at least two numbers of devices to see a speed-up.")
     measured = _measured(rows[0], last, gpus)
     shared = shared_cores(last.replicas, cores) if not gpus else ""

@@ -255,7 +255,7 @@ def _check_counts(study: StudySpec) -> Iterator[Problem]:
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_DEVICES:
             text = f"The number of {study.axis} must be a whole number from 1 to {MOST_DEVICES:,}, got {value!r}."
             yield _wrong(text, "values")
-    if not 0 <= study.warm_up or (study.steps and study.warm_up >= study.steps):
+    if study.warm_up < 0 or (study.steps and study.warm_up >= study.steps):
         text = f"The warm-up must be shorter than the run of {study.steps:,} steps, got {study.warm_up:,}."
         yield Problem("study.warm_up", text, "Take more steps, or a shorter warm-up.", "warm_up")
     if study.weak and not isinstance(study.base.params.get("batch_size"), int):

@@ -82,7 +82,9 @@ def test_repeats_give_a_mean_and_its_interval() -> None:
     assert (row.replicas, row.repeats, row.over) == (1, 3, "repeats")
     assert row.rate.value == pytest.approx(100)
     assert row.median == pytest.approx(100)
-    assert row.rate.interval == pytest.approx((100 - 4.303 * 2 / math.sqrt(3), 100 + 4.303 * 2 / math.sqrt(3)), rel=1e-6)
+    assert row.rate.interval == pytest.approx(
+        (100 - 4.303 * 2 / math.sqrt(3), 100 + 4.303 * 2 / math.sqrt(3)), rel=1e-6
+    )
     assert row.step_seconds == pytest.approx(1.0)
 
 
@@ -191,7 +193,9 @@ def test_devices_that_share_cores_are_not_expected_to_be_faster() -> None:
     table = measure([*runs(1, 100, 102), *runs(2, 90, 93)])
     said = conclude(table, cores=2)
     assert said.sentence == "Two devices share two cores here: no speed-up is to be expected."
-    assert said.detail.startswith("Two devices train no faster than one: the difference is smaller than the noise (0.91")
+    assert said.detail.startswith(
+        "Two devices train no faster than one: the difference is smaller than the noise (0.91"
+    )
     assert shared_cores(4, 16).endswith("little speed-up is to be expected.")
     assert shared_cores(2, 1) == "Two devices share one core here: no speed-up is to be expected."
     assert (shared_cores(1, 2), shared_cores(2, 0)) == ("", "")
