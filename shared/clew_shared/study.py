@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -161,6 +161,26 @@ def scaling_study(
         format=AXIS_FORMAT,
         title=title,
     )
+
+
+def scaling_kind(specs: Sequence[RunSpec]) -> Literal["strong", "weak"] | None:
+    """What the runs of one study time over devices or nodes; None when they ask another question."""
+    alike = [
+        msgspec.structs.replace(
+            spec, run="", name="", **dict.fromkeys(PLACES, 1), params={**spec.params, "batch_size": None}
+        )
+        for spec in specs
+    ]
+    named = all(spec.name.split(",")[0] in [axis_words(axis, getattr(spec, axis)) for axis in PLACES] for spec in specs)
+    if not specs or not named or any(one != alike[0] for one in alike):
+        return None
+    batches = {str(spec.params.get("batch_size")) for spec in specs}
+    return "strong" if len(batches) == 1 else "weak"
+
+
+def usual_warm_up(steps: Value) -> int:
+    """How many steps of a timed run do not count unless somebody says otherwise: 20, at most a quarter of them."""
+    return min(20, steps // 4) if isinstance(steps, int) else 20
 
 
 def lane_title(lane: Lane) -> str:

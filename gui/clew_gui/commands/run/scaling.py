@@ -14,7 +14,7 @@ from clew_gui.commands.run.study import run_study, save_study
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.spec import RunSpec
-from clew_shared.study import check_study, scaling_study
+from clew_shared.study import check_study, scaling_study, usual_warm_up
 
 _DESCRIPTION = """Time an exercise on several numbers of devices: images/s after the warm-up, speed-up, efficiency.
 
@@ -28,8 +28,6 @@ The exit status is 0 when every run finished, 1 when one failed, 2 when somethin
 started) and 130 when it was stopped."""
 _NOT_HERE = ("out", "name", "queue", "site")
 _DEVICES = "1,2,4"
-_WARM_UP, _WARM_UP_SHARE = 20, 4
-"""Steps that are dropped unless asked for, and at most this part of the run."""
 
 
 def scaling(shell: CommandContext, argv: Sequence[str]) -> int:
@@ -38,9 +36,7 @@ def scaling(shell: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("--devices", metavar="N,N", help=f"numbers of devices (default {_DEVICES}), or one for --nodes")
     parser.add_argument("--nodes", metavar="N,N", help="numbers of nodes, or of processes on this computer")
     parser.add_argument("--repeats", metavar="N", default="1", help="how often each is measured (default 1)")
-    parser.add_argument(
-        "--warm-up", metavar="N", help=f"steps that do not count (default {_WARM_UP}, at most a quarter)"
-    )
+    parser.add_argument("--warm-up", metavar="N", help="steps that do not count (default 20, at most a quarter)")
     parser.add_argument("--weak", action="store_true", help="weak scaling: the batch grows with the devices")
     parser.add_argument("--strategy", metavar="NAME", help="how the devices work together (default mirrored)")
     parser.add_argument("--save", metavar="FILE", help="write the study as TOML as well, to continue or share it")
@@ -54,12 +50,13 @@ def scaling(shell: CommandContext, argv: Sequence[str]) -> int:
     axis, counts, spec = _axis(spec, options.devices, options.nodes)
     several = "multi-worker" if axis == "nodes" else "mirrored"
     spec = msgspec.structs.replace(spec, strategy=options.strategy or several)
+    asked = options.warm_up
     study = scaling_study(
         spec,
         counts,
         axis=axis,
         repeats=_whole("repeats", options.repeats),
-        warm_up=_warm_up(spec, options.warm_up),
+        warm_up=usual_warm_up(spec.params.get("steps")) if asked is None else _whole("warm-up", asked),
         weak=options.weak,
         title=_title(card, options.weak),
     )
@@ -91,13 +88,6 @@ def _whole(name: str, text: str) -> int:
     except ValueError:
         hint = f"Write --{name} 1,2,4." if name in ("devices", "nodes") else f"Write --{name} 3."
         raise problem("cli.scaling", f"--{name} takes whole numbers, got {text!r}.", hint, name) from None
-
-
-def _warm_up(spec: RunSpec, text: str | None) -> int:
-    if text is not None:
-        return _whole("warm-up", text)
-    steps = spec.params.get("steps")
-    return min(_WARM_UP, steps // _WARM_UP_SHARE) if isinstance(steps, int) else _WARM_UP
 
 
 def _title(card: ExerciseCard, weak: bool) -> str:
