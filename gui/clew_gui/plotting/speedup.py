@@ -27,7 +27,7 @@ from clew_shared.scaling import (
     time_run,
 )
 from clew_shared.spec import RunSpec
-from clew_shared.study import usual_warm_up
+from clew_shared.study import axis_words, usual_warm_up
 
 LineKind = Literal["ideal", "measured", "reference", "forecast"]
 _SMOOTH = 33
@@ -61,6 +61,8 @@ class PlotLine(NamedTuple):
     value: str
     path: tuple[tuple[float, float], ...]
     marks: tuple[Mark, ...] = ()
+    words: tuple[str, ...] = ()
+    """What each mark says."""
 
 
 class ScalingPlot(NamedTuple):
@@ -159,13 +161,13 @@ def speedup_plot(
 ) -> ScalingPlot:
     """Speed-up over the number of devices, both axes logarithmic to base 2."""
     base, most = scaling.rows[0].replicas, _most(scaling, predicted)
-    lines = [PlotLine("ideal", "Ideal", f"{figures(most / base, 2)}x", ((_x(base), 0.0), (_x(most), _x(most / base))))]
+    lines = [PlotLine("ideal", "Ideal", f"{figures(most / base, 2)}×", ((_x(base), 0.0), (_x(most), _x(most / base))))]
     lines += _reference_line(reference, base, most, efficiency=False)
     lines += _forecast_line(predicted, base, efficiency=False)
     lines.append(_measured_line(scaling, efficiency=False))
     heights = [y for line in lines for _, y in line.path] + [mark.low for mark in lines[-1].marks]
     y = Span(min(min(heights), 0.0), max(heights)).padded(0.06)
-    y_ticks = tuple(Tick(float(k), f"{figures(2.0**k, 1) if k < 0 else 2**k}x") for k in _octaves(y))
+    y_ticks = tuple(Tick(float(k), f"{figures(2.0**k, 1) if k < 0 else 2**k}×") for k in _octaves(y))
     caption = f"by {things}, log scales{_fit_words(scaling)}"
     return ScalingPlot("Speed-up", caption, *_x_axis(scaling, most, base), y_ticks, tuple(lines))._replace(y=y)
 
@@ -231,8 +233,27 @@ def _measured_line(scaling: Scaling, efficiency: bool) -> PlotLine:
         ratios = [(rows[-1].replicas / base) ** (k / (_SMOOTH - 1)) for k in range(_SMOOTH)]
         path = tuple((_x(base * r), fit.speedup(r) / r if efficiency else _x(fit.speedup(r))) for r in ratios)
     last = rows[-1]
-    value = f"{100 * last.efficiency:.0f} %" if efficiency else f"{figures(last.speedup, 2)}x"
-    return PlotLine("measured", "Measured", value, path, marks)
+    words = tuple(_row_words(row, efficiency) for row in rows)
+    return PlotLine(
+        "measured", "Measured", _value(last.efficiency if efficiency else last.speedup, efficiency), path, marks, words
+    )
+
+
+def _value(value: float, efficiency: bool) -> str:
+    return f"{100 * value:.0f} %" if efficiency else f"{figures(value, 2)}×"
+
+
+def _row_words(row: ScalingRow, efficiency: bool) -> str:
+    """``4 devices, 3.52×, between 3.41× and 3.60×``."""
+    interval = row.efficiency_interval if efficiency else row.speedup_interval
+    text = f"{axis_words('devices', row.replicas)}, {_exact(row.efficiency if efficiency else row.speedup, efficiency)}"
+    if interval is None or interval.low == interval.high:
+        return text
+    return f"{text}, between {_exact(interval.low, efficiency)} and {_exact(interval.high, efficiency)}"
+
+
+def _exact(value: float, efficiency: bool) -> str:
+    return f"{100 * value:.1f} %" if efficiency else f"{value:.2f}×"
 
 
 def _mark(row: ScalingRow, efficiency: bool) -> Mark:
@@ -253,10 +274,11 @@ def _reference_line(reference: Reference | None, base: int, most: int, efficienc
     known = [(count, reference.speedup(count) or 1.0) for count in sorted(reference.rates) if count <= most]
     if len(known) < 2:
         return []
-    points = tuple((_x(count), value / count if efficiency else _x(value)) for count, value in known)
-    count, value = known[-1]
-    words = f"{100 * value / count:.0f} %" if efficiency else f"{figures(value, 2)}x"
-    return [PlotLine("reference", "Slides' table", words, points, tuple(Mark(x, y, y, y) for x, y in points))]
+    shown = [(count, value / count if efficiency else value) for count, value in known]
+    words = tuple(f"{reference.title}, {axis_words('devices', n)}, {_exact(one, efficiency)}" for n, one in shown)
+    points = tuple((_x(count), value if efficiency else _x(value)) for count, value in shown)
+    marks = tuple(Mark(x, y, y, y) for x, y in points)
+    return [PlotLine("reference", "Slides' table", _value(shown[-1][1], efficiency), points, marks, words)]
 
 
 def _forecast_line(predicted: Sequence[Forecast], base: int, efficiency: bool) -> list[PlotLine]:
@@ -265,8 +287,8 @@ def _forecast_line(predicted: Sequence[Forecast], base: int, efficiency: bool) -
     points = [(0.0, 1.0 if efficiency else 0.0)]
     points += [(_x(one.replicas), one.efficiency if efficiency else _x(one.speedup)) for one in predicted]
     last = predicted[-1]
-    words = f"{100 * last.efficiency:.0f} %" if efficiency else f"{figures(last.speedup, 2)}x"
-    return [PlotLine("forecast", "Forecast", words, tuple(points))]
+    end = _value(last.efficiency if efficiency else last.speedup, efficiency)
+    return [PlotLine("forecast", "Forecast", end, tuple(points))]
 
 
 # --- Table ------------------------------------------------------------------------------------------------------------
@@ -290,7 +312,7 @@ def _cells(row: ScalingRow, steps: int, reference: Reference | None) -> tuple[st
         f"{figures(row.step_seconds * steps)} s",
         figures(row.rate.value, 4),
         f"{figures(between.low)} to {figures(between.high)}" if between is not None else NONE,
-        f"{row.speedup:.2f}x",
+        f"{row.speedup:.2f}×",
         f"{100 * row.efficiency:.0f} %",
         *slides,
     )

@@ -102,9 +102,9 @@ def test_the_table_has_a_row_for_each_number_of_devices(trainer: Trainer, capsys
     lines = capsys.readouterr().out.splitlines()
     table = lines[lines.index("") + 1 :]
     assert [row.split() for row in table[1:4]] == [
-        ["1", "6.00", "s", "1,000", "1,000", "to", "1,000", "1.00x", "100", "%"],
-        ["2", "3.30", "s", "1,818", "1,820", "to", "1,820", "1.82x", "91", "%"],
-        ["4", "1.95", "s", "3,077", "3,080", "to", "3,080", "3.08x", "77", "%"],
+        ["1", "6.00", "s", "1,000", "1,000", "to", "1,000", "1.00×", "100", "%"],
+        ["2", "3.30", "s", "1,818", "1,820", "to", "1,820", "1.82×", "91", "%"],
+        ["4", "1.95", "s", "3,077", "3,080", "to", "3,080", "3.08×", "77", "%"],
     ]
     assert table[4].endswith("strong scaling: 2 repeats each, the first 10 steps dropped as warm-up")
     assert table[6:] == [

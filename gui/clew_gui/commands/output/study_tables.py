@@ -119,7 +119,7 @@ def scaling_lines(study: StudySpec, card: ExerciseCard, results: Sequence[StudyR
             words_for_seconds(row.step_seconds * steps),
             figures(row.rate.value, 4),
             interval_words(row.rate.interval),
-            f"{row.speedup:.2f}x",
+            f"{row.speedup:.2f}×",
             f"{100 * row.efficiency:.0f} %",
         )
         for row in scaling.rows
