@@ -144,6 +144,17 @@ def time_run(history: History, replicas: int, warm_up: int) -> RunTiming | None:
     return RunTiming(replicas, max(size, 1), tuple(images), tuple(seconds)) if images else None
 
 
+def shared_by(histories: Iterable[History]) -> int:
+    """The cores that the devices of these runs share, as their journals say; 0 where they share none."""
+    return max((one.schema.shared_cores for one in histories if one.schema is not None), default=0)
+
+
+def on_gpus(histories: Iterable[History]) -> bool:
+    """Whether these runs had GPUs, as far as it was written down what they were given."""
+    given = [one.fold.devices for one in histories if one.fold.devices]
+    return bool(given) and not any("CPU" in names for names in given)
+
+
 def measure(timings: Iterable[RunTiming | None], *, weak: bool = False, warm_up: int = 0) -> Scaling:
     """The table of all runs of a study, and the fits."""
     groups: dict[int, list[RunTiming]] = {}
@@ -341,7 +352,8 @@ def conclude(
     or nobody knows); ``gpus``: they are GPUs. ``unit`` is what a batch is made of."""
     rows = scaling.rows
     if not rows:
-        return Conclusion("Nothing has been measured yet.")
+        text = "Train the same on 1, 2 and 4 devices, and compare the times. Each run is an ordinary run."
+        return Conclusion("Nothing has been measured yet.", text)
     last = rows[-1]
     if len(rows) == 1:
         what = f"{_amount(last.replicas, gpus)} {'train' if last.replicas > 1 else 'trains'}"
@@ -405,14 +417,15 @@ def _limit(scaling: Scaling, gpus: bool) -> str:
         return ""
     things = "GPUs" if gpus else "devices"
     share = f"{100 * fit.serial:.2g} %"
+    off = f" The fit is off by up to {100 * fit.error:.0f} %." if fit.error > 0.1 else ""
     if fit.serial < 0.0005:
         return "No part of a step was found that does not get faster."
     if scaling.weak:
-        return f"About {share} of the work does not grow with the {things} (Gustafson's law)."
+        return f"About {share} of the work does not grow with the {things} (Gustafson's law)." + off
     ratio = scaling.rows[0].replicas
     passed = f"{figures(fit.limit, 2)} times" + (f" the speed of {ratio}" if ratio > 1 else "")
     words = f"About {share} of each step does not get faster, so by this fit no number of {things} would pass {passed}."
-    return words + (f" The fit is off by up to {100 * fit.error:.0f} %." if fit.error > 0.1 else "")
+    return words + off
 
 
 def _compared(last: ScalingRow, reference: Reference | None) -> str:

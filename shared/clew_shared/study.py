@@ -17,7 +17,7 @@ import msgspec
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import ExerciseCard, Lane, RaceSpec
 from clew_shared.params import Value, check, format_value
-from clew_shared.spec import MAX_NAME, RunSpec, check_spec, read_text, to_table, without_null
+from clew_shared.spec import MAX_NAME, RunSpec, check_spec, check_strategy, read_text, to_table, without_null
 
 STUDY_FORMAT, AXIS_FORMAT = 1, 2
 """Of studies with lanes, which earlier versions read as well, and of those over an axis."""
@@ -151,7 +151,7 @@ def scaling_study(
 ) -> StudySpec:
     """The study that times ``base`` on these numbers of devices (or nodes)."""
     return StudySpec(
-        base=msgspec.structs.replace(base, run="", name="", study="", preset="", devices=1),
+        base=msgspec.structs.replace(base, run="", name="", study="", preset="", **{axis: 1}),
         axis=axis,
         values=tuple(counts),
         repeats=repeats,
@@ -231,6 +231,8 @@ def check_study(study: StudySpec, card: ExerciseCard | None = None) -> list[Prob
     found += _check_axis(study, card) if study.axis else _check_lanes(study)
     values = [lane.values for lane in study.lanes]
     values += [{study.axis: value} for value in study.values] if study.axis and not study.timed else []
+    if card is not None and study.timed and not found:
+        found += dict.fromkeys(wrong for run in study_runs(study) for wrong in check_strategy(run.spec, card))
     if card is not None and not (study.axis and found):
         for one in values or [{}]:
             _, wrong = check(card.params, {**study.base.params, **one})

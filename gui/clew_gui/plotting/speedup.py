@@ -24,6 +24,8 @@ from clew_shared.scaling import (
     conclude,
     figures,
     measure,
+    on_gpus,
+    shared_by,
     time_run,
 )
 from clew_shared.spec import RunSpec
@@ -97,16 +99,21 @@ def speedup_scene(
     reference: Reference = JURECA,
     predicted: Sequence[Forecast] = (),
 ) -> SpeedupScene:
-    """The scene of a study's ``runs``, of which those count that are finished. ``cores`` are those of this computer,
-    where the runs are here (0: they are not)."""
+    """The scene of a study's ``runs``, of which those count that are finished. ``cores`` are those that several
+    processes share where they are all on this computer (0: they are not)."""
     finished = [run for run in runs if run.state is RunState.FINISHED]
     steps = next((run.spec.params.get("steps") for run in runs), None)
     warm_up = usual_warm_up(steps)
-    scaling = measure((time_run(run.history, _replicas(run), warm_up) for run in finished), weak=weak, warm_up=warm_up)
-    given = [run.history.fold.devices for run in finished]
-    gpus = any(names and "CPU" not in names for names in given)
+    scaling = measure(
+        (time_run(run.history, run.spec.devices * run.spec.nodes, warm_up) for run in finished),
+        weak=weak,
+        warm_up=warm_up,
+    )
+    histories = [run.history for run in finished]
+    gpus, processes = on_gpus(histories), any(run.spec.nodes > 1 for run in runs)
+    cores = shared_by(histories) or (cores if processes and not gpus else 0)
     unit = "images" if card.datasets else "samples"
-    found = conclude(scaling, gpus=gpus, cores=0 if gpus else cores, reference=reference, unit=unit)
+    found = conclude(scaling, gpus=gpus, cores=cores, reference=reference, unit=unit)
     things = "GPUs" if gpus else "devices"
     plots = (
         (speedup_plot(scaling, things, reference, predicted), efficiency_plot(scaling, things, reference, predicted))
@@ -116,7 +123,7 @@ def speedup_scene(
     return SpeedupScene(
         found,
         f"{'Weak' if weak else 'Strong'} scaling, {_batch(scaling)}",
-        _how_measured(scaling, len(finished), len(runs)),
+        _how_measured(scaling),
         plots,
         table(
             scaling,
@@ -129,10 +136,6 @@ def speedup_scene(
     )
 
 
-def _replicas(run: ScalingRun) -> int:
-    return run.spec.devices
-
-
 def _batch(scaling: Scaling) -> str:
     sizes = [row.batch_size for row in scaling.rows]
     if not sizes:
@@ -140,10 +143,10 @@ def _batch(scaling: Scaling) -> str:
     return f"batch {sizes[0]:,}" + (" on each device" if scaling.weak else "")
 
 
-def _how_measured(scaling: Scaling, finished: int, planned: int) -> str:
-    """How the intervals came about, and how far the study is."""
+def _how_measured(scaling: Scaling) -> str:
+    """How the intervals came about."""
     counts = sorted({row.repeats for row in scaling.rows})
-    parts = [f"{finished} of {planned} runs finished"] if finished < planned else []
+    parts = []
     if counts and counts[-1] > 1:
         parts.append(f"{counts[0]} repeats each" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} repeats")
     elif counts:
@@ -240,7 +243,7 @@ def _measured_line(scaling: Scaling, efficiency: bool) -> PlotLine:
 
 
 def _value(value: float, efficiency: bool) -> str:
-    return f"{100 * value:.0f} %" if efficiency else f"{figures(value, 2)}×"
+    return f"{100 * value:.0f} %" if efficiency else f"{figures(value, 3 if value < 2 else 2)}×"
 
 
 def _row_words(row: ScalingRow, efficiency: bool) -> str:
@@ -298,8 +301,8 @@ def table(
     scaling: Scaling, steps: int, things: str, unit: str, reference: Reference | None = None
 ) -> tuple[tuple[str, ...], ...]:
     """Heads, then a row for each number of devices."""
-    heads = (things, f"Time for {steps:,} steps", f"{unit.capitalize()}/s", "95 % interval", "Speed-up", "Efficiency")
-    slides = ("Slides, images/s",) if reference is not None else ()
+    heads = (things, f"{steps:,} steps", f"{unit.capitalize()}/s", "95 % interval", "Speed-up", "Efficiency")
+    slides = ("Slides",) if reference is not None else ()
     return (heads + slides, *(_cells(row, steps, reference) for row in scaling.rows))
 
 

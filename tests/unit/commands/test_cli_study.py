@@ -28,7 +28,9 @@ SCALING = ["softmax", "--data", "digits", "--steps", "60", "--warm-up", "10"]
     [
         (["softmx"], "Did you mean softmax?"),
         (["softmax", "--devices", "1,two"], "--devices takes whole numbers, got 'two'"),
-        (["softmax", "--devices", "1,0"], "from 1 to 1,024, got 0"),
+        (["softmax", "--devices", "1,0"], "whole numbers from 1 on, got '1,0'"),
+        (["softmax", "--devices", "1,3"], "1 device, not on 3"),
+        (["linear-regression"], "1 device, not on 4"),
         (["softmax", "--devices", "1,2", "--nodes", "1,2"], "both --devices and --nodes"),
         (["softmax", "--repeats", "none"], "Write --repeats 3."),
         (["softmax", "--steps", "20", "--warm-up", "20"], "shorter than the run of 20 steps"),
@@ -70,7 +72,7 @@ class Trainer:
         metrics = tuple(metric for metric in card.metrics if metric.per_step)[:1]
         events = [
             Attempt(format=JOURNAL_FORMAT, run=spec.run, attempt=1, exercise=card.id, spec_sha256="", steps=60),
-            Schema(id=1, metrics=metrics, batch_size=100),
+            Schema(id=1, metrics=metrics, batch_size=100, shared_cores=2 if spec.devices > 1 else 0),
             State(state=RunState.RUNNING),
             *(
                 Points(
@@ -92,7 +94,6 @@ class Trainer:
 def trainer(monkeypatch: pytest.MonkeyPatch) -> Trainer:
     stand_in = Trainer()
     monkeypatch.setattr(command, "run_outcome", stand_in)
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
     return stand_in
 
 

@@ -65,7 +65,7 @@ AXES = st.builds(
     repeats=st.integers(1, 5),
     format=st.just(2),
 )
-TRAIN = RunSpec(exercise="softmax", data="digits", seed=3, params={"steps": 60, "batch_size": 32})
+TRAIN = RunSpec(exercise="softmax", data="digits", seed=3, strategy="mirrored", params={"steps": 60, "batch_size": 32})
 
 
 def card(name: str) -> ExerciseCard:
@@ -234,6 +234,8 @@ def test_lanes_are_runs_as_well() -> None:
         ({"values": ()}, "1 to 32 values, this one has 0"),
         ({"values": (1, 0)}, "whole number from 1 to 1,024, got 0"),
         ({"values": (1, 2.5)}, "got 2.5"),
+        ({"values": (1, 3)}, "runs on 1, 2, 4, 8, 16 devices, not on 3"),
+        ({"axis": "nodes"}, "runs on one node, not on 2"),
         ({"values": (1, True)}, "got True"),
         ({"values": (2, 2)}, "value 2 is there twice"),
         ({"repeats": 0}, "1 to 100 repeats"),

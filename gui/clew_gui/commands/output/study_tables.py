@@ -16,7 +16,18 @@ from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import Value
 from clew_shared.ranking import Better, Standing, rank, stand
-from clew_shared.scaling import Conclusion, Interval, Scaling, as_table, conclude, figures, measure, time_run
+from clew_shared.scaling import (
+    Conclusion,
+    Interval,
+    Scaling,
+    as_table,
+    conclude,
+    figures,
+    measure,
+    on_gpus,
+    shared_by,
+    time_run,
+)
 from clew_shared.spec import RunSpec
 from clew_shared.study import StudySpec
 
@@ -89,14 +100,16 @@ def aligned(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> list[str
 def scaling_of(study: StudySpec, results: Sequence[StudyResult]) -> Scaling:
     """What the finished runs of a study over devices or nodes measured."""
     finished = [one for one in results if one.history.fold.state is RunState.FINISHED]
-    timings = (time_run(one.history, one.spec.devices, study.warm_up) for one in finished)
+    timings = (time_run(one.history, one.spec.devices * one.spec.nodes, study.warm_up) for one in finished)
     return measure(timings, weak=study.weak, warm_up=study.warm_up)
 
 
-def conclusion(results: Sequence[StudyResult], scaling: Scaling, card: ExerciseCard) -> Conclusion:
-    """What a study that was done on this computer shows."""
-    gpus = any(one.history.fold.devices and "CPU" not in one.history.fold.devices for one in results)
-    return conclude(scaling, gpus=gpus, cores=0 if gpus else os.cpu_count() or 0, unit=unit(card))
+def conclusion(study: StudySpec, results: Sequence[StudyResult], scaling: Scaling, card: ExerciseCard) -> Conclusion:
+    """What a study that was done on this computer shows. Its nodes are processes here, which share the cores."""
+    histories = [one.history for one in results]
+    gpus = on_gpus(histories)
+    processes = os.cpu_count() or 0 if study.axis == "nodes" and not gpus else 0
+    return conclude(scaling, gpus=gpus, cores=shared_by(histories) or processes, unit=unit(card))
 
 
 def unit(card: ExerciseCard) -> str:
@@ -107,7 +120,7 @@ def unit(card: ExerciseCard) -> str:
 def scaling_lines(study: StudySpec, card: ExerciseCard, results: Sequence[StudyResult]) -> list[str]:
     """A row for each number of devices, how it was measured, and the sentence."""
     scaling = scaling_of(study, results)
-    found = conclusion(results, scaling, card)
+    found = conclusion(study, results, scaling, card)
     said = ["", found.sentence, *([found.detail] if found.detail else [])]
     if not scaling.rows:
         return said
@@ -149,7 +162,7 @@ def how_measured(name: str, scaling: Scaling) -> str:
 def scaling_summary(study: StudySpec, card: ExerciseCard, results: Sequence[StudyResult]) -> dict[str, object]:
     """The same for programs."""
     scaling = scaling_of(study, results)
-    found = conclusion(results, scaling, card)
+    found = conclusion(study, results, scaling, card)
     fits = {fit.law: fit._asdict() for fit in (scaling.amdahl, scaling.gustafson) if fit is not None}
     return {
         "study": study.study,

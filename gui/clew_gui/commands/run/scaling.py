@@ -13,7 +13,7 @@ from clew_gui.commands.run.arguments import exercises_folder, parse_run
 from clew_gui.commands.run.study import run_study, save_study
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import ExerciseCard
-from clew_shared.spec import RunSpec
+from clew_shared.spec import RunSpec, strategy_for
 from clew_shared.study import check_study, scaling_study, usual_warm_up
 
 _DESCRIPTION = """Time an exercise on several numbers of devices: images/s after the warm-up, speed-up, efficiency.
@@ -38,18 +38,16 @@ def scaling(shell: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("--repeats", metavar="N", default="1", help="how often each is measured (default 1)")
     parser.add_argument("--warm-up", metavar="N", help="steps that do not count (default 20, at most a quarter)")
     parser.add_argument("--weak", action="store_true", help="weak scaling: the batch grows with the devices")
-    parser.add_argument("--strategy", metavar="NAME", help="how the devices work together (default mirrored)")
     parser.add_argument("--save", metavar="FILE", help="write the study as TOML as well, to continue or share it")
     options, rest = parser.parse_known_args(list(argv))
     known = cards(shell.places, exercises_folder(rest))
-    request, card, spec = parse_run(rest, known, "")
-    wrong = [name for name in _NOT_HERE if getattr(request, name)]
-    raise_all(
-        [Problem("cli.scaling", f"clew scaling does not take --{name}.", "Leave it out.", name) for name in wrong]
-    )
-    axis, counts, spec = _axis(spec, options.devices, options.nodes)
-    several = "multi-worker" if axis == "nodes" else "mirrored"
-    spec = msgspec.structs.replace(spec, strategy=options.strategy or several)
+    axis, counts, fixed = _axis(options.devices, options.nodes)
+    devices, several = (max(counts), fixed) if axis == "devices" else (fixed, max(counts))
+    request, card, spec = parse_run([*rest, "--devices", str(devices)], known, "")
+    given = [name for name in _NOT_HERE if getattr(request, name)]
+    raise_all([Problem("cli.scaling", f"clew scaling does not take --{name}.", "Leave it out.") for name in given])
+    if options.nodes:
+        spec = _over_nodes(spec, card, request.strategy, several)
     asked = options.warm_up
     study = scaling_study(
         spec,
@@ -66,20 +64,30 @@ def scaling(shell: CommandContext, argv: Sequence[str]) -> int:
     return run_study(shell, study, card, request.json, request.exercises)
 
 
-def _axis(spec: RunSpec, devices: str | None, nodes: str | None) -> tuple[str, list[int], RunSpec]:
-    """Which of the two numbers changes from run to run, its values, and the spec with the other one."""
+def _axis(devices: str | None, nodes: str | None) -> tuple[str, list[int], int]:
+    """Which of the two numbers changes from run to run, its values, and the number of the other one."""
     of_devices = _counts("devices", devices or ("1" if nodes else _DEVICES))
     of_nodes = _counts("nodes", nodes or "1")
     if len(of_devices) > 1 and len(of_nodes) > 1:
         text = "A study has one axis, and both --devices and --nodes list several numbers."
         raise problem("cli.scaling", text, "Give one number for one of them.", "nodes")
-    if nodes and len(of_devices) == 1:
-        return "nodes", of_nodes, msgspec.structs.replace(spec, devices=of_devices[0])
-    return "devices", of_devices, spec
+    if len(of_devices) == 1 and nodes:
+        return "nodes", of_nodes, of_devices[0]
+    return "devices", of_devices, of_nodes[0]
+
+
+def _over_nodes(spec: RunSpec, card: ExerciseCard, asked: str | None, nodes: int) -> RunSpec:
+    """``spec`` with a strategy for several nodes, with its own settings where none was asked for."""
+    strategy = asked or strategy_for(card, spec.devices, nodes)
+    options = spec.options if strategy == spec.strategy else {}
+    return msgspec.structs.replace(spec, strategy=strategy, options=options, nodes=nodes)
 
 
 def _counts(name: str, text: str) -> list[int]:
-    return [_whole(name, word) for word in text.split(",") if word.strip()]
+    counts = [_whole(name, word) for word in text.split(",") if word.strip()]
+    if not counts or min(counts) < 1:
+        raise problem("cli.scaling", f"--{name} takes whole numbers from 1 on, got {text!r}.", f"Write --{name} 1,2,4.")
+    return counts
 
 
 def _whole(name: str, text: str) -> int:

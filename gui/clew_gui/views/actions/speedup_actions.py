@@ -18,6 +18,7 @@ from clew_gui.views.window.window import SPEEDUP_TAB, MainWindow
 from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.lifecycle import RunState
+from clew_shared.params import convert
 from clew_shared.study import StudySpec, check_study, scaling_kind, scaling_study, study_runs, usual_warm_up
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class SpeedupActions(QObject):
             self._view = SpeedupView(self._window.look)
             self._view.kind_chosen.connect(self._choose)
             self._view.measure_asked.connect(self.measure)
+            self._view.repeats_edited.connect(self._tell_button)
             self._view.export_asked.connect(self.export)
             self._window.put_speedup(self._view)
         return self._view
@@ -83,7 +85,7 @@ class SpeedupActions(QObject):
         cores = (os.cpu_count() or 0) if here else 0
         self.scene = speedup_scene(found, scope.card, weak=kind == "weak", cores=cores)
         self.view.kinds.choose(kind)
-        self.view.show_scene(self.scene, _when(runs))
+        self.view.show_scene(self.scene, _progress(runs), _when(runs))
         self._tell_button()
 
     def _study(self, runs: Sequence[RunLike]) -> tuple[Kind, list[RunLike]]:
@@ -113,10 +115,18 @@ class SpeedupActions(QObject):
         self._view.measure.set_words(f"Measure {', '.join(map(str, counts))} devices" if strategy else "Measure")
         alone = "" if strategy else f"{card.title} runs on one device only"
         elsewhere = "A study runs on this computer: choose it at the right" if form.where.choice().key else ""
-        reason = alone or elsewhere or ("" if form.run.isEnabled() else form.run.toolTip())
+        _, wrong = self._repeats()
+        refused = "" if form.run.isEnabled() else form.run.toolTip()
+        reason = alone or elsewhere or refused or (wrong.text if wrong is not None else "")
         self._view.measure.allow(not reason, reason)
 
-    def study(self, repeats: int) -> StudySpec | None:
+    def _repeats(self) -> tuple[int, Problem | None]:
+        from clew_gui.views.speedup.speedup_view import REPEATS
+
+        value, wrong = convert(REPEATS, self.view.repeats.raw())
+        return value if isinstance(value, int) else 1, wrong
+
+    def study(self) -> StudySpec | None:
         """The study that the button starts; None where the exercise runs on one device only."""
         card = self._desk.scope.card
         base = self._window.next_run.spec()
@@ -127,11 +137,12 @@ class SpeedupActions(QObject):
         size = {"batch_size": values["batch_size"]} if "batch_size" in values else {}
         base = msgspec.structs.replace(base, strategy=strategy, params={**base.params, **size})
         weak = self.view.kinds.current() == "weak"
-        return scaling_study(base, counts, repeats=repeats, warm_up=usual_warm_up(values.get("steps")), weak=weak)
+        warm_up = usual_warm_up(values.get("steps"))
+        return scaling_study(base, counts, repeats=self._repeats()[0], warm_up=warm_up, weak=weak)
 
-    def measure(self, repeats: int) -> None:
+    def measure(self) -> None:
         """Queue the study's runs; the tab shows each as it finishes."""
-        study = self.study(repeats)
+        study = self.study()
         if study is None or self._desk.scope.card is None:
             return
         try:
@@ -194,11 +205,15 @@ def spread_over(card: ExerciseCard, chosen: str) -> tuple[str, tuple[int, ...]]:
     return strategy, able.get(strategy, ())
 
 
+def _progress(runs: Sequence[RunLike]) -> str:
+    """How far a study is that has not finished."""
+    finished = sum(run.state is RunState.FINISHED for run in runs)
+    return f"{finished} of {len(runs)} runs finished" if finished < len(runs) else ""
+
+
 def _when(runs: Sequence[RunLike]) -> str:
-    """When a study was measured, or how far it is."""
+    """When a study was measured."""
     finished = [run for run in runs if run.state is RunState.FINISHED]
-    if len(finished) < len(runs):
-        return f"{len(finished)} of {len(runs)} runs finished"
     if not finished:
         return ""
     first, last = (
