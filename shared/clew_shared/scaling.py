@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, median, variance
 from typing import Literal, NamedTuple
 
+from clew_shared.base.number_words import in_bytes
 from clew_shared.journal.history import History
 
 # fmt: off
@@ -39,6 +40,8 @@ class RunTiming(NamedTuple):
     batch_size: int
     images: tuple[float, ...]
     seconds: tuple[float, ...]
+    reduced_bytes: int = 0
+    """What each device sends in one step."""
 
     @property
     def rate(self) -> float:
@@ -79,6 +82,7 @@ class ScalingRow(NamedTuple):
     speedup_interval: Interval | None
     efficiency: float
     efficiency_interval: Interval | None
+    reduced_bytes: int = 0
 
     @property
     def step_seconds(self) -> float:
@@ -141,7 +145,8 @@ def time_run(history: History, replicas: int, warm_up: int) -> RunTiming | None:
         if kept > 0 and block.seconds > 0:
             images.append(float(kept * max(size, 1)))
             seconds.append(block.seconds * kept / block.size)
-    return RunTiming(replicas, max(size, 1), tuple(images), tuple(seconds)) if images else None
+    sent = history.schema.reduced_bytes if history.schema is not None else 0
+    return RunTiming(replicas, max(size, 1), tuple(images), tuple(seconds), sent) if images else None
 
 
 def shared_by(histories: Iterable[History]) -> int:
@@ -186,6 +191,7 @@ def _row(replicas: int, timings: Sequence[RunTiming], fewest: int, base: Estimat
         speedup_interval=between,
         efficiency=speedup * share,
         efficiency_interval=Interval(between.low * share, between.high * share) if between is not None else None,
+        reduced_bytes=timings[0].reduced_bytes,
     )
 
 
@@ -309,6 +315,25 @@ def forecast(
     return tuple(found)
 
 
+def network_between(one: ScalingRow, two: ScalingRow, weak: bool = False) -> Network | None:
+    """The all-reduce between two devices as it shows in their steps: what these take longer than the work alone would.
+
+    None where they take no longer, or where nothing was sent.
+    """
+    extra = two.step_seconds - one.step_seconds / (1 if weak else 2)
+    return Network(two.reduced_bytes / extra) if extra > 0 and two.reduced_bytes else None
+
+
+def forecast_of(scaling: Scaling, counts: Sequence[int] = (2, 4, 8, 16)) -> tuple[Forecast, ...]:
+    """What more devices should give, from the measured steps of one and of two; empty without these."""
+    rows = {row.replicas: row for row in scaling.rows}
+    network = network_between(rows[1], rows[2], scaling.weak) if 1 in rows and 2 in rows else None
+    if network is None:
+        return ()
+    one = rows[1]
+    return forecast(one.step_seconds, one.batch_size, rows[2].reduced_bytes, network, counts, scaling.weak)
+
+
 # --- Reference --------------------------------------------------------------------------------------------------------
 
 
@@ -363,7 +388,8 @@ def conclude(
     shared = shared_cores(last.replicas, cores) if not gpus else ""
     if shared:
         return Conclusion(shared, measured)
-    return Conclusion(measured, " ".join(filter(None, (_limit(scaling, gpus), _compared(last, reference)))))
+    details = (_limit(scaling, gpus), _reduction(scaling, gpus), _compared(last, reference))
+    return Conclusion(measured, " ".join(filter(None, details)))
 
 
 def shared_cores(replicas: int, cores: int) -> str:
@@ -428,6 +454,17 @@ def _limit(scaling: Scaling, gpus: bool) -> str:
     return words + off
 
 
+def _reduction(scaling: Scaling, gpus: bool) -> str:
+    """Where the time goes: the share of a step that passes with sending gradients."""
+    last = scaling.rows[-1]
+    found = [one for one in forecast_of(scaling, (last.replicas,)) if last.replicas > 1]
+    if not found:
+        return ""
+    share = 100 * min(found[0].reduce_seconds / last.step_seconds, 1.0)
+    who = _amount(last.replicas, gpus).lower() if not gpus else _amount(last.replicas, gpus)
+    return f"On {who} the reduction of {in_bytes(last.reduced_bytes)} takes about {share:.0f} % of a step."
+
+
 def _compared(last: ScalingRow, reference: Reference | None) -> str:
     theirs = reference.speedup(last.replicas) if reference is not None else None
     if theirs is None or last.speedup_interval is None:
@@ -452,6 +489,7 @@ def as_table(scaling: Scaling, steps: int) -> list[dict[str, object]]:
         {
             "devices": row.replicas,
             "batch_size": row.batch_size,
+            "reduced_bytes": row.reduced_bytes,
             "repeats": row.repeats,
             "interval_over": row.over,
             "seconds": row.step_seconds * steps,

@@ -23,6 +23,7 @@ from clew_shared.scaling import (
     ScalingRow,
     conclude,
     figures,
+    forecast_of,
     measure,
     on_gpus,
     shared_by,
@@ -97,7 +98,6 @@ def speedup_scene(
     weak: bool,
     cores: int = 0,
     reference: Reference = JURECA,
-    predicted: Sequence[Forecast] = (),
 ) -> SpeedupScene:
     """The scene of a study's ``runs``, of which those count that are finished. ``cores`` are those that several
     processes share where they are all on this computer (0: they are not)."""
@@ -115,6 +115,7 @@ def speedup_scene(
     unit = "images" if card.datasets else "samples"
     found = conclude(scaling, gpus=gpus, cores=cores, reference=reference, unit=unit)
     things = "GPUs" if gpus else "devices"
+    predicted = forecast_of(scaling) if not cores else ()
     plots = (
         (speedup_plot(scaling, things, reference, predicted), efficiency_plot(scaling, things, reference, predicted))
         if scaling.rows

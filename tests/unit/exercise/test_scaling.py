@@ -24,7 +24,9 @@ from clew_shared.scaling import (
     fit_amdahl,
     fit_gustafson,
     forecast,
+    forecast_of,
     measure,
+    network_between,
     ratio_interval,
     shared_cores,
     t95,
@@ -237,3 +239,17 @@ def test_the_table_for_programs() -> None:
     assert one["seconds"] == pytest.approx(50.0)
     assert two["efficiency"] == pytest.approx(0.8)
     assert (two["devices"], two["interval_over"]) == (2, "repeats")
+
+
+def test_a_forecast_is_made_from_one_and_two_devices_and_says_where_the_time_goes() -> None:
+    """Steps of 100 images: 1 s of work divided by the devices, and 0.1 s for 5 MB between two of them."""
+    network = Network(5e7)
+    seconds = {n: 1.0 / n + allreduce_seconds(n, 5e6, network) for n in (1, 2, 8)}
+    table = measure([RunTiming(n, 100, (100.0,), (seconds[n],), 5_000_000 * (n > 1)) for n in (1, 2, 8)])
+    assert network_between(table.rows[0], table.rows[1]) == pytest.approx(network)
+    found = forecast_of(table, (8,))
+    assert found[0].step_seconds == pytest.approx(seconds[8])
+    said = conclude(table, gpus=True)
+    assert "On 8 GPUs the reduction of 5.0 MB takes about 58 % of a step." in said.detail
+    assert forecast_of(measure([*runs(1, 100), *runs(2, 250)])) == ()
+    assert forecast_of(measure(runs(1, 100))) == ()

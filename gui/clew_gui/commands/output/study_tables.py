@@ -18,11 +18,13 @@ from clew_shared.params import Value
 from clew_shared.ranking import Better, Standing, rank, stand
 from clew_shared.scaling import (
     Conclusion,
+    Forecast,
     Interval,
     Scaling,
     as_table,
     conclude,
     figures,
+    forecast_of,
     measure,
     on_gpus,
     shared_by,
@@ -105,11 +107,9 @@ def scaling_of(study: StudySpec, results: Sequence[StudyResult]) -> Scaling:
 
 
 def conclusion(study: StudySpec, results: Sequence[StudyResult], scaling: Scaling, card: ExerciseCard) -> Conclusion:
-    """What a study that was done on this computer shows. Its nodes are processes here, which share the cores."""
+    """What a study that was done on this computer shows."""
     histories = [one.history for one in results]
-    gpus = on_gpus(histories)
-    processes = os.cpu_count() or 0 if study.axis == "nodes" and not gpus else 0
-    return conclude(scaling, gpus=gpus, cores=shared_by(histories) or processes, unit=unit(card))
+    return conclude(scaling, gpus=on_gpus(histories), cores=_cores(study, histories), unit=unit(card))
 
 
 def unit(card: ExerciseCard) -> str:
@@ -117,11 +117,28 @@ def unit(card: ExerciseCard) -> str:
     return "images" if card.datasets else "samples"
 
 
+def predicted(study: StudySpec, results: Sequence[StudyResult], scaling: Scaling) -> tuple[Forecast, ...]:
+    """What more devices should give; nothing where they share the cores of one processor."""
+    return () if _cores(study, [one.history for one in results]) else forecast_of(scaling)
+
+
+def forecast_words(found: Sequence[Forecast]) -> str:
+    """``By the steps of 1 and 2 devices: 3.5× on 4, 6.1× on 8, 9.8× on 16.``"""
+    parts = [f"{figures(one.speedup, 2)}× on {one.replicas}" for one in found if one.replicas > 2]
+    return f"Forecast by the steps of 1 and 2 devices: {', '.join(parts)}."
+
+
+def _cores(study: StudySpec, histories: Sequence[History]) -> int:
+    """The cores that the devices share; nodes are processes of this computer here."""
+    return shared_by(histories) or (os.cpu_count() or 0 if study.axis == "nodes" and not on_gpus(histories) else 0)
+
+
 def scaling_lines(study: StudySpec, card: ExerciseCard, results: Sequence[StudyResult]) -> list[str]:
     """A row for each number of devices, how it was measured, and the sentence."""
     scaling = scaling_of(study, results)
-    found = conclusion(study, results, scaling, card)
+    found, more = conclusion(study, results, scaling, card), predicted(study, results, scaling)
     said = ["", found.sentence, *([found.detail] if found.detail else [])]
+    said += [forecast_words(more)] if more else []
     if not scaling.rows:
         return said
     steps = study.steps or 100
@@ -174,6 +191,7 @@ def scaling_summary(study: StudySpec, card: ExerciseCard, results: Sequence[Stud
         "warm_up": study.warm_up,
         "table": as_table(scaling, study.steps or 100),
         "fits": fits,
+        "forecast": [one._asdict() for one in predicted(study, results, scaling)],
         "sentence": found.sentence,
         "detail": found.detail,
         "runs": [
