@@ -171,7 +171,7 @@ def speedup_plot(
     lines.append(_measured_line(scaling, efficiency=False))
     heights = [y for line in lines for _, y in line.path] + [mark.low for mark in lines[-1].marks]
     y = Span(min(min(heights), 0.0), max(heights)).padded(0.06)
-    y_ticks = tuple(Tick(float(k), f"{figures(2.0**k, 1) if k < 0 else 2**k}×") for k in _octaves(y))
+    y_ticks = tuple(Tick(float(k), f"{2.0**k:g}×") for k in _octaves(y))
     caption = f"by {things}, log scales{_fit_words(scaling)}"
     return ScalingPlot("Speed-up", caption, *_x_axis(scaling, most, base), y_ticks, tuple(lines))._replace(y=y)
 
@@ -244,7 +244,7 @@ def _measured_line(scaling: Scaling, efficiency: bool) -> PlotLine:
 
 
 def _value(value: float, efficiency: bool) -> str:
-    return f"{100 * value:.0f} %" if efficiency else f"{figures(value, 3 if value < 2 else 2)}×"
+    return f"{100 * value:.0f} %" if efficiency else f"{value:.2f}×" if value < 2 else f"{figures(value, 2)}×"
 
 
 def _row_words(row: ScalingRow, efficiency: bool) -> str:

@@ -14,8 +14,10 @@ from PySide6.QtWidgets import QBoxLayout
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.views.actions.speedup_actions import Spread, spread_over
 from clew_gui.views.speedup.speedup_view import SpeedupView
 from clew_gui.views.window.window import SPEEDUP_TAB
+from clew_shared.cards import StrategyCard
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Attempt, Points, Schema, State
 from clew_shared.journal.lifecycle import RunState
@@ -194,3 +196,16 @@ def test_a_point_says_its_value_and_plots_make_room(program: Program, session: F
     assert view._box.direction() is QBoxLayout.Direction.TopToBottom
     qtbot.waitUntil(lambda: view.table.isColumnHidden(6), timeout=5000)
     assert not view.table.isColumnHidden(3)
+
+
+def test_the_strategy_of_the_form_is_measured_over_what_it_spreads(program: Program) -> None:
+    card = program.desk.scope.card
+    assert card is not None
+    assert [spread_over(card, name) for name in ("single", "local-sgd")] == [
+        Spread("mirrored", "devices", (1, 2, 4)),
+        Spread("local-sgd", "devices", (1, 2, 4)),
+    ]
+    several = StrategyCard(id="multi-worker", title="Several nodes", devices=(1,), nodes=True)
+    over = spread_over(msgspec.structs.replace(card, strategies=(*card.strategies, several)), "multi-worker")
+    assert over is not None
+    assert over.words == "1, 2, 4 nodes"

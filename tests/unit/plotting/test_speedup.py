@@ -58,7 +58,7 @@ def test_without_a_law_the_measurements_are_joined_and_a_slow_down_is_in_sight()
     assert line(plot, "measured").path == ((0, 0), (1, -1), (2, -2))
     assert plot.caption == "by devices, log scales"
     assert plot.y.low < -2
-    assert [tick.text for tick in plot.y_ticks] == ["0.2×", "0.5×", "1×", "2×", "4×"]
+    assert [tick.text for tick in plot.y_ticks] == ["0.25×", "0.5×", "1×", "2×", "4×"]
 
 
 def test_efficiency_is_the_share_of_each_device() -> None:

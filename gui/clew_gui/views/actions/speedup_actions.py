@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 from PySide6.QtCore import QObject
@@ -111,9 +111,9 @@ class SpeedupActions(QObject):
         card, form = self._desk.scope.card, self._window.next_run
         if self._view is None or card is None:
             return
-        strategy, counts = spread_over(card, form.spec().strategy)
-        self._view.measure.set_words(f"Measure {', '.join(map(str, counts))} devices" if strategy else "Measure")
-        alone = "" if strategy else f"{card.title} runs on one device only"
+        spread = spread_over(card, form.spec().strategy)
+        self._view.measure.set_words(f"Measure {spread.words}" if spread is not None else "Measure")
+        alone = "" if spread is not None else f"{card.title} runs on one device only"
         elsewhere = "A study runs on this computer: choose it at the right" if form.where.choice().key else ""
         _, wrong = self._repeats()
         refused = "" if form.run.isEnabled() else form.run.toolTip()
@@ -130,15 +130,18 @@ class SpeedupActions(QObject):
         """The study that the button starts; None where the exercise runs on one device only."""
         card = self._desk.scope.card
         base = self._window.next_run.spec()
-        strategy, counts = spread_over(card, base.strategy) if card is not None else ("", ())
-        if card is None or not strategy:
+        spread = spread_over(card, base.strategy) if card is not None else None
+        if card is None or spread is None:
             return None
         values = {param.name: base.params.get(param.name, param.default) for param in card.params}
         size = {"batch_size": values["batch_size"]} if "batch_size" in values else {}
-        base = msgspec.structs.replace(base, strategy=strategy, params={**base.params, **size})
+        base = msgspec.structs.replace(base, params={**base.params, **size})
+        if spread.strategy != base.strategy:
+            base = msgspec.structs.replace(base, strategy=spread.strategy, options={}, nodes=1)
         weak = self.view.kinds.current() == "weak"
         warm_up = usual_warm_up(values.get("steps"))
-        return scaling_study(base, counts, repeats=self._repeats()[0], warm_up=warm_up, weak=weak)
+        repeats, _ = self._repeats()
+        return scaling_study(base, spread.counts, axis=spread.axis, repeats=repeats, warm_up=warm_up, weak=weak)
 
     def measure(self) -> None:
         """Queue the study's runs; the tab shows each as it finishes."""
@@ -197,12 +200,28 @@ class SpeedupActions(QObject):
         dialog.open()
 
 
-def spread_over(card: ExerciseCard, chosen: str) -> tuple[str, tuple[int, ...]]:
-    """The strategy that a study uses, the chosen one if it can use several devices, and the numbers it measures."""
-    able = {one.id: tuple(count for count in COUNTS if count in one.devices) for one in card.strategies}
-    able = {name: counts for name, counts in able.items() if len(counts) > 1}
-    strategy = chosen if chosen in able else next(iter(able), "")
-    return strategy, able.get(strategy, ())
+class Spread(NamedTuple):
+    """What a study changes from run to run, with which strategy, and the numbers that it measures."""
+
+    strategy: str
+    axis: str
+    counts: tuple[int, ...]
+
+    @property
+    def words(self) -> str:
+        """``1, 2, 4 devices``."""
+        return f"{', '.join(map(str, self.counts))} {self.axis}"
+
+
+def spread_over(card: ExerciseCard, chosen: str) -> Spread | None:
+    """How a study spreads the exercise: as the chosen strategy does if it uses more than one device, else as the first
+    that does. None where there is none."""
+    spreads = [
+        Spread(one.id, "nodes" if one.nodes else "devices", tuple(n for n in COUNTS if one.nodes or n in one.devices))
+        for one in card.strategies
+    ]
+    able = [spread for spread in spreads if len(spread.counts) > 1]
+    return next((spread for spread in able if spread.strategy == chosen), able[0] if able else None)
 
 
 def _progress(runs: Sequence[RunLike]) -> str:
