@@ -356,10 +356,14 @@ JURECA = Reference("JURECA, Horovod", {1: 55, 4: 178, 8: 357, 16: 689, 32: 1230,
 
 
 class Conclusion(NamedTuple):
-    """What a measurement says: one sentence, and one or two more with the reasons."""
+    """What a measurement says: one sentence, and one or two more with the reasons.
+
+    ``shared``: the devices share one processor's cores, so that it says nothing about other machines.
+    """
 
     sentence: str
     detail: str = ""
+    shared: bool = False
 
 
 _NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
@@ -387,7 +391,7 @@ def conclude(
     measured = _measured(rows[0], last, gpus)
     shared = shared_cores(last.replicas, cores) if not gpus else ""
     if shared:
-        return Conclusion(shared, measured)
+        return Conclusion(shared, measured, shared=True)
     details = (_limit(scaling, gpus), _reduction(scaling, gpus), _compared(last, reference))
     return Conclusion(measured, " ".join(filter(None, details)))
 

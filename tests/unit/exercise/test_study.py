@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard, Lane, RaceSpec
 from clew_shared.catalogue import find_card, load_builtin
-from clew_shared.params import check
+from clew_shared.params import check, format_value
 from clew_shared.spec import RunSpec
 from clew_shared.study import (
     StudySpec,
@@ -59,9 +59,9 @@ AXES = st.builds(
     study=st.text(max_size=60),
     base=SPECS,
     axis=st.sampled_from(["learning_rate", "dropout"]),
-    values=st.lists(st.integers(1, 1000) | st.floats(allow_nan=False) | st.booleans(), min_size=1, unique_by=str).map(
-        tuple
-    ),
+    values=st.lists(
+        st.integers(1, 1000) | st.floats(allow_nan=False) | st.booleans(), min_size=1, unique_by=format_value
+    ).map(tuple),
     repeats=st.integers(1, 5),
     format=st.just(2),
 )

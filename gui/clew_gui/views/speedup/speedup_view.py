@@ -160,9 +160,8 @@ class SpeedupView(QWidget):
 
     def show_scene(self, scene: SpeedupScene, progress: str, when: str) -> None:
         """Show what a study measured: how far it is, and when it was done."""
-        shared = "share" in scene.conclusion.sentence
-        set_role(self._note, "warnNote" if shared else "note")
-        self._glyph.set_glyph("info", "warn" if shared else "accent")
+        set_role(self._note, "warnNote" if scene.conclusion.shared else "note")
+        self._glyph.set_glyph("info", "warn" if scene.conclusion.shared else "accent")
         self.sentence.setText(scene.conclusion.sentence)
         self.detail.setText(scene.conclusion.detail)
         self.detail.setVisible(bool(scene.conclusion.detail))
