@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 SessionMaker = Callable[["Prompter"], tuple[SessionLike, "JobManagers | None"]]
+TAB_WORDS = ("guide", "run", "speed-up")
 _UNPAINTED_MS = 1500
 """A window that is not painted (minimised from the start) loads the rest after this time as well."""
 
@@ -285,7 +286,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--run", default="", metavar="RUN", help="the run to show: its id, its folder, or latest")
     parser.add_argument("--theme", choices=("system", "light", "dark"), default=None)
     parser.add_argument("--size", default="", metavar="WxH", help="the window's size, such as 1280x800")
-    parser.add_argument("--tab", choices=("guide", "run"), default=None)
+    parser.add_argument("--tab", choices=TAB_WORDS, default=None)
     parser.add_argument("--screenshot", type=Path, metavar="PNG", help="write a picture of the window and end")
     return parser.parse_args(argv)
 
@@ -359,7 +360,7 @@ def screenshot(places: Places, options: argparse.Namespace) -> int:
     session = RecordedSession(heads, run_record(places), exercise)
     program = build_app(places, session=session, memory=NoMemory(), theme=options.theme or "light", exercise=exercise)
     _size(program.window, options.size)
-    program.window.head.tabs.setCurrentIndex(0 if options.tab == "guide" else 1)
+    program.window.head.tabs.setCurrentIndex(TAB_WORDS.index(options.tab or "run"))
     program.window.show()
     program.ready.connect(lambda: _show_run(program, run))
     # Not ``quit``, which closes windows first. Should the plots never come: a picture without them, but an end.

@@ -1,36 +1,54 @@
-"""Studies: one base run and several lanes become runs that can be compared, because nothing else differs.
+"""Studies: one base run becomes several runs that can be compared, because nothing else differs.
 
-A race is the study whose lanes are optimizers. As TOML it is a file that a person can keep and hand on.
+Either each run is a lane with values of its own (a race is the study whose lanes are optimizers), or the runs have
+different values on one axis: devices, nodes, or a hyperparameter. As TOML a study is a file that a person can keep and
+hand on.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import ExerciseCard, Lane, RaceSpec
-from clew_shared.params import check, format_value
-from clew_shared.spec import MAX_NAME, RunSpec, check_spec, read_text, to_table, without_null
+from clew_shared.params import Value, check, format_value
+from clew_shared.spec import MAX_NAME, RunSpec, check_spec, check_strategy, read_text, to_table, without_null
 
-STUDY_FORMAT = 1
+STUDY_FORMAT, AXIS_FORMAT = 1, 2
+"""Of studies with lanes, which earlier versions read as well, and of those over an axis."""
 MAX_LANES = 32
+MAX_REPEATS = 100
+MOST_DEVICES = 1024
+PLACES = ("devices", "nodes")
+"""Axes over which the same training spreads. Their runs are timed; all have the seed of the base."""
+SCALING = "scaling"
+"""What the names of scaling studies begin with."""
 _IN_TITLES = {"optimizer", "learning_rate"}
 EQUAL = ("steps", "batch_size", "order")
 """Hyperparameters that no lane may set: with them lanes would see other batches, or more of them."""
 
 
 class StudySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``base`` says what all runs share, ``lanes`` in what each differs, ``study`` is the short name that all carry.
+    """``base`` says what all runs share, ``study`` is the short name that all carry.
 
-    ``metric`` and ``target`` decide the order of the lanes, as in ``RaceSpec``.
+    ``lanes`` say in what each run differs, or ``axis`` and ``values`` do: one run for each value of ``devices``,
+    ``nodes`` or a hyperparameter, all of them ``repeats`` times. ``metric`` and ``target`` decide the order of lanes
+    and values, as in ``RaceSpec``. Over devices and nodes the runs are timed without their first ``warm_up`` steps;
+    ``weak`` gives each device a whole batch instead of its share of one.
     """
 
     base: RunSpec
-    lanes: tuple[Lane, ...]
+    lanes: tuple[Lane, ...] = ()
+    axis: str = ""
+    values: tuple[Value, ...] = ()
+    repeats: int = 1
+    warm_up: int = 0
+    weak: bool = False
     study: str = ""
     format: int = STUDY_FORMAT
     title: str = ""
@@ -39,9 +57,22 @@ class StudySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def steps(self) -> int:
-        """The budget of each lane; 0 when the exercise's own default counts."""
+        """The budget of each run; 0 when the exercise's own default counts."""
         steps = self.base.params.get("steps")
         return steps if isinstance(steps, int) else 0
+
+    @property
+    def timed(self) -> bool:
+        """Whether its question is how fast its runs are."""
+        return self.axis in PLACES
+
+
+class StudyRun(NamedTuple):
+    """One run of a study: its name among the others, its value on the axis (None: it is a lane), and its spec."""
+
+    title: str
+    value: Value
+    spec: RunSpec
 
 
 def new_name(race: str) -> str:
@@ -78,6 +109,78 @@ def lane_specs(study: StudySpec) -> tuple[RunSpec, ...]:
         )
         for lane in study.lanes
     )
+
+
+def study_runs(study: StudySpec) -> tuple[StudyRun, ...]:
+    """Every run of the study in order, without run ids. All values come once before any is repeated, so that whatever
+    slows the machine down for a while does so to all of them."""
+    if not study.axis:
+        specs = zip(study.lanes, lane_specs(study), strict=True)
+        return tuple(StudyRun(lane_title(lane), None, spec) for lane, spec in specs)
+    return tuple(_axis_run(study, value, repeat) for repeat in range(study.repeats) for value in study.values)
+
+
+def _axis_run(study: StudySpec, value: Value, repeat: int) -> StudyRun:
+    title = axis_words(study.axis, value) + (f", {repeat + 1} of {study.repeats}" if study.repeats > 1 else "")
+    change = msgspec.structs.replace
+    spec = change(study.base, run="", name=title[:MAX_NAME], study=study.study, preset="")
+    if not study.timed:
+        return StudyRun(title, value, change(spec, seed=spec.seed + repeat, params={**spec.params, study.axis: value}))
+    batch = spec.params.get("batch_size")
+    grown = {"batch_size": batch * value} if study.weak and isinstance(batch, int) and isinstance(value, int) else {}
+    spread = {study.axis: value, "params": {**spec.params, **grown}}
+    return StudyRun(title, value, change(spec, **spread))
+
+
+def axis_words(axis: str, value: Value) -> str:
+    """A value on an axis: ``2 devices``, ``1 node``, ``batch_size 64``."""
+    if axis in PLACES:
+        return f"{value} {axis if value != 1 else axis.removesuffix('s')}"
+    return f"{axis} {format_value(value) or 'none'}"
+
+
+def scaling_study(
+    base: RunSpec,
+    counts: Sequence[int],
+    *,
+    axis: str = "devices",
+    repeats: int = 1,
+    warm_up: int = 0,
+    weak: bool = False,
+    title: str = "",
+) -> StudySpec:
+    """The study that times ``base`` on these numbers of devices (or nodes)."""
+    return StudySpec(
+        base=msgspec.structs.replace(base, run="", name="", study="", preset="", **{axis: 1}),
+        axis=axis,
+        values=tuple(counts),
+        repeats=repeats,
+        warm_up=warm_up,
+        weak=weak,
+        study=new_name(SCALING),
+        format=AXIS_FORMAT,
+        title=title,
+    )
+
+
+def scaling_kind(specs: Sequence[RunSpec]) -> Literal["strong", "weak"] | None:
+    """What the runs of one study time over devices or nodes; None when they ask another question."""
+    alike = [
+        msgspec.structs.replace(
+            spec, run="", name="", **dict.fromkeys(PLACES, 1), params={**spec.params, "batch_size": None}
+        )
+        for spec in specs
+    ]
+    named = all(spec.name.split(",")[0] in [axis_words(axis, getattr(spec, axis)) for axis in PLACES] for spec in specs)
+    if not specs or not named or any(one != alike[0] for one in alike):
+        return None
+    batches = {str(spec.params.get("batch_size")) for spec in specs}
+    return "strong" if len(batches) == 1 else "weak"
+
+
+def usual_warm_up(steps: Value) -> int:
+    """How many steps of a timed run do not count unless somebody says otherwise: 20, at most a quarter of them."""
+    return min(20, steps // 4) if isinstance(steps, int) else 20
 
 
 def lane_title(lane: Lane) -> str:
@@ -121,22 +224,69 @@ def _key(name: str) -> str:
 
 
 def check_study(study: StudySpec, card: ExerciseCard | None = None) -> list[Problem]:
-    """Everything that is wrong with a study; with its exercise's ``card`` every lane's values are checked as well."""
-    found = [] if study.format == STUDY_FORMAT else [_wrong(f"It has format {study.format}, not {STUDY_FORMAT}.")]
+    """Everything that is wrong with a study; with its exercise's ``card`` every run's values are checked as well."""
+    known = (STUDY_FORMAT, AXIS_FORMAT)
+    found = [] if study.format in known else [_wrong(f"It has format {study.format}, not {STUDY_FORMAT} or 2.")]
     found += check_spec(study.base, "the base of the study")
+    found += _check_axis(study, card) if study.axis else _check_lanes(study)
+    values = [lane.values for lane in study.lanes]
+    values += [{study.axis: value} for value in study.values] if study.axis and not study.timed else []
+    if card is not None and study.timed and not found:
+        found += dict.fromkeys(wrong for run in study_runs(study) for wrong in check_strategy(run.spec, card))
+    if card is not None and not (study.axis and found):
+        for one in values or [{}]:
+            _, wrong = check(card.params, {**study.base.params, **one})
+            found += [problem for problem in wrong if problem not in found]
+    return found
+
+
+def _check_lanes(study: StudySpec) -> Iterator[Problem]:
     if not 1 <= len(study.lanes) <= MAX_LANES:
-        found.append(_wrong(f"A study has 1 to {MAX_LANES} lanes, this one has {len(study.lanes)}.", "lanes"))
+        yield _wrong(f"A study has 1 to {MAX_LANES} lanes, this one has {len(study.lanes)}.", "lanes")
     names = [lane.name for lane in study.lanes]
-    found += [_wrong(f"Two lanes are called {name!r}.", name) for name in dict.fromkeys(names) if names.count(name) > 1]
+    yield from (_wrong(f"Two lanes are called {name!r}.", name) for name in _doubled(names))
     for lane in study.lanes:
         for key in EQUAL:
             if key in lane.values:
                 text = f"The lane {lane.name!r} sets {key}, but a race gives every lane the same."
-                found.append(Problem("study.unfair", text, "Set it for all lanes.", key))
-        if card is not None:
-            _, wrong = check(card.params, {**study.base.params, **lane.values})
-            found += [one for one in wrong if one not in found]
-    return found
+                yield Problem("study.unfair", text, "Set it for all lanes.", key)
+    if study.values or study.repeats != 1 or study.warm_up or study.weak:
+        yield _wrong("values, repeats, warm_up and weak need an axis.", "axis")
+
+
+def _check_axis(study: StudySpec, card: ExerciseCard | None) -> Iterator[Problem]:
+    if study.lanes:
+        yield _wrong("A study has lanes or an axis, not both.", "axis")
+    if not 1 <= len(study.values) <= MAX_LANES:
+        yield _wrong(f"An axis has 1 to {MAX_LANES} values, this one has {len(study.values)}.", "values")
+    shown = [format_value(value) for value in study.values]
+    yield from (_wrong(f"The value {value} is there twice.", "values") for value in _doubled(shown))
+    if not 1 <= study.repeats <= MAX_REPEATS:
+        yield _wrong(f"A study has 1 to {MAX_REPEATS} repeats, this one has {study.repeats}.", "repeats")
+    if study.timed:
+        yield from _check_counts(study)
+    elif study.weak or study.warm_up:
+        yield _wrong(f"weak and warm_up are for an axis of {' or '.join(PLACES)}.", "axis")
+    elif card is not None and study.axis not in [param.name for param in card.params]:
+        hint = f"One of: {', '.join([*PLACES, *(param.name for param in card.params)])}."
+        yield Problem("study.axis", f"{card.id} has no hyperparameter {study.axis!r}.", hint, "axis")
+
+
+def _check_counts(study: StudySpec) -> Iterator[Problem]:
+    for value in study.values:
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_DEVICES:
+            text = f"The number of {study.axis} must be a whole number from 1 to {MOST_DEVICES:,}, got {value!r}."
+            yield _wrong(text, "values")
+    if study.warm_up < 0 or (study.steps and study.warm_up >= study.steps):
+        text = f"The warm-up must be shorter than the run of {study.steps:,} steps, got {study.warm_up:,}."
+        yield Problem("study.warm_up", text, "Take more steps, or a shorter warm-up.", "warm_up")
+    if study.weak and not isinstance(study.base.params.get("batch_size"), int):
+        hint = "Write batch_size into the base: it is the batch of each device."
+        yield Problem("study.weak", "Weak scaling needs to know the batch size.", hint, "batch_size")
+
+
+def _doubled(names: Sequence[str]) -> list[str]:
+    return [name for name in dict.fromkeys(names) if names.count(name) > 1]
 
 
 def _wrong(text: str, where: str = "") -> Problem:
@@ -148,13 +298,20 @@ def _wrong(text: str, where: str = "") -> Problem:
 
 def to_toml(study: StudySpec) -> str:
     """The study as TOML text that ``from_toml`` reads back; empty fields are left out, no value is written "none"."""
-    lanes = [{"name": lane.name, "values": without_null(lane.values)} for lane in study.lanes]
-    head = {"study": study.study, "format": study.format, "title": study.title, "metric": study.metric}
-    target = {} if study.target is None else {"target": study.target}
-    table = {key: value for key, value in head.items() if value != ""} | target
     import tomli_w
 
-    return tomli_w.dumps({**table, "lanes": lanes, "base": to_table(study.base)})
+    usual = {field.name: field.default for field in msgspec.structs.fields(study)}
+    table = {"study": study.study, "format": study.format, "title": study.title, "metric": study.metric}
+    table = {key: value for key, value in table.items() if value != ""}
+    for name in ("target", "axis", "values", "repeats", "warm_up", "weak"):
+        value = getattr(study, name)
+        if value != usual[name]:
+            table[name] = value
+    if study.values:
+        table["values"] = ["none" if value is None else value for value in study.values]
+    if study.lanes:
+        table["lanes"] = [{"name": lane.name, "values": without_null(lane.values)} for lane in study.lanes]
+    return tomli_w.dumps({**table, "base": to_table(study.base)})
 
 
 def from_toml(text: str, origin: str = "the study") -> StudySpec:

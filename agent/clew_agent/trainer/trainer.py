@@ -28,7 +28,7 @@ from clew_agent.datasets.search import Search, find_search
 from clew_agent.node import operating_system
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
-from clew_agent.node.host import processor
+from clew_agent.node.host import cores, processor
 from clew_agent.trainer import checkpoints, compile_cache
 from clew_agent.trainer.control import Command, Control, ControlRequests, JobEnds, TimeIsUp
 from clew_agent.trainer.deadline import Deadline
@@ -364,6 +364,7 @@ class _Attempt:
             steps=engine.steps,
             replicas=engine.replicas,
             reduced_bytes=engine.reduced_bytes,
+            shared_cores=cores() if engine.replicas > 1 and engine.logical_devices else 0,
         )
         self._recorder.put(schema)
         self._trained = True

@@ -89,6 +89,7 @@ class Schema(Event, frozen=True, kw_only=True, tag="schema"):
     Evaluation metrics are listed as well (``per_step`` false) so that a reader without the card can label them.
     ``steps`` is how many the whole run will have (0: unknown), for an exercise whose card was not at hand at first.
     ``replicas`` compute each step together; each sends ``reduced_bytes`` of gradients or weights in one, on average.
+    ``shared_cores``: the replicas are parts of one processor, of which they share so many cores (0: they share none).
     """
 
     id: int
@@ -98,6 +99,7 @@ class Schema(Event, frozen=True, kw_only=True, tag="schema"):
     steps: int = 0
     replicas: int = 1
     reduced_bytes: int = 0
+    shared_cores: int = 0
 
 
 class Points(Event, frozen=True, kw_only=True, tag="points"):

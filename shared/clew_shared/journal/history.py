@@ -14,6 +14,7 @@ from clew_shared.base.problem import Problem
 from clew_shared.cards import MetricSpec
 from clew_shared.journal.curves import (
     EVALUATED,
+    STEPPED,
     Buffer,
     Column,
     CurveBlock,
@@ -158,7 +159,7 @@ def divergence(label: str, value: str, step: int) -> str:
 # A run as curves: folds the events of its attempts into columns that can be drawn, judged and exported.
 
 
-__all__ = ["Best", "Changed", "Column", "History", "Measured", "Note"]
+__all__ = ["Best", "Changed", "Column", "History", "Measured", "Note", "StepBlock"]
 
 
 Figure = Image | Histogram | Matrix
@@ -172,6 +173,14 @@ class Changed(NamedTuple):
     metrics: tuple[str, ...] = ()
     truncated_from: int | None = None
     state: bool = False
+
+
+class StepBlock(NamedTuple):
+    """``size`` steps from step ``first`` that were computed in one go, and the seconds they took."""
+
+    first: int
+    size: int
+    seconds: float
 
 
 class Best(NamedTuple):
@@ -499,6 +508,16 @@ class History:
         values = column.values[finite]
         index = finite[int(np.argmin(values) if spec.better == "lower" else np.argmax(values))]
         return Best(int(column.steps[index]), float(column.values[index]))
+
+    def blocks(self) -> list[StepBlock]:
+        """The blocks in which the steps that count were computed, in the order of their steps."""
+        found = []
+        for key, track in self._tracks.items():
+            start = 0
+            for block in track.blocks if key[0] == STEPPED else ():
+                found.append(StepBlock(int(track.steps.view[start]), block.size, block.seconds))
+                start += block.size
+        return sorted(found)
 
     def steps_per_second(self) -> float | None:
         """Steps over the seconds of their training blocks: no compile, evaluation or checkpoint in it."""

@@ -216,3 +216,22 @@ def taken(surface: SurfaceView, run: str) -> int:
     """How many points the path of a run has."""
     walk = surface._paths.walk(run)
     return walk.trail.taken if walk is not None else 0
+
+
+@pytest.mark.timeout(300)
+def test_a_speed_up_is_measured_with_one_click(new_student: Callable[[], Student]) -> None:
+    student = new_student()
+    window = student.window
+    student.look_for("softmax")
+    form = window.next_run
+    form.preset.setCurrentIndex(form.preset.findData("tiny"))
+    form.preset.activated.emit(form.preset.currentIndex())
+    student.until(form.run.isEnabled, "the agent")
+    window.actions_["speedup"].trigger()
+    view = student.program.shell.speedup.view
+    view.repeats.setText("1")
+    view.measure.click()
+    student.until(lambda: view.sentence.text().startswith("Four devices share "), "a study of three runs")
+    assert [row[0] for row in view.table.texts()] == ["Devices", "1", "2", "4"]
+    assert view.canvases[0].isVisible()
+    assert view.progress.whole() == ""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from clew_gui.commands.main import main
-from clew_gui.commands.run import race as command
+from clew_gui.commands.run import study as command
 from clew_gui.commands.run.run import RunOutcome
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.events import Attempt, Points, Schema, State

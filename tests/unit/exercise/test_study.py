@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard, Lane, RaceSpec
 from clew_shared.catalogue import find_card, load_builtin
-from clew_shared.params import check
+from clew_shared.params import check, format_value
 from clew_shared.spec import RunSpec
 from clew_shared.study import (
     StudySpec,
@@ -26,6 +26,8 @@ from clew_shared.study import (
     race_of,
     race_study,
     read_study,
+    scaling_study,
+    study_runs,
     to_toml,
 )
 from tests.unit.exercise.test_spec import SPECS, VALUES
@@ -51,6 +53,19 @@ STUDIES = st.builds(
     metric=st.text(min_size=1),
     target=st.none() | st.floats(allow_nan=False),
 )
+
+AXES = st.builds(
+    StudySpec,
+    study=st.text(max_size=60),
+    base=SPECS,
+    axis=st.sampled_from(["learning_rate", "dropout"]),
+    values=st.lists(
+        st.integers(1, 1000) | st.floats(allow_nan=False) | st.booleans(), min_size=1, unique_by=format_value
+    ).map(tuple),
+    repeats=st.integers(1, 5),
+    format=st.just(2),
+)
+TRAIN = RunSpec(exercise="softmax", data="digits", seed=3, strategy="mirrored", params={"steps": 60, "batch_size": 32})
 
 
 def card(name: str) -> ExerciseCard:
@@ -125,7 +140,7 @@ def test_an_exercise_without_a_race_says_so() -> None:
     assert find_race(card("softmax")).id == find_race(card("softmax"), "optimizers").id == "optimizers"
 
 
-@given(STUDIES)
+@given(STUDIES | AXES)
 def test_a_study_goes_through_toml(study: StudySpec) -> None:
     assert from_toml(to_toml(study)) == study
 
@@ -175,3 +190,65 @@ def test_a_broken_study_is_refused_with_its_reason(text: str, words: str, tmp_pa
         read_study(path)
     with pytest.raises(ProblemError, match="Cannot read"):
         read_study(tmp_path / "none.toml")
+
+
+# --- Over an axis -----------------------------------------------------------------------------------------------------
+
+
+def test_a_scaling_study_changes_the_devices_alone_and_mixes_its_repeats() -> None:
+    study = scaling_study(TRAIN, [1, 2, 4], repeats=2, warm_up=10)
+    runs = study_runs(study)
+    assert [run.value for run in runs] == [1, 2, 4, 1, 2, 4]
+    assert [run.title for run in runs[2:4]] == ["4 devices, 1 of 2", "1 device, 2 of 2"]
+    assert [run.spec.devices for run in runs[:3]] == [1, 2, 4]
+    assert {run.spec.seed for run in runs} == {3}
+    assert len({str(run.spec.params) for run in runs}) == 1
+    assert {run.spec.study for run in runs} == {study.study}
+    assert check_study(study, card("softmax")) == []
+    assert from_toml(to_toml(study)) == study
+
+
+def test_weak_scaling_gives_each_device_a_whole_batch() -> None:
+    runs = study_runs(scaling_study(TRAIN, [1, 4], weak=True))
+    assert [run.spec.params["batch_size"] for run in runs] == [32, 128]
+
+
+def test_repeats_over_a_hyperparameter_have_seeds_of_their_own() -> None:
+    study = StudySpec(base=TRAIN, axis="batch_size", values=(16, 64), repeats=2, study="batches", format=2)
+    assert check_study(study, card("softmax")) == []
+    runs = study_runs(study)
+    assert [(run.spec.params["batch_size"], run.spec.seed) for run in runs] == [(16, 3), (64, 3), (16, 4), (64, 4)]
+    assert runs[3].spec.name == "batch_size 64, 2 of 2"
+
+
+def test_lanes_are_runs_as_well() -> None:
+    study = race_study(RACE, BASE)
+    assert [(run.title, run.spec) for run in study_runs(study)] == list(
+        zip(["Gradient descent 0.01", "Adam 0.2"], lane_specs(study), strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"values": ()}, "1 to 32 values, this one has 0"),
+        ({"values": (1, 0)}, "whole number from 1 to 1,024, got 0"),
+        ({"values": (1, 2.5)}, "got 2.5"),
+        ({"values": (1, 3)}, "runs on 1, 2, 4, 8, 16 devices, not on 3"),
+        ({"axis": "nodes"}, "runs on one node, not on 2"),
+        ({"values": (1, True)}, "got True"),
+        ({"values": (2, 2)}, "value 2 is there twice"),
+        ({"repeats": 0}, "1 to 100 repeats"),
+        ({"warm_up": 60}, "shorter than the run of 60 steps, got 60"),
+        ({"weak": True, "base": RunSpec(exercise="softmax")}, "needs to know the batch size"),
+        ({"axis": "colour"}, "softmax has no hyperparameter 'colour'"),
+        ({"axis": "batch_size", "warm_up": 5}, "axis of devices or nodes"),
+        ({"axis": "batch_size", "values": (0,)}, "at least 1"),
+        ({"axis": ""}, "need an axis"),
+        ({"lanes": RACE.lanes}, "not both"),
+        ({"format": 3}, "format 3"),
+    ],
+)
+def test_what_is_wrong_with_an_axis_is_told(change: dict[str, object], words: str) -> None:
+    study = msgspec.structs.replace(scaling_study(TRAIN, [1, 2]), **change)
+    assert words in " ".join(problem.text for problem in check_study(study, card("softmax")))

@@ -28,6 +28,9 @@ TALL = 860
 FIRST_SIZE = (1440, 900)
 SMALLEST = (1000, 640)
 STRIP = 40
+SPEEDUP_TAB = 2
+_FOLDS_RUNS = {0: "runs:guide", SPEEDUP_TAB: "runs:speedup"}
+"""Tabs that need the height of the runs below them, and what their fold is called."""
 _NO_BOUND = 16_777_215  # Qt's own word for "no maximum"
 
 
@@ -80,6 +83,11 @@ class MainWindow(QMainWindow):
         self.pages = QStackedWidget()
         self.pages.addWidget(self.guide)
         self.pages.addWidget(self.run_view)
+        self._speedup = QWidget()
+        self._speedup.setObjectName("canvas")
+        self._speedup.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        column(gap=0, parent=self._speedup)
+        self.pages.addWidget(self._speedup)
         work = QWidget()
         column(self.head, line(), self.pages, gap=0, parent=work).setStretchFactor(self.pages, 1)
         self._rows = QSplitter(Qt.Orientation.Vertical)
@@ -119,14 +127,15 @@ class MainWindow(QMainWindow):
         return self.height() < LOW if name == "runs" else self.width() < NARROW
 
     def _key(self, name: str) -> str:
-        if name == "runs" and self.head.tabs.currentIndex() == 0:
-            return "runs:guide"
+        tab = self.head.tabs.currentIndex()
+        if name == "runs" and tab in _FOLDS_RUNS:
+            return _FOLDS_RUNS[tab]
         return f"{name}:{'small' if self._small(name) else 'large'}"
 
     def folded(self, name: str) -> bool:
         """Whether a panel (lab, form, runs) is folded at this size: by hand, else by the rules for small windows."""
         key = self._key(name)
-        return self._folds.get(key, key == "runs:guide" or (self._small(name) and name != "form"))
+        return self._folds.get(key, key in _FOLDS_RUNS.values() or (self._small(name) and name != "form"))
 
     def fold(self, name: str, folded: bool) -> None:
         """Fold or unfold by hand; remembered for windows of this size."""
@@ -244,8 +253,14 @@ class MainWindow(QMainWindow):
     # --- Tabs and closing ---------------------------------------------------------------------------------------------
 
     def show_tab(self, tab: int) -> None:
-        """Guide is 0, Run is 1."""
+        """Guide is 0, Run is 1, Speed-up is 2."""
         self.head.tabs.setCurrentIndex(tab)
+
+    def put_speedup(self, view: QWidget) -> None:
+        """The Speed-up tab's widgets, which are made when it is first shown."""
+        layout = self._speedup.layout()
+        if layout is not None:
+            layout.addWidget(view)
 
     def _show_tab(self, tab: int) -> None:
         self.pages.setCurrentIndex(tab)

@@ -1,0 +1,188 @@
+"""``clew study``, and how the runs of any study are done: one after the other, those that are finished not again."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from clew_gui.commands.agent_program import cards
+from clew_gui.commands.context import BAD_INPUT, FAILED, INTERRUPTED, OK, CommandContext, Parser
+from clew_gui.commands.output.result import ending, exit_status, why
+from clew_gui.commands.output.study_tables import (
+    StudyResult,
+    ranking_lines,
+    ranking_summary,
+    scaling_lines,
+    scaling_summary,
+)
+from clew_gui.commands.run.run import refusal, run_outcome
+from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError, problem, raise_all
+from clew_shared.cards import ExerciseCard
+from clew_shared.catalogue import find_card
+from clew_shared.journal.files import attempts
+from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.params import check
+from clew_shared.reading import read_run
+from clew_shared.spec import MAX_NAME, RunSpec, read_spec
+from clew_shared.study import StudySpec, check_study, read_study, study_runs, to_toml
+
+_DESCRIPTION = """Do the runs of a study one after the other, and show what they have in common and in what they differ.
+
+SPEC.toml is a study: `clew scaling --save` and `clew race --save` write one, and docs/command-line.md has an example to
+write by hand. Runs of this study that are finished are not done again, so a study can be stopped with Ctrl+C and
+continued with the same command.
+
+The exit status is 0 when every run finished, 1 when one failed, 2 when something asked for is wrong (then nothing was
+started) and 130 when it was stopped."""
+
+
+class FinishedRun(NamedTuple):
+    """One run of a study with its end as an exit status. ``asked``: a person asked for the end of the study."""
+
+    result: StudyResult
+    status: int = OK
+    asked: bool = False
+
+
+def study(shell: CommandContext, argv: Sequence[str]) -> int:
+    """``clew study SPEC.toml``: returns the exit status."""
+    parser = Parser("clew study", _DESCRIPTION)
+    parser.add_argument("file", metavar="SPEC.toml", help="the study")
+    parser.add_argument("--exercises", metavar="DIR", help="a folder of your own exercises, if it is one of them")
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the study up")
+    options = parser.parse_args(list(argv))
+    known = cards(shell.places, options.exercises)
+    path = Path(options.file).expanduser()
+    found = read_study(path)
+    found = found if found.study else msgspec.structs.replace(found, study=path.stem[:MAX_NAME])
+    card = find_card(known.exercises, found.base.exercise)
+    raise_all(check_study(found, card))
+    return run_study(shell, found, card, options.json, options.exercises)
+
+
+def run_study(
+    shell: CommandContext, study: StudySpec, card: ExerciseCard, as_json: bool, exercises: str | None = None
+) -> int:
+    """Do what is left of the study, and show what came out; returns the exit status."""
+    finished = run_all(shell, study, card, as_json, exercises, kept=finished_runs(shell.places, study, card))
+    show_study(shell, study, card, finished, as_json)
+    return study_status(study, finished)
+
+
+def show_study(
+    shell: CommandContext, study: StudySpec, card: ExerciseCard, finished: Sequence[FinishedRun], as_json: bool
+) -> None:
+    """The table of a study: times and speed-ups over devices, else who did best."""
+    results = [run.result for run in finished]
+    lines, summary = (scaling_lines, scaling_summary) if study.timed else (ranking_lines, ranking_summary)
+    for line in lines(study, card, results):
+        (shell.note if as_json else shell.say)(line)
+    if as_json:
+        shell.say_json(summary(study, card, results))
+
+
+def save_study(path: Path, study: StudySpec) -> None:
+    """Write the study as TOML. Raises ``ProblemError`` where that cannot be done."""
+    try:
+        path.write_text(to_toml(study), encoding="utf-8")
+    except OSError as error:
+        text = f"{path} could not be written: {error.strerror or error}."
+        raise problem("cli.save", text, "Name a place that you may write to.", "save") from None
+
+
+# --- Running ----------------------------------------------------------------------------------------------------------
+
+
+def run_all(
+    shell: CommandContext,
+    study: StudySpec,
+    card: ExerciseCard,
+    as_json: bool,
+    exercises: str | None = None,
+    kept: Sequence[Path] = (),
+) -> list[FinishedRun]:
+    """The runs of the study in order, as far as nobody stopped it. ``kept`` are the folders of those that need not be
+    done again. Raises ``ProblemError`` when the agent refuses one."""
+    runs, left, finished = study_runs(study), list(kept), list[FinishedRun]()
+    for number, (title, value, spec) in enumerate(runs, start=1):
+        typed = _typed(spec, card)
+        folder = next((one for one in left if _same(read_spec(RunFolder(one).spec), typed, card)), None)
+        if folder is not None:
+            left.remove(folder)
+            finished.append(FinishedRun(StudyResult(title, value, typed, folder, read_run(folder))))
+            (shell.note if as_json else shell.say)(f"{title}: finished before, in {folder}")
+            continue
+        folder = shell.places.runs / str(uuid.uuid4())
+        new = StudyResult(title, value, msgspec.structs.replace(typed, run=folder.name), folder, History())
+        heading = f"{study.title or study.study}, {'run' if study.axis else 'lane'} {number} of {len(runs)}: {title}"
+        finished.append(_run_one(shell, new, card, heading, as_json, exercises))
+        if finished[-1].asked:
+            break
+    return finished
+
+
+def _run_one(
+    shell: CommandContext, new: StudyResult, card: ExerciseCard, heading: str, as_json: bool, exercises: str | None
+) -> FinishedRun:
+    outcome = run_outcome(shell, new.spec, card, new.folder, heading, as_json, exercises)
+    if outcome.exit_code == BAD_INPUT:
+        raise problem("cli.refused", refusal(outcome.output))
+    history = outcome.history
+    for line in (f"{new.title}: {ending(history)}", *why(history)):
+        (shell.note if as_json else shell.say)(line)
+    status = exit_status(history.fold.state) if history.fold.done else FAILED
+    stopped = outcome.asked or history.fold.state is RunState.STOPPED
+    return FinishedRun(new._replace(history=history), status, stopped)
+
+
+def study_status(study: StudySpec, finished: Sequence[FinishedRun]) -> int:
+    """The exit status of a study that ended so."""
+    statuses = {run.status for run in finished}
+    if INTERRUPTED in statuses or len(finished) < len(study_runs(study)):
+        return INTERRUPTED
+    return FAILED if statuses - {OK} else OK
+
+
+def _typed(spec: RunSpec, card: ExerciseCard) -> RunSpec:
+    """The spec with values of the right kind."""
+    typed, _ = check(card.params, spec.params)
+    return msgspec.structs.replace(spec, params={name: typed[name] for name in spec.params})
+
+
+# --- Runs that are finished -------------------------------------------------------------------------------------------
+
+
+def finished_runs(places: Places, study: StudySpec, card: ExerciseCard) -> list[Path]:
+    """The folders of this study's finished runs on this computer, in the order in which they were made."""
+    folders = sorted(places.runs.iterdir(), key=_made) if study.study and places.runs.is_dir() else []
+    return [folder for folder in folders if _is_of(folder, study, card) and _finished(folder)]
+
+
+def _made(folder: Path) -> float:
+    return folder.stat().st_mtime
+
+
+def _is_of(folder: Path, study: StudySpec, card: ExerciseCard) -> bool:
+    """Whether it holds a run of the study; what cannot be read holds none."""
+    try:
+        spec = read_spec(RunFolder(folder).spec)
+    except ProblemError:
+        return False
+    return spec.study == study.study and spec.exercise == card.id
+
+
+def _finished(folder: Path) -> bool:
+    return bool(attempts(folder)) and read_run(folder).fold.state is RunState.FINISHED
+
+
+def _same(kept: RunSpec, wanted: RunSpec, card: ExerciseCard) -> bool:
+    """Whether a kept run is one that is wanted: everything but its id is equal, the exercise's file as well."""
+    one, other = (msgspec.structs.replace(_typed(spec, card), run="") for spec in (kept, wanted))
+    return one == other

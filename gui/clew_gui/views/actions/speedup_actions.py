@@ -1,0 +1,242 @@
+"""Joins the Speed-up tab to the window: which study it shows, and the runs that its button asks for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import msgspec
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QFileDialog
+
+from clew_gui.views.actions.controller import SLOW_TICKS, WindowController
+from clew_gui.views.presentation import words
+from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.window.window import SPEEDUP_TAB, MainWindow
+from clew_shared.base.problem import Problem, ProblemError, raise_all
+from clew_shared.cards import ExerciseCard
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.params import convert
+from clew_shared.study import StudySpec, check_study, scaling_kind, scaling_study, study_runs, usual_warm_up
+
+if TYPE_CHECKING:
+    from clew_gui.plotting.speedup import SpeedupScene
+    from clew_gui.views.speedup.speedup_view import SpeedupView
+
+COUNTS = (1, 2, 4)
+"""Numbers of devices that one click measures, as far as the strategy can use them."""
+_FILES = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Values (*.csv)"}
+Kind = Literal["strong", "weak"]
+
+
+class SpeedupActions(QObject):
+    """One for each window. The tab's widgets are made when it is first shown, because NumPy comes with them."""
+
+    def __init__(self, window: MainWindow, desk: WindowController) -> None:
+        super().__init__(window)
+        self._window, self._desk = window, desk
+        self._view: SpeedupView | None = None
+        self._wish: Kind | None = None
+        self._ticks = 0
+        self._shown: object = None
+        self.scene: SpeedupScene | None = None
+        window.head.tab_chosen.connect(lambda _tab: self.tell())
+        window.next_run.edited.connect(self._tell_button)
+        desk.curves_changed.connect(self.tell)
+        desk.ticked.connect(self._ticked)
+
+    def _ticked(self) -> None:
+        self._ticks += 1
+        if self._ticks % SLOW_TICKS == 0:
+            self.tell()
+
+    @property
+    def view(self) -> SpeedupView:
+        """The tab's widgets."""
+        if self._view is None:
+            from clew_gui.views.speedup.speedup_view import SpeedupView
+
+            self._view = SpeedupView(self._window.look)
+            self._view.kind_chosen.connect(self._choose)
+            self._view.measure_asked.connect(self.measure)
+            self._view.repeats_edited.connect(self._tell_button)
+            self._view.export_asked.connect(self.export)
+            self._window.put_speedup(self._view)
+        return self._view
+
+    # --- Showing ------------------------------------------------------------------------------------------------------
+
+    def tell(self) -> None:
+        """Show the newest study of the open exercise; cheap where nothing changed, and nothing while out of sight."""
+        scope = self._desk.scope
+        if self._window.pages.currentIndex() != SPEEDUP_TAB or scope.session is None or scope.card is None:
+            return
+        kind, runs = self._study(scope.runs())
+        state = (scope.card, kind, tuple((run.id, run.state) for run in runs))
+        if state == self._shown:
+            return
+        self._shown = state
+        from clew_gui.plotting.speedup import ScalingRun, speedup_scene
+
+        here = all(run.job is None for run in runs)
+        found = [ScalingRun(run.spec, run.state, run.history) for run in runs]
+        cores = (os.cpu_count() or 0) if here else 0
+        self.scene = speedup_scene(found, scope.card, weak=kind == "weak", cores=cores)
+        self.view.kinds.choose(kind)
+        self.view.show_scene(self.scene, _progress(runs), _when(runs))
+        self._tell_button()
+
+    def _study(self, runs: Sequence[RunLike]) -> tuple[Kind, list[RunLike]]:
+        """The kind of scaling that is shown, and the runs of the newest study of that kind."""
+        studies: dict[str, list[RunLike]] = {}
+        for run in runs:
+            if run.spec.study:
+                studies.setdefault(run.spec.study, []).append(run)
+        for members in reversed(studies.values()):
+            kind = scaling_kind([run.spec for run in members])
+            if kind is not None and self._wish in (None, kind):
+                return kind, members
+        return self._wish or "strong", []
+
+    def _choose(self, kind: str) -> None:
+        self._wish = "weak" if kind == "weak" else "strong"
+        self.tell()
+
+    # --- Measuring ----------------------------------------------------------------------------------------------------
+
+    def _tell_button(self) -> None:
+        """What the button would measure, or why it cannot."""
+        card, form = self._desk.scope.card, self._window.next_run
+        if self._view is None or card is None:
+            return
+        spread = spread_over(card, form.spec().strategy)
+        self._view.measure.set_words(f"Measure {spread.words}" if spread is not None else "Measure")
+        alone = "" if spread is not None else f"{card.title} runs on one device only"
+        elsewhere = "A study runs on this computer: choose it at the right" if form.where.choice().key else ""
+        _, wrong = self._repeats()
+        refused = "" if form.run.isEnabled() else form.run.toolTip()
+        reason = alone or elsewhere or refused or (wrong.text if wrong is not None else "")
+        self._view.measure.allow(not reason, reason)
+
+    def _repeats(self) -> tuple[int, Problem | None]:
+        from clew_gui.views.speedup.speedup_view import REPEATS
+
+        value, wrong = convert(REPEATS, self.view.repeats.raw())
+        return value if isinstance(value, int) else 1, wrong
+
+    def study(self) -> StudySpec | None:
+        """The study that the button starts; None where the exercise runs on one device only."""
+        card = self._desk.scope.card
+        base = self._window.next_run.spec()
+        spread = spread_over(card, base.strategy) if card is not None else None
+        if card is None or spread is None:
+            return None
+        values = {param.name: base.params.get(param.name, param.default) for param in card.params}
+        size = {"batch_size": values["batch_size"]} if "batch_size" in values else {}
+        base = msgspec.structs.replace(base, params={**base.params, **size})
+        if spread.strategy != base.strategy:
+            base = msgspec.structs.replace(base, strategy=spread.strategy, options={}, nodes=1)
+        weak = self.view.kinds.current() == "weak"
+        warm_up = usual_warm_up(values.get("steps"))
+        repeats, _ = self._repeats()
+        return scaling_study(base, spread.counts, axis=spread.axis, repeats=repeats, warm_up=warm_up, weak=weak)
+
+    def measure(self) -> None:
+        """Queue the study's runs; the tab shows each as it finishes."""
+        study = self.study()
+        if study is None or self._desk.scope.card is None:
+            return
+        try:
+            raise_all(check_study(study, self._desk.scope.card))
+        except ProblemError as error:
+            self._desk.refused(error)
+            return
+        self._wish = "weak" if study.weak else "strong"
+        self._desk.start_all([run.spec for run in study_runs(study)])
+        self._window.show_tab(SPEEDUP_TAB)
+        self.tell()
+
+    # --- Files --------------------------------------------------------------------------------------------------------
+
+    def export(self, kind: str, path: Path | None = None) -> None:
+        """Write the plots as "png" or "svg", or the table as "csv"; asks for the place when ``path`` is None."""
+        if path is None:
+            self._ask(kind)
+            return
+        try:
+            self.write(kind, path)
+        except ProblemError as error:
+            self._window.messages.show_problems(error.problems)
+        except OSError as error:
+            text = f"{path} could not be written: {error.strerror or error}."
+            hint = "Choose a folder that you can write to and that has free space."
+            self._window.messages.show_problems((Problem("window.export", text, hint, str(path)),))
+        else:
+            self._window.messages.show_note(f"Written: {path}")
+
+    def write(self, kind: str, path: Path) -> None:
+        """The same without asking. Raises ``OSError`` or ``ProblemError`` where the file cannot be written."""
+        from clew_gui.plotting.speedup import as_csv
+        from clew_gui.views.speedup.scaling_canvas import save_png, save_svg
+
+        if self.scene is None or self._desk.scope.card is None:
+            return
+        title, theme = f"{self._desk.scope.card.title}: {self.scene.title}", self._window.look.theme
+        if kind == "csv":
+            path.write_text(as_csv(self.scene.scaling.rows), encoding="utf-8")
+        elif kind == "svg":
+            save_svg(path, self.scene, title, theme, self._window.logicalDpiX())
+        else:
+            save_png(path, self.scene, title, theme)
+
+    def _ask(self, kind: str) -> None:
+        dialog = QFileDialog(self._window, "Export the speed-up", "", _FILES[kind])
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix(kind)
+        dialog.selectFile(f"speed-up.{kind}")
+        dialog.fileSelected.connect(lambda name: self.export(kind, Path(name)))
+        dialog.open()
+
+
+class Spread(NamedTuple):
+    """What a study changes from run to run, with which strategy, and the numbers that it measures."""
+
+    strategy: str
+    axis: str
+    counts: tuple[int, ...]
+
+    @property
+    def words(self) -> str:
+        """``1, 2, 4 devices``."""
+        return f"{', '.join(map(str, self.counts))} {self.axis}"
+
+
+def spread_over(card: ExerciseCard, chosen: str) -> Spread | None:
+    """How a study spreads the exercise: as the chosen strategy does if it uses more than one device, else as the first
+    that does. None where there is none."""
+    spreads = [
+        Spread(one.id, "nodes" if one.nodes else "devices", tuple(n for n in COUNTS if one.nodes or n in one.devices))
+        for one in card.strategies
+    ]
+    able = [spread for spread in spreads if len(spread.counts) > 1]
+    return next((spread for spread in able if spread.strategy == chosen), able[0] if able else None)
+
+
+def _progress(runs: Sequence[RunLike]) -> str:
+    """How far a study is that has not finished."""
+    finished = sum(run.state is RunState.FINISHED for run in runs)
+    return f"{finished} of {len(runs)} runs finished" if finished < len(runs) else ""
+
+
+def _when(runs: Sequence[RunLike]) -> str:
+    """When a study was measured."""
+    finished = [run for run in runs if run.state is RunState.FINISHED]
+    if not finished:
+        return ""
+    first, last = (
+        words.wall(find(getattr(run.history.fold, name) for run in finished))
+        for find, name in ((min, "started"), (max, "ended"))
+    )
+    return f"measured {first}" + (f" to {last}" if last != first else "")

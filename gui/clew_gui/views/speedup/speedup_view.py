@@ -1,0 +1,257 @@
+"""The Speed-up tab: which scaling is shown, its sentence, both plots, the table, and the button that measures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QBoxLayout,
+    QFrame,
+    QHeaderView,
+    QMenu,
+    QScrollArea,
+    QSizePolicy,
+    QTableWidget,
+    QTableWidgetItem,
+    QToolButton,
+    QWidget,
+)
+
+from clew_gui.plotting.speedup import SpeedupScene
+from clew_gui.views.form.fields import NumberEdit
+from clew_gui.views.speedup.scaling_canvas import ScalingCanvas
+from clew_gui.views.theme.parts import (
+    Appearance,
+    Button,
+    Elided,
+    Glyph,
+    IconButton,
+    Segments,
+    column,
+    frame,
+    label,
+    lay_out_now,
+    row,
+    set_role,
+)
+from clew_shared.params import ParamSpec
+
+KINDS = (("strong", "Strong scaling"), ("weak", "Weak scaling"))
+_KIND_TIPS = {
+    "strong": "One batch is divided among the devices: how much sooner is the same work done?",
+    "weak": "Each device gets a whole batch: how much more work is done in the same time?",
+}
+REPEATS = ParamSpec(
+    name="repeats",
+    kind="int",
+    label="Repeats",
+    default=3,
+    ge=1,
+    le=20,
+    help="How often each number of devices is measured. The intervals come from the repeats.",
+)
+_NARROW = 560
+_NAMED = 660
+"""From this width on the number of repeats has its name beside it."""
+_CELL = 22
+"""Pixels around the text of a cell."""
+
+
+class SpeedupView(QWidget):
+    """What one scaling study of the open exercise measured."""
+
+    kind_chosen = Signal(str)
+    """Show "strong" or "weak" scaling."""
+    measure_asked = Signal()
+    """Start a study."""
+    repeats_edited = Signal()
+    export_asked = Signal(str)
+    """Write "png", "svg" or "csv"."""
+
+    def __init__(self, look: Appearance) -> None:
+        super().__init__()
+        self._look = look
+        self.setObjectName("canvas")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        inside = QWidget()
+        inside.setObjectName("canvas")
+        self._rest = QWidget()
+        self._rest.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
+        parts = (self._bar(), self._banner(), self._plots(), self._table_card(), self._rest)
+        whole = column(*parts, gap=10, margins=(16, 12, 16, 12), parent=inside)
+        whole.setStretchFactor(self._pair, 1)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(inside)
+        column(area, gap=0, parent=self)
+
+    # --- Building -----------------------------------------------------------------------------------------------------
+
+    def _bar(self) -> QWidget:
+        look = self._look
+        self.kinds = Segments(KINDS, "strong", "Scaling")
+        for key, _ in KINDS:
+            self.kinds.button(key).setToolTip(_KIND_TIPS[key])
+        self.kinds.chosen.connect(self.kind_chosen)
+        self.progress = Elided("", "caption", "2")
+        self.progress.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.repeats = NumberEdit(REPEATS)
+        self.repeats.set_value(REPEATS.default)
+        self.repeats.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.repeats.setFixedWidth(44)
+        self.repeats.setAccessibleName(REPEATS.label)
+        self.repeats.setToolTip(REPEATS.help)
+        self.repeats.edited.connect(self.repeats_edited)
+        self._name = label(REPEATS.label, "body", "2")
+        self._name.setBuddy(self.repeats)
+        self.measure = Button(look, "Measure", "primarySmall", "play")
+        self.measure.clicked.connect(self.measure_asked)
+        self.export = IconButton(look, "export", "Export the speed-up", "Export as PNG, SVG or CSV")
+        self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        menu = QMenu(self.export)
+        for kind, text in (("png", "As a picture, PNG…"), ("svg", "As a drawing, SVG…"), ("csv", "The table, CSV…")):
+            menu.addAction(text).triggered.connect(lambda _checked=False, kind=kind: self.export_asked.emit(kind))
+        self.export.setMenu(menu)
+        self._bar_box = QWidget()
+        self._bar_box.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        row(self.kinds, self.progress, self._name, self.repeats, self.measure, self.export, gap=8, parent=self._bar_box)
+        return self._bar_box
+
+    def _banner(self) -> QFrame:
+        self.sentence = label("", "subtitle", wrap=True)
+        self.detail = label("", "body", "2", wrap=True)
+        self._glyph = Glyph(self._look, "info", "accent", 18)
+        said = row(self._glyph, column(self.sentence, self.detail, gap=3), gap=12, margins=(16, 10, 16, 11))
+        said.setStretch(1, 1)
+        self._note = frame("note", said)
+        self._note.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        return self._note
+
+    def _plots(self) -> QWidget:
+        self.canvases = (ScalingCanvas(self._look, names=True), ScalingCanvas(self._look, names=False))
+        self._heads = (label("", "subtitle"), label("", "subtitle"))
+        self._captions = (Elided("", "caption", "2"), Elided("", "caption", "2"))
+        self._pair = QWidget()
+        self._box = QBoxLayout(QBoxLayout.Direction.LeftToRight, self._pair)
+        self._box.setContentsMargins(0, 0, 0, 0)
+        self._box.setSpacing(10)
+        for head, caption, canvas, share in zip(self._heads, self._captions, self.canvases, (5, 4), strict=True):
+            inside = column(row(head, caption, gap=8), canvas, gap=4, margins=(14, 10, 12, 8))
+            inside.setStretchFactor(canvas, 1)
+            self._box.addWidget(frame("card", inside), share)
+        return self._pair
+
+    def _table_card(self) -> QFrame:
+        self._title = label("", "subtitle")
+        self._caption = Elided("", "caption", "2")
+        copy = IconButton(self._look, "copy", "Copy the table", "Copy the table, for a spreadsheet")
+        copy.clicked.connect(self.copy_table)
+        self.table = ScalingTable()
+        head = row(self._title, self._caption, copy, gap=8)
+        self._table_frame = frame("card", column(head, self.table, gap=4, margins=(14, 8, 8, 8)))
+        self._table_frame.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        return self._table_frame
+
+    # --- Showing ------------------------------------------------------------------------------------------------------
+
+    def show_scene(self, scene: SpeedupScene, progress: str, when: str) -> None:
+        """Show what a study measured: how far it is, and when it was done."""
+        set_role(self._note, "warnNote" if scene.conclusion.shared else "note")
+        self._glyph.set_glyph("info", "warn" if scene.conclusion.shared else "accent")
+        self.sentence.setText(scene.conclusion.sentence)
+        self.detail.setText(scene.conclusion.detail)
+        self.detail.setVisible(bool(scene.conclusion.detail))
+        self.progress.set_text(progress)
+        measured = bool(scene.plots)
+        self._pair.setVisible(measured)
+        self._rest.setVisible(not measured)
+        self._table_frame.setVisible(measured)
+        self.export.setEnabled(measured)
+        for plot, head, caption, canvas in zip(scene.plots, self._heads, self._captions, self.canvases, strict=False):
+            head.setText(plot.title)
+            caption.set_text(plot.caption)
+            canvas.show_plot(plot)
+        self._title.setText(scene.title)
+        self._caption.set_text(", ".join(filter(None, (scene.caption, when))))
+        self.table.fill(scene.table)
+
+    def copy_table(self) -> None:
+        """The table to the clipboard, with tabs between its columns."""
+        QGuiApplication.clipboard().setText("\n".join("\t".join(line) for line in self.table.texts()))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Plots above each other where they would be too narrow."""
+        super().resizeEvent(event)
+        narrow = self.width() < _NARROW
+        self._box.setDirection(QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight)
+        self._name.setVisible(not narrow and self.width() >= _NAMED)
+        lay_out_now(self._bar_box, self)
+
+
+class ScalingTable(QTableWidget):
+    """A row for each number of devices, as high as it needs to be. Where it is too narrow the last columns go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setAccessibleName("Speed-up by number of devices")
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setShowGrid(False)
+        self.setTabKeyNavigation(False)
+        self.verticalHeader().hide()
+        self.horizontalHeader().setHighlightSections(False)
+        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+
+    def fill(self, rows: Sequence[Sequence[str]]) -> None:
+        """Show these texts, of which the first row are the heads."""
+        heads, cells = rows[0], rows[1:]
+        self.setColumnCount(len(heads))
+        self.setRowCount(len(cells))
+        for place, text in enumerate(heads):
+            self.setHorizontalHeaderItem(place, _item(text))
+        for number, texts in enumerate(cells):
+            for place, text in enumerate(texts):
+                self.setItem(number, place, _item(text))
+        height = self.fontMetrics().height() + 11
+        self.verticalHeader().setDefaultSectionSize(height)
+        self.setFixedHeight(self.horizontalHeader().sizeHint().height() + height * len(cells) + 2)
+        self._fit_columns()
+
+    def texts(self) -> list[list[str]]:
+        """All of it, the heads first."""
+        columns = [self._column(place) for place in range(self.columnCount())]
+        return [list(line) for line in zip(*columns, strict=True)]
+
+    def _column(self, place: int) -> list[str]:
+        items = [self.horizontalHeaderItem(place)]
+        items += [self.item(number, place) for number in range(self.rowCount())]
+        return [item.text() for item in items if item is not None]
+
+    def _fit_columns(self) -> None:
+        """Each column as wide as its words, and what is left evenly."""
+        metrics, shown = self.fontMetrics(), self.columnCount()
+        widths = [max(map(metrics.horizontalAdvance, self._column(place))) + _CELL for place in range(shown)]
+        while shown > 1 and sum(widths[:shown]) > self.width():
+            shown -= 1
+        more = max(self.width() - sum(widths[:shown]), 0) // max(shown, 1)
+        for place, width in enumerate(widths):
+            self.setColumnHidden(place, place >= shown)
+            self.setColumnWidth(place, width + more)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Share the new width."""
+        super().resizeEvent(event)
+        self._fit_columns()
+
+
+def _item(text: str) -> QTableWidgetItem:
+    item = QTableWidgetItem(text)
+    item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+    return item

@@ -1,0 +1,510 @@
+"""Scaling: how fast runs on several devices train, what that makes of speed-up and efficiency, and how sure it is.
+
+Everything is read from the runs' histories. Pure Python; the law behind each fit is named where it is made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean, median, variance
+from typing import Literal, NamedTuple
+
+from clew_shared.base.number_words import in_bytes
+from clew_shared.journal.history import History
+
+# fmt: off
+_T95 = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+)
+# fmt: on
+"""Quantiles of Student's t distribution for two-sided 95 %, by degrees of freedom from 1."""
+_T95_MANY = 1.96
+
+
+class Interval(NamedTuple):
+    """The 95 % interval of a mean or a ratio."""
+
+    low: float
+    high: float
+
+
+class RunTiming(NamedTuple):
+    """What one run did after its warm-up: ``images`` and ``seconds`` of each of its blocks of steps.
+
+    ``replicas`` are the devices that computed each step together, ``batch_size`` the images of one step over all.
+    """
+
+    replicas: int
+    batch_size: int
+    images: tuple[float, ...]
+    seconds: tuple[float, ...]
+    reduced_bytes: int = 0
+    """What each device sends in one step."""
+
+    @property
+    def rate(self) -> float:
+        """Images per second over all its blocks."""
+        return sum(self.images) / sum(self.seconds)
+
+
+class Estimate(NamedTuple):
+    """A mean with its standard error and degrees of freedom; both 0 where there is one value only."""
+
+    value: float
+    error: float = 0.0
+    freedom: float = 0.0
+
+    @property
+    def interval(self) -> Interval | None:
+        """Where the true mean is with 95 %; None without a spread to judge from."""
+        if self.freedom < 1:
+            return None
+        reach = t95(self.freedom) * self.error
+        return Interval(max(self.value - reach, 0.0), self.value + reach)
+
+
+class ScalingRow(NamedTuple):
+    """All runs on ``replicas`` devices together. ``speedup`` is against the row with the fewest devices.
+
+    ``over`` says what the intervals are made of: "repeats", or "blocks" of a single run, which know nothing of how one
+    run differs from the next.
+    """
+
+    replicas: int
+    batch_size: int
+    repeats: int
+    rate: Estimate
+    median: float
+    over: Literal["repeats", "blocks"]
+    speedup: float
+    speedup_interval: Interval | None
+    efficiency: float
+    efficiency_interval: Interval | None
+    reduced_bytes: int = 0
+
+    @property
+    def step_seconds(self) -> float:
+        """What one step of ``batch_size`` images takes."""
+        return self.batch_size / self.rate.value
+
+
+class Fit(NamedTuple):
+    """A law fitted to speed-ups: ``serial`` is the share of the work that more devices do not make faster, 0 to 1.
+
+    ``error`` is the largest relative distance of a measured speed-up from the law.
+    """
+
+    law: Literal["amdahl", "gustafson"]
+    serial: float
+    error: float
+
+    def speedup(self, ratio: float) -> float:
+        """By this law, on ``ratio`` times as many devices."""
+        if self.law == "amdahl":
+            return 1 / (self.serial + (1 - self.serial) / ratio)
+        return ratio - self.serial * (ratio - 1)
+
+    @property
+    def limit(self) -> float:
+        """The speed-up that no number of devices passes."""
+        return 1 / self.serial if self.law == "amdahl" and self.serial > 0 else math.inf
+
+
+class Scaling(NamedTuple):
+    """A study over devices: its rows by number of devices, the fits (None without two rows), and how it was measured.
+
+    Weak scaling gives each device the same batch, so that the global batch grows; strong scaling divides one batch.
+    """
+
+    rows: tuple[ScalingRow, ...]
+    weak: bool = False
+    warm_up: int = 0
+    amdahl: Fit | None = None
+    gustafson: Fit | None = None
+
+    @property
+    def fit(self) -> Fit | None:
+        """The law that belongs to this kind of scaling."""
+        return self.gustafson if self.weak else self.amdahl
+
+
+# --- Measuring --------------------------------------------------------------------------------------------------------
+
+
+def time_run(history: History, replicas: int, warm_up: int) -> RunTiming | None:
+    """The blocks of a run without its first ``warm_up`` steps; None when nothing is left.
+
+    The time of a block that the warm-up ends in is divided evenly over its steps.
+    """
+    size = history.schema.batch_size if history.schema is not None else 0
+    images, seconds = [], []
+    for block in history.blocks():
+        kept = min(block.first + block.size - warm_up, block.size)
+        if kept > 0 and block.seconds > 0:
+            images.append(float(kept * max(size, 1)))
+            seconds.append(block.seconds * kept / block.size)
+    sent = history.schema.reduced_bytes if history.schema is not None else 0
+    return RunTiming(replicas, max(size, 1), tuple(images), tuple(seconds), sent) if images else None
+
+
+def shared_by(histories: Iterable[History]) -> int:
+    """The cores that the devices of these runs share, as their journals say; 0 where they share none."""
+    return max((one.schema.shared_cores for one in histories if one.schema is not None), default=0)
+
+
+def on_gpus(histories: Iterable[History]) -> bool:
+    """Whether these runs had GPUs, as far as it was written down what they were given."""
+    given = [one.fold.devices for one in histories if one.fold.devices]
+    return bool(given) and not any("CPU" in names for names in given)
+
+
+def measure(timings: Iterable[RunTiming | None], *, weak: bool = False, warm_up: int = 0) -> Scaling:
+    """The table of all runs of a study, and the fits."""
+    groups: dict[int, list[RunTiming]] = {}
+    for timing in timings:
+        if timing is not None:
+            groups.setdefault(timing.replicas, []).append(timing)
+    counts = sorted(groups)
+    if not counts:
+        return Scaling((), weak, warm_up)
+    base = _mean(groups[counts[0]])
+    rows = tuple(_row(count, groups[count], counts[0], base) for count in counts)
+    ratios = [(row.replicas / counts[0], row.speedup) for row in rows[1:]]
+    return Scaling(rows, weak, warm_up, fit_amdahl(ratios), fit_gustafson(ratios))
+
+
+def _row(replicas: int, timings: Sequence[RunTiming], fewest: int, base: Estimate) -> ScalingRow:
+    rate = _mean(timings)
+    share = fewest / replicas
+    speedup = rate.value / base.value
+    between = Interval(1.0, 1.0) if replicas == fewest else ratio_interval(rate, base)
+    return ScalingRow(
+        replicas=replicas,
+        batch_size=timings[0].batch_size,
+        repeats=len(timings),
+        rate=rate,
+        median=median(timing.rate for timing in timings),
+        over="repeats" if len(timings) > 1 else "blocks",
+        speedup=speedup,
+        speedup_interval=between,
+        efficiency=speedup * share,
+        efficiency_interval=Interval(between.low * share, between.high * share) if between is not None else None,
+        reduced_bytes=timings[0].reduced_bytes,
+    )
+
+
+def _mean(timings: Sequence[RunTiming]) -> Estimate:
+    """Images per second: the mean over repeats, or the ratio of all images to all seconds of a single run's blocks."""
+    if len(timings) == 1:
+        return _ratio_of_blocks(timings[0])
+    rates = [timing.rate for timing in timings]
+    return Estimate(fmean(rates), math.sqrt(variance(rates) / len(rates)), len(rates) - 1)
+
+
+def _ratio_of_blocks(timing: RunTiming) -> Estimate:
+    """The ratio estimator (Cochran, Sampling Techniques, 1977, section 2.11): long blocks count for more."""
+    rate, count = timing.rate, len(timing.images)
+    if count < 2:
+        return Estimate(rate)
+    spread = sum((images - rate * seconds) ** 2 for images, seconds in zip(timing.images, timing.seconds, strict=True))
+    return Estimate(rate, math.sqrt(spread * count / (count - 1)) / sum(timing.seconds), count - 1)
+
+
+def t95(freedom: float) -> float:
+    """The quantile of Student's t distribution for a two-sided interval of 95 %; ``freedom`` is rounded down."""
+    return _T95[int(freedom) - 1] if freedom < len(_T95) + 1 else _T95_MANY
+
+
+def ratio_interval(above: Estimate, below: Estimate) -> Interval | None:
+    """The 95 % interval of the ratio of two means: relative errors add up in squares, degrees of freedom as Welch and
+    Satterthwaite combine them. None when either has no spread."""
+    if above.freedom < 1 or below.freedom < 1:
+        return None
+    squares = [(one.error / one.value) ** 2 for one in (above, below)]
+    ratio, total = above.value / below.value, sum(squares)
+    if not total:
+        return Interval(ratio, ratio)
+    freedom = total**2 / (squares[0] ** 2 / above.freedom + squares[1] ** 2 / below.freedom)
+    reach = t95(max(freedom, 1.0)) * math.sqrt(total)
+    return Interval(ratio * math.exp(-reach), ratio * math.exp(reach))
+
+
+# --- Fits -------------------------------------------------------------------------------------------------------------
+
+
+def fit_amdahl(points: Sequence[tuple[float, float]]) -> Fit | None:
+    """Amdahl's law, time = s + (1 - s) / n, by least squares over (n, speed-up) with n above 1; None without any.
+
+    Amdahl, Validity of the single processor approach, AFIPS 1967.
+    """
+    return _fit("amdahl", [(1 - 1 / n, 1 / speedup - 1 / n) for n, speedup in points], points)
+
+
+def fit_gustafson(points: Sequence[tuple[float, float]]) -> Fit | None:
+    """Gustafson's law for work that grows with the devices, speed-up = n - s (n - 1), by least squares.
+
+    Gustafson, Reevaluating Amdahl's law, CACM 31 (5), 1988.
+    """
+    return _fit("gustafson", [(n - 1, n - speedup) for n, speedup in points], points)
+
+
+def _fit(
+    law: Literal["amdahl", "gustafson"], lines: Sequence[tuple[float, float]], points: Sequence[tuple[float, float]]
+) -> Fit | None:
+    """Both laws are lines through 0 whose slope is the serial share."""
+    below = sum(x * x for x, _ in lines)
+    if not below:
+        return None
+    serial = min(max(sum(x * y for x, y in lines) / below, 0.0), 1.0)
+    fitted = Fit(law, serial, 0.0)
+    return fitted._replace(error=max(abs(fitted.speedup(n) - speedup) / speedup for n, speedup in points))
+
+
+# --- Forecast ---------------------------------------------------------------------------------------------------------
+
+
+class Network(NamedTuple):
+    """What an all-reduce was measured to cost between two devices: bytes per second, and seconds for each message."""
+
+    bandwidth: float
+    latency: float = 0.0
+
+
+class Forecast(NamedTuple):
+    """One number of devices: the seconds of a step, and those of them that pass with reducing gradients."""
+
+    replicas: int
+    step_seconds: float
+    reduce_seconds: float
+    rate: float
+    speedup: float
+    efficiency: float
+
+
+def allreduce_seconds(replicas: int, size: float, network: Network) -> float:
+    """A ring all-reduce of ``size`` bytes: each device sends 2 (n - 1) / n of them in 2 (n - 1) messages.
+
+    Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms, J. Parallel Distrib. Comput. 69, 2009.
+    """
+    messages = 2 * (replicas - 1)
+    return messages / replicas * size / network.bandwidth + messages * network.latency
+
+
+def forecast(
+    step_seconds: float,
+    batch_size: int,
+    reduced_bytes: float,
+    network: Network,
+    counts: Sequence[int] = (2, 4, 8, 16),
+    weak: bool = False,
+) -> tuple[Forecast, ...]:
+    """What more devices should give, from one measured step of one device and a measured all-reduce.
+
+    It takes for granted that a share of the batch takes its share of the time, and that nothing is computed while
+    gradients travel. ``weak`` gives each device the whole ``batch_size``.
+    """
+    found = []
+    for count in counts:
+        reduce = allreduce_seconds(count, reduced_bytes, network)
+        seconds = (step_seconds if weak else step_seconds / count) + reduce
+        rate = batch_size * (count if weak else 1) / seconds
+        speedup = rate * step_seconds / batch_size
+        found.append(Forecast(count, seconds, reduce, rate, speedup, speedup / count))
+    return tuple(found)
+
+
+def network_between(one: ScalingRow, two: ScalingRow, weak: bool = False) -> Network | None:
+    """The all-reduce between two devices as it shows in their steps: what these take longer than the work alone would.
+
+    None where they take no longer, or where nothing was sent.
+    """
+    extra = two.step_seconds - one.step_seconds / (1 if weak else 2)
+    return Network(two.reduced_bytes / extra) if extra > 0 and two.reduced_bytes else None
+
+
+def forecast_of(scaling: Scaling, counts: Sequence[int] = (2, 4, 8, 16)) -> tuple[Forecast, ...]:
+    """What more devices should give, from the measured steps of one and of two; empty without these."""
+    rows = {row.replicas: row for row in scaling.rows}
+    network = network_between(rows[1], rows[2], scaling.weak) if 1 in rows and 2 in rows else None
+    if network is None:
+        return ()
+    one = rows[1]
+    return forecast(one.step_seconds, one.batch_size, rows[2].reduced_bytes, network, counts, scaling.weak)
+
+
+# --- Reference --------------------------------------------------------------------------------------------------------
+
+
+class Reference(NamedTuple):
+    """Somebody else's measurement, images per second by number of devices, to compare with."""
+
+    title: str
+    rates: Mapping[int, float]
+
+    def speedup(self, replicas: int) -> float | None:
+        """Against its own single device; None where it was not measured."""
+        return self.rates[replicas] / self.rates[1] if replicas in self.rates else None
+
+
+JURECA = Reference("JURECA, Horovod", {1: 55, 4: 178, 8: 357, 16: 689, 32: 1230, 64: 2276, 128: 5562})
+"""The table on the slides of Jülich's course: images per second on JURECA's GPUs with Horovod."""
+
+
+# --- Words ------------------------------------------------------------------------------------------------------------
+
+
+class Conclusion(NamedTuple):
+    """What a measurement says: one sentence, and one or two more with the reasons.
+
+    ``shared``: the devices share one processor's cores, so that it says nothing about other machines.
+    """
+
+    sentence: str
+    detail: str = ""
+    shared: bool = False
+
+
+_NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
+
+
+def conclude(
+    scaling: Scaling,
+    *,
+    gpus: bool = False,
+    cores: int = 0,
+    reference: Reference | None = None,
+    unit: str = "images",
+) -> Conclusion:
+    """What a study shows. ``cores``: the devices are logical ones of a processor with so many cores (0: they are not,
+    or nobody knows); ``gpus``: they are GPUs. ``unit`` is what a batch is made of."""
+    rows = scaling.rows
+    if not rows:
+        text = "Train the same on 1, 2 and 4 devices, and compare the times. Each run is an ordinary run."
+        return Conclusion("Nothing has been measured yet.", text)
+    last = rows[-1]
+    if len(rows) == 1:
+        what = f"{_amount(last.replicas, gpus)} {'train' if last.replicas > 1 else 'trains'}"
+        text = f"{what} {figures(last.rate.value)} {unit}/s{_between(last.rate.interval)}."
+        return Conclusion(text, "Measure at least two numbers of devices to see a speed-up.")
+    measured = _measured(rows[0], last, gpus)
+    shared = shared_cores(last.replicas, cores) if not gpus else ""
+    if shared:
+        return Conclusion(shared, measured, shared=True)
+    details = (_limit(scaling, gpus), _reduction(scaling, gpus), _compared(last, reference))
+    return Conclusion(measured, " ".join(filter(None, details)))
+
+
+def shared_cores(replicas: int, cores: int) -> str:
+    """The sentence for logical devices of a processor with ``cores`` cores; empty for one device or no such thing.
+
+    TensorFlow spreads the work of a single device over all cores already, so that more devices can only share them.
+    """
+    if replicas < 2 or cores < 1:
+        return ""
+    has = f"{_number(replicas)} devices share {_number(cores).lower()} core{'s' if cores > 1 else ''} here"
+    if replicas >= cores:
+        return f"{has}: no speed-up is to be expected."
+    return f"{has}, and one device can use them all: little speed-up is to be expected."
+
+
+def _number(count: int) -> str:
+    return _NUMBERS[count] if count < len(_NUMBERS) else f"{count:,}"
+
+
+def _amount(count: int, gpus: bool) -> str:
+    word = "GPU" if gpus else "device"
+    return f"{count if gpus else _number(count)} {word}{'s' if count != 1 else ''}"
+
+
+def _between(interval: Interval | None, digits: int = 0) -> str:
+    """``, between 5.9 and 6.3``; ``digits`` 0: three figures."""
+    if interval is None:
+        return ""
+    low, high = (f"{one:.{digits}f}" if digits else figures(one) for one in interval)
+    return f", between {low} and {high}" if low != high else ""
+
+
+def _measured(first: ScalingRow, last: ScalingRow, gpus: bool) -> str:
+    """How much faster the most devices are than the fewest."""
+    than = "one" if first.replicas == 1 else _amount(first.replicas, gpus).lower()
+    who, between = f"{_amount(last.replicas, gpus)} train", last.speedup_interval
+    factor = f"{last.speedup:.{_digits(last)}f} times as fast as {than}{_between(between, _digits(last))}"
+    if between is not None and between.low <= 1 <= between.high:
+        return f"{who} no faster than {than}: the difference is smaller than the noise ({factor})."
+    return f"{who} {factor}."
+
+
+def _digits(row: ScalingRow) -> int:
+    """As many as the interval is worth; small speed-ups need a second one."""
+    return 2 if row.speedup < 2 else 1 if row.speedup < 100 else 0
+
+
+def _limit(scaling: Scaling, gpus: bool) -> str:
+    fit, last = scaling.fit, scaling.rows[-1]
+    if fit is None or last.speedup < 1:
+        return ""
+    things = "GPUs" if gpus else "devices"
+    share = f"{100 * fit.serial:.2g} %"
+    off = f" The fit is off by up to {100 * fit.error:.0f} %." if fit.error > 0.1 else ""
+    if fit.serial < 0.0005:
+        return "No part of a step was found that does not get faster."
+    if scaling.weak:
+        return f"About {share} of the work does not grow with the {things} (Gustafson's law)." + off
+    ratio = scaling.rows[0].replicas
+    passed = f"{figures(fit.limit, 2)} times" + (f" the speed of {ratio}" if ratio > 1 else "")
+    words = f"About {share} of each step does not get faster, so by this fit no number of {things} would pass {passed}."
+    return words + off
+
+
+def _reduction(scaling: Scaling, gpus: bool) -> str:
+    """Where the time goes: the share of a step that passes with sending gradients."""
+    last = scaling.rows[-1]
+    found = [one for one in forecast_of(scaling, (last.replicas,)) if last.replicas > 1]
+    if not found:
+        return ""
+    share = 100 * min(found[0].reduce_seconds / last.step_seconds, 1.0)
+    who = _amount(last.replicas, gpus).lower() if not gpus else _amount(last.replicas, gpus)
+    return f"On {who} the reduction of {in_bytes(last.reduced_bytes)} takes about {share:.0f} % of a step."
+
+
+def _compared(last: ScalingRow, reference: Reference | None) -> str:
+    theirs = reference.speedup(last.replicas) if reference is not None else None
+    if theirs is None or last.speedup_interval is None:
+        return ""
+    inside = last.speedup_interval.low <= theirs <= last.speedup_interval.high
+    noise = "no difference can be seen" if inside else "the difference is larger than the noise"
+    return f"The slides' machine reached {theirs:.1f}; {noise}."
+
+
+def figures(value: float, count: int = 3) -> str:
+    """A number with ``count`` significant figures and no power of ten: "312", "1,890", "0.0472"."""
+    if not math.isfinite(value) or value == 0:
+        return "∞" if value > 0 else "0"
+    digits = count - 1 - math.floor(math.log10(abs(value)))
+    return f"{round(value, digits):,.{max(digits, 0)}f}"
+
+
+def as_table(scaling: Scaling, steps: int) -> list[dict[str, object]]:
+    """The rows for a program; ``seconds`` is the time for ``steps`` steps, or in weak scaling for as many images per
+    device."""
+    return [
+        {
+            "devices": row.replicas,
+            "batch_size": row.batch_size,
+            "reduced_bytes": row.reduced_bytes,
+            "repeats": row.repeats,
+            "interval_over": row.over,
+            "seconds": row.step_seconds * steps,
+            "step_seconds": row.step_seconds,
+            "images_per_second": row.rate.value,
+            "images_per_second_median": row.median,
+            "images_per_second_interval": row.rate.interval,
+            "speedup": row.speedup,
+            "speedup_interval": row.speedup_interval,
+            "efficiency": row.efficiency,
+            "efficiency_interval": row.efficiency_interval,
+        }
+        for row in scaling.rows
+    ]

@@ -1,0 +1,173 @@
+"""``clew scaling`` and ``clew study``: what they refuse, what they run, and that nothing runs twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clew_gui.commands.main import main
+from clew_gui.commands.run import study as command
+from clew_gui.commands.run.run import RunOutcome
+from clew_shared.cards import ExerciseCard
+from clew_shared.journal.events import Attempt, Points, Schema, State
+from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter
+from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.spec import RunSpec, to_toml
+from clew_shared.study import read_study
+
+SCALING = ["softmax", "--data", "digits", "--steps", "60", "--warm-up", "10"]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["softmx"], "Did you mean softmax?"),
+        (["softmax", "--devices", "1,two"], "--devices takes whole numbers, got 'two'"),
+        (["softmax", "--devices", "1,0"], "whole numbers from 1 on, got '1,0'"),
+        (["softmax", "--devices", "1,3"], "1 device, not on 3"),
+        (["linear-regression"], "1 device, not on 4"),
+        (["softmax", "--devices", "1,2", "--nodes", "1,2"], "both --devices and --nodes"),
+        (["softmax", "--repeats", "none"], "Write --repeats 3."),
+        (["softmax", "--steps", "20", "--warm-up", "20"], "shorter than the run of 20 steps"),
+        (["softmax", "--queue"], "does not take --queue"),
+        (["softmax", "--stepz", "3"], "Did you mean --steps?"),
+    ],
+)
+def test_mistakes_are_told_and_nothing_starts(
+    home: Path, capsys: pytest.CaptureFixture[str], words: list[str], complaint: str
+) -> None:
+    assert main(["scaling", *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert complaint in err
+    assert not (home / "runs").exists()
+
+
+class Trainer:
+    """Stands in for the agent: n devices take (0.1 + 0.9 / n) s for 10 steps of 100 images, and the warm-up as long.
+
+    It leaves real run folders. The run with the number ``stop_at`` is stopped by hand.
+    """
+
+    def __init__(self) -> None:
+        self.specs: list[RunSpec] = []
+        self.headings: list[str] = []
+        self.stop_at = 0
+
+    def __call__(
+        self, _shell: object, spec: RunSpec, card: ExerciseCard, folder: Path, heading: str, *_more: object
+    ) -> RunOutcome:
+        self.specs.append(spec)
+        self.headings.append(heading)
+        stopped = len(self.specs) == self.stop_at
+        folder.mkdir(parents=True)
+        run = RunFolder(folder)
+        run.spec.write_text(to_toml(spec))
+        seconds, rows = 0.1 + 0.9 / spec.devices, np.zeros(10, "<f4").tobytes()
+        metrics = tuple(metric for metric in card.metrics if metric.per_step)[:1]
+        events = [
+            Attempt(format=JOURNAL_FORMAT, run=spec.run, attempt=1, exercise=card.id, spec_sha256="", steps=60),
+            Schema(id=1, metrics=metrics, batch_size=100, shared_cores=2 if spec.devices > 1 else 0),
+            State(state=RunState.RUNNING),
+            *(
+                Points(
+                    schema=1, first=10 * k, count=10, seconds=seconds * (9 if not k else 1), clock=0.0, values=(rows,)
+                )
+                for k in range(6)
+            ),
+            State(state=RunState.STOPPED if stopped else RunState.FINISHED, step=60),
+        ]
+        history = History()
+        with JournalWriter.create(run.journal(1)) as writer:
+            for event in events:
+                writer.append(event)
+                history.feed(1, event)
+        return RunOutcome(history, 0, "", asked=stopped)
+
+
+@pytest.fixture
+def trainer(monkeypatch: pytest.MonkeyPatch) -> Trainer:
+    stand_in = Trainer()
+    monkeypatch.setattr(command, "run_outcome", stand_in)
+    return stand_in
+
+
+@pytest.mark.usefixtures("home")
+def test_the_table_has_a_row_for_each_number_of_devices(trainer: Trainer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scaling", *SCALING, "--repeats", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    table = lines[lines.index("") + 1 :]
+    assert [row.split() for row in table[1:4]] == [
+        ["1", "6.00", "s", "1,000", "1,000", "to", "1,000", "1.00×", "100", "%"],
+        ["2", "3.30", "s", "1,818", "1,820", "to", "1,820", "1.82×", "91", "%"],
+        ["4", "1.95", "s", "3,077", "3,080", "to", "3,080", "3.08×", "77", "%"],
+    ]
+    assert table[4].endswith("strong scaling: 2 repeats each, the first 10 steps dropped as warm-up")
+    assert table[6:] == [
+        "Four devices share two cores here: no speed-up is to be expected.",
+        "Four devices train 3.1 times as fast as one.",
+    ]
+    assert [(spec.strategy, spec.devices, spec.seed) for spec in trainer.specs] == [
+        ("mirrored", count, 1) for count in (1, 2, 4, 1, 2, 4)
+    ]
+    assert trainer.headings[4] == "Softmax on MNIST, strong scaling, run 5 of 6: 2 devices, 2 of 2"
+
+
+@pytest.mark.usefixtures("home")
+def test_programs_get_one_line(trainer: Trainer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scaling", *SCALING, "--devices", "1,2", "--weak", "--strategy", "local-sgd", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [spec.params["batch_size"] for spec in trainer.specs] == [100, 200]
+    assert (found["strategy"], found["axis"], found["scaling"], found["warm_up"]) == (
+        "local-sgd",
+        "devices",
+        "weak",
+        10,
+    )
+    one, two = found["table"]
+    assert (one["devices"], two["devices"], one["interval_over"]) == (1, 2, "blocks")
+    assert two["efficiency"] == pytest.approx(1 / (0.1 + 0.9 / 2) / 2)
+    assert found["fits"]["gustafson"]["serial"] == pytest.approx(2 - 1 / 0.55)
+    assert found["sentence"] == "Two devices share two cores here: no speed-up is to be expected."
+    assert [run["state"] for run in found["runs"]] == ["FINISHED"] * 2
+
+
+@pytest.mark.usefixtures("home")
+def test_a_stopped_study_is_continued_and_nothing_runs_twice(
+    trainer: Trainer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "study.toml"
+    trainer.stop_at = 3
+    assert main(["scaling", *SCALING, "--repeats", "2", "--devices", "1,2", "--save", str(file)]) == 130
+    assert len(trainer.specs) == 3
+    trainer.stop_at = 0
+    assert main(["study", str(file)]) == 0
+    assert [spec.name for spec in trainer.specs[3:]] == ["1 device, 2 of 2", "2 devices, 2 of 2"]
+    assert main(["study", str(file), "--json"]) == 0
+    assert len(trainer.specs) == 5
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert len({run["run"] for run in last["runs"]}) == 4
+    assert [row["repeats"] for row in last["table"]] == [2, 2]
+
+
+@pytest.mark.usefixtures("home")
+def test_a_study_over_a_hyperparameter_is_ranked(
+    trainer: Trainer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "batches.toml"
+    file.write_text(
+        'format = 2\naxis = "batch_size"\nvalues = [16, 64]\n[base]\nexercise = "softmax"\n'
+        'data = "digits"\n[base.params]\nsteps = 60\n'
+    )
+    assert main(["study", str(file)]) == 0
+    assert [(spec.study, spec.params["batch_size"]) for spec in trainer.specs] == [("batches", 16), ("batches", 64)]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:3] for line in lines[-3:-1]] == [["1.", "batch_size", "16"], ["2.", "batch_size", "64"]]
+    assert main(["race", str(file)]) == 2
+    assert "Run it with: clew study" in capsys.readouterr().err
+    assert read_study(file).axis == "batch_size"
