@@ -32,13 +32,15 @@ _APPEARS_S = 10.0
 
 
 class ChiefAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the chief listens, its public key, and the key pair that lets a peer in."""
+    """Where the chief listens, its public key, the key pair that lets a peer in, and the chief's process."""
 
     address: str
     port: int
     chief_key: str
     public_key: str
     secret_key: str
+    pid: int = 0
+    boot: str = ""
 
     def __repr__(self) -> str:
         return f"ChiefAddress({self.address}:{self.port})"
@@ -110,10 +112,11 @@ class Complaint(Message, frozen=True, kw_only=True, tag="complaint"):
 
 class Cluster(Message, frozen=True, kw_only=True, tag="cluster"):
     """To a peer when all have joined: ``host:port`` of every worker, the chief's first. ``restore`` is the checkpoint
-    (a path below the run folder, empty for none) with which the attempt begins."""
+    (a path below the run folder, empty for none) with which the attempt begins, ``data`` its data set."""
 
     workers: tuple[str, ...]
     restore: str = ""
+    data: str = ""
 
 
 class Block(Message, frozen=True, kw_only=True, tag="block"):

@@ -24,7 +24,7 @@ from clew_shared.base.private_files import write_private
 from clew_shared.base.process_identity import began, still_runs
 from clew_shared.journal.run_folder import RunFolder
 
-DEFAULTS = {"GRPC_FAIL_FAST": "use_caller", "TF_GRPC_REUSE_PORT": "1"}
+TENSORFLOW_OF_SEVERAL = {"GRPC_FAIL_FAST": "use_caller", "TF_GRPC_REUSE_PORT": "1"}
 """TensorFlow's own server may take a port that is kept for it, and calls to a process that has gone fail at once."""
 _END_S = 5.0
 """A program that runs a peer elsewhere gets so long to end it there."""
@@ -52,7 +52,7 @@ class PeerProcess:
 
     def __init__(self, folder: RunFolder, index: Index, host: str, command: Sequence[str], hosts: JobHosts) -> None:
         self.local = not host
-        environment = os.environ | {name: os.environ.get(name, value) for name, value in DEFAULTS.items()}
+        environment = os.environ | {name: os.environ.get(name, value) for name, value in TENSORFLOW_OF_SEVERAL.items()}
         words = tuple(command) if self.local else hosts.command(host, command, environment)
         with log_of(folder, index).open("ab") as log:
             self._child = subprocess.Popen(

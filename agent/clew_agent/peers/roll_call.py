@@ -8,9 +8,9 @@ the trainer with a sentence that says why.
 
 from __future__ import annotations
 
+import os
 import queue
 import shutil
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -42,6 +42,7 @@ from clew_agent.peers.messages import (
     log_of,
     write_address,
 )
+from clew_agent.peers.port import PortKeeper
 from clew_agent.peers.processes import PeerProcess
 from clew_agent.wire.rendezvous import LOOPBACK, address_towards
 from clew_agent.wire.server import GuardedRouter
@@ -65,25 +66,6 @@ _POLL_S = 0.2
 _NUMBER = bytes(ID_BYTES)
 
 CommandFor = Callable[[Index], Sequence[str]]
-
-
-class PortKeeper:
-    """A port that this process keeps until TensorFlow's own server has taken it as well.
-
-    Both allow that (``SO_REUSEPORT``), and connections go to the one that listens: nobody else can take it meanwhile.
-    """
-
-    def __init__(self, address: str) -> None:
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        if hasattr(socket, "SO_REUSEPORT"):
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        self._socket.bind((address, 0))
-        self.address = address
-        self.port: int = self._socket.getsockname()[1]
-
-    def release(self) -> None:
-        """TensorFlow has it."""
-        self._socket.close()
 
 
 @dataclass
@@ -161,7 +143,7 @@ class Peers:
         self._by_identity: dict[bytes, _Peer] = {}
         self._allowed = places.private / "peers" / f"{folder.path.name}-{attempt:04d}"
         self._shared = _Shared()
-        self._out: queue.SimpleQueue[tuple[Message, bool]] = queue.SimpleQueue()
+        self._out: queue.SimpleQueue[tuple[Message, threading.Event]] = queue.SimpleQueue()
         self._wakeup = WakeupPipe()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._router: GuardedRouter | None = None
@@ -187,6 +169,8 @@ class Peers:
             chief_key=self._router.public_key,
             public_key=keys.public,
             secret_key=keys.secret,
+            pid=os.getpid(),
+            boot=operating_system.boot_id(),
         )
         write_address(self._folder, self._attempt, chief)
         if self._command is not None:
@@ -241,10 +225,16 @@ class Peers:
         return found
 
     def send(self, message: Message) -> None:
-        """Say something to all peers; never waits. Raises ``ProblemError`` when one is lost."""
+        """Say something to all peers; returns when it is handed over. Raises ``ProblemError`` when one is lost.
+
+        TensorFlow may hold up all threads of this process from the next moment on.
+        """
         self.check()
-        self._out.put((message, False))
+        said = threading.Event()
+        self._out.put((message, said))
         self._wakeup.wake()
+        while not said.wait(_POLL_S):
+            self.check()
 
     def lead(self, first: int, count: int, live: Sequence[float]) -> None:
         """Have all peers do this block as well."""
@@ -275,7 +265,7 @@ class Peers:
         with self._shared.changed:
             self._shared.noticed = True
         if self._thread.is_alive():
-            self._out.put((Leave(), True))
+            self._out.put((Leave(), threading.Event()))
             self._wakeup.wake()
             self._thread.join()
         else:
@@ -309,9 +299,10 @@ class Peers:
         for identity, _, payload in messages:
             self._hear(identity, payload)
         while not self._out.empty():
-            message, last = self._out.get()
+            message, said = self._out.get()
             self._say(message)
-            if last:
+            said.set()
+            if isinstance(message, Leave):
                 return False
         self._beat()
         self._look()

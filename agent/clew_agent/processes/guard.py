@@ -22,6 +22,7 @@ from clew_agent.node import operating_system
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, KILLED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
 from clew_agent.node.log_tail import tail
+from clew_agent.peers.processes import end_left
 from clew_agent.processes.guard_mark import GuardMark
 from clew_agent.trainer import checkpoints, compile_cache
 from clew_agent.trainer.control_address import remove_address
@@ -216,6 +217,7 @@ def seal(folder: RunFolder, attempt: int, ended: TrainerEnd, name: str = "guard"
     if fold.sealed:
         return fold
     checkpoints.clear(folder, attempt)
+    end_left(folder, attempt)
     with open_end(folder, attempt) as writer:
         for files in final_files(folder.path):
             _append(writer, files, fold, attempt)
