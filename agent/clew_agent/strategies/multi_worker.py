@@ -56,13 +56,14 @@ class MultiWorker(Replicated):
 
 def _bound_the_wait(workers: int) -> None:
     """Configure what the strategy would configure, with limits; it has no public name for them."""
-    from tensorflow.core.protobuf import coordination_config_pb2
+    from tensorflow.python.distribute import collective_all_reduce_strategy
     from tensorflow.python.eager import context
 
+    job = collective_all_reduce_strategy.coordination_config_pb2.CoordinatedJob(name="worker", num_tasks=workers)
     context.context().configure_coordination_service(
         service_type="standalone",
         service_leader="/job:worker/replica:0/task:0",
         cluster_register_timeout_in_ms=1000 * _REGISTER_S,
         heartbeat_timeout_in_ms=1000 * _HEARTBEAT_S,
-        coordinated_jobs=[coordination_config_pb2.CoordinatedJob(name="worker", num_tasks=workers)],
+        coordinated_jobs=[job],
     )
