@@ -188,9 +188,17 @@ class Program:
         hold: bool = False,
         **asked: object,
     ) -> RunModel:
-        """Send a run as a job that asks for this; its model."""
+        """Send a run as a job that asks for this, with a process on each of its nodes; its model."""
         params: dict[str, Value] = {"steps": steps, "checkpoint_every": checkpoint_every}
-        spec = RunSpec(exercise="softmax", run=str(uuid.uuid4()), data="digits", params=params)
+        nodes = int(str(asked.get("nodes", 1)))
+        spec = RunSpec(
+            exercise="softmax",
+            run=str(uuid.uuid4()),
+            data="digits",
+            params=params,
+            strategy="multi-worker" if nodes > 1 else "single",
+            nodes=nodes,
+        )
         allocation = Allocation(**{"time": "10", **asked})  # type: ignore[arg-type]
         return self.session.runs[self.session.start_run(spec, Place(site=site, allocation=allocation, hold=hold))]
 

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clew_shared.journal.events import Attempt, Peer
+from clew_shared.journal.files import Record, read_journal
 from tests.cluster.mini import MiniCluster
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
@@ -75,6 +77,24 @@ def test_every_way_to_a_node_leads_to_the_same_result(site: str, clew: Clew, her
     found = last_line(done)
     assert (found["state"], found["steps"], found["site"]) == ("FINISHED", 100, site)
     assert (found["metrics"], found["best"]) == (here["metrics"], here["best"])
+
+
+def test_a_run_spreads_over_two_nodes_of_its_job(clew: Clew, here: dict[str, Any], home: Path) -> None:
+    """One command asks the scheduler for two nodes; the processes on them meet at the nodes' own addresses."""
+    done = clew(*RUN, "--strategy", "multi-worker", "--nodes", "2", "--site", "minicluster")
+    assert done.returncode == 0, done.stderr
+    found = last_line(done)
+    assert (found["state"], found["steps"]) == ("FINISHED", 100)
+    assert found["metrics"] == pytest.approx(here["metrics"], rel=1e-3)
+    journal = read_journal(home / "mirrors" / found["run"] / "journal.0001")
+    events = [item.event for item in journal if isinstance(item, Record)]
+    chief = next(event for event in events if isinstance(event, Attempt))
+    joined, ended = (event for event in events if isinstance(event, Peer))
+    assert (joined.status, ended.status) == ("joined", "ended")
+    assert {chief.host, joined.host} <= {"node1", "node2", "node3"}
+    assert chief.host != joined.host
+    assert joined.address.startswith("10.77.")
+    assert clew("verify", "last").returncode == 0
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ _COMMANDS = {
     ),
     "guard": ("clew_agent.processes.guard", "main", "watch over the trainer of a run folder (used by serve)"),
     "trainer": ("clew_agent.trainer.trainer", "main", "train an attempt of a run folder (used by guard)"),
+    "peer": ("clew_agent.peers.peer", "main", "train as one of the processes of a run (used by trainer)"),
     "service": ("clew_agent.services.process", "main", "open Jupyter or TensorBoard with a token (used by serve)"),
     "tensorboard": ("clew_agent.services.tensorboard", "main", "serve TensorBoard on a socket (used by service)"),
     "examine": (

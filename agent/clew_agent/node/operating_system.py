@@ -173,14 +173,14 @@ def thread_count() -> int:
         return 0
 
 
-def die_with_parent() -> None:
-    """Be asked to end (SIGTERM) when the process that started this one dies. Nothing a child of this one inherits."""
+def die_with_parent(number: int = signal.SIGTERM) -> None:
+    """Be asked to end (by this signal) when the process that started this one dies. Nothing a child inherits."""
     if not POSIX:
         return
     import ctypes  # late: few processes need it
 
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number))
 
 
 def end_before_others() -> None:

@@ -21,6 +21,8 @@ import msgspec
 from clew_agent.node import operating_system
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, KILLED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
+from clew_agent.node.log_tail import tail
+from clew_agent.peers.processes import end_left
 from clew_agent.processes.guard_mark import GuardMark
 from clew_agent.trainer import checkpoints, compile_cache
 from clew_agent.trainer.control_address import remove_address
@@ -35,8 +37,6 @@ from clew_shared.journal.run_folder import RunFolder, final_files
 from clew_shared.spec import RunSpec, read_spec
 
 _POLL_S = 0.05
-_TAIL_BYTES = 4096
-_TAIL_LINES = 8
 _KILL_AFTER = 3
 """The third request to stop kills: the first stops after the block, the second at once, and both may go unheard."""
 _HINTS = {
@@ -50,8 +50,6 @@ _HINTS = {
 }
 TRAINER_DEFAULTS = {"PYTHONUNBUFFERED": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 """A trainer's environment where the user's says nothing else: TensorFlow tells only warnings."""
-_NOISE = ("All log messages before absl::InitializeLog()", "oneDNN custom operations are on")
-"""What TensorFlow prints whenever it is imported, whatever its log level: no reason why a trainer died."""
 _OUT_OF_MEMORY = "Choose a smaller batch size or a smaller model, or ask for more memory."
 
 
@@ -219,6 +217,7 @@ def seal(folder: RunFolder, attempt: int, ended: TrainerEnd, name: str = "guard"
     if fold.sealed:
         return fold
     checkpoints.clear(folder, attempt)
+    end_left(folder, attempt)
     with open_end(folder, attempt) as writer:
         for files in final_files(folder.path):
             _append(writer, files, fold, attempt)
@@ -326,18 +325,6 @@ def death(ended: TrainerEnd, last_lines: str) -> Problem:
     if last_lines:
         text += f" Last output:\n{last_lines}\n"
     return Problem("run.died", text, hint, "log.txt")
-
-
-def tail(path: Path) -> str:
-    """The last lines of a text file, of whatever bytes it is made."""
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-            lines = file.read().decode("utf-8", "replace").splitlines()
-    except OSError:
-        return ""
-    told = [line[:300] for line in lines if line.strip() and not any(noise in line for noise in _NOISE)]
-    return "\n".join(told[-_TAIL_LINES:])
 
 
 # --- Memory kills -----------------------------------------------------------------------------------------------------

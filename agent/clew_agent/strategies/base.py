@@ -39,6 +39,8 @@ class Strategy(Protocol):
 
     replicas: int
     """How many replicas compute a step together, in all processes."""
+    processes: int
+    """How many processes these replicas are in; all of them must do the same blocks."""
     whole: bool
     """Whether one device does everything, so that XLA may compile a block of steps as one program."""
     reduced_bytes: int

@@ -50,6 +50,7 @@ class Replicated:
     ``half`` sums gradients in 16 bits instead of 32, which halves what goes between the devices.
     """
 
+    processes = 1
     whole = False
 
     def __init__(self, strategy: tf.distribute.Strategy, *, half: bool = False) -> None:

@@ -17,6 +17,7 @@ class Single:
     """Everything on one device, nothing to reduce."""
 
     replicas = 1
+    processes = 1
     whole = True
     reduced_bytes = 0
 

@@ -41,7 +41,8 @@ class Loop:
     ``saved_at`` is the step of the checkpoint from which the run went on, ``live`` the changes of hyperparameters that
     an earlier attempt made at that step or later, ``diverged`` the metrics that it reported as no finite numbers.
     ``damaged`` are checkpoints that were passed over and may be replaced. ``patience`` bounds how long a full disk may
-    hold up a checkpoint, in seconds. ``timekeeper`` knows when the job around the run is over.
+    hold up a checkpoint, in seconds. ``timekeeper`` knows when the job around the run is over. ``check`` raises when
+    training cannot go on, because a process of the run is lost.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Loop:
         damaged: Collection[str] = (),
         patience: float = PATIENCE_S,
         timekeeper: Timekeeper | None = None,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self._engine = engine
         self._recorder = recorder
@@ -68,6 +70,7 @@ class Loop:
         self._saved = folder.checkpoints
         self._patience = patience
         self._time = timekeeper or Timekeeper(Deadline(), commands, folder.path.name, recorder.put)
+        self._check = check
         self._next_look = 0.0
         self._clock = 0.0
         self._saved_at = saved_at
@@ -165,6 +168,7 @@ class Loop:
         while True:
             self._time.look(self._engine.step, self._engine.steps, idle=paused)
             self._look_for_successor()
+            self._check()
             for command in self._commands.take():
                 if isinstance(command, Stop):
                     return self._stop(command)

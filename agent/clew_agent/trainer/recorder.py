@@ -95,6 +95,7 @@ class Recorder:
         self._fast = fast
         self._measured = (0, time.monotonic())
         self._queue: queue.Queue[Event | None] = queue.Queue(_QUEUE)
+        self._last_from = 0
         self.files: set[str] = set()
         """Paths of the files whose records are in the journal; to be read after ``close``."""
         self._failed: BaseException | None = None
@@ -117,10 +118,21 @@ class Recorder:
         """Hand over one event; waits while the queue is full. Raises ``ProblemError`` when the disk has refused."""
         stamped = event if event.time else msgspec.structs.replace(event, time=time.time())
         while True:
+            while self._last_from not in (0, threading.get_ident()):
+                time.sleep(_RETRY_S)  # for ever: another thread has put the last state and ends the process
             self._raise_failure()
             with suppress(queue.Full):
                 self._queue.put(stamped, timeout=0.2)
                 return
+
+    def put_last(self, state: State) -> None:
+        """Hand over the run's last state and wait until it is on the disk; other threads can put nothing after it.
+
+        Raises ``ProblemError`` when the disk has refused.
+        """
+        self._last_from = threading.get_ident()
+        self.put(state)
+        self.flush()
 
     def wait_for_disk(self, give_up: Callable[[], bool]) -> None:
         """Return at once unless the disk is refusing just now, else when it takes what was handed over so far.

@@ -22,7 +22,7 @@ from clew_shared.journal.files import check_size
 from clew_shared.params import Value, check
 from clew_shared.spec import RunSpec
 
-STRATEGIES = frozenset({"single", "mirrored", "local-sgd"})
+STRATEGIES = frozenset({"single", "mirrored", "local-sgd", "multi-worker"})
 """What this version can train with (``strategies.registry``, which needs TensorFlow). A card may name others: they are
 refused, not taken for one of these."""
 

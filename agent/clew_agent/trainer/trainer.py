@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import logging
+import os
 import signal
 import sys
 import time
@@ -29,6 +30,11 @@ from clew_agent.node import operating_system
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
 from clew_agent.node.host import cores, processor
+from clew_agent.peers.hosts import read_hosts
+from clew_agent.peers.messages import CHIEF, Cluster, Index
+from clew_agent.peers.peer import tf_config
+from clew_agent.peers.processes import TENSORFLOW_OF_SEVERAL, peer_command
+from clew_agent.peers.roll_call import Peers
 from clew_agent.trainer import checkpoints, compile_cache
 from clew_agent.trainer.control import Command, Control, ControlRequests, JobEnds, TimeIsUp
 from clew_agent.trainer.deadline import Deadline
@@ -185,8 +191,12 @@ class _Attempt:
         self._load_data = load_data
         self._time = timekeeper
         self._card: ExerciseCard | None = None
+        self._workers_here = 1
+        self._sharing = 0
+        """Replicas that are parts of this node's processor, as far as there are several."""
         self._engine: Engine | None = None
         self._trained = False
+        self._peers: Peers | None = None
 
     def run(self) -> State:
         """Everything up to the last state, which is returned. This is the process's border: nothing is raised."""
@@ -195,10 +205,15 @@ class _Attempt:
         except _Stopped:
             return _stopped_early(self._commands.stop, self._step)
         except ProblemError as error:
-            return _failed(combine(error.problems), self._step, FAILED if self._trained else BAD_INPUT)
+            refused = not self._trained and self._peers is None
+            return _failed(combine(error.problems), self._step, BAD_INPUT if refused else FAILED)
         except BaseException as error:  # noqa: BLE001  # whatever an exercise or TensorFlow raises ends as a state
             traceback.print_exc()
-            return _failed(crash(error, self._step), self._step)
+            lost = self._peers.reason() if self._peers is not None else None
+            return _failed(lost or crash(error, self._step), self._step)
+        finally:
+            if self._peers is not None:
+                self._peers.close()
 
     @property
     def _step(self) -> int:
@@ -268,6 +283,8 @@ class _Attempt:
             raise_all(misfits(spec, card, search))
         self._go_on()
         self._recorder.put(State(state=RunState.PREPARING, step=start.step))
+        if spec.nodes > 1:
+            self._start_peers(spec.nodes)
         data = self._data(data_name(spec, card)) if card is not None else None
         exercise, self._card = self._staged("import", lambda: self._import(spec))
         raise_all(misfits(spec, self._card, search))
@@ -276,6 +293,32 @@ class _Attempt:
         if exercise.kind == "measurement":
             return self._measure(exercise, spec, data)
         return self._loop(self._build(exercise, spec, data, start), start)
+
+    def _start_peers(self, nodes: int) -> None:
+        for name, value in TENSORFLOW_OF_SEVERAL.items():
+            os.environ.setdefault(name, value)
+
+        def command(index: Index) -> list[str]:
+            return peer_command(self._folder.path, self._attempt, index, self._exercises)
+
+        self._peers = Peers(
+            self._folder,
+            self._attempt,
+            nodes,
+            read_hosts(),
+            find_places(),
+            self._recorder.put,
+            self._end_stuck,
+            command=command,
+        )
+        self._peers.start()
+
+    def _end_stuck(self, found: Problem) -> None:
+        """A peer is lost, and TensorFlow does not come back from a step with it: the guard does what is left."""
+        try:
+            self._recorder.put_last(_failed(found, self._step))
+        finally:
+            operating_system.exit_at_once(FAILED)
 
     def _go_on(self) -> None:
         self._time.look()
@@ -311,16 +354,31 @@ class _Attempt:
         return self._staged("data", lambda: self._load_data(name, find_search(find_places())), _tell_data)
 
     def _build(self, exercise: AnyExercise, spec: RunSpec, data: DataSet | None, start: AttemptStart) -> Engine:
+        from clew_agent.strategies.multi_worker import CLUSTER
         from clew_agent.strategies.registry import make_strategy
         from clew_agent.training.engine import Engine
         from clew_agent.training.runtime import run_operations_plainly
 
+        settings, peers = build(exercise.Settings, spec.params), self._peers
+        if peers is not None:
+            workers = self._staged("peers", lambda: peers.gather(self._go_on), _tell_workers)
+            os.environ[CLUSTER] = tf_config(workers, CHIEF)
+            hosts = [worker.rpartition(":")[0] for worker in workers]
+            self._workers_here = hosts.count(hosts[CHIEF])
+            name = data_name(spec, self._card) if self._card is not None else ""
+            peers.send(Cluster(workers=workers, restore=start.checkpoint, data=name))
+        strategy = make_strategy(spec.strategy, spec.devices, spec.options, spec.nodes)
+        if peers is not None:
+            peers.release_port()
         run_operations_plainly()
-        settings = build(exercise.Settings, spec.params)
-        strategy = make_strategy(spec.strategy, spec.devices, spec.options)
-        make = partial(Engine, exercise, settings, spec.seed, data, strategy=strategy, precision=spec.precision)
+        lead = peers.lead if peers is not None else None
+        make = partial(
+            Engine, exercise, settings, spec.seed, data, strategy=strategy, precision=spec.precision, lead=lead
+        )
         engine = self._staged("build", make)
-        self._tell_devices(engine)
+        if engine.logical_devices:
+            self._sharing = self._workers_here * spec.devices
+        self._tell_devices()
         self._staged("compile", engine.compile)
         cache = compile_cache.in_use(find_places())
         if cache is not None:
@@ -330,11 +388,11 @@ class _Attempt:
         self._engine = engine
         return engine
 
-    def _tell_devices(self, engine: Engine) -> None:
+    def _tell_devices(self) -> None:
         """That several devices of one processor share its cores must be known before anyone compares times."""
-        if engine.replicas > 1 and engine.logical_devices:
+        if self._sharing > 1:
             text = (
-                f"There are no GPUs for {engine.replicas} devices. They are parts of one processor and share"
+                f"There are no GPUs for {self._sharing} devices. They are parts of one processor and share"
                 f" {processor()}: no speed-up is to be expected."
             )
             self._recorder.put(Log(text=text))
@@ -364,7 +422,7 @@ class _Attempt:
             steps=engine.steps,
             replicas=engine.replicas,
             reduced_bytes=engine.reduced_bytes,
-            shared_cores=cores() if engine.replicas > 1 and engine.logical_devices else 0,
+            shared_cores=cores() if self._sharing > 1 else 0,
         )
         self._recorder.put(schema)
         self._trained = True
@@ -381,6 +439,7 @@ class _Attempt:
             damaged=start.damaged,
             patience=self._patience,
             timekeeper=self._time,
+            check=self._peers.check if self._peers is not None else lambda: None,
         )
         return loop.run()
 
@@ -393,6 +452,7 @@ def _stopped_early(command: Stop | None, step: int) -> State:
 
 
 _STAGES = {
+    "peers": "All processes joined",
     "import": "TensorFlow and the exercise imported",
     "data": "Data read",
     "build": "Model built",
@@ -400,6 +460,10 @@ _STAGES = {
     "restore": "Checkpoint restored",
 }
 _OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError")
+
+
+def _tell_workers(workers: Sequence[str]) -> str:
+    return f"All {len(workers)} processes joined: {', '.join(workers)}."
 
 
 def _tell_data(data: DataSet | None) -> str:

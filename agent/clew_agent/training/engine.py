@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,13 +27,16 @@ from clew_shared.cards import MetricSpec
 from clew_shared.params import Params, convert, describe
 
 WARM_UP_STEPS, WARM_UP_S = (1, 1, 8, 64), 0.0015
-"""Steps of the calls that warm up; one after the first that lasts longer than ``WARM_UP_S`` seconds is the last."""
+"""Steps of the calls that warm up; one after the first that lasts longer than ``WARM_UP_S`` seconds is the last.
+Several processes must do the same calls, whatever each of them measures: the first two."""
 
 LOSS_SCALE = 2.0**10
 """With gradients of 16 bits small ones would vanish; the loss is enlarged and the gradients are reduced by so much."""
 
 BlockSteps = Callable[[int], int]
 """From the room that is left to the size of the next block, for tests."""
+Lead = Callable[[int, int, Sequence[float]], None]
+"""Has the run's other processes do a block too: its first step, how many, and the live values."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class Engine:
         strategy: Strategy | None = None,
         precision: str = "float32",
         block_steps: BlockSteps | None = None,
+        lead: Lead | None = None,
     ) -> None:
         self.plan = Plan.of(settings)
         self.per_step: tuple[MetricSpec, ...] = tuple(spec for spec in exercise.metrics if spec.per_step)
@@ -96,6 +100,7 @@ class Engine:
         self._stopping = EarlyStopping(self.plan.patience, self._model.watch)
         self._sizer = BlockSizer(self._program.capacity)
         self._block_steps = block_steps or self._sizer.next
+        self._lead = lead
 
     @property
     def steps(self) -> int:
@@ -186,12 +191,20 @@ class Engine:
             raise RuntimeError(f"all {self.steps} steps are done")
         count = max(1, min(self._block_steps(room), room))
         start = time.perf_counter()
+        if self._lead is not None:
+            self._lead(first, count, self._progress.live.tolist())
         rows = self._program(first, count, self._progress.live)
         seconds = time.perf_counter() - start
         self._sizer.record(count, seconds)
         self._progress.step += count
         columns = tuple(rows[:, place].astype(spec.dtype) for place, spec in enumerate(self.per_step))
         return TrainedBlock(first, count, columns, seconds, self._nonfinite(first, rows))
+
+    def follow(self, first: int, count: int, live: Sequence[float]) -> None:
+        """In a process that is led: do the block that the leading one does just now."""
+        self._progress.live[:] = live
+        self._program(first, count, self._progress.live)
+        self._progress.step = first + count
 
     def evaluation_due(self) -> bool:
         """Whether held-out samples are to be measured now, before the next block."""
@@ -242,7 +255,8 @@ class Engine:
 
     def _warm_up(self) -> None:
         kept = [(own, tf.identity(own)) for variable in self._state.values() for own in copies(variable)]
-        for number, steps in enumerate(WARM_UP_STEPS):
+        alone = self._strategy.processes == 1
+        for number, steps in enumerate(WARM_UP_STEPS if alone else WARM_UP_STEPS[:2]):
             count, start = min(steps, self._program.capacity), time.perf_counter()
             self._program(self.step, count, self._progress.live)
             seconds = time.perf_counter() - start

@@ -34,7 +34,10 @@ def configure(
     if threads is not None:
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(threads)
-    if devices > 1 and len(tf.config.list_physical_devices("GPU")) < devices:
+    gpus = tf.config.list_physical_devices("GPU")
+    if len(gpus) > devices:  # on another node of a job nobody has chosen for this process
+        tf.config.set_visible_devices(gpus[:devices], "GPU")
+    if devices > 1 and len(gpus) < devices:
         parts = [tf.config.LogicalDeviceConfiguration() for _ in range(devices)]
         tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], parts)
     if precision != "float32":

@@ -142,6 +142,13 @@ def own_address(environment: Mapping[str, str] = os.environ) -> str:
     return next(named, next(iter(mine), LOOPBACK))
 
 
+def address_towards(host: str) -> str:
+    """The node's address as ``host``, another node of the same job, reaches it."""
+    mine = own_addresses()
+    near = (_interface_to(far) for far in _addresses_of(host))
+    return next((address for address in near if address in mine), "") or own_address()
+
+
 def own_addresses() -> tuple[str, ...]:
     """The IPv4 addresses of this node's interfaces that are up, without its loopback."""
     up = {name for name, state in psutil.net_if_stats().items() if state.isup}

@@ -182,12 +182,18 @@ class Update(Event, frozen=True, kw_only=True, tag="update"):
 
 
 class Peer(Event, frozen=True, kw_only=True, tag="peer"):
-    """A process of a distributed run: joined, lost, replaced."""
+    """A process of a distributed run beside the one that writes the journal: joined, lost, ended.
+
+    ``address`` and ``port`` are where TensorFlow reaches it.
+    """
 
     role: str
     index: int
     host: str
+    address: str = ""
     port: int = 0
+    pid: int = 0
+    devices: tuple[str, ...] = ()
     status: str = ""
 
 

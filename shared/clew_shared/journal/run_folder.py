@@ -21,7 +21,8 @@ _CHUNK = 1 << 20
 
 
 class RunFolder(msgspec.Struct, frozen=True):
-    """The paths of one run: ``spec.toml``, ``journal.NNNN``, ``log.txt``, ``checkpoints/``, ``artifacts/``."""
+    """The paths of one run: ``spec.toml``, ``journal.NNNN``, ``log.txt``, ``checkpoints/``, ``artifacts/``,
+    and ``peers/`` with the output of each further process of a run that has several."""
 
     path: Path
 
@@ -108,16 +109,20 @@ def recorded_files(folder: Path) -> dict[str, FileRecord]:
 
 
 def final_files(folder: Path, recorded: Collection[str] | None = None) -> tuple[Files, ...]:
-    """The events to write before a run's last state: every file that has no record yet, and again ``log.txt``.
+    """The events to write before a run's last state: every file that has no record yet, and again those that grow.
 
     ``recorded`` names the paths that are in ``Checkpoint`` events already; read from the journals when not given.
     Call it when nothing writes to those files any more. Several events when one would not fit into a frame.
     """
     known = recorded_files(folder) if recorded is None else recorded
-    again = {"log.txt"}
     names = ((path, path.relative_to(folder).as_posix()) for path in other_files(folder) if path.is_file())
-    records = [record_file(folder, path) for path, name in names if name not in known or name in again]
+    records = [record_file(folder, path) for path, name in names if name not in known or grows(name)]
     return tuple(Files(files=tuple(group)) for group in _groups(records))
+
+
+def grows(name: str) -> bool:
+    """Whether a later attempt of the run adds to this file: what its processes print."""
+    return name == "log.txt" or (name.startswith("peers/") and name.endswith(".log"))
 
 
 def _groups(records: list[FileRecord]) -> Iterator[list[FileRecord]]:

@@ -22,8 +22,8 @@ from clew_shared.journal.run_folder import PrefixHash, other_files, read_blocks,
 _MAX_BLOCK_SIZE = 1 << 26
 _MAX_MISSING = 20
 """Missing attempts that are named; a file called journal.99999999 must not make as many findings."""
-_GROWS = frozenset({"spec.toml", "log.txt"})
-"""Files that a run records at its end only."""
+_LATE = ("spec.toml", "log.txt", "peers/")
+"""Files, and the folder of files, that a run records at its end only."""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -260,5 +260,5 @@ def _check_spec(folder: Path, journals: dict[int, _Journal], reported: set[str])
 
 def _unrecorded(folder: Path, records: dict[str, FileRecord], ended: bool) -> list[Fault]:
     names = (path.relative_to(folder).as_posix() for path in other_files(folder))
-    unknown = (name for name in names if name not in records and (ended or name not in _GROWS))
+    unknown = (name for name in names if name not in records and (ended or not name.startswith(_LATE)))
     return [Fault(name, None, "is not recorded in the run's journal") for name in unknown]

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from clew_agent.node.exit_codes import exit_code_for
+from clew_agent.node.log_tail import tail
 from clew_agent.processes import guard
-from clew_agent.processes.guard import TrainerEnd, death, memory_shortages, seal, spawn, tail, watch, watch_headless
+from clew_agent.processes.guard import TrainerEnd, death, memory_shortages, seal, spawn, watch, watch_headless
 from clew_agent.trainer.control_address import address_file
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError

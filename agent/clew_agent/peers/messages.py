@@ -1,0 +1,176 @@
+"""What a run's chief and its peers say to each other, and the file from which a peer learns where its chief listens.
+
+The chief is the run's trainer, worker 0. All peers of one attempt share one key, which lies with the address in an
+owner-only file of the run folder: the run folder is what all nodes of a job can read.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NewType
+
+import msgspec
+
+from clew_shared.base.private_files import write_private
+from clew_shared.base.problem import Problem, problem
+from clew_shared.journal.run_folder import RunFolder
+
+Index = NewType("Index", int)
+"""A process's number in its run: 0 is the chief, peers count from 1."""
+CHIEF = Index(0)
+BEAT_S = 1.0
+"""Each side says so often that it is there."""
+SILENCE_S = 10.0
+"""A process that says nothing for so long is frozen, or its node is gone."""
+GAP_S = 2.5
+"""Where this process itself did not run for so long, it may not blame others for a silence: a whole job can be
+suspended, a laptop sleeps."""
+_APPEARS_S = 10.0
+"""A shared file system may show a new file on another node so much later."""
+
+
+class ChiefAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the chief listens, its public key, the key pair that lets a peer in, and the chief's process."""
+
+    address: str
+    port: int
+    chief_key: str
+    public_key: str
+    secret_key: str
+    pid: int = 0
+    boot: str = ""
+
+    def __repr__(self) -> str:
+        return f"ChiefAddress({self.address}:{self.port})"
+
+
+def folder_of(folder: RunFolder) -> Path:
+    """What belongs to the peers of a run: their output, and while they run the file with the address."""
+    return folder.path / "peers"
+
+
+def log_of(folder: RunFolder, index: Index) -> Path:
+    """The output of a peer, over all attempts."""
+    return folder_of(folder) / f"{index:04d}.log"
+
+
+def address_file(folder: RunFolder, attempt: int) -> Path:
+    """The owner-only file with the address; it lasts as long as the attempt's peers."""
+    return folder_of(folder) / f".chief-{attempt:04d}.json"
+
+
+def write_address(folder: RunFolder, attempt: int, address: ChiefAddress) -> None:
+    """Say where the chief listens. Raises ``OSError``."""
+    folder_of(folder).mkdir(mode=0o700, exist_ok=True)
+    write_private(address_file(folder, attempt), msgspec.json.encode(address))
+
+
+def read_address(folder: RunFolder, attempt: int) -> ChiefAddress:
+    """Where the chief listens. Raises ``ProblemError`` when the file does not appear within seconds."""
+    path = address_file(folder, attempt)
+    deadline = time.monotonic() + _APPEARS_S
+    while True:
+        with suppress(OSError, msgspec.DecodeError):
+            return msgspec.json.decode(path.read_bytes(), type=ChiefAddress)
+        if time.monotonic() > deadline:
+            text = f"{path} cannot be read on this node, so this process does not know where its run is."
+            raise problem("peers.address", text, "The run's folder must be on a file system that all nodes share.")
+        time.sleep(0.05)
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defaults=True):
+    """Base of all messages. By itself it says: I am here."""
+
+
+class Beat(Message, frozen=True, kw_only=True, tag="beat"):
+    """Both ways, every second, from a thread that does nothing else."""
+
+
+class Join(Message, frozen=True, kw_only=True, tag="join"):
+    """First message of a peer: who it is, and the port that it keeps for TensorFlow."""
+
+    index: int
+    host: str
+    address: str
+    port: int
+    pid: int
+    devices: tuple[str, ...] = ()
+
+
+class Built(Message, frozen=True, kw_only=True, tag="built"):
+    """From a peer: its model is built and compiled, and holds what it was told to restore."""
+
+
+class Complaint(Message, frozen=True, kw_only=True, tag="complaint"):
+    """From a peer that cannot go on. ``computing``: it happened in a step, and another process may be the reason."""
+
+    problem: Problem
+    computing: bool = False
+
+
+class Cluster(Message, frozen=True, kw_only=True, tag="cluster"):
+    """To a peer when all have joined: ``host:port`` of every worker, the chief's first. ``restore`` is the checkpoint
+    (a path below the run folder, empty for none) with which the attempt begins, ``data`` its data set."""
+
+    workers: tuple[str, ...]
+    restore: str = ""
+    data: str = ""
+
+
+class Block(Message, frozen=True, kw_only=True, tag="block"):
+    """To a peer: do ``count`` steps from step ``first`` with these live values. All processes do the same blocks."""
+
+    first: int
+    count: int
+    live: tuple[float, ...] = ()
+
+
+class Leave(Message, frozen=True, kw_only=True, tag="leave"):
+    """To a peer: the attempt is over."""
+
+
+FromPeer = Beat | Join | Built | Complaint
+FromChief = Beat | Cluster | Block | Leave
+
+
+def encode(message: Message) -> bytes:
+    """The message as msgpack bytes."""
+    return msgspec.msgpack.encode(message)
+
+
+def decode_from_peer(data: bytes) -> FromPeer:
+    """A peer's message. Raises ``msgspec.DecodeError``."""
+    found: FromPeer = msgspec.msgpack.decode(data, type=FromPeer)
+    return found
+
+
+def decode_from_chief(data: bytes) -> FromChief:
+    """The chief's message. Raises ``msgspec.DecodeError``."""
+    found: FromChief = msgspec.msgpack.decode(data, type=FromChief)
+    return found
+
+
+class Silence:
+    """For how long each of others has said nothing, while this process itself was running."""
+
+    def __init__(self, now: float) -> None:
+        self._looked = now
+        self._slept = 0.0
+        self._heard: dict[int, float] = {}
+
+    def look(self, now: float) -> None:
+        """Call often. A pause between two calls was a pause of this process."""
+        if now - self._looked > GAP_S:
+            self._slept += now - self._looked
+        self._looked = now
+
+    def heard(self, index: int) -> None:
+        """This one has said something."""
+        self._heard[index] = self._looked - self._slept
+
+    def seconds(self, index: int) -> float:
+        """For how long nothing was heard of it; 0 for one that was never heard."""
+        now = self._looked - self._slept
+        return now - self._heard.get(index, now)

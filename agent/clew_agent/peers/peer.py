@@ -1,0 +1,179 @@
+"""A peer: one process of a run that spreads over several. It builds what the trainer builds and does the same blocks.
+
+It records nothing, evaluates nothing and saves nothing: the trainer, worker 0, does that for all. What it prints goes
+to ``peers/NNNN.log``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import logging
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from clew_agent.catalogue.examine import find_exercise
+from clew_agent.datasets.load import load
+from clew_agent.datasets.search import find_search
+from clew_agent.node import operating_system
+from clew_agent.node.devices import find_devices
+from clew_agent.node.exit_codes import FAILED, FINISHED
+from clew_agent.node.host import processor
+from clew_agent.peers.link import ChiefLink
+from clew_agent.peers.messages import (
+    Block,
+    Built,
+    Cluster,
+    Complaint,
+    FromChief,
+    Index,
+    Join,
+    Leave,
+    read_address,
+)
+from clew_agent.peers.port import PortKeeper
+from clew_agent.wire.rendezvous import LOOPBACK, address_towards
+from clew_shared.base.places import find_places
+from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.params import build
+from clew_shared.spec import RunSpec, read_spec
+
+
+class _Left(Exception):
+    """The chief has said that the attempt is over."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """``clew-agent peer RUN_FOLDER --attempt N --index I``: returns when the chief says so or something is wrong."""
+    parser = argparse.ArgumentParser(prog="clew-agent peer")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--attempt", type=int, required=True)
+    parser.add_argument("--index", type=int, required=True)
+    parser.add_argument("--exercises", type=Path)
+    options = parser.parse_args(argv)
+    _prepare_process()
+    folder = RunFolder(options.folder.absolute())
+    chief = read_address(folder, options.attempt)
+    if (chief.boot, chief.pid) == (operating_system.boot_id(), os.getppid()):
+        operating_system.die_with_parent(getattr(signal, "SIGKILL", signal.SIGTERM))
+    keeper = PortKeeper(LOOPBACK if chief.address == LOOPBACK else address_towards(chief.address))
+    link = ChiefLink(chief, _join(Index(options.index), keeper), _gone)
+    link.start()
+    code = _Work(folder, Index(options.index), options.exercises, link, keeper).run()
+    link.close()
+    operating_system.flush_output()
+    operating_system.exit_at_once(code)  # TensorFlow's own end waits for processes that may be gone
+    return code
+
+
+def _prepare_process() -> None:
+    """Requests to stop are the chief's to answer: the scheduler sends them to all processes of a job."""
+    faulthandler.enable()
+    operating_system.end_before_others()
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for number in operating_system.stop_signals():
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _join(index: Index, keeper: PortKeeper) -> Join:
+    gpus = find_devices(1).gpus
+    return Join(
+        index=index,
+        host=operating_system.host_name(),
+        address=keeper.address,
+        port=keeper.port,
+        pid=os.getpid(),
+        devices=tuple(gpu.name for gpu in gpus) or (processor(),),
+    )
+
+
+def _gone(reason: str) -> None:
+    print(f"clew-agent peer: {reason}", file=sys.stderr, flush=True)
+    operating_system.exit_at_once(FAILED)
+
+
+class _Work:
+    """A peer between its joining and its end."""
+
+    def __init__(
+        self, folder: RunFolder, index: Index, exercises: Path | None, link: ChiefLink, keeper: PortKeeper
+    ) -> None:
+        self._folder = folder
+        self._index = index
+        self._exercises = exercises
+        self._link = link
+        self._keeper = keeper
+        self._computing = False
+
+    def run(self) -> int:
+        """All of it; returns the exit code. What goes wrong is told to the chief, which then ends the attempt."""
+        try:
+            self._run()
+            return FINISHED
+        except _Left:
+            return FINISHED
+        except ProblemError as error:
+            return self._complain(error.problems[0])
+        except BaseException as error:  # noqa: BLE001  # the process's border: an exercise or TensorFlow raises anything
+            traceback.print_exc()
+            text = f"{type(error).__name__}: {str(error).strip()[:500] or 'no further words'}"
+            return self._complain(Problem("peers.error", text, f"More is in peers/{self._index:04d}.log."))
+
+    def _complain(self, found: Problem) -> int:
+        print(f"clew-agent peer: {found}", file=sys.stderr, flush=True)
+        self._link.send(Complaint(problem=found, computing=self._computing))
+        while not isinstance(self._link.receive(), Leave):
+            pass
+        return FAILED
+
+    def _hear(self) -> FromChief:
+        message = self._link.receive()
+        if isinstance(message, Leave):
+            raise _Left
+        return message
+
+    def _run(self) -> None:
+        from clew_agent.training.runtime import configure
+
+        spec = read_spec(self._folder.spec)
+        configure(devices=spec.devices, precision=spec.precision)
+        exercise, _ = find_exercise(spec.exercise, self._exercises)
+        cluster = self._hear()
+        if not isinstance(cluster, Cluster):
+            raise TypeError(f"the chief began with {type(cluster).__name__}")
+        self._train(exercise, spec, cluster)
+
+    def _train(self, exercise: object, spec: RunSpec, cluster: Cluster) -> None:
+        from clew_agent.strategies.registry import make_strategy
+        from clew_agent.training.engine import Engine
+        from clew_agent.training.exercise import Exercise
+        from clew_agent.training.runtime import run_operations_plainly
+
+        if not isinstance(exercise, Exercise):
+            raise TypeError(f"{exercise} is no exercise")
+        data = load(cluster.data, find_search(find_places())) if cluster.data else None
+        os.environ["TF_CONFIG"] = tf_config(cluster.workers, self._index)
+        self._computing = True  # from here on it waits for others inside TensorFlow
+        strategy = make_strategy(spec.strategy, spec.devices, spec.options, spec.nodes)
+        self._keeper.release()
+        run_operations_plainly()
+        settings = build(exercise.Settings, spec.params)
+        engine = Engine(exercise, settings, spec.seed, data, strategy=strategy, precision=spec.precision)
+        engine.compile()
+        if cluster.restore:
+            engine.restore(self._folder.path / cluster.restore)
+        self._link.training()
+        self._link.send(Built())
+        while isinstance(block := self._hear(), Block):
+            engine.follow(block.first, block.count, block.live)
+
+
+def tf_config(workers: Sequence[str], index: Index) -> str:
+    """TensorFlow's description of a cluster, and which of its workers this process is."""
+    return json.dumps({"cluster": {"worker": list(workers)}, "task": {"type": "worker", "index": index}})

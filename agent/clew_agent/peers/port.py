@@ -1,0 +1,24 @@
+"""A port that is kept for TensorFlow."""
+
+from __future__ import annotations
+
+import socket
+
+
+class PortKeeper:
+    """A port that this process keeps until TensorFlow's own server has taken it as well.
+
+    Both allow that (``SO_REUSEPORT``), and connections go to the one that listens: nobody else can take it meanwhile.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        if hasattr(socket, "SO_REUSEPORT"):
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self._socket.bind((address, 0))
+        self.address = address
+        self.port: int = self._socket.getsockname()[1]
+
+    def release(self) -> None:
+        """TensorFlow has it."""
+        self._socket.close()

@@ -1,0 +1,130 @@
+"""Starts peers and ends them: processes of this node, or of a program (srun, pbsdsh, aprun) that runs them on another.
+
+Which processes were started is written down, so that a guard whose trainer was killed leaves none of them behind.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from clew_agent.node import operating_system
+from clew_agent.peers.hosts import JobHosts
+from clew_agent.peers.messages import Index, address_file, folder_of, log_of
+from clew_shared.base.private_files import write_private
+from clew_shared.base.process_identity import began, still_runs
+from clew_shared.journal.run_folder import RunFolder
+
+TENSORFLOW_OF_SEVERAL = {"GRPC_FAIL_FAST": "use_caller", "TF_GRPC_REUSE_PORT": "1"}
+"""TensorFlow's own server may take a port that is kept for it, and calls to a process that has gone fail at once."""
+_END_S = 5.0
+"""A program that runs a peer elsewhere gets so long to end it there."""
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that was started: its id, when it began (ids are used again), and whether it is the peer itself."""
+
+    pid: int
+    began: float
+    local: bool
+
+
+def peer_command(folder: Path, attempt: int, index: Index, exercises: Path | None) -> list[str]:
+    """The command line of a peer. ``-P``: a file in the current folder must not stand in for a module."""
+    words = [sys.executable, "-P", "-m", "clew_agent", "peer", str(folder), "--attempt", str(attempt)]
+    return [*words, "--index", str(index), *(["--exercises", str(exercises)] if exercises else [])]
+
+
+class PeerProcess:
+    """The process of one peer on ``host`` (empty: here), started when made; it prints into its own log.
+
+    Raises ``OSError`` when it cannot be started.
+    """
+
+    def __init__(self, folder: RunFolder, index: Index, host: str, command: Sequence[str], hosts: JobHosts) -> None:
+        self.local = not host
+        environment = os.environ | {name: os.environ.get(name, value) for name, value in TENSORFLOW_OF_SEVERAL.items()}
+        words = tuple(command) if self.local else hosts.command(host, command, environment)
+        with log_of(folder, index).open("ab") as log:
+            self._child = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                **operating_system.own_session(),
+            )
+
+    def exit_code(self) -> int | None:
+        """None while it runs; negative: a signal ended it, here or where it ran."""
+        code = self._child.poll()
+        return 128 - code if code is not None and not self.local and 128 < code < 160 else code
+
+    def started(self) -> Started | None:
+        """How to find it again; None when it has ended."""
+        with suppress(psutil.Error):
+            return Started(pid=self._child.pid, began=began(self._child.pid), local=self.local)
+        return None
+
+    def ask_to_end(self) -> None:
+        """End it: a peer that runs here at once, one elsewhere through the program that runs it."""
+        if self.local:
+            operating_system.kill_session(self._child)
+        elif self._child.poll() is None:
+            self._child.terminate()
+
+    def end(self, within: float = _END_S) -> None:
+        """End it and wait for that; by force when it takes longer than ``within`` seconds."""
+        self.ask_to_end()
+        try:
+            self._child.wait(within)
+        except subprocess.TimeoutExpired:
+            operating_system.kill_session(self._child)
+            self._child.wait(_END_S)  # SIGKILL cannot be refused; a bound for a dead disk
+
+
+def _list_file(folder: RunFolder, attempt: int) -> Path:
+    return folder_of(folder) / f".processes-{attempt:04d}.json"
+
+
+def note_started(folder: RunFolder, attempt: int, processes: Sequence[PeerProcess]) -> None:
+    """Write down what was started. Raises ``OSError``."""
+    found = [one for process in processes if (one := process.started()) is not None]
+    write_private(_list_file(folder, attempt), msgspec.json.encode((operating_system.boot_id(), found)), lasting=False)
+
+
+def clear(folder: RunFolder, attempt: int) -> None:
+    """Remove the files that exist only while an attempt has peers."""
+    for path in (_list_file(folder, attempt), address_file(folder, attempt)):
+        path.unlink(missing_ok=True)
+
+
+def end_left(folder: RunFolder, attempt: int) -> None:
+    """End the peers of a chief that is gone, and remove what it left; for its guard, before files are recorded."""
+    boot, started = "", list[Started]()
+    with suppress(OSError, msgspec.DecodeError):
+        boot, started = msgspec.json.decode(_list_file(folder, attempt).read_bytes(), type=tuple[str, list[Started]])
+    left = [one for one in started if boot == operating_system.boot_id() and still_runs(one.pid, one.began)]
+    for one in left:
+        _signal_session(one.pid, signal.SIGKILL if one.local and operating_system.POSIX else signal.SIGTERM)
+    deadline = time.monotonic() + _END_S
+    while any(operating_system.is_alive(one.pid) for one in left) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    for one in left:
+        if operating_system.is_alive(one.pid) and operating_system.POSIX:
+            _signal_session(one.pid, signal.SIGKILL)
+    clear(folder, attempt)
+
+
+def _signal_session(pid: int, number: int) -> None:
+    with suppress(OSError, AttributeError):
+        os.killpg(pid, number)

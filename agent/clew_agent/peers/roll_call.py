@@ -1,0 +1,450 @@
+"""The chief's side: starts the peers of a run, waits until all have joined, leads them, watches them and ends them.
+
+TensorFlow itself waits an hour for a process that is missing, and for ever for one that is frozen. So peers join here
+first, within a deadline, and each says every second that it is there. One thread does all of it: it hears and speaks
+while the trainer's own thread is inside TensorFlow, and when a peer is lost and TensorFlow does not come back, it ends
+the trainer with a sentence that says why.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import msgspec
+import zmq
+
+from clew_agent.node import operating_system
+from clew_agent.node.log_tail import tail
+from clew_agent.peers import processes
+from clew_agent.peers.hosts import JobHosts, place
+from clew_agent.peers.messages import (
+    BEAT_S,
+    SILENCE_S,
+    Beat,
+    Block,
+    Built,
+    ChiefAddress,
+    Complaint,
+    Index,
+    Join,
+    Leave,
+    Message,
+    Silence,
+    decode_from_peer,
+    encode,
+    log_of,
+    write_address,
+)
+from clew_agent.peers.port import PortKeeper
+from clew_agent.peers.processes import PeerProcess
+from clew_agent.wire.rendezvous import LOOPBACK, address_towards
+from clew_agent.wire.server import GuardedRouter
+from clew_shared.base.places import Places
+from clew_shared.base.private_files import make_private
+from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.base.wakeup import WakeupPipe
+from clew_shared.journal.events import Event, Peer
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.wire.channel import ID_BYTES, KeyPair, allow
+
+JOIN_S = 60.0
+_BUILD_SILENCE_S = 120.0
+"""While it imports TensorFlow from a slow disk a peer may be silent for longer than later."""
+_COMPUTING_S = 3.0
+"""A peer that fails in a step may fail because another one has died, which is known within so long."""
+_GRACE_S = 10.0
+"""When a peer is lost TensorFlow comes back with an error, usually at once; a trainer that hangs longer is ended."""
+_LEAVE_S = 5.0
+_POLL_S = 0.2
+_NUMBER = bytes(ID_BYTES)
+
+CommandFor = Callable[[Index], Sequence[str]]
+
+
+@dataclass
+class _Peer:
+    """One peer as the chief knows it. ``process`` is None for one that somebody else has started (in tests)."""
+
+    index: Index
+    host: str
+    process: PeerProcess | None = None
+    identity: bytes = b""
+    joined: Join | None = None
+    built: bool = False
+    ended: bool = False
+    complaint: Complaint | None = None
+    complained: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """For people: ``Peer 1 on node2 (process 4711)``."""
+        host = self.joined.host if self.joined is not None else self.host or operating_system.host_name()
+        pid = f" (process {self.joined.pid})" if self.joined is not None else ""
+        return f"Peer {self.index} on {host}{pid}"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long the chief waits, in seconds: for all peers to ``join``, for a word of one (``silence``), and for
+    TensorFlow to notice that one is lost (``grace``)."""
+
+    join: float = JOIN_S
+    silence: float = SILENCE_S
+    grace: float = _GRACE_S
+
+
+@dataclass
+class _Shared:
+    """What both threads look at, under ``changed``."""
+
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    all_joined: bool = False
+    lost: Problem | None = None
+    noticed: bool = False
+    ended: bool = False
+
+
+class Peers:
+    """The peers of one attempt: all workers but the chief. ``start``, ``gather``, ``send`` for each block, ``close``.
+
+    ``tell`` takes the events for the journal, ``stuck`` ends this process when a peer is lost and the trainer hangs
+    in TensorFlow; both are called in the thread of this object. ``command`` is the command line of a peer, None when
+    somebody else starts it. Raises ``ProblemError`` when the job's nodes are not known.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        attempt: int,
+        count: int,
+        hosts: JobHosts,
+        places: Places,
+        tell: Callable[[Event], None],
+        stuck: Callable[[Problem], None],
+        *,
+        command: CommandFor | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._folder = folder
+        self._attempt = attempt
+        self._hosts = hosts
+        self._tell_event = tell
+        self._stuck = stuck
+        self._command = command
+        self._limits = limits or Limits()
+        self._peers = [_Peer(Index(number), host) for number, host in enumerate(place(count, hosts)) if number]
+        self._by_identity: dict[bytes, _Peer] = {}
+        self._allowed = places.private / "peers" / f"{folder.path.name}-{attempt:04d}"
+        self._shared = _Shared()
+        self._out: queue.SimpleQueue[tuple[Message, threading.Event]] = queue.SimpleQueue()
+        self._wakeup = WakeupPipe()
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._router: GuardedRouter | None = None
+        self._silence = Silence(time.monotonic())
+        self._keeper: PortKeeper | None = None
+        self._beaten = self._lost_at = 0.0
+        self._thread = threading.Thread(target=self._work, name="peers", daemon=True)
+
+    def start(self) -> None:
+        """Listen and start all peers. Raises ``ProblemError`` or ``OSError`` when that is not possible."""
+        remote = next((peer.host for peer in self._peers if peer.host), "")
+        address = address_towards(remote) if remote else LOOPBACK
+        make_private(self._allowed.parent.parent)
+        make_private(self._allowed.parent)
+        keys = KeyPair.generate()
+        allow(self._allowed, "peers", keys.public)
+        self._router = GuardedRouter(self._context, self._allowed, address, send_queue=0)
+        self._router.watch(self._wakeup.socket.fileno())
+        self._keeper = PortKeeper(address)
+        chief = ChiefAddress(
+            address=address,
+            port=self._router.port,
+            chief_key=self._router.public_key,
+            public_key=keys.public,
+            secret_key=keys.secret,
+            pid=os.getpid(),
+            boot=operating_system.boot_id(),
+        )
+        write_address(self._folder, self._attempt, chief)
+        if self._command is not None:
+            self._start_processes(self._command)
+        self._thread.start()
+
+    def _start_processes(self, command: CommandFor) -> None:
+        started: list[PeerProcess] = []
+        for peer in self._peers:
+            try:
+                peer.process = PeerProcess(self._folder, peer.index, peer.host, command(peer.index), self._hosts)
+            except OSError as error:
+                text = f"{peer.name} could not be started: {error.strerror or error}."
+                raise problem("peers.start", text, "Start the run with one node.", peer.host) from None
+            started.append(peer.process)
+            processes.note_started(self._folder, self._attempt, started)
+
+    def gather(self, go_on: Callable[[], None] = lambda: None) -> tuple[str, ...]:
+        """Wait until all have joined; returns ``host:port`` of every worker, the chief's own first.
+
+        ``go_on`` is called now and then and may raise. Raises ``ProblemError`` that names who is missing.
+        """
+        deadline = time.monotonic() + self._limits.join
+        shared = self._shared
+        while True:
+            with shared.changed:
+                shared.changed.wait_for(lambda: shared.all_joined or shared.lost is not None, _POLL_S)
+                if shared.lost is not None:
+                    raise ProblemError(shared.lost)
+                if shared.all_joined:
+                    return tuple(self._workers())
+            go_on()
+            if time.monotonic() > deadline:
+                raise ProblemError(*self._missing())
+
+    def _workers(self) -> Iterator[str]:
+        if self._keeper is None:
+            raise RuntimeError("the peers were not started")
+        yield f"{self._keeper.address}:{self._keeper.port}"
+        for peer in self._peers:
+            if peer.joined is not None:
+                yield f"{peer.joined.address}:{peer.joined.port}"
+
+    def _missing(self) -> list[Problem]:
+        found = []
+        for peer in self._peers:
+            if peer.joined is None:
+                text = f"{peer.name} did not answer within {self._limits.join:.0f} s of its start."
+                text += _printed(self._folder, peer.index)
+                hint = "Check that this node works and sees the run's folder, or start the run on fewer nodes."
+                found.append(Problem("peers.missing", text, hint, peer.host))
+        return found
+
+    def send(self, message: Message) -> None:
+        """Say something to all peers; returns when it is handed over. Raises ``ProblemError`` when one is lost.
+
+        TensorFlow may hold up all threads of this process from the next moment on.
+        """
+        self.check()
+        said = threading.Event()
+        self._out.put((message, said))
+        self._wakeup.wake()
+        while not said.wait(_POLL_S):
+            self.check()
+
+    def lead(self, first: int, count: int, live: Sequence[float]) -> None:
+        """Have all peers do this block as well."""
+        self.send(Block(first=first, count=count, live=tuple(live)))
+
+    def check(self) -> None:
+        """Raise ``ProblemError`` when a peer is lost."""
+        with self._shared.changed:
+            if self._shared.lost is not None:
+                self._shared.noticed = True
+                raise ProblemError(self._shared.lost)
+
+    def release_port(self) -> None:
+        """TensorFlow's server of this process runs."""
+        if self._keeper is not None:
+            self._keeper.release()
+
+    def reason(self, within: float = _COMPUTING_S) -> Problem | None:
+        """Why a step failed, if that was a peer's end; waits ``within`` seconds for the news of it."""
+        shared = self._shared
+        with shared.changed:
+            shared.changed.wait_for(lambda: shared.lost is not None, within + 1.0)
+            shared.noticed = True
+            return shared.lost
+
+    def close(self) -> None:
+        """Have all peers end, wait for that, and end those that do not; their events are told by then."""
+        with self._shared.changed:
+            self._shared.noticed = True
+        if self._thread.is_alive():
+            self._out.put((Leave(), threading.Event()))
+            self._wakeup.wake()
+            self._thread.join()
+        else:
+            self._end_all()
+        if self._router is not None:
+            self._router.close()
+        self.release_port()
+        self._context.term()
+        self._wakeup.close()
+        processes.clear(self._folder, self._attempt)
+        shutil.rmtree(self._allowed, ignore_errors=True)
+
+    # In the thread.
+
+    def _work(self) -> None:
+        try:
+            while self._turn():
+                pass
+            self._wait_for_leaving()
+        finally:
+            self._end_all()
+
+    def _turn(self) -> bool:
+        """Hear, speak, look. False when all shall leave."""
+        router = self._router
+        if router is None:
+            return False
+        messages = router.poll(_POLL_S)
+        self._wakeup.clear()
+        self._silence.look(time.monotonic())
+        for identity, _, payload in messages:
+            self._hear(identity, payload)
+        while not self._out.empty():
+            message, said = self._out.get()
+            self._say(message)
+            said.set()
+            if isinstance(message, Leave):
+                return False
+        self._beat()
+        self._look()
+        return True
+
+    def _hear(self, identity: bytes, payload: bytes) -> None:
+        try:
+            message = decode_from_peer(payload)
+        except msgspec.DecodeError:
+            return
+        if isinstance(message, Join):
+            self._welcome(identity, message)
+        peer = self._by_identity.get(identity)
+        if peer is None:
+            return
+        self._silence.heard(peer.index)
+        if isinstance(message, Built):
+            peer.built = True
+        elif isinstance(message, Complaint) and peer.complaint is None:
+            peer.complaint, peer.complained = message, time.monotonic()
+
+    def _welcome(self, identity: bytes, join: Join) -> None:
+        peer = next((one for one in self._peers if one.index == join.index), None)
+        if peer is None or peer.joined is not None:
+            return
+        peer.identity, peer.joined = identity, join
+        self._by_identity[identity] = peer
+        self._silence.heard(peer.index)
+        self._tell(peer, "joined")
+        if len(self._by_identity) == len(self._peers):
+            with self._shared.changed:
+                self._shared.all_joined = True
+                self._shared.changed.notify_all()
+
+    def _tell(self, peer: _Peer, status: str) -> None:
+        joined = peer.joined
+        event = Peer(
+            role="worker",
+            index=peer.index,
+            host=joined.host if joined is not None else peer.host or operating_system.host_name(),
+            address=joined.address if joined is not None else "",
+            port=joined.port if joined is not None else 0,
+            pid=joined.pid if joined is not None else 0,
+            devices=joined.devices if joined is not None else (),
+            status=status,
+        )
+        with suppress(ProblemError):  # the disk refuses; the trainer learns that by itself
+            self._tell_event(event)
+
+    def _say(self, message: Message) -> None:
+        payload = encode(message)
+        for peer in self._peers:
+            if peer.identity and self._router is not None:
+                self._router.send(peer.identity, _NUMBER, payload)
+
+    def _beat(self) -> None:
+        now = time.monotonic()
+        if now - self._beaten >= BEAT_S:
+            self._beaten = now
+            self._say(Beat())
+
+    def _look(self) -> None:
+        if self._shared.lost is None:
+            found = next(((peer, why) for peer in self._peers if (why := self._why_lost(peer))), None)
+            if found is not None:
+                self._lose(*found)
+        elif not self._shared.noticed and time.monotonic() - self._lost_at > self._limits.grace:
+            self._end_all()
+            self._stuck(self._shared.lost)
+
+    def _why_lost(self, peer: _Peer) -> Problem | None:
+        code = peer.process.exit_code() if peer.process is not None else None
+        if code is not None:
+            return self._end_of(peer, code)
+        if peer.complaint is not None:
+            waits = _COMPUTING_S if peer.complaint.computing else 0.0
+            if time.monotonic() - peer.complained >= waits:
+                return self._complained(peer, peer.complaint.problem)
+        silent = self._silence.seconds(peer.index) if peer.joined is not None else 0.0
+        if silent <= (self._limits.silence if peer.built else max(self._limits.silence, _BUILD_SILENCE_S)):
+            return None
+        text = f"{peer.name} has said nothing for {silent:.0f} s and was ended."
+        return _lost(text, "Its process or node is frozen, or the network between the nodes is cut.", peer)
+
+    def _end_of(self, peer: _Peer, code: int) -> Problem:
+        if peer.complaint is not None and not peer.complaint.computing:
+            return self._complained(peer, peer.complaint.problem)
+        name = operating_system.signal_name(code)
+        how = f"was killed ({name})" if name == "SIGKILL" else f"died of {name}" if name else ""
+        if peer.joined is None:
+            text = f"{peer.name} {how or f'ended with exit code {code}'} before it joined the run."
+        else:
+            text = f"{peer.name} {how or f'ended with exit code {code}'}."
+        if name == "SIGKILL":
+            hint = "A person killed it, or its node ran out of memory."
+        else:
+            text += _printed(self._folder, peer.index)
+            hint = f"Its output is in peers/{peer.index:04d}.log."
+        return _lost(text, hint, peer)
+
+    def _complained(self, peer: _Peer, found: Problem) -> Problem:
+        return Problem(found.code, f"{peer.name}: {found.text}", found.hint, found.where)
+
+    def _lose(self, peer: _Peer, why: Problem) -> None:
+        self._lost_at = time.monotonic()
+        peer.ended = True
+        self._tell(peer, "lost")
+        if peer.process is not None:
+            peer.process.ask_to_end()
+        with self._shared.changed:
+            self._shared.lost = why
+            self._shared.changed.notify_all()
+
+    def _wait_for_leaving(self) -> None:
+        """A peer goes when it is told to, unless it is inside a step that will never end."""
+        started = [peer.process for peer in self._peers if peer.process is not None]
+        healthy = self._shared.lost is None
+        deadline = time.monotonic() + (_LEAVE_S if healthy else 1.0)
+        while any(process.exit_code() is None for process in started) and time.monotonic() < deadline:
+            if self._router is not None:
+                self._router.poll(0.05)
+
+    def _end_all(self) -> None:
+        if self._shared.ended:
+            return
+        self._shared.ended = True
+        running = [peer.process for peer in self._peers if peer.process is not None]
+        for process in running:
+            process.ask_to_end()
+        for process in running:
+            process.end()
+        for peer in self._peers:
+            if peer.joined is not None and not peer.ended:
+                peer.ended = True
+                self._tell(peer, "ended")
+
+
+def _lost(text: str, hint: str, peer: _Peer) -> Problem:
+    host = peer.joined.host if peer.joined is not None else peer.host
+    return Problem("peers.lost", text, f"{hint} Continue the run: it begins again at its last checkpoint.", host)
+
+
+def _printed(folder: RunFolder, index: Index) -> str:
+    last = tail(log_of(folder, index))
+    return f" Last output:\n{last}\n" if last else ""

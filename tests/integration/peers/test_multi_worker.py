@@ -1,0 +1,169 @@
+"""Runs of several processes on this machine: they train as one does, obey together, and end together."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from clew_agent.node import operating_system
+from clew_shared.journal.events import Attempt, Event, Live, Peer, State
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.verify import verify_run
+from clew_shared.reading import read_run
+from clew_shared.wire.messages import Done, Pause, SetLive, Stop, Unpause
+from tests.exercises.spread import Case, spread
+from tests.integration.agent_runs import (
+    LONG,
+    agent,
+    end,
+    events,
+    running,
+    states,
+    steps_done,
+    trained,
+    trainer_of,
+    wait_for,
+    write_spec,
+)
+from tests.integration.trainer.test_headless import Remote
+
+STEPS = 2500
+CASES: dict[str, dict[str, Any]] = {
+    "softmax": {"steps": 10, "batch_size": 50},
+    "cnn": {
+        "steps": 10,
+        "batch_size": 21,
+        "batch_norm": True,
+        "augmentation": True,
+        "order": "shuffle",
+        "optimizer": "adamw",
+        "schedule": "warmup",
+        "learning_rate": 1e-3,
+    },
+}
+
+
+def peers(found: list[Event], status: str = "joined") -> list[Peer]:
+    return [event for event in found if isinstance(event, Peer) and event.status == status]
+
+
+def last(found: list[Event]) -> State:
+    return [event for event in found if isinstance(event, State)][-1]
+
+
+def left(folder: Path) -> list[int]:
+    """Processes that still belong to the run in ``folder``."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if str(folder) in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEW_HOME", str(tmp_path / "home"))
+
+
+@pytest.mark.parametrize("exercise", CASES)
+def test_two_processes_train_as_one_does(exercise: str, tmp_path: Path) -> None:
+    """The same samples, dropout masks and statistics; 21 rows on two replicas are filled up."""
+    folder, params = tmp_path / "run", CASES[exercise]
+    spec = write_spec(tmp_path, exercise, data="digits", strategy="multi-worker", nodes=2, params=params)
+    done = agent("run", spec, "--out", folder)
+    assert done.returncode == 0, done.stderr
+    single = spread(1, [Case(exercise=exercise, values=params, strategy="single")])[0]
+    run = read_run(folder)
+    np.testing.assert_allclose(run.column("loss").values, single.losses, rtol=1e-5)
+    assert [(peer.role, peer.index, peer.status) for peer in events(folder) if isinstance(peer, Peer)] == [
+        ("worker", 1, "joined"),
+        ("worker", 1, "ended"),
+    ]
+    assert verify_run(folder).findings == ()
+    assert not left(folder)
+
+
+def test_pause_a_changed_rate_and_a_stop_reach_all(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    fields = {"data": "digits", "strategy": "multi-worker", "nodes": 3, "run": "led"}
+    with running("run", write_spec(tmp_path, "softmax", **fields, params=LONG), "--out", folder) as process:
+        client = Remote("led")
+        try:
+            wait_for(folder, trained(50))
+            assert client.ask(Pause(run="led")) == Done(run="led")
+            wait_for(folder, lambda found: states(found)[-1] is RunState.PAUSED)
+            paused = steps_done(events(folder))
+            client.ask(SetLive(run="led", name="learning_rate", value=0.01))
+            client.ask(Unpause(run="led"))
+            wait_for(folder, trained(paused + 50))
+            client.ask(Stop(run="led"))
+            assert end(process)[0] == 130
+        finally:
+            client.close()
+    found = events(folder)
+    assert next(event for event in found if isinstance(event, Live)).step == paused
+    assert {peer.index for peer in peers(found, "ended")} == {1, 2}
+    assert last(found).state is RunState.STOPPED
+    assert not left(folder)
+
+
+@pytest.mark.parametrize(
+    ("victim", "number", "words"),
+    [
+        ("peer", signal.SIGKILL, "was killed (SIGKILL)."),
+        ("peer", signal.SIGSTOP, "s and was ended."),
+        ("chief", signal.SIGKILL, "The trainer was killed (SIGKILL)."),
+    ],
+)
+def test_what_dies_or_freezes_ends_the_run_which_goes_on_from_its_checkpoint(
+    victim: str, number: signal.Signals, words: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    params = {"steps": STEPS, "evaluate_every": STEPS, "checkpoint_every": 250}
+    spec = write_spec(tmp_path, "softmax", data="digits", strategy="multi-worker", nodes=2, params=params)
+    with running("run", spec, "--out", folder) as process:
+        found = wait_for(folder, trained(300))
+        peer = peers(found)[0]
+        os.kill(peer.pid if victim == "peer" else trainer_of(found).pid, number)
+        assert end(process)[0] == 1
+    found = events(folder)
+    assert last(found).state is RunState.FAILED
+    assert words in last(found).reason
+    if victim == "peer":
+        assert last(found).reason.startswith(f"Peer 1 on {peer.host} (process {peer.pid}) ")
+        assert [lost.pid for lost in peers(found, "lost")] == [peer.pid]
+    assert not left(folder)
+    assert not operating_system.is_alive(peer.pid)
+    assert verify_run(folder).findings == ()
+
+    done = agent("run", "--resume", folder)
+    assert done.returncode == 0, done.stderr
+    first = events(folder, 2)[0]
+    assert isinstance(first, Attempt)
+    assert first.start_step % 250 == 0
+    assert first.start_step > 0
+    np.testing.assert_array_equal(read_run(folder).column("loss").steps, np.arange(STEPS))
+    assert verify_run(folder).findings == ()
+
+
+def test_a_killed_chief_leaves_no_frozen_peer(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    fields = {"data": "digits", "strategy": "multi-worker", "nodes": 2}
+    with running("run", write_spec(tmp_path, "softmax", **fields, params=LONG), "--out", folder) as process:
+        found = wait_for(folder, trained(50))
+        os.kill(peers(found)[0].pid, signal.SIGSTOP)
+        time.sleep(0.2)
+        trainer_of(found).kill()
+        assert end(process)[0] == 1
+    assert not operating_system.is_alive(peers(found)[0].pid)
+    assert sorted(path.name for path in (folder / "peers").iterdir()) == ["0001.log"]
