@@ -310,7 +310,7 @@ def parse_run(argv: Sequence[str], catalogue: Catalogue, run: str) -> tuple[RunA
         raise_all(problems)
         raise AssertionError("an unknown exercise is a problem")
     spec, found = make_spec(request, card, run)
-    raise_all(problems + found + _out(request.out) + _queue(request) + check_site_flags(request))
+    raise_all(problems + found + _out(request.out) + _queue(request) + check_site_flags(request, spec.nodes))
     return request, card, spec
 
 
