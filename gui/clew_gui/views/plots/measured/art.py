@@ -188,7 +188,7 @@ class MeasuredArt:
                 painter.setPen(QPen(QColor(self.theme.border), 1))
 
     def _x_ticks(self, number: int, plot: MeasuredPlot, frame: Frame) -> Sequence[Tick]:
-        """The sizes that were measured; those of runs that are not plain to see come last, and get the room left."""
+        """The measured sizes; those of faint runs alone come last, and get what room is left."""
         log_x, _ = self._logs(plot)
         places = self.places(number)
         if not log_x or len(places) > _SIZES:
