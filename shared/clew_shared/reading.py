@@ -78,6 +78,11 @@ def summary(history: History, run_dir: Path) -> dict[str, object]:
     }
     if fold.reason:
         result["reason"] = fold.reason
+    if history.peers:
+        result["peers"] = [
+            {"index": peer.index, "host": peer.host, "address": peer.address, "status": peer.status}
+            for peer in history.peers.values()
+        ]
     if history.first_nonfinite:
         result["diverged"] = dict(history.first_nonfinite)
     if fold.problem is not None and fold.state is not RunState.FINISHED:

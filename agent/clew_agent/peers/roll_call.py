@@ -21,6 +21,7 @@ import msgspec
 import zmq
 
 from clew_agent.node import operating_system
+from clew_agent.node.devices import find_devices
 from clew_agent.node.log_tail import tail
 from clew_agent.peers import processes
 from clew_agent.peers.hosts import JobHosts, place
@@ -59,7 +60,7 @@ _BUILD_SILENCE_S = 120.0
 """While it imports TensorFlow from a slow disk a peer may be silent for longer than later."""
 _COMPUTING_S = 3.0
 """A peer that fails in a step may fail because another one has died, which is known within so long."""
-_GRACE_S = 10.0
+_GRACE_S = 5.0
 """When a peer is lost TensorFlow comes back with an error, usually at once; a trainer that hangs longer is ended."""
 _LEAVE_S = 5.0
 _POLL_S = 0.2
@@ -152,8 +153,18 @@ class Peers:
         self._beaten = self._lost_at = 0.0
         self._thread = threading.Thread(target=self._work, name="peers", daemon=True)
 
+    @property
+    def together(self) -> int:
+        """How many of the run's processes are on the chief's own node, the chief included."""
+        return 1 + sum(not peer.host for peer in self._peers)
+
     def start(self) -> None:
         """Listen and start all peers. Raises ``ProblemError`` or ``OSError`` when that is not possible."""
+        gpus = find_devices(1).gpus
+        if gpus and self.together > 1:
+            text = f"Several processes on one node would use the same GPU ({gpus[0].name})."
+            hint = "Use the strategy mirrored on one node, or ask the scheduler for as many nodes as processes."
+            raise problem("peers.gpu", text, hint, "nodes")
         remote = next((peer.host for peer in self._peers if peer.host), "")
         address = address_towards(remote) if remote else LOOPBACK
         make_private(self._allowed.parent.parent)

@@ -459,11 +459,14 @@ _STAGES = {
     "compile": "Steps compiled",
     "restore": "Checkpoint restored",
 }
+_NAMED = 8
+"""So many addresses one sentence names."""
 _OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError")
 
 
 def _tell_workers(workers: Sequence[str]) -> str:
-    return f"All {len(workers)} processes joined: {', '.join(workers)}."
+    shown = ", ".join(workers[:_NAMED]) + (", …" if len(workers) > _NAMED else "")
+    return f"All {len(workers)} processes joined: {shown}."
 
 
 def _tell_data(data: DataSet | None) -> str:

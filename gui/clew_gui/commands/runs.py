@@ -21,7 +21,7 @@ from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.goals import check_goal
 from clew_shared.journal.files import attempts
-from clew_shared.journal.history import History
+from clew_shared.journal.history import History, peer_words
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import format_value
 from clew_shared.reading import read_run, summary
@@ -159,6 +159,7 @@ def _settings(spec: RunSpec) -> dict[str, str]:
 def _file_lines(folder: Path, history: History) -> list[str]:
     numbers = attempts(folder)
     lines = ["", f"Run       {history.fold.run} on {history.fold.host or 'an unknown host'}", f"Folder    {folder}"]
+    lines += [f"Node      {peer_words(peer)}: {peer.status}" for peer in history.peers.values()]
     if len(numbers) > 1:
         lines.append(f"Attempts  {len(numbers)}")
     if history.checkpoints:

@@ -36,6 +36,7 @@ from clew_shared.journal.events import (
     Live,
     Log,
     Matrix,
+    Peer,
     Points,
     Schema,
     Seal,
@@ -109,6 +110,13 @@ def no_tensorflow(host: str, why: str, on_node: bool = True) -> Problem:
     )
     here = "Install it into the Python that trains: pip install 'tensorflow>=2.16'."
     return Problem("run.tensorflow", text, hint if on_node else here, host)
+
+
+def peer_words(peer: Peer) -> str:
+    """A process of a run that has several, for people: ``process 1 on node2 (10.0.0.2, port 40213)``."""
+    place = f" ({peer.address}, port {peer.port})" if peer.address else ""
+    kind = "parameter server" if peer.role == "ps" else "process"
+    return f"{kind} {peer.index} on {peer.host}{place}"
 
 
 class _Saying(NamedTuple):
@@ -220,6 +228,7 @@ class History:
         self.series: dict[str, Measured] = {}
         self.figures: dict[str, Figure] = {}
         self.damages: list[Note] = []
+        self.peers: dict[tuple[str, int], Peer] = {}
         self.first_nonfinite: dict[str, int] = {}
         self._tracks: dict[tuple[str, ...], Track] = {}
         self._by_metric: dict[str, list[Track]] = {}
@@ -290,8 +299,8 @@ class History:
                 self.metrics |= {metric.name: metric for metric in event.metrics}
             case Attempt():
                 return self._begin(attempt, event)
-            case Log():
-                self._sayings.add(attempt, offset, event)
+            case Log() | Peer():
+                self._said(attempt, event, offset)
             case Series():
                 self._measured(attempt, event, offset)
             case Seal():
@@ -299,6 +308,16 @@ class History:
             case Diverged() | Live() | Checkpoint() | Image() | Histogram() | Matrix():
                 self._stepped(attempt, event, offset)
         return Changed()
+
+    def _said(self, attempt: int, event: Log | Peer, offset: int) -> None:
+        """A sentence, and what becomes of the run's other processes: that one is lost is a sentence as well."""
+        if isinstance(event, Log):
+            self._sayings.add(attempt, offset, event)
+            return
+        self.peers[event.role, event.index] = event
+        if event.status == "lost":
+            text = f"Lost {peer_words(event)}."
+            self._sayings.add(attempt, offset, Log(time=event.time, text=text, level="warning"))
 
     def _stepped(self, attempt: int, event: Diverged | Live | Checkpoint | Figure, offset: int) -> None:
         """What is about one step, unless a later attempt does that again."""
@@ -341,6 +360,7 @@ class History:
             self._lose(track, track.cut(start + 1 if key[0] == EVALUATED else start))
         self.checkpoints = {step: found for step, found in self.checkpoints.items() if step <= start}
         self.live = [change for change in self.live if change.step <= start]
+        self.peers.clear()
         for name, known in self._figures.items():
             self._figures[name] = deque((figure for figure in known if figure.step <= start), _FIGURES)
         self.figures = {name: known[-1] for name, known in self._figures.items() if known}

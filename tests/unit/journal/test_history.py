@@ -23,6 +23,7 @@ from clew_shared.journal.events import (
     Image,
     Live,
     Log,
+    Peer,
     Points,
     Schema,
     Series,
@@ -251,6 +252,20 @@ def test_points_that_fit_no_schema_are_noted_and_left_out(broken: Points) -> Non
     assert history.feed(1, broken) == Changed()
     assert len(history.damages) == 1
     assert history.column("loss").steps.tolist() == []
+
+
+def test_the_processes_of_the_latest_attempt_are_known_and_a_lost_one_is_said() -> None:
+    history = begun()
+    peer = Peer(role="worker", index=1, host="node2", address="10.0.0.2", port=7, status="joined")
+    for status in ("joined", "lost"):
+        history.feed(1, msgspec.structs.replace(peer, status=status))
+    assert [one.status for one in history.peers.values()] == ["lost"]
+    assert [log.text for log in history.logs] == ["Lost process 1 on node2 (10.0.0.2, port 7)."]
+    assert summary(history, Path("/nowhere"))["peers"] == [
+        {"index": 1, "host": "node2", "address": "10.0.0.2", "status": "lost"}
+    ]
+    history.feed(2, attempt(2))
+    assert not history.peers
 
 
 def test_measurements_pictures_and_sentences_are_kept_by_name() -> None:
