@@ -9,10 +9,10 @@ import sys
 import time
 import tomllib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import msgspec
 
@@ -33,13 +33,14 @@ from clew_shared.journal.files import FrameReader, Record
 from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run, summary
-from clew_shared.spec import RunSpec, from_toml, read_spec, read_text, to_toml
+from clew_shared.spec import SINGLE, RunSpec, check_strategy, from_toml, read_spec, read_text, strategy_for, to_toml
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """A run that may start: its folder, and the text of its spec when the folder is yet to be made."""
+    """A run that may start: its folder, and the text of its spec when the folder is yet to be made, or when the attempt
+    has another."""
 
     folder: RunFolder
     attempt: int
@@ -83,6 +84,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("spec", type=Path, nargs="?", metavar="SPEC.toml")
     parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (default: among the kept runs)")
     parser.add_argument("--resume", type=Path, metavar="RUN_DIR", help="continue the run in this folder")
+    parser.add_argument("--strategy", metavar="NAME", help="with --resume: go on under another strategy")
+    parser.add_argument("--devices", type=int, metavar="N", help="with --resume: go on with so many devices")
+    parser.add_argument("--nodes", type=int, metavar="N", help="with --resume: go on with so many nodes")
     parser.add_argument("--exercises", type=Path, metavar="DIR", help="add the exercises in this folder")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
@@ -91,7 +95,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _choose(options: argparse.Namespace) -> Prepared:
     if options.resume is not None:
-        return _prepare_resume(RunFolder(options.resume.absolute()), options.exercises)
+        changes = {name: getattr(options, name) for name in ("strategy", "devices", "nodes")}
+        given = {name: value for name, value in changes.items() if value is not None}
+        return _prepare_resume(RunFolder(options.resume.absolute()), options.exercises, given)
     if options.spec is not None:
         return _prepare(options.spec, options.out, options.exercises)
     raise problem("cli.usage", "A run spec is needed.", "See: clew-agent run --help")
@@ -130,11 +136,26 @@ def with_preset(spec: RunSpec, card: ExerciseCard, seeded: bool) -> RunSpec:
     return msgspec.structs.replace(spec, params=preset.values | spec.params, data=spec.data or preset.data, seed=seed)
 
 
-def _prepare_resume(folder: RunFolder, exercises: Path | None) -> Prepared:
+def _prepare_resume(folder: RunFolder, exercises: Path | None, changes: Mapping[str, Any]) -> Prepared:
     raise_all(check_resumable(folder))
-    spec = read_spec(folder.spec)
-    raise_all(misfits(spec, _find_card(spec.exercise, exercises), find_search(find_places())))
-    return Prepared(folder, folder.attempts()[-1] + 1)
+    attempt = folder.attempts()[-1] + 1
+    before = read_spec(folder.spec_of(attempt))
+    card = _find_card(before.exercise, exercises)
+    spec = spread_again(before, card, changes)
+    raise_all(misfits(spec, card, find_search(find_places())))
+    return Prepared(folder, attempt, to_toml(spec) if spec != before else "")
+
+
+def spread_again(spec: RunSpec, card: ExerciseCard, changes: Mapping[str, Any]) -> RunSpec:
+    """``spec`` with another ``strategy``, ``devices`` or ``nodes``, as far as given: what was not follows from that."""
+    spread = msgspec.structs.replace(spec, **changes)
+    if "strategy" not in changes and check_strategy(spread, card):
+        spread = msgspec.structs.replace(spread, strategy=strategy_for(card, spread.devices, spread.nodes))
+    if spread.strategy == SINGLE.id:
+        spread = msgspec.structs.replace(spread, **{"devices": 1, "nodes": 1, **changes})
+    if spread.strategy != spec.strategy:
+        spread = msgspec.structs.replace(spread, options={})
+    return spread
 
 
 def _find_card(exercise: str, exercises: Path | None) -> ExerciseCard:
@@ -180,12 +201,13 @@ def _make_folder(prepared: Prepared) -> list[Path]:
     path = prepared.folder.path
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
     if prepared.spec:
+        file = prepared.folder.spec if prepared.attempt == 1 else prepared.folder.changed_spec(prepared.attempt)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            prepared.folder.spec.write_text(prepared.spec, encoding="utf-8")
+            file.write_text(prepared.spec, encoding="utf-8")
         except OSError as error:
             with suppress(OSError):
-                prepared.folder.spec.unlink()
+                file.unlink()
             _remove_empty(made)
             text = f"The run folder {path} cannot be made: {error.strerror}."
             raise problem("run.folder", text, "Name another with --out.", str(path)) from None

@@ -65,7 +65,7 @@ def main(argv: Sequence[str]) -> int:
     keeper = PortKeeper(LOOPBACK if chief.address == LOOPBACK else address_towards(chief.address))
     link = ChiefLink(chief, _join(Index(options.index), keeper), _gone)
     link.start()
-    code = _Work(folder, Index(options.index), options.exercises, link, keeper).run()
+    code = _Work(folder, options.attempt, Index(options.index), options.exercises, link, keeper).run()
     link.close()
     operating_system.flush_output()
     operating_system.exit_at_once(code)  # TensorFlow's own end waits for processes that may be gone
@@ -102,9 +102,10 @@ class _Work:
     """A peer between its joining and its end."""
 
     def __init__(
-        self, folder: RunFolder, index: Index, exercises: Path | None, link: ChiefLink, keeper: PortKeeper
+        self, folder: RunFolder, attempt: int, index: Index, exercises: Path | None, link: ChiefLink, keeper: PortKeeper
     ) -> None:
         self._folder = folder
+        self._attempt = attempt
         self._index = index
         self._exercises = exercises
         self._link = link
@@ -141,7 +142,7 @@ class _Work:
     def _run(self) -> None:
         from clew_agent.training.runtime import configure
 
-        spec = read_spec(self._folder.spec)
+        spec = read_spec(self._folder.spec_of(self._attempt))
         configure(devices=spec.devices, precision=spec.precision)
         exercise, _ = find_exercise(spec.exercise, self._exercises)
         cluster = self._hear()

@@ -89,7 +89,7 @@ def fits(request: StartGuard) -> bool:
     """Whether the run is one of Clew's own that train on one device: only of these it is known that nothing has to be
     said to TensorFlow before its first operation. Anybody's own exercise may want to."""
     try:
-        spec = read_spec(RunFolder(Path(request.folder)).spec)
+        spec = read_spec(RunFolder(Path(request.folder)).spec_of(request.attempt))
     except ProblemError:
         return False
     card = quick_card(spec.exercise, Path(request.exercises) if request.exercises else None)

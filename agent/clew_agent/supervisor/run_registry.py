@@ -166,7 +166,7 @@ class RunRegistry:
     def _read(self, folder: RunFolder) -> TrackedRun:
         """Raises ``ProblemError`` when its spec cannot be read, unless it was refused for that in a job's name."""
         try:
-            spec = read_spec(folder.spec)
+            spec = read_spec(folder.spec_of(max(folder.attempts(), default=1)))
         except ProblemError:
             if not self._job:
                 raise

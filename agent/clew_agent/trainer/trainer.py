@@ -237,7 +237,7 @@ class _Attempt:
 
     def _read_spec(self) -> tuple[RunSpec, ProblemError | None]:
         try:
-            return read_spec(self._folder.spec), None
+            return read_spec(self._folder.spec_of(self._attempt)), None
         except ProblemError as error:
             return RunSpec(exercise=""), error
 

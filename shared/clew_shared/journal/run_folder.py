@@ -31,6 +31,15 @@ class RunFolder(msgspec.Struct, frozen=True):
         """The run spec; never changed once the run exists."""
         return self.path / "spec.toml"
 
+    def changed_spec(self, attempt: int) -> Path:
+        """The spec from ``attempt`` on, where it continued on other devices; there is none as a rule."""
+        return self.path / f"spec.{attempt:04d}.toml"
+
+    def spec_of(self, attempt: int) -> Path:
+        """The file with the spec that ``attempt`` runs: the latest that was written for it or an earlier one."""
+        changed = (self.changed_spec(number) for number in range(attempt, 1, -1))
+        return next((path for path in changed if path.exists()), self.spec)
+
     @property
     def log(self) -> Path:
         """Output of the run's processes."""

@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 
 from clew_agent.processes.guard import TrainerEnd, seal
-from clew_shared.journal.events import Attempt, Checkpoint, Live, Points
+from clew_shared.journal.events import Attempt, Checkpoint, Live, Points, Schema
 from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
+from clew_shared.spec import read_spec
 from clew_shared.wire.messages import Pause, SetLive
 from tests.integration.agent_runs import (
     agent,
@@ -103,6 +104,38 @@ def test_stopped_at_a_random_step_and_resumed(tmp_path: Path, uninterrupted: Pat
     assert first.earlier_size == (folder / "journal.0001").stat().st_size
     assert verify_run(folder).findings == ()
     assert_same_run(folder, uninterrupted)
+
+
+def test_a_run_goes_on_on_more_devices_and_then_on_one(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    params = {"steps": 60_000, "checkpoint_every": 500, "evaluate_every": 60_000}
+    with running("run", write_spec(tmp_path, "softmax", data="digits", params=params), "--out", folder) as process:
+        wait_for(folder, trained(1))
+        process.send_signal(signal.SIGTERM)
+        assert end(process)[0] == 130
+    refused = agent("run", "--resume", folder, "--devices", 3, "--json")
+    assert refused.returncode == 2
+    assert "not on 3" in refused.stdout
+    assert listing(folder) == [name for name in listing(folder) if not name.startswith(("journal.0002", "spec.0002"))]
+
+    with running("run", "--resume", folder, "--devices", 2, "--strategy", "local-sgd") as process:
+        wait_for(folder, lambda found: any(isinstance(event, Points) for event in found), attempt=2)
+        process.send_signal(signal.SIGTERM)
+        assert end(process)[0] == 130
+    with running("run", "--resume", folder, "--devices", 1) as process:
+        wait_for(folder, lambda found: any(isinstance(event, Points) for event in found), attempt=3)
+        process.send_signal(signal.SIGTERM)
+        assert end(process)[0] == 130
+    schemas = [next(event for event in events(folder, number) if isinstance(event, Schema)) for number in (1, 2, 3)]
+    assert [schema.replicas for schema in schemas] == [1, 2, 1]
+    assert [read_spec(RunFolder(folder).spec_of(number)).strategy for number in (1, 2, 3)] == [
+        "single",
+        "local-sgd",
+        "local-sgd",
+    ]
+    steps = read_run(folder).column("loss").steps
+    assert steps.tolist() == list(range(len(steps))), "one curve without a gap"
+    assert verify_run(folder).findings == ()
 
 
 def test_killed_and_resumed_from_its_last_checkpoint(tmp_path: Path, uninterrupted: Path) -> None:

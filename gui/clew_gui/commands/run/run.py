@@ -113,12 +113,14 @@ def resume(shell: CommandContext, argv: Sequence[str]) -> int:
 
         known = cards(shell.places, options.exercises)
         return resume_there(open_terminal(shell), folder, known, options)
-    raise_all(only_for_sites(options))
+    raise_all([one for one in only_for_sites(options) if one.where != "--nodes"])
     folder = own if is_mirror(folder) else folder
     spec = read_spec(RunFolder(folder).spec)
     known = cards(shell.places, options.exercises)
     card = next((card for card in known.exercises if card.id == spec.exercise), None)
-    words = ("run", "--resume", str(folder), "--quiet", *_own_exercises(options.exercises))
+    changes = {"--strategy": options.strategy, "--devices": options.devices, "--nodes": options.allocation_nodes}
+    spread = [word for flag, value in changes.items() if value for word in (flag, value)]
+    words = ("run", "--resume", str(folder), "--quiet", *spread, *_own_exercises(options.exercises))
     command = agent_command(shell.places, *words)
     outcome = follow(shell, command, folder, card, title(spec, card), options.json)
     return conclude(shell, outcome, folder, card, options.json)
@@ -130,6 +132,8 @@ def _resume_parser() -> Parser:
     parser.add_argument(
         "--exercises", metavar="DIR", help="the folder of your own exercises, if the run is one of them"
     )
+    parser.add_argument("--strategy", metavar="NAME", help="on this computer: go on under another strategy")
+    parser.add_argument("--devices", metavar="N", help="on this computer: go on with so many devices")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
     parser.add_argument("--detach", action="store_true", help="return when the further job waits in the queue")
     add_allocation_flags(parser, "of the further job, instead of what the last one asked for")
