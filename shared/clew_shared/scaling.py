@@ -11,6 +11,7 @@ from statistics import fmean, median, variance
 from typing import Literal, NamedTuple
 
 from clew_shared.base.number_words import in_bytes
+from clew_shared.cards import ExerciseCard
 from clew_shared.journal.history import History
 
 # fmt: off
@@ -394,6 +395,11 @@ def conclude(
         return Conclusion(shared, measured, shared=True)
     details = (_limit(scaling, gpus), _reduction(scaling, gpus), _compared(last, reference))
     return Conclusion(measured, " ".join(filter(None, details)))
+
+
+def unit_of(card: ExerciseCard) -> str:
+    """What is counted in a second: the images of batches, where an exercise has batches."""
+    return "images" if any(param.name == "batch_size" for param in card.params) else "samples"
 
 
 def shared_cores(replicas: int, cores: int) -> str:

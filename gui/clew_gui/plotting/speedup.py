@@ -28,6 +28,7 @@ from clew_shared.scaling import (
     on_gpus,
     shared_by,
     time_run,
+    unit_of,
 )
 from clew_shared.spec import RunSpec
 from clew_shared.study import axis_words, usual_warm_up
@@ -112,7 +113,7 @@ def speedup_scene(
     histories = [run.history for run in finished]
     gpus, processes = on_gpus(histories), any(run.spec.nodes > 1 for run in runs)
     cores = shared_by(histories) or (cores if processes and not gpus else 0)
-    unit = "images" if card.datasets else "samples"
+    unit = unit_of(card)
     found = conclude(scaling, gpus=gpus, cores=cores, reference=reference, unit=unit)
     things = "GPUs" if gpus else "devices"
     predicted = forecast_of(scaling) if not cores else ()

@@ -159,6 +159,8 @@ def test_the_button_says_why_it_cannot_measure(program: Program) -> None:
     assert "Steps" in view.measure.toolTip()
     program.desk.open_exercise("linear-regression")
     assert view.measure.toolTip() == "Linear regression runs on one device only"
+    program.desk.open_exercise("vectorize")
+    assert view.measure.toolTip().endswith("has no training steps to time")
 
 
 def test_exports(program: Program, session: FakeSession, qtbot: QtBot, tmp_path: Path) -> None:

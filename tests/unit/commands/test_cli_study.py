@@ -171,3 +171,14 @@ def test_a_study_over_a_hyperparameter_is_ranked(
     assert main(["race", str(file)]) == 2
     assert "Run it with: clew study" in capsys.readouterr().err
     assert read_study(file).axis == "batch_size"
+
+
+@pytest.mark.usefixtures("home")
+def test_nodes_are_an_axis_as_well(trainer: Trainer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scaling", *SCALING, "--nodes", "1,2", "--reduce", "float16", "--json"]) == 0
+    assert [(spec.strategy, spec.devices, spec.nodes, spec.options) for spec in trainer.specs] == [
+        ("multi-worker", 1, count, {"reduce": "float16"}) for count in (1, 2)
+    ]
+    found = json.loads(capsys.readouterr().out)
+    assert (found["axis"], [row["devices"] for row in found["table"]]) == ("nodes", [1, 2])
+    assert [run["nodes"] for run in found["runs"]] == [1, 2]

@@ -208,6 +208,12 @@ def test_a_scaling_study_changes_the_devices_alone_and_mixes_its_repeats() -> No
     assert from_toml(to_toml(study)) == study
 
 
+def test_an_exercise_without_training_steps_cannot_be_timed() -> None:
+    base = RunSpec(exercise="vectorize", strategy="mirrored")
+    (found,) = check_study(scaling_study(base, [1, 2]), card("vectorize"))
+    assert found.text == "vectorize measures by itself and has no training steps to time."
+
+
 def test_weak_scaling_gives_each_device_a_whole_batch() -> None:
     runs = study_runs(scaling_study(TRAIN, [1, 4], weak=True))
     assert [run.spec.params["batch_size"] for run in runs] == [32, 128]

@@ -29,6 +29,7 @@ from clew_shared.scaling import (
     on_gpus,
     shared_by,
     time_run,
+    unit_of,
 )
 from clew_shared.spec import RunSpec
 from clew_shared.study import StudySpec
@@ -109,12 +110,7 @@ def scaling_of(study: StudySpec, results: Sequence[StudyResult]) -> Scaling:
 def conclusion(study: StudySpec, results: Sequence[StudyResult], scaling: Scaling, card: ExerciseCard) -> Conclusion:
     """What a study that was done on this computer shows."""
     histories = [one.history for one in results]
-    return conclude(scaling, gpus=on_gpus(histories), cores=_cores(study, histories), unit=unit(card))
-
-
-def unit(card: ExerciseCard) -> str:
-    """What a batch is made of."""
-    return "images" if card.datasets else "samples"
+    return conclude(scaling, gpus=on_gpus(histories), cores=_cores(study, histories), unit=unit_of(card))
 
 
 def predicted(study: StudySpec, results: Sequence[StudyResult], scaling: Scaling) -> tuple[Forecast, ...]:
@@ -142,7 +138,7 @@ def scaling_lines(study: StudySpec, card: ExerciseCard, results: Sequence[StudyR
     if not scaling.rows:
         return said
     steps = study.steps or 100
-    rows = [("devices", f"time for {steps:,} steps", f"{unit(card)}/s", "95 % interval", "speed-up", "efficiency")]
+    rows = [("devices", f"time for {steps:,} steps", f"{unit_of(card)}/s", "95 % interval", "speed-up", "efficiency")]
     rows += [
         (
             str(row.replicas),

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import CommandContext, Parser
 from clew_gui.commands.run.arguments import exercises_folder, parse_run
 from clew_gui.commands.run.study import run_study, save_study
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import ExerciseCard
-from clew_shared.spec import RunSpec, strategy_for
 from clew_shared.study import check_study, scaling_study, usual_warm_up
 
 _DESCRIPTION = """Time an exercise on several numbers of devices: images/s after the warm-up, speed-up, efficiency.
@@ -42,12 +39,11 @@ def scaling(shell: CommandContext, argv: Sequence[str]) -> int:
     options, rest = parser.parse_known_args(list(argv))
     known = cards(shell.places, exercises_folder(rest))
     axis, counts, fixed = _axis(options.devices, options.nodes)
-    devices, several = (max(counts), fixed) if axis == "devices" else (fixed, max(counts))
-    request, card, spec = parse_run([*rest, "--devices", str(devices)], known, "")
+    devices, nodes = (max(counts), fixed) if axis == "devices" else (fixed, max(counts))
+    spread = ["--devices", str(devices), *(["--nodes", str(nodes)] if nodes > 1 else [])]
+    request, card, spec = parse_run([*rest, *spread], known, "")
     given = [name for name in _NOT_HERE if getattr(request, name)]
     raise_all([Problem("cli.scaling", f"clew scaling does not take --{name}.", "Leave it out.") for name in given])
-    if options.nodes:
-        spec = _over_nodes(spec, card, request.strategy, several)
     asked = options.warm_up
     study = scaling_study(
         spec,
@@ -74,13 +70,6 @@ def _axis(devices: str | None, nodes: str | None) -> tuple[str, list[int], int]:
     if len(of_devices) == 1 and nodes:
         return "nodes", of_nodes, of_devices[0]
     return "devices", of_devices, of_nodes[0]
-
-
-def _over_nodes(spec: RunSpec, card: ExerciseCard, asked: str | None, nodes: int) -> RunSpec:
-    """``spec`` with a strategy for several nodes, with its own settings where none was asked for."""
-    strategy = asked or strategy_for(card, spec.devices, nodes)
-    options = spec.options if strategy == spec.strategy else {}
-    return msgspec.structs.replace(spec, strategy=strategy, options=options, nodes=nodes)
 
 
 def _counts(name: str, text: str) -> list[int]:

@@ -113,7 +113,7 @@ class SpeedupActions(QObject):
             return
         spread = spread_over(card, form.spec().strategy)
         self._view.measure.set_words(f"Measure {spread.words}" if spread is not None else "Measure")
-        alone = "" if spread is not None else f"{card.title} runs on one device only"
+        alone = "" if spread is not None else _why_alone(card)
         elsewhere = "A study runs on this computer: choose it at the right" if form.where.choice().key else ""
         _, wrong = self._repeats()
         refused = "" if form.run.isEnabled() else form.run.toolTip()
@@ -215,13 +215,19 @@ class Spread(NamedTuple):
 
 def spread_over(card: ExerciseCard, chosen: str) -> Spread | None:
     """How a study spreads the exercise: as the chosen strategy does if it uses more than one device, else as the first
-    that does. None where there is none."""
+    that does. None where there is none, and for an exercise without training steps."""
     spreads = [
         Spread(one.id, "nodes" if one.nodes else "devices", tuple(n for n in COUNTS if one.nodes or n in one.devices))
         for one in card.strategies
+        if card.kind == "training"
     ]
     able = [spread for spread in spreads if len(spread.counts) > 1]
     return next((spread for spread in able if spread.strategy == chosen), able[0] if able else None)
+
+
+def _why_alone(card: ExerciseCard) -> str:
+    steps = card.kind == "training"
+    return f"{card.title} {'runs on one device only' if steps else 'has no training steps to time'}"
 
 
 def _progress(runs: Sequence[RunLike]) -> str:
