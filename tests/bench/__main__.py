@@ -27,6 +27,7 @@ _TITLES = {
     "loops": "Speed of the training loop",
     "kernels": "XLA, fused kernels and updates in turn, per exercise",
     "observation": "What recording and watching cost",
+    "peers": "A thousand processes in one run",
     "journal": "A journal of ten million points",
     "plot": "Drawing and panning curves",
     "99": "99 % on MNIST",

@@ -99,6 +99,10 @@ class Join(Message, frozen=True, kw_only=True, tag="join"):
     devices: tuple[str, ...] = ()
 
 
+class Prepared(Message, frozen=True, kw_only=True, tag="prepared"):
+    """From a peer: TensorFlow is imported and the data are read; what is left is done together with the others."""
+
+
 class Built(Message, frozen=True, kw_only=True, tag="built"):
     """From a peer: its model is built and compiled, and holds what it was told to restore."""
 
@@ -111,12 +115,11 @@ class Complaint(Message, frozen=True, kw_only=True, tag="complaint"):
 
 
 class Cluster(Message, frozen=True, kw_only=True, tag="cluster"):
-    """To a peer when all have joined: ``host:port`` of every worker, the chief's first. ``restore`` is the checkpoint
-    (a path below the run folder, empty for none) with which the attempt begins, ``data`` its data set."""
+    """To a peer when all are prepared: ``host:port`` of every worker, the chief's first. ``restore`` is the checkpoint
+    (a path below the run folder, empty for none) with which the attempt begins."""
 
     workers: tuple[str, ...]
     restore: str = ""
-    data: str = ""
 
 
 class Block(Message, frozen=True, kw_only=True, tag="block"):
@@ -131,7 +134,7 @@ class Leave(Message, frozen=True, kw_only=True, tag="leave"):
     """To a peer: the attempt is over."""
 
 
-FromPeer = Beat | Join | Built | Complaint
+FromPeer = Beat | Join | Prepared | Built | Complaint
 FromChief = Beat | Cluster | Block | Leave
 
 

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clew_agent.catalogue.examine import find_exercise
+from clew_agent.datasets.dataset import DataSet
 from clew_agent.datasets.load import load
 from clew_agent.datasets.search import find_search
 from clew_agent.node import operating_system
@@ -34,6 +35,7 @@ from clew_agent.peers.messages import (
     Index,
     Join,
     Leave,
+    Prepared,
     read_address,
 )
 from clew_agent.peers.port import PortKeeper
@@ -144,13 +146,16 @@ class _Work:
 
         spec = read_spec(self._folder.spec_of(self._attempt))
         configure(devices=spec.devices, precision=spec.precision)
-        exercise, _ = find_exercise(spec.exercise, self._exercises)
+        exercise, card = find_exercise(spec.exercise, self._exercises)
+        name = spec.data or (card.datasets[0] if card.datasets else "")
+        data = load(name, find_search(find_places())) if name else None
+        self._link.send(Prepared())
         cluster = self._hear()
         if not isinstance(cluster, Cluster):
             raise TypeError(f"the chief began with {type(cluster).__name__}")
-        self._train(exercise, spec, cluster)
+        self._train(exercise, spec, data, cluster)
 
-    def _train(self, exercise: object, spec: RunSpec, cluster: Cluster) -> None:
+    def _train(self, exercise: object, spec: RunSpec, data: DataSet | None, cluster: Cluster) -> None:
         from clew_agent.strategies.registry import make_strategy
         from clew_agent.training.engine import Engine
         from clew_agent.training.exercise import Exercise
@@ -158,7 +163,6 @@ class _Work:
 
         if not isinstance(exercise, Exercise):
             raise TypeError(f"{exercise} is no exercise")
-        data = load(cluster.data, find_search(find_places())) if cluster.data else None
         os.environ["TF_CONFIG"] = tf_config(cluster.workers, self._index)
         self._computing = True  # from here on it waits for others inside TensorFlow
         strategy = make_strategy(spec.strategy, spec.devices, spec.options, spec.nodes)

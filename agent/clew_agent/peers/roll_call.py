@@ -37,6 +37,7 @@ from clew_agent.peers.messages import (
     Join,
     Leave,
     Message,
+    Prepared,
     Silence,
     decode_from_peer,
     encode,
@@ -56,8 +57,9 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.wire.channel import ID_BYTES, KeyPair, allow
 
 JOIN_S = 60.0
-_BUILD_SILENCE_S = 120.0
-"""While it imports TensorFlow from a slow disk a peer may be silent for longer than later."""
+_IMPORT_SILENCE_S, _MEET_SILENCE_S = 60.0, 30.0
+"""While it imports TensorFlow from a slow disk a peer may be silent for longer than later, and while TensorFlow's
+processes find each other: both can hold up all its threads."""
 _COMPUTING_S = 3.0
 """A peer that fails in a step may fail because another one has died, which is known within so long."""
 _GRACE_S = 5.0
@@ -78,6 +80,7 @@ class _Peer:
     process: PeerProcess | None = None
     identity: bytes = b""
     joined: Join | None = None
+    prepared: bool = False
     built: bool = False
     ended: bool = False
     complaint: Complaint | None = None
@@ -107,6 +110,7 @@ class _Shared:
 
     changed: threading.Condition = field(default_factory=threading.Condition)
     all_joined: bool = False
+    all_prepared: bool = False
     lost: Problem | None = None
     noticed: bool = False
     ended: bool = False
@@ -200,7 +204,7 @@ class Peers:
             processes.note_started(self._folder, self._attempt, started)
 
     def gather(self, go_on: Callable[[], None] = lambda: None) -> tuple[str, ...]:
-        """Wait until all have joined; returns ``host:port`` of every worker, the chief's own first.
+        """Wait until all have joined and are prepared; returns ``host:port`` of every worker, the chief's own first.
 
         ``go_on`` is called now and then and may raise. Raises ``ProblemError`` that names who is missing.
         """
@@ -208,13 +212,13 @@ class Peers:
         shared = self._shared
         while True:
             with shared.changed:
-                shared.changed.wait_for(lambda: shared.all_joined or shared.lost is not None, _POLL_S)
+                shared.changed.wait_for(lambda: shared.all_prepared or shared.lost is not None, _POLL_S)
                 if shared.lost is not None:
                     raise ProblemError(shared.lost)
-                if shared.all_joined:
+                if shared.all_prepared:
                     return tuple(self._workers())
             go_on()
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline and not shared.all_joined:
                 raise ProblemError(*self._missing())
 
     def _workers(self) -> Iterator[str]:
@@ -330,7 +334,10 @@ class Peers:
         if peer is None:
             return
         self._silence.heard(peer.index)
-        if isinstance(message, Built):
+        if isinstance(message, Prepared):
+            peer.prepared = True
+            self._note(prepared=all(one.prepared for one in self._peers))
+        elif isinstance(message, Built):
             peer.built = True
         elif isinstance(message, Complaint) and peer.complaint is None:
             peer.complaint, peer.complained = message, time.monotonic()
@@ -343,10 +350,13 @@ class Peers:
         self._by_identity[identity] = peer
         self._silence.heard(peer.index)
         self._tell(peer, "joined")
-        if len(self._by_identity) == len(self._peers):
-            with self._shared.changed:
-                self._shared.all_joined = True
-                self._shared.changed.notify_all()
+        self._note(joined=len(self._by_identity) == len(self._peers))
+
+    def _note(self, joined: bool = False, prepared: bool = False) -> None:
+        with self._shared.changed:
+            self._shared.all_joined |= joined
+            self._shared.all_prepared |= prepared
+            self._shared.changed.notify_all()
 
     def _tell(self, peer: _Peer, status: str) -> None:
         joined = peer.joined
@@ -393,10 +403,15 @@ class Peers:
             if time.monotonic() - peer.complained >= waits:
                 return self._complained(peer, peer.complaint.problem)
         silent = self._silence.seconds(peer.index) if peer.joined is not None else 0.0
-        if silent <= (self._limits.silence if peer.built else max(self._limits.silence, _BUILD_SILENCE_S)):
+        if silent <= self._most_silence(peer):
             return None
         text = f"{peer.name} has said nothing for {silent:.0f} s and was ended."
         return _lost(text, "Its process or node is frozen, or the network between the nodes is cut.", peer)
+
+    def _most_silence(self, peer: _Peer) -> float:
+        if peer.built:
+            return self._limits.silence
+        return max(self._limits.silence, _MEET_SILENCE_S if peer.prepared else _IMPORT_SILENCE_S)
 
     def _end_of(self, peer: _Peer, code: int) -> Problem:
         if peer.complaint is not None and not peer.complaint.computing:

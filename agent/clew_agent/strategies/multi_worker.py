@@ -18,7 +18,7 @@ from clew_shared.cards import StrategyCard
 from clew_shared.params import describe
 
 CLUSTER = "TF_CONFIG"
-_REGISTER_S, _HEARTBEAT_S = 60, 30
+_REGISTER_S, _HEARTBEAT_S = 20, 30
 """Without the first TensorFlow waits an hour until all have come, and this process can do nothing else meanwhile: its
 wait holds the interpreter. The second is TensorFlow's own watch over a step."""
 
@@ -50,7 +50,14 @@ class MultiWorker(Replicated):
         options = tf.distribute.experimental.CommunicationOptions(
             implementation=communication.AUTO if gpus else communication.RING
         )
-        super().__init__(tf.distribute.MultiWorkerMirroredStrategy(communication_options=options), half=half)
+        try:
+            strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+        except tf.errors.OpError as error:
+            reason = str(error).splitlines()[0][:200]
+            text = f"TensorFlow's processes did not find each other within {_REGISTER_S} s: {reason}"
+            hint = "Check that the nodes reach each other's ports, and continue or start the run again."
+            raise problem("peers.meet", text, hint, ", ".join(workers[:8])) from None
+        super().__init__(strategy, half=half)
         self.processes = len(workers)
 
 

@@ -365,8 +365,7 @@ class _Attempt:
             os.environ[CLUSTER] = tf_config(workers, CHIEF)
             hosts = [worker.rpartition(":")[0] for worker in workers]
             self._workers_here = hosts.count(hosts[CHIEF])
-            name = data_name(spec, self._card) if self._card is not None else ""
-            peers.send(Cluster(workers=workers, restore=start.checkpoint, data=name))
+            peers.send(Cluster(workers=workers, restore=start.checkpoint))
         strategy = make_strategy(spec.strategy, spec.devices, spec.options, spec.nodes)
         if peers is not None:
             peers.release_port()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clew_agent.node import operating_system
 from clew_agent.peers.link import ChiefLink
-from clew_agent.peers.messages import Block, Built, Complaint, Index, Join, Leave, read_address
+from clew_agent.peers.messages import Block, Built, Complaint, Index, Join, Leave, Prepared, read_address
 from clew_shared.base.problem import Problem
 from clew_shared.journal.run_folder import RunFolder
 
@@ -31,6 +31,7 @@ def main(folder: Path, index: int, how: str) -> int:
     link.start()
     if how == "complains":
         link.send(Complaint(problem=Problem("data.missing", "There is no mnist here.")))
+    link.send(Prepared())
     link.send(Built())
     while not isinstance(message := link.receive(), Leave):
         if isinstance(message, Block):

@@ -180,6 +180,20 @@ def test_what_is_left_at_a_stop_goes_into_the_room_of_the_reserve(disk: Disk) ->
     assert texts(disk.events()) == ["0", "1", "2"]
 
 
+def test_nothing_comes_after_the_last_state_of_a_process_that_is_about_to_be_ended(disk: Disk) -> None:
+    """A trainer that hangs in a step may come back just then."""
+    recorder = start(disk)
+    recorder.put_last(State(state=RunState.FAILED, step=7))
+    late = threading.Thread(target=lambda: recorder.put(Log(text="too late")))
+    late.start()
+    late.join(0.5)
+    assert [type(event) for event in disk.events()] == [State]
+    recorder._last_from = 0  # else it waits for the end of the process
+    late.join(BOUND_S)
+    recorder.close().close()
+    assert texts(disk.events()) == ["too late"]
+
+
 def test_what_could_not_be_recorded_is_told_by_its_first_step(disk: Disk) -> None:
     recorder = start(disk, patience=3600)
     block = TrainedBlock(0, 40, (np.zeros(40, np.float32),), seconds=1.0)
