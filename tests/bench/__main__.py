@@ -25,6 +25,7 @@ _TITLES = {
     "site": "From Run to the first point on a cluster",
     "tunnel": "The tunnel to a compute node",
     "loops": "Speed of the training loop",
+    "strategies": "Two devices beside bare tf.distribute",
     "kernels": "XLA, fused kernels and updates in turn, per exercise",
     "observation": "What recording and watching cost",
     "peers": "A thousand processes in one run",

@@ -15,6 +15,7 @@ import keras
 import numpy as np
 
 from clew_agent.datasets.dataset import DataSet
+from clew_agent.strategies.registry import make_strategy
 from clew_agent.trainer.loop import SCHEMA, split
 from clew_agent.trainer.recorder import Recorder, Reserve
 from clew_agent.training import optimizers
@@ -37,9 +38,10 @@ def clew_round(name: str, steps: int, variant: str = "") -> Round:
 
     The time ends when the last point is in the file, with the variant "sync" when it is on the disk. "other" compiles
     with XLA what the exercise does not, and the other way round; "unfused" takes Keras' own Adam, "at-once" updates a
-    variable as soon as its own gradient is known.
+    variable as soon as its own gradient is known; "mirrored" and "local-sgd" are those strategies on two devices.
     """
-    configure()
+    spread = variant in ("mirrored", "local-sgd")
+    configure(devices=2 if spread else 1)
     exercise = find_exercise(name)
     if variant == "other":
         type(exercise).jit = not exercise.jit
@@ -50,7 +52,8 @@ def clew_round(name: str, steps: int, variant: str = "") -> Round:
 
     def run() -> Timing:
         gc.collect()  # compiled functions of the round before, with their data, go in circles
-        engine = Engine(exercise, settings, 1, data, strategy=AtOnce() if variant == "at-once" else None)
+        strategy = make_strategy(variant, 2) if spread else AtOnce() if variant == "at-once" else None
+        engine = Engine(exercise, settings, 1, data, strategy=strategy)
         engine.compile()
         folder = Path(tempfile.mkdtemp(prefix="clew-bench-"))
         try:
