@@ -60,7 +60,10 @@ AXES = st.builds(
     base=SPECS,
     axis=st.sampled_from(["learning_rate", "dropout"]),
     values=st.lists(
-        st.integers(1, 1000) | st.floats(allow_nan=False) | st.booleans(), min_size=1, unique_by=format_value
+        st.integers(1, 1000) | st.floats(allow_nan=False) | st.booleans(),
+        min_size=1,
+        max_size=6,
+        unique_by=format_value,
     ).map(tuple),
     repeats=st.integers(1, 5),
     format=st.just(2),
