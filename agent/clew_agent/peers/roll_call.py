@@ -57,11 +57,13 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.wire.channel import ID_BYTES, KeyPair, allow
 
 JOIN_S = 60.0
-_IMPORT_SILENCE_S, _MEET_SILENCE_S = 60.0, 30.0
+_IMPORT_SILENCE_S, _MEET_SILENCE_S = 120.0, 30.0
 """While it imports TensorFlow from a slow disk a peer may be silent for longer than later, and while TensorFlow's
-processes find each other: both can hold up all its threads."""
+processes find each other: both can hold up all its threads but ZeroMQ's, which say that the process is not frozen."""
 _COMPUTING_S = 3.0
 """A peer that fails in a step may fail because another one has died, which is known within so long."""
+_CUT_S = 5.0
+"""How a peer ended whose connection is cut is known within so long, from the program that ran it on its node."""
 _GRACE_S = 5.0
 """When a peer is lost TensorFlow comes back with an error, usually at once; a trainer that hangs longer is ended."""
 _LEAVE_S = 5.0
@@ -85,6 +87,7 @@ class _Peer:
     ended: bool = False
     complaint: Complaint | None = None
     complained: float = 0.0
+    cut: float = 0.0
 
     @property
     def name(self) -> str:
@@ -175,7 +178,8 @@ class Peers:
         make_private(self._allowed.parent)
         keys = KeyPair.generate()
         allow(self._allowed, "peers", keys.public)
-        self._router = GuardedRouter(self._context, self._allowed, address, send_queue=0)
+        silence_ms = round(1000 * self._limits.silence)
+        self._router = GuardedRouter(self._context, self._allowed, address, send_queue=0, silence_ms=silence_ms)
         self._router.watch(self._wakeup.socket.fileno())
         self._keeper = PortKeeper(address)
         chief = ChiefAddress(
@@ -377,7 +381,8 @@ class Peers:
         payload = encode(message)
         for peer in self._peers:
             if peer.identity and self._router is not None:
-                self._router.send(peer.identity, _NUMBER, payload)
+                there = self._router.send(peer.identity, _NUMBER, payload)
+                peer.cut = 0.0 if there else peer.cut or time.monotonic()
 
     def _beat(self) -> None:
         now = time.monotonic()
@@ -403,7 +408,8 @@ class Peers:
             if time.monotonic() - peer.complained >= waits:
                 return self._complained(peer, peer.complaint.problem)
         silent = self._silence.seconds(peer.index) if peer.joined is not None else 0.0
-        if silent <= self._most_silence(peer):
+        cut = peer.cut and time.monotonic() - peer.cut > _CUT_S
+        if silent <= self._most_silence(peer) and not cut:
             return None
         text = f"{peer.name} has said nothing for {silent:.0f} s and was ended."
         return _lost(text, "Its process or node is frozen, or the network between the nodes is cut.", peer)

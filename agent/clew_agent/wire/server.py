@@ -49,7 +49,8 @@ class GuardedRouter:
 
     ``allow_list`` is the folder whose ``*.key`` files name the clients (read at each new connection, so a key acts at
     once). One router per ZeroMQ context, because the gatekeeper's place in a context is fixed. ``send_queue`` is how
-    many messages may wait for a client that does not read, 0 for any number.
+    many messages may wait for a client that does not read, 0 for any number. A client whose process says nothing at all
+    for ``silence_ms`` (ZeroMQ itself asks, and answers whatever else the process is doing) is cut off.
 
     Raises ``ProblemError`` when none of the ``ports`` is free. Raises the process's limit of open files: each
     connection takes one, also a stranger's until ZeroMQ drops it.
@@ -62,6 +63,7 @@ class GuardedRouter:
         address: str = LOOPBACK,
         ports: PortRange | None = None,
         send_queue: int = _SEND_QUEUE,
+        silence_ms: int = _HEARTBEAT_TIMEOUT_MS,
     ) -> None:
         self.allow_list = allow_list
         self.address = address
@@ -76,7 +78,7 @@ class GuardedRouter:
         keys = KeyPair.generate()
         self.public_key = keys.public
         self._socket: zmq.Socket[bytes] = context.socket(zmq.ROUTER)
-        _configure(self._socket, keys, send_queue)
+        _configure(self._socket, keys, send_queue, silence_ms)
         try:
             _bind(self._socket, address, ports)
         except (zmq.ZMQError, ProblemError):
@@ -195,15 +197,15 @@ def _read_key(path: Path) -> str:
     return text if len(text) == _KEY_LENGTH else ""
 
 
-def _configure(socket: zmq.Socket[bytes], keys: KeyPair, send_queue: int) -> None:
+def _configure(socket: zmq.Socket[bytes], keys: KeyPair, send_queue: int, silence_ms: int) -> None:
     socket.linger = _LINGER_MS
     socket.maxmsgsize = _HARD_LIMIT
     socket.rcvhwm = _RECEIVE_QUEUE
     socket.sndhwm = send_queue
     socket.router_mandatory = 1  # that a client has gone, or does not read, is told instead of dropping in silence
     socket.handshake_ivl = _HANDSHAKE_MS
-    socket.heartbeat_ivl = _HEARTBEAT_MS
-    socket.heartbeat_timeout = _HEARTBEAT_TIMEOUT_MS
+    socket.heartbeat_ivl = min(_HEARTBEAT_MS, silence_ms // 4)
+    socket.heartbeat_timeout = silence_ms
     socket.curve_server = True
     socket.curve_secretkey = keys.secret.encode("ascii")
     socket.zap_domain = _DOMAIN.encode("ascii")
