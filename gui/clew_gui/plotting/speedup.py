@@ -132,7 +132,7 @@ def speedup_scene(
             steps if isinstance(steps, int) else 100,
             things.capitalize() if not gpus else things,
             unit,
-            reference,
+            reference if gpus else None,  # images/s of GPUs say nothing beside those of a laptop's cores
         ),
         scaling,
     )

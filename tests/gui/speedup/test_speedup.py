@@ -95,7 +95,7 @@ def test_the_button_queues_every_number_of_devices_as_often_as_asked(program: Pr
         (count, "mirrored") for count in (1, 2, 4, 1, 2, 4)
     ]
     assert program.window.pages.currentIndex() == SPEEDUP_TAB
-    assert view.progress.whole() == "0 of 6 runs finished"
+    assert view.progress.whole() == "0 of 6 done"
     assert set(program.desk.scope.shown()) == set(session.runs)
 
 
@@ -103,7 +103,7 @@ def test_what_has_finished_is_shown_as_it_comes(program: Program, session: FakeS
     runs = add_study(session, 1, 2, 8)
     train(runs[0], 0.05)
     view = shown(program, session, qtbot, "1 GPU trains 1,000 images/s")
-    assert view.progress.whole() == "1 of 6 runs finished"
+    assert view.progress.whole() == "1 of 6 done"
     for number, run in enumerate(runs[1:], 1):
         train(run, 0.05, 1.002 if number % 2 else 0.998)
     view = shown(program, session, qtbot, "8 GPUs train 5.9 times as fast as one")

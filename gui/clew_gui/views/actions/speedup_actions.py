@@ -233,7 +233,7 @@ def _why_alone(card: ExerciseCard) -> str:
 def _progress(runs: Sequence[RunLike]) -> str:
     """How far a study is that has not finished."""
     finished = sum(run.state is RunState.FINISHED for run in runs)
-    return f"{finished} of {len(runs)} runs finished" if finished < len(runs) else ""
+    return f"{finished} of {len(runs)} done" if finished < len(runs) else ""
 
 
 def _when(runs: Sequence[RunLike]) -> str:

@@ -62,7 +62,8 @@ def spread_params(card: ExerciseCard) -> tuple[ParamSpec, ...]:
         group=_GROUP,
         choices=tuple(Choice(name, _PRECISIONS[name]) for name in PRECISIONS),
     )
-    return (choice, devices, *((spread,) if nodes else ()), *_own(strategies), precision)
+    trains = card.kind == "training"
+    return (choice, devices, *((spread,) if nodes else ()), *_own(strategies), *((precision,) if trains else ()))
 
 
 def _own(strategies: tuple[StrategyCard, ...]) -> list[ParamSpec]:
