@@ -29,8 +29,9 @@ from clew_agent.peers.messages import (
 from clew_shared.base.wakeup import WakeupPipe
 from clew_shared.wire.channel import ID_BYTES, Greeting, KeyPair, Wire
 
-_CONNECT_S = 30.0
-"""A chief that is there lets its peers in at once; so long a busy node may take."""
+_CONNECT_S = 60.0
+"""A chief that is there lets its peers in at once, unless its import of TensorFlow holds up its threads: then a
+handshake comes to nothing, and ZeroMQ tries again."""
 _WAITING_S = 120.0
 """Before the peer's first block the chief may be importing TensorFlow from a slow disk, which holds up its threads."""
 _NUMBER = bytes(ID_BYTES)
@@ -130,9 +131,9 @@ class ChiefLink:
         """Why this process has no run any more; empty while it has."""
         if greeting is Greeting.GONE:
             return "The chief's process has ended."
-        if greeting in (Greeting.REFUSED, Greeting.WRONG):
+        if greeting is Greeting.REFUSED:
             return "The chief at that address is not of this run."
-        if greeting is Greeting.NONE and age > _CONNECT_S:
+        if greeting is not Greeting.ACCEPTED and age > _CONNECT_S:
             return f"The chief cannot be reached at {self._chief.address}, port {self._chief.port}."
         if silent > (self._most_silence if self._training else _WAITING_S):
             return f"The chief has said nothing for {silent:.0f} s."
