@@ -11,6 +11,7 @@ from clew_gui.base.checked_text import check_form
 from clew_gui.base.times import as_clock, in_words, read_time
 from clew_shared.base.problem import Problem, raise_all
 from clew_shared.params import Knob, Params, ParamSpec, Value, check, describe
+from clew_shared.spec import RunSpec
 
 _GROUP = "Allocation"
 
@@ -52,6 +53,15 @@ def build_allocation(base: Allocation, given: Mapping[str, object]) -> Allocatio
     allocation = Allocation(**typed)  # type: ignore[arg-type]  # check returns each field's own type
     raise_all([*problems, *check_allocation(allocation)])
     return allocation
+
+
+def for_run(allocation: Allocation, spec: RunSpec) -> Allocation:
+    """``allocation`` with as many nodes as the run of ``spec`` spreads over, each with as many GPUs as it has devices.
+
+    A site that has no GPUs is asked for none: there devices are parts of the processor.
+    """
+    gpus = max(allocation.gpus, spec.devices) if allocation.gpus else allocation.gpus
+    return msgspec.structs.replace(allocation, nodes=max(allocation.nodes, spec.nodes), gpus=gpus)
 
 
 def check_allocation(allocation: Allocation, where: str = "") -> list[Problem]:

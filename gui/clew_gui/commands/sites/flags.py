@@ -9,7 +9,7 @@ from clew_gui.commands.context import Parser
 from clew_gui.commands.output.words import inside
 from clew_gui.jobs.held import job_for
 from clew_gui.jobs.job_book import job_book
-from clew_gui.schedulers.allocation import FIELDS, build_allocation, flag
+from clew_gui.schedulers.allocation import FIELDS, build_allocation, flag, for_run
 from clew_gui.session.job_model import Place
 from clew_gui.sites.store import site_store
 from clew_shared.base.places import Places
@@ -87,7 +87,7 @@ def read_place(places: Places, options: argparse.Namespace, spec: RunSpec) -> Pl
         return None
     site = site_store(places).load(options.site)
     exercises = str(Path(options.exercises).expanduser().absolute()) if options.exercises else ""
-    allocation = build_allocation(site.allocation, given_allocation(options))
+    allocation = for_run(build_allocation(site.allocation, given_allocation(options)), spec)
     data = spec.data if Path(spec.data).is_absolute() else ""
     bare = not (data or exercises or options.dry_run)  # files are brought by a job of the run's own
     job = job_for(job_book(places), options.site, allocation) if bare else ""

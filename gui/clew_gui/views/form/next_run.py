@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+import msgspec
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
+from clew_gui.schedulers.allocation import for_run
 from clew_gui.views.form.data_choice import DataChoice
 from clew_gui.views.form.fields import NumberEdit, choose_quietly, combo
 from clew_gui.views.form.form import LABEL_WIDTH, ParamForm, Usual, keep_column
@@ -232,8 +234,11 @@ class NextRun(QWidget):
         return "" if key in (OWN, SLIDES) else key
 
     def place(self) -> Place | None:
-        """Where it would run; None for this computer."""
-        return self.where.place(self._sets.staged())
+        """Where it would run, with as many nodes and GPUs as it spreads over; None for this computer."""
+        place = self.where.place(self._sets.staged())
+        if place is None or place.job:
+            return place
+        return msgspec.structs.replace(place, allocation=for_run(place.allocation, self.spec()))
 
     def _instead(self, change: Callable[[], None]) -> None:
         """Change all values; who typed some may want them back."""

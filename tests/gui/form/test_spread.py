@@ -1,0 +1,80 @@
+"""Where a run spreads, as fields: made from the strategies on the card, and back from the spec of a run."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from pytestqt.qtbot import QtBot
+
+from clew_gui.schedulers.allocation import Allocation, for_run
+from clew_gui.views.form.next_run import NextRun
+from clew_gui.views.theme.parts import Appearance
+from clew_shared.cards import ExerciseCard
+from clew_shared.catalogue import find_card, load_builtin
+from clew_shared.spec import RunSpec, check_strategy
+
+NAMES = ("strategy", "devices", "nodes", "reduce", "average_every", "precision")
+
+
+@pytest.fixture
+def softmax() -> ExerciseCard:
+    return find_card(load_builtin().exercises, "softmax")
+
+
+@pytest.fixture
+def panel(qtbot: QtBot, softmax: ExerciseCard) -> NextRun:
+    result = NextRun(Appearance())
+    qtbot.addWidget(result)
+    result.set_card(softmax)
+    result.show()
+    return result
+
+
+def choose(panel: NextRun, **values: str | int) -> RunSpec:
+    for name, value in values.items():
+        panel.spread.row(name).editor.set_value(value)
+    return panel.spec()
+
+
+def seen(panel: NextRun) -> list[str]:
+    return [name for name in NAMES if panel.spread.row(name).visible]
+
+
+def test_every_strategy_brings_its_own_fields_and_makes_a_spec_that_its_card_allows(
+    panel: NextRun, softmax: ExerciseCard
+) -> None:
+    assert seen(panel) == ["strategy", "precision"]
+    assert (panel.spec().strategy, panel.spec().devices, panel.spec().options) == ("single", 1, {})
+    local = choose(panel, strategy="local-sgd", devices="4", average_every=20)
+    assert seen(panel) == ["strategy", "devices", "average_every", "precision"]
+    assert (local.strategy, local.devices, local.nodes, local.options) == ("local-sgd", 4, 1, {"average_every": 20})
+    several = choose(panel, strategy="multi-worker", devices="1", nodes=3)
+    assert seen(panel) == ["strategy", "devices", "nodes", "reduce", "precision"]
+    assert (several.devices, several.nodes) == (1, 3)
+    assert [check_strategy(spec, softmax) for spec in (local, several)] == [[], []]
+    panel.spread.row("nodes").editor.set_value(0)
+    assert panel.problems()
+    assert not panel.run.isEnabled()
+
+
+def test_a_runs_own_settings_come_back_and_the_slides_values_are_one_device(panel: NextRun) -> None:
+    spec = choose(panel, strategy="mirrored", devices="4", reduce="float16", precision="bfloat16")
+    panel.use_spec(RunSpec(exercise="softmax"))
+    assert panel.spec().strategy == "single"
+    panel.show_spec(spec)
+    assert panel.spec() == spec
+
+
+def test_what_cannot_be_spread_has_no_such_fields(panel: NextRun) -> None:
+    linear = find_card(load_builtin().exercises, "linear-regression")
+    panel.set_card(linear)
+    assert not panel.spread.isVisible()
+    assert check_strategy(panel.spec(), linear) == []
+
+
+def test_the_scheduler_is_asked_for_what_the_run_spreads_over() -> None:
+    spec = RunSpec(exercise="cnn", strategy="multi-worker", devices=4, nodes=2)
+    assert for_run(Allocation(gpus=1), spec) == Allocation(gpus=4, nodes=2)
+    assert for_run(Allocation(nodes=8), spec) == Allocation(nodes=8), "a site without GPUs is asked for none"
+    alone = msgspec.structs.replace(spec, devices=1, nodes=1)
+    assert for_run(Allocation(gpus=2, nodes=2), alone) == Allocation(gpus=2, nodes=2)
