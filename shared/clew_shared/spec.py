@@ -165,10 +165,16 @@ def check_strategy(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
     if chosen is None:
         text = f"The exercise {card.id!r} cannot be run with the strategy {spec.strategy!r}."
         return [Problem("spec.strategy", text, f"Possible: {', '.join(known)}.", "strategy")]
+    known_options = {one.name for one in chosen.params}
+    words = f"The strategy {chosen.id!r} has no setting"
     found = [
-        msgspec.structs.replace(wrong, where=f"options.{wrong.where}")
-        for wrong in check(chosen.params, spec.options)[1]
+        Problem("spec.options", f"{words} {name!r}.", "Leave it out.", f"options.{name}")
+        for name in spec.options
+        if name not in known_options
     ]
+    given = {name: value for name, value in spec.options.items() if name in known_options}
+    wrong = check(chosen.params, given)[1]
+    found += [msgspec.structs.replace(one, where=f"options.{one.where}") for one in wrong]
     if spec.devices not in chosen.devices:
         possible = ", ".join(map(str, chosen.devices))
         counts = "1 device" if chosen.devices == (1,) else f"{possible} devices"
@@ -176,7 +182,9 @@ def check_strategy(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
         found.append(Problem("spec.devices", text, "Choose another number.", "devices"))
     if spec.nodes > 1 and not chosen.nodes:
         text = f"The strategy {spec.strategy!r} runs on one node, not on {spec.nodes}."
-        found.append(Problem("spec.nodes", text, "Leave nodes out, or choose another strategy.", "nodes"))
+        able = ", ".join(one.id for one in card.strategies if one.nodes)
+        hint = f"Take 1 node, or one of these strategies: {able}." if able else "Take 1 node."
+        found.append(Problem("spec.nodes", text, hint, "nodes"))
     if card.kind != "training" and spec.precision != PRECISIONS[0]:
         found.append(
             Problem("spec.precision", f"The exercise {card.id!r} has no choice of precision.", where="precision")

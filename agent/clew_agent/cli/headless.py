@@ -33,7 +33,17 @@ from clew_shared.journal.files import FrameReader, Record
 from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run, summary
-from clew_shared.spec import SINGLE, RunSpec, check_strategy, from_toml, read_spec, read_text, strategy_for, to_toml
+from clew_shared.spec import (
+    SINGLE,
+    RunSpec,
+    check_spec,
+    check_strategy,
+    from_toml,
+    read_spec,
+    read_text,
+    strategy_for,
+    to_toml,
+)
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -142,7 +152,7 @@ def _prepare_resume(folder: RunFolder, exercises: Path | None, changes: Mapping[
     before = read_spec(folder.spec_of(attempt))
     card = _find_card(before.exercise, exercises)
     spec = spread_again(before, card, changes)
-    raise_all(misfits(spec, card, find_search(find_places())))
+    raise_all([*check_spec(spec, "the attempt"), *misfits(spec, card, find_search(find_places()))])
     return Prepared(folder, attempt, to_toml(spec) if spec != before else "")
 
 

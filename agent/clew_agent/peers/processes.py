@@ -6,6 +6,7 @@ Which processes were started is written down, so that a guard whose trainer was 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import psutil
 from clew_agent.node import operating_system
 from clew_agent.peers.hosts import JobHosts
 from clew_agent.peers.messages import Index, address_file, folder_of, log_of
+from clew_shared.base.places import Places, find_places
 from clew_shared.base.private_files import write_private
 from clew_shared.base.process_identity import began, still_runs
 from clew_shared.journal.run_folder import RunFolder
@@ -108,6 +110,11 @@ def clear(folder: RunFolder, attempt: int) -> None:
         path.unlink(missing_ok=True)
 
 
+def allow_list(places: Places, folder: RunFolder, attempt: int) -> Path:
+    """The folder with the keys that the chief of an attempt lets in."""
+    return places.private / "peers" / f"{folder.path.name}-{attempt:04d}"
+
+
 def end_left(folder: RunFolder, attempt: int) -> None:
     """End the peers of a chief that is gone, and remove what it left; for its guard, before files are recorded."""
     boot, started = "", list[Started]()
@@ -123,6 +130,7 @@ def end_left(folder: RunFolder, attempt: int) -> None:
         if operating_system.is_alive(one.pid) and operating_system.POSIX:
             _signal_session(one.pid, signal.SIGKILL)
     clear(folder, attempt)
+    shutil.rmtree(allow_list(find_places(), folder, attempt), ignore_errors=True)
 
 
 def _signal_session(pid: int, number: int) -> None:

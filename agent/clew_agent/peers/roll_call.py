@@ -149,7 +149,7 @@ class Peers:
         self._limits = limits or Limits()
         self._peers = [_Peer(Index(number), host) for number, host in enumerate(place(count, hosts)) if number]
         self._by_identity: dict[bytes, _Peer] = {}
-        self._allowed = places.private / "peers" / f"{folder.path.name}-{attempt:04d}"
+        self._allowed = processes.allow_list(places, folder, attempt)
         self._shared = _Shared()
         self._out: queue.SimpleQueue[tuple[Message, threading.Event]] = queue.SimpleQueue()
         self._wakeup = WakeupPipe()

@@ -96,6 +96,7 @@ def _undo(folder: RunFolder, attempt: int, log_size: int) -> None:
         shutil.rmtree(folder.path)
         return
     folder.journal(attempt).unlink()
+    folder.changed_spec(attempt).unlink(missing_ok=True)
     os.truncate(folder.log, log_size)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -27,7 +28,7 @@ from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import Catalogue
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
-from clew_shared.spec import RunSpec, to_table, to_toml
+from clew_shared.spec import RunSpec, read_spec, to_table, to_toml
 from clew_shared.wire.messages import AnyReply, Done, MoveRun, Pause, Reply, RunStatus, SetLive, Stop, Unpause
 
 _log = logging.getLogger(__name__)
@@ -137,6 +138,8 @@ class RunManager:
             return Done(run=run)
         if tracked.fold.state is RunState.FINISHED:
             raise problem("run.finished", "This run has finished; there is nothing to continue.", "Start a new run.")
+        with suppress(ProblemError):  # one that cannot be read any more is the trainer's to refuse
+            tracked.spec = read_spec(tracked.folder.latest_spec)  # a terminal may have gone on on other devices
         few = self._queue.devices.problem(tracked.spec.devices)
         if few is not None:
             raise ProblemError(few)

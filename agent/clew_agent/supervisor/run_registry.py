@@ -166,7 +166,7 @@ class RunRegistry:
     def _read(self, folder: RunFolder) -> TrackedRun:
         """Raises ``ProblemError`` when its spec cannot be read, unless it was refused for that in a job's name."""
         try:
-            spec = read_spec(folder.spec_of(max(folder.attempts(), default=1)))
+            spec = read_spec(folder.latest_spec)
         except ProblemError:
             if not self._job:
                 raise

@@ -28,6 +28,7 @@ from clew_agent.datasets.load import load
 from clew_agent.datasets.search import Search, find_search
 from clew_agent.node import operating_system
 from clew_agent.node.allocation import read_allocation
+from clew_agent.node.devices import find_devices
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
 from clew_agent.node.host import cores, processor
 from clew_agent.peers.hosts import read_hosts
@@ -284,6 +285,7 @@ class _Attempt:
         self._go_on()
         self._recorder.put(State(state=RunState.PREPARING, step=start.step))
         if spec.nodes > 1:
+            raise_all(_too_many_devices(spec))
             self._start_peers(spec.nodes)
         data = self._data(data_name(spec, card)) if card is not None else None
         exercise, self._card = self._staged("import", lambda: self._import(spec))
@@ -461,6 +463,15 @@ _STAGES = {
 _NAMED = 8
 """So many addresses one sentence names."""
 _OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError")
+
+
+def _too_many_devices(spec: RunSpec) -> list[Problem]:
+    """TensorFlow has one replica on a processor, so a process without GPUs is one device."""
+    if spec.devices <= max(1, len(find_devices(1).gpus)):
+        return []
+    text = f"Without {spec.devices} GPUs a node takes part with one device, not with {spec.devices}."
+    hint = "Choose 1 device, or the strategy mirrored on one node."
+    return [Problem("spec.devices", text, hint, "devices")]
 
 
 def _tell_workers(workers: Sequence[str]) -> str:

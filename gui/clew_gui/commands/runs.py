@@ -142,7 +142,7 @@ def _card(known: Catalogue, history: History) -> ExerciseCard | None:
 
 def _spec_lines(folder: Path) -> list[str]:
     try:
-        spec = read_spec(RunFolder(folder).spec_of(max(attempts(folder), default=1)))
+        spec = read_spec(RunFolder(folder).latest_spec)
     except ProblemError as error:
         return [str(error)]
     return [f"{name:<18}{value}" for name, value in _settings(spec).items()]
@@ -179,7 +179,7 @@ def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, number: int | None 
     card = _card(known, history)
     found["goals"] = {goal.id: check_goal(goal, history).reached for goal in card.goals} if card else {}
     try:
-        spec = read_spec(RunFolder(folder).spec_of(max(attempts(folder), default=1)))
+        spec = read_spec(RunFolder(folder).latest_spec)
         found |= {"name": spec.name, "preset": spec.preset, "seed": spec.seed, "data": spec.data, "params": spec.params}
         found |= {"strategy": spec.strategy, "devices": spec.devices, "nodes": spec.nodes, "precision": spec.precision}
         found |= {"options": spec.options}

@@ -171,7 +171,7 @@ class Mirror:
     def spec(self) -> RunSpec | None:
         """The run's spec, when it is here."""
         try:
-            return read_spec(RunFolder(self.folder).spec)
+            return read_spec(RunFolder(self.folder).latest_spec)
         except ProblemError:
             return None
 

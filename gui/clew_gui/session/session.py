@@ -285,6 +285,6 @@ def smaller(spec: RunSpec, card: ExerciseCard) -> RunSpec:
     name = (spec.name or card.title)[: MAX_NAME - len(_ENDING)] + _ENDING
     known = spec.data in card.datasets or Path(spec.data).expanduser().exists()
     data = spec.data if known else ""
-    return msgspec.structs.replace(
-        spec, run="", name=name, study="", data=data, strategy="single", devices=1, params=params
-    )
+    usual = RunSpec(exercise=spec.exercise)  # a laptop may have neither the devices nor the arithmetic
+    spread = {field: getattr(usual, field) for field in ("strategy", "devices", "nodes", "precision", "options")}
+    return msgspec.structs.replace(spec, run="", name=name, study="", data=data, params=params, **spread)

@@ -114,7 +114,7 @@ class LocalTarget:
     def read_spec(self, run: str) -> RunSpec | None:
         """From the run's own folder."""
         try:
-            return read_spec(RunFolder(self._places.runs / run).spec)
+            return read_spec(RunFolder(self._places.runs / run).latest_spec)
         except ProblemError:
             return None
 

@@ -41,6 +41,11 @@ class RunFolder(msgspec.Struct, frozen=True):
         return next((path for path in changed if path.exists()), self.spec)
 
     @property
+    def latest_spec(self) -> Path:
+        """The file with the spec of the last attempt."""
+        return self.spec_of(max(self.attempts(), default=1))
+
+    @property
     def log(self) -> Path:
         """Output of the run's processes."""
         return self.path / "log.txt"

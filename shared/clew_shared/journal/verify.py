@@ -7,6 +7,7 @@ No NumPy here.
 from __future__ import annotations
 
 import hashlib
+import re
 import struct
 import zlib
 from itertools import islice
@@ -22,8 +23,8 @@ from clew_shared.journal.run_folder import PrefixHash, other_files, read_blocks,
 _MAX_BLOCK_SIZE = 1 << 26
 _MAX_MISSING = 20
 """Missing attempts that are named; a file called journal.99999999 must not make as many findings."""
-_LATE = ("spec.toml", "log.txt", "peers/")
-"""Files, and the folder of files, that a run records at its end only."""
+_LATE = re.compile(r"spec(\.\d{4,})?\.toml|log\.txt|peers/.+")
+"""Files that a run records at its end only."""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -260,5 +261,5 @@ def _check_spec(folder: Path, journals: dict[int, _Journal], reported: set[str])
 
 def _unrecorded(folder: Path, records: dict[str, FileRecord], ended: bool) -> list[Fault]:
     names = (path.relative_to(folder).as_posix() for path in other_files(folder))
-    unknown = (name for name in names if name not in records and (ended or not name.startswith(_LATE)))
+    unknown = (name for name in names if name not in records and (ended or not _LATE.fullmatch(name)))
     return [Fault(name, None, "is not recorded in the run's journal") for name in unknown]

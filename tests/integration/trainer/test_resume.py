@@ -116,6 +116,9 @@ def test_a_run_goes_on_on_more_devices_and_then_on_one(tmp_path: Path) -> None:
     refused = agent("run", "--resume", folder, "--devices", 3, "--json")
     assert refused.returncode == 2
     assert "not on 3" in refused.stdout
+    for words, said in ((("--nodes", 0), "At least 1 node"), (("--nodes", 2, "--devices", 2), "Without 2 GPUs")):
+        refused = agent("run", "--resume", folder, *words, "--json")
+        assert (refused.returncode, said in refused.stdout) == (2, True), refused.stdout
     assert listing(folder) == [name for name in listing(folder) if not name.startswith(("journal.0002", "spec.0002"))]
 
     with running("run", "--resume", folder, "--devices", 2, "--strategy", "local-sgd") as process:

@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from clew_gui.commands.context import CommandContext, Parser
@@ -28,7 +29,7 @@ from clew_gui.sites.store import site_store
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.spec import RunSpec
+from clew_shared.spec import RunSpec, check_strategy
 from tests.unit.commands.test_cli_arguments import CATALOGUE, LINE, SOFTMAX
 
 
@@ -293,4 +294,8 @@ def test_the_small_run_has_a_tenth_of_the_steps_and_what_is_here() -> None:
     assert (len(found.name), found.name[-13:]) == (60, " (tried here)")
     assert smaller(RunSpec(exercise="softmax", data="site:/data"), SOFTMAX).data == ""
     assert smaller(RunSpec(exercise="softmax", data="digits"), SOFTMAX).data == "digits"
+    spread = RunSpec(exercise="softmax", strategy="multi-worker", nodes=4, devices=2, precision="float16")
+    tried = smaller(msgspec.structs.replace(spread, options={"reduce": "float16"}), SOFTMAX)
+    assert (tried.strategy, tried.nodes, tried.devices, tried.precision) == ("single", 1, 1, "float32")
+    assert check_strategy(tried, SOFTMAX) == []
     assert smaller(RunSpec(exercise="linear-regression", params={"steps": 5}), LINE).params["steps"] == 1

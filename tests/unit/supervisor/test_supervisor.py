@@ -65,7 +65,7 @@ CARDS = Catalogue(exercises=(CARD, BROKEN))
         ({"source_hash": "abc", "preset": "tiny", "params": {"steps": 3}}, []),
         ({"strategy": "mirrored", "devices": 4}, []),
         ({"strategy": "mirrored", "devices": 4, "nodes": 2}, ["spec.nodes"]),
-        ({"strategy": "mirrored", "devices": 4, "options": {"x": 1}}, ["params.unknown"]),
+        ({"strategy": "mirrored", "devices": 4, "options": {"x": 1}}, ["spec.options"]),
         ({"strategy": "to-come", "devices": 4}, ["spec.strategy"]),  # on the card, and not trained with yet
         ({"precision": "int8", "nodes": 0}, ["spec.nodes", "spec.precision"]),
         ({"exercise": "toi"}, ["exercise.unknown"]),

@@ -276,27 +276,30 @@ def make_spec(request: RunArguments, card: ExerciseCard, run: str) -> tuple[RunS
 
 def _spread(spec: RunSpec, request: RunArguments, card: ExerciseCard) -> tuple[RunSpec, list[Problem]]:
     """``spec`` over the devices and nodes that were asked for, and what is wrong with that."""
-    devices, wrong = _count("devices", request.devices)
-    nodes, more = _count("nodes", request.allocation_nodes)
+    devices, wrong = count("devices", request.devices)
+    nodes, more = count("nodes", request.allocation_nodes)
     strategy = request.strategy or strategy_for(card, devices, nodes)
     chosen = next((one for one in card.strategies if one.id == strategy), SINGLE)
     given = {name.removeprefix("option_"): value for name, value in vars(request).items() if name.startswith("option_")}
     given = {name: text for name, text in given.items() if text is not None}
-    typed, found = check(chosen.params, given)
+    known = {one.name for one in chosen.params}
+    typed, found = check(chosen.params, {name: text for name, text in given.items() if name in known})
+    strange: dict[str, Value] = {name: text for name, text in given.items() if name not in known}
     spread = msgspec.structs.replace(
         spec,
         strategy=strategy,
         devices=devices,
-        nodes=nodes if chosen.nodes else 1,
+        nodes=nodes if chosen.nodes or request.strategy else 1,
         precision=request.precision or spec.precision,
-        options={one.name: _written(one, typed[one.name]) for one in chosen.params},
+        options={one.name: _written(one, typed[one.name]) for one in chosen.params} | strange,
     )
     checks = [*check_spec(spread, "the command line"), *check_strategy(spread, card)]
-    known = {one.text for one in check_spec(spec, "the command line")}
-    return spread, [*wrong, *more, *found, *(one for one in checks if one.text not in known)]
+    told = {one.text for one in check_spec(spec, "the command line")}
+    return spread, [*wrong, *more, *found, *(one for one in checks if one.text not in told)]
 
 
-def _count(name: str, text: str | None) -> tuple[int, list[Problem]]:
+def count(name: str, text: str | None) -> tuple[int, list[Problem]]:
+    """The number that ``--name`` was given, 1 without any, and what is wrong with it."""
     if text is None or re.fullmatch(r"[1-9][0-9]{0,3}", text.strip()):
         return int(text or 1), []
     return 1, [Problem(f"cli.{name}", f"--{name} must be a whole number from 1 on, got {text!r}.", where=name)]
@@ -310,7 +313,13 @@ def parse_run(argv: Sequence[str], catalogue: Catalogue, run: str) -> tuple[RunA
         raise_all(problems)
         raise AssertionError("an unknown exercise is a problem")
     spec, found = make_spec(request, card, run)
-    raise_all(problems + found + _out(request.out) + _queue(request) + check_site_flags(request, spec.nodes))
+    raise_all(
+        problems
+        + found
+        + _out(request.out)
+        + _queue(request)
+        + check_site_flags(request, bool(request.strategy) or spec.nodes > 1)
+    )
     return request, card, spec
 
 

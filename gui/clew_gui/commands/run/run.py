@@ -13,7 +13,7 @@ from clew_gui.commands.context import BAD_INPUT, FAILED, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.commands.output.progress import choose_display
 from clew_gui.commands.output.result import exit_status, result_lines, title, word_for
-from clew_gui.commands.run.arguments import exercises_folder, parse_run
+from clew_gui.commands.run.arguments import count, exercises_folder, parse_run
 from clew_gui.commands.run.follow import Follower
 from clew_gui.commands.sites.flags import add_allocation_flags, only_for_sites, read_place
 from clew_gui.targets.target import LocalTarget
@@ -118,6 +118,7 @@ def resume(shell: CommandContext, argv: Sequence[str]) -> int:
     spec = read_spec(RunFolder(folder).spec)
     known = cards(shell.places, options.exercises)
     card = next((card for card in known.exercises if card.id == spec.exercise), None)
+    raise_all([*count("devices", options.devices)[1], *count("nodes", options.allocation_nodes)[1]])
     changes = {"--strategy": options.strategy, "--devices": options.devices, "--nodes": options.allocation_nodes}
     spread = [word for flag, value in changes.items() if value for word in (flag, value)]
     words = ("run", "--resume", str(folder), "--quiet", *spread, *_own_exercises(options.exercises))

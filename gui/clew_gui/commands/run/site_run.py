@@ -195,6 +195,9 @@ def _not_resumable(terminal: SiteTerminal, folder: Path, options: argparse.Names
     if history.fold.state is RunState.FINISHED:
         text = f"{name} has finished after {history.fold.step:,} steps."
         return [Problem("run.finished", text, "Start a new run with more steps.", run)]
+    if options.strategy or options.devices:
+        text = "A run of a site goes on with its own strategy and devices."
+        return [Problem("cli.site", text, "Leave --strategy and --devices out.", run)]
     if stray := stray_attempts(folder):
         text = f"The copy of {name.lower()} was damaged: attempt {stray[0]} in it was made on this computer by mistake."
         hint = f"Repair it first: clew fetch --site {shlex.quote(book.order(book.job_of(run)).site)} {run[:8]}"

@@ -51,14 +51,14 @@ def add_site_flags(parser: Parser) -> None:
     add_allocation_flags(parser, "with --site, instead of what the site's jobs usually ask for")
 
 
-def check_site_flags(options: argparse.Namespace, processes: int = 1) -> list[Problem]:
-    """Flags that do not go together. A run of several ``processes`` has its nodes on this computer as well."""
+def check_site_flags(options: argparse.Namespace, spreads: bool = False) -> list[Problem]:
+    """Flags that do not go together. ``spreads``: how many nodes there are is said of the run, here as well."""
     if options.site is not None:
         wrong = [name for name in ("out", "queue") if getattr(options, name)]
         words = "A run on a site is kept where all copies are, and the scheduler queues it"
         return [Problem("cli.site", f"{words}: --{name} does not work there.", "Leave it out.", name) for name in wrong]
     found = only_for_sites(options, "Say which with --site NAME, or leave it out.")
-    return [one for one in found if processes == 1 or one.where != "--nodes"]
+    return [one for one in found if not spreads or one.where != "--nodes"]
 
 
 def only_for_sites(options: argparse.Namespace, hint: str = "Leave it out.") -> list[Problem]:

@@ -36,7 +36,7 @@ def spread_params(card: ExerciseCard) -> tuple[ParamSpec, ...]:
         name="devices",
         kind="choice",
         label="Devices",
-        default=str(next((count for count in counts if count > 1), 1)),
+        default="1" if nodes else str(next((count for count in counts if count > 1), 1)),
         help="GPUs of each node. Where there are none, parts of the processor: those make nothing faster.",
         group=_GROUP,
         choices=tuple(Choice(str(count), str(count)) for count in counts),

@@ -103,7 +103,7 @@ def read_heads(folders: Iterable[Path]) -> dict[str, RunHeader]:
     found: dict[str, RunHeader] = {}
     for folder in folders:
         try:
-            spec = read_spec(RunFolder(folder).spec)
+            spec = read_spec(RunFolder(folder).latest_spec)
         except ProblemError:
             continue
         if attempts(folder):

@@ -62,6 +62,7 @@ def strokes_of(runs: Sequence[MeasuredRun], number: int) -> list[Stroke]:
     Where each run has one line, runs have their own colours, as in all plots. Where a run has several, each series has
     one: the selected run's are plain to see, those of other runs faint.
     """
+    runs = [run for run in runs if number < len(run.plots)]  # where a card says nothing, a run that began has fewer
     several = any(len(run.plots[number].lines) > 1 for run in runs)
     chosen = chosen_run(runs)
     found = []
