@@ -53,10 +53,10 @@ tasks in each direction and waits for *p* − 1. So the bubble is (p − 1) / (m
 next to what was measured.
 
 > **Hint: how the timeline is measured**
-> Each task (one stage, one micro-batch, forward or backward) is timed alone, and the median over all steps counts.
-> From these times Clew computes when each task could begin, if each stage had a device of its own. So the timeline is
-> right also where the devices are parts of one processor, or where there is one only: there you cannot see it on the
-> clock, because the parts share the same cores.
+> Each task (one stage, one micro-batch, forward or backward) is timed alone, and the median over all steps and
+> micro-batches counts. From these times Clew computes when each task could begin, if each stage had a device of its
+> own. So the timeline is right also where the devices are parts of one processor, or where there is one only: there
+> you cannot see it on the clock, because the parts share the same cores.
 
 > **Hint: why micro-batches cannot be as small as you like**
 > Each task reads all weights of its stage and starts several operations, however few samples it has. With many small
@@ -318,8 +318,8 @@ def make_batches(setup: Setup[ModelParallelSettings]) -> list[SampleBatch]:
 
 @dataclass(frozen=True, eq=False)
 class TimedRun:
-    """A training: the loss of each step; medians over the steps of the seconds of each task [stage, micro-batch,
-    forward and backward] and of each stage's update [stage]."""
+    """A training: the loss of each step, and the usual seconds of each task [stage, micro-batch, forward and backward]
+    and of each stage's update [stage]."""
 
     losses: Array
     durations: Array
@@ -344,7 +344,13 @@ def train(
         steps.append(pipeline_step(stages, batch, micro_batches, rate))
         yield
     losses, durations, updates = (np.array(part) for part in zip(*steps, strict=True))
-    return TimedRun(losses, np.median(durations, 0), np.median(updates, 0))
+    return TimedRun(losses, usual(durations), np.median(updates, 0))
+
+
+def usual(durations: Array) -> Array:
+    """The usual seconds of each task [stage, micro-batch, direction], from those of all steps [step, stage, …]: all
+    micro-batches of a stage are the same work, so the median is over them as well."""
+    return np.broadcast_to(np.median(durations, (0, 2))[:, None], durations.shape[1:])
 
 
 def pipeline_step(
