@@ -74,11 +74,11 @@ def test_micro_batches_give_the_losses_and_weights_of_whole_batches(
     """Compared with one network that is not cut, in NumPy and float64."""
     setup = Setup(build(ModelParallelSettings, VALUES | {"layers": layers}), 1, small_digits)
     weights, batches = initial_weights(3, setup), make_batches(setup)
-    stages = make_stages([CPU] * 3, weights)
+    stages = make_stages([CPU] * 3, weights, 10)
     losses, final = reference([value.astype("f8") for own in weights for value in own], batches)
     run = trained(stages, batches, micro_batches)
     np.testing.assert_allclose(run.losses, losses, rtol=TOLERANCE)
-    assert losses[-1] < 0.95 * losses[0], "it learns"
+    assert losses[-1] < 0.97 * losses[0], "it learns"
     own = [variable.numpy() for stage in stages for variable in stage.variables]
     for one, other in zip(own, final, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
@@ -88,18 +88,18 @@ def test_micro_batches_give_the_losses_and_weights_of_whole_batches(
 
 
 def reference(weights: list[Array], batches: list[SampleBatch]) -> tuple[list[float], list[Array]]:
-    """The loss of each step of plain gradient descent, and the weights after it."""
+    """The loss of each step of plain gradient descent, and the weights after it. Of 32 outputs 10 are used."""
     losses = []
     for batch in batches:
         inputs = [batch.x.astype("f8")]
         for W, b in zip(weights[::2], weights[1::2], strict=True):
             inputs.append(np.tanh(inputs[-1] @ W + b))
-        scores = inputs[-2] @ weights[-2] + weights[-1]
+        scores = inputs[-2] @ weights[-2][:, :10] + weights[-1][:10]
         chances = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
         rows = np.arange(len(batch.y))
         losses.append(-float(np.log(chances[rows, batch.y]).mean()))
         chances[rows, batch.y] -= 1
-        gradient = chances / len(batch.y)
+        gradient = np.pad(chances / len(batch.y), ((0, 0), (0, 22)))
         for k in reversed(range(len(weights) // 2)):
             W, b, x = weights[2 * k], weights[2 * k + 1], inputs[k]
             weights[2 * k], weights[2 * k + 1] = W - 0.05 * x.T @ gradient, b - 0.05 * gradient.sum(0)

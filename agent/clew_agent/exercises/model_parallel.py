@@ -187,9 +187,10 @@ class ModelParallel(Measurement[ModelParallelSettings]):
         weights = initial_weights(len(places), setup)
         batches = make_batches(setup)
         rate = chosen.learning_rate
-        whole = yield from train(make_stages(devices[:1] * len(places), weights), batches, 1, rate)
+        classes = setup.require_data().classes
+        whole = yield from train(make_stages(devices[:1] * len(places), weights, classes), batches, 1, rate)
         for step, count in enumerate(counts, 1):
-            run = yield from train(make_stages(places, weights), batches, count, rate)
+            run = yield from train(make_stages(places, weights, classes), batches, count, rate)
             compare(whole.losses, run.losses, count)
             if count == 1:
                 in_turn = run
@@ -214,10 +215,13 @@ class ModelParallel(Measurement[ModelParallelSettings]):
 
 
 class Stage:
-    """Some dense layers on one device, with the sums of their gradients."""
+    """Some dense layers on one device, with the sums of their gradients.
 
-    def __init__(self, device: str, weights: Weights, last: bool) -> None:
-        self._device, self._last = device, last
+    The last stage knows how many ``classes`` there are: its first outputs are their scores, the others are not used.
+    """
+
+    def __init__(self, device: str, weights: Weights, classes: int = 0) -> None:
+        self._device, self._classes = device, classes
         with tf.device(device):
             self.variables = [tf.Variable(value) for value in weights]
             self._sums = [tf.Variable(tf.zeros_like(value)) for value in weights]
@@ -247,7 +251,7 @@ class Stage:
         pairs = list(zip(self.variables[::2], self.variables[1::2], strict=True))
         for number, (W, b) in enumerate(pairs, 1):
             x = tf.matmul(x, W) + b
-            if not self._last or number < len(pairs):
+            if not self._classes or number < len(pairs):
                 x = tf.tanh(x)  # smooth: at the corner of a ReLU rounding alone would change the gradient
         return x
 
@@ -255,9 +259,10 @@ class Stage:
         with tf.GradientTape() as tape:
             tape.watch(x)
             output = self._output(x)
-            loss = tf.reduce_mean(cross_entropy(output, target)) if self._last else tf.zeros([])
-        seed = None if self._last else target
-        own, *others = tape.gradient(loss if self._last else output, [x, *self.variables], output_gradients=seed)
+            scores = output[:, : self._classes]
+            loss = tf.reduce_mean(cross_entropy(scores, target)) if self._classes else tf.zeros([])
+        start, seed = (loss, None) if self._classes else (output, target)
+        own, *others = tape.gradient(start, [x, *self.variables], output_gradients=seed)
         for total, gradient in zip(self._sums, others, strict=True):
             total.assign_add(gradient)
         return own, loss
@@ -284,10 +289,10 @@ def initial_weights(stages: int, setup: Setup[ModelParallelSettings]) -> list[We
     ]
 
 
-def make_stages(devices: Sequence[str], weights: Sequence[Weights]) -> list[Stage]:
+def make_stages(devices: Sequence[str], weights: Sequence[Weights], classes: int) -> list[Stage]:
     """A stage on each of ``devices``, which may be the same one."""
-    last = len(devices) - 1
-    return [Stage(device, own, k == last) for k, (device, own) in enumerate(zip(devices, weights, strict=True))]
+    *before, last = zip(devices, weights, strict=True)
+    return [*(Stage(*one) for one in before), Stage(*last, classes)]
 
 
 @dataclass(frozen=True)
@@ -299,8 +304,8 @@ class SampleBatch:
 
 
 def make_batches(setup: Setup[ModelParallelSettings]) -> list[SampleBatch]:
-    """One for each step. A fixed random matrix brings the images to the width of the layers, so all stages are equal.
-    Of the last layer's outputs the first ones are the scores of the classes; no label names the others."""
+    """One for each step. A fixed random matrix brings the images to the width of the layers, so all stages are
+    equal."""
     data: DataSet = setup.require_data()
     chosen, generator = setup.settings, np.random.default_rng([setup.seed, 1])
     features = data.train.x.shape[1]
@@ -359,19 +364,19 @@ def pipeline_step(
     """One step of GPipe, one task after the other; returns its loss, and the seconds of all tasks and updates.
 
     ``inputs[k][j]`` is what stage k gets of micro-batch j. A task is timed with the transfer of what it gets.
+    Stages take turns, so what else disturbs the processor disturbs all of them alike.
     """
     p, m = len(stages), micro_batches
     durations = np.zeros([p, m, 2])
-    inputs = [[tf.constant(part) for part in np.split(batch.x, m)]]
+    inputs = [[tf.constant(part) for part in np.split(batch.x, m)], *([] for _ in stages)]
     targets = [tf.constant(part) for part in np.split(batch.y, m)]
-    for k, stage in enumerate(stages):
-        inputs.append([])
-        for j in range(m):
-            output, durations[k, j, 0] = timed(partial(stage.forward, inputs[k][j]))
-            inputs[-1].append(output)
+    for j in range(m):
+        for k in range(p):
+            output, durations[k, j, 0] = timed(partial(stages[k].forward, inputs[k][j]))
+            inputs[k + 1].append(output)
     losses: list[tf.Tensor] = []
-    for k in reversed(range(p)):
-        for j in range(m):
+    for j in range(m):
+        for k in reversed(range(p)):
             (targets[j], loss), durations[k, j, 1] = timed(partial(stages[k].backward, inputs[k][j], targets[j]))
             losses += [loss] if k == p - 1 else []
     updates = [timed(partial(stage.update, rate / m))[1] for stage in stages]

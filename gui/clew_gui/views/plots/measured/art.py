@@ -91,7 +91,7 @@ def is_timeline(plot: MeasuredPlot) -> bool:
 
 
 def shown_plots(run: MeasuredRun) -> list[int]:
-    """The numbers of the plots of ``run``; a timeline that comes last of all gets no room before it has bars."""
+    """The numbers of the plots of ``run``; a timeline gets no room before it has bars."""
     return [k for k, plot in enumerate(run.plots) if not is_timeline(plot) or any(line.x.size for line in plot.lines)]
 
 

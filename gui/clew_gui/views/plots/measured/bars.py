@@ -53,6 +53,8 @@ def paint_bars(painter: QPainter, frame: Frame, lines: Sequence[MeasuredLine], t
     high = frame.rect.height() / max(len(lines), 1)
     ground = QColor(theme.line)
     ground.setAlphaF(_WAIT)
+    painter.setFont(font("caption"))
+    numbered = _numbered(frame, lines, QFontMetricsF(painter.font()))
     for y, line in zip(rows(len(lines)), lines, strict=True):
         top = round(frame.row(y) - 0.5 * _SHARE * high)
         bottom = round(frame.row(y) + 0.5 * _SHARE * high)
@@ -61,18 +63,29 @@ def paint_bars(painter: QPainter, frame: Frame, lines: Sequence[MeasuredLine], t
             left, right = round(frame.column(bar.start)), round(frame.column(bar.end))
             gap = 1 if right - left > 3 else 0
             box = QRectF(left, top, max(right - left - gap, 1), bottom - top)
-            _paint_bar(painter, box, bar, theme)
+            painter.fillRect(box, QColor(theme.curve(index_of(bar)).colour))
+            if bar.backward in numbered:
+                _paint_number(painter, box, bar, theme)
 
 
-def _paint_bar(painter: QPainter, box: QRectF, bar: Bar, theme: Theme) -> None:
+def _numbered(frame: Frame, lines: Sequence[MeasuredLine], metrics: QFontMetricsF) -> set[bool]:
+    """The directions (backward or not) in which each bar has room for its number."""
+    if metrics.capHeight() + 4 > _SHARE * frame.rect.height() / max(len(lines), 1):
+        return set()
+    narrow = {
+        bar.backward
+        for line in lines
+        for bar in bars(line)
+        if metrics.horizontalAdvance(str(bar.piece)) + 4 > frame.column(bar.end) - frame.column(bar.start)
+    }
+    return {False, True} - narrow
+
+
+def _paint_number(painter: QPainter, box: QRectF, bar: Bar, theme: Theme) -> None:
+    inks = (theme.surface, theme.text)
     colour = theme.curve(index_of(bar)).colour
-    painter.fillRect(box, QColor(colour))
-    painter.setFont(font("caption"))
-    metrics, text = QFontMetricsF(painter.font()), str(bar.piece)
-    if metrics.horizontalAdvance(text) + 4 <= box.width() and metrics.capHeight() + 4 <= box.height():
-        inks = (theme.surface, theme.text)
-        painter.setPen(QColor(max(inks, key=lambda ink: contrast(ink, colour))))
-        painter.drawText(box.adjusted(0, -4, 0, 4), Qt.AlignmentFlag.AlignCenter, text)
+    painter.setPen(QColor(max(inks, key=lambda ink: contrast(ink, colour))))
+    painter.drawText(box.adjusted(0, -4, 0, 4), Qt.AlignmentFlag.AlignCenter, str(bar.piece))
 
 
 def paint_key(painter: QPainter, room: QRectF, lines: Sequence[MeasuredLine], theme: Theme) -> None:
