@@ -95,9 +95,9 @@ class ModelParallelSettings(Params, frozen=True, kw_only=True):
             log=True,
         ),
     ] = 8
-    batch_size: Annotated[int, Knob("Batch size", "Number of images in one step.", ge=1, le=10_000, log=True)] = 256
-    layers: Annotated[int, Knob("Layers", "Dense layers in each stage.", ge=1, le=20)] = 2
-    width: Annotated[int, Knob("Width", "Inputs and outputs of each layer.", ge=16, le=10_000, log=True)] = 512
+    batch_size: Annotated[int, Knob("Batch size", "Number of images in one step.", ge=1, le=10_000, log=True)] = 512
+    layers: Annotated[int, Knob("Layers", "Dense layers in each stage.", ge=1, le=20)] = 1
+    width: Annotated[int, Knob("Width", "Inputs and outputs of each layer.", ge=16, le=10_000, log=True)] = 1024
     learning_rate: LearningRate = 0.05
     steps: Annotated[
         int, Knob("Steps", "Training steps for each number of micro-batches.", ge=1, le=1000, log=True)
@@ -145,13 +145,13 @@ class ModelParallel(Measurement[ModelParallelSettings]):
         Preset(
             name="deep",
             title="Eight stages",
-            values={"stages": 8, "micro_batches": 32, "layers": 1},
-            help="As many layers in twice as many stages, and up to 32 micro-batches.",
+            values={"stages": 8, "micro_batches": 32},
+            help="Twice as many layers, and up to 32 micro-batches.",
         ),
         Preset(
             name="tiny",
             title="Tiny",
-            values={"batch_size": 128, "width": 256, "layers": 1, "micro_batches": 4, "steps": 10},
+            values={"batch_size": 128, "width": 256, "micro_batches": 4, "steps": 10},
             data="digits",
             help="The built-in small digits, up to 4 micro-batches.",
         ),
