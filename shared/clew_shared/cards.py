@@ -45,6 +45,9 @@ class SeriesPlot(msgspec.Struct, frozen=True, kw_only=True):
     """A plot of measured relations (``Series`` events): one line for each of ``series``, of all when none is named.
 
     The labels and units of both axes are in the events. ``log_x`` and ``log_y`` choose logarithmic axes.
+
+    In a ``timeline`` each series is a row of bars: from a point's x to the next, the row works on piece number y,
+    backward for a negative y, and on nothing for 0.
     """
 
     id: str
@@ -53,6 +56,7 @@ class SeriesPlot(msgspec.Struct, frozen=True, kw_only=True):
     log_x: bool = False
     log_y: bool = False
     format: Literal["number", "percent"] = "number"
+    form: Literal["lines", "timeline"] = "lines"
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):

@@ -164,10 +164,11 @@ def _prefix(size: float, unit: str) -> tuple[int, str]:
 
 
 def text_tables(plots: Sequence[MeasuredPlot]) -> list[str]:
-    """Lines of text: a table for each set of plots with the same x, a row for each x and a column for each line."""
+    """Lines of text: a table for each set of plots with the same x, a row for each x and a column for each line. No
+    timelines: ``plotting.timeline`` writes those."""
     groups: dict[AxisName, list[MeasuredPlot]] = {}
     for plot in plots:
-        if any(line.x.size for line in plot.lines):
+        if any(line.x.size for line in plot.lines) and plot.spec.form == "lines":
             groups.setdefault(plot.x, []).append(plot)
     return [text for x, group in groups.items() for text in _table(x, group)]
 

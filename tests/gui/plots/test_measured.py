@@ -194,3 +194,65 @@ def test_another_exercise_shows_its_curves_again(feed: PlotFeed, panel: Converge
     assert panel.page == "curves"
     assert panel.measured.isHidden()
     assert not panel.canvas.isHidden()
+
+
+# A timeline
+
+
+def piped(session: FakeSession) -> FakeRun:
+    """A run of ``model-parallel`` with two devices and one micro-batch."""
+    run = session.add(exercise="model-parallel")
+    run.begin(2)
+    for count, share in ((1.0, 0.5), (2.0, 0.4)):
+        shares = (np.array([value], "<f8").tobytes() for value in (count, share))
+        run.feed(Series(name="Measured", x=next(shares), y=next(shares), x_label="Micro-batches", y_label="Bubble"))
+    return run
+
+
+def device(number: int, x: list[float], y: list[float]) -> Series:
+    arrays = np.array(x, "<f8").tobytes(), np.array(y, "<f8").tobytes()
+    return Series(name=f"Device {number}", x=arrays[0], y=arrays[1], x_label="Time", x_unit="s")
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_a_timeline_has_a_row_of_bars_for_each_device(
+    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, theme: Theme
+) -> None:
+    feed.set_card(find_card(load_builtin().exercises, "model-parallel"))
+    panel.set_theme(theme)
+    run = piped(FakeSession())
+    view = show(feed, panel, qtbot, run)
+    assert len(view.art().frames) == 2, "no room for a timeline without bars"
+    run.feed(device(1, [0, 1, 2, 4], [1, 0, -1, 0]), device(2, [1, 2], [1, 0]))
+    show(feed, panel, qtbot, run)
+    frame = view.art().frames[2]
+    image = view.grab().toImage()
+    found = {
+        (row, moment): image.pixelColor(round(frame.column(moment + 0.3)), round(frame.row(row))).name()
+        for row in (0, 1)
+        for moment in range(4)
+    }
+    forward, backward = (theme.curve(k).colour.lower() for k in (0, 1))
+    waits = found[0, 0]
+    assert waits not in (forward, backward)
+    assert [found[1, moment] for moment in range(4)] == [forward, waits, backward, backward], "the first one on top"
+    assert [found[0, moment] for moment in range(4)] == [waits, forward, waits, waits]
+    assert view.accessibleDescription().endswith("One step against Time: Device 1 works 75%, Device 2 works 25%")
+
+
+def test_a_moment_of_a_timeline_is_read_out(feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot) -> None:
+    feed.set_card(find_card(load_builtin().exercises, "model-parallel"))
+    run = piped(FakeSession())
+    run.feed(device(1, [0, 1, 2, 4], [1, 0, -1, 0]), device(2, [1, 2], [1, 0]))
+    view = show(feed, panel, qtbot, run)
+    view.read_at(at(view, 2.0, 2).toPointF())
+    assert read(view) == (2, 2.0)
+    heading, rows = view.art().reading(2, 2.0)
+    assert heading == "Time 2.00 s"
+    assert [(stroke.name, text, stroke.index) for stroke, text in rows] == [
+        ("Device 1", "backward 1", 1),
+        ("Device 2", "waits", -1),
+    ]
+    before = view.grab().toImage()
+    view.read_at(at(view, 1.0, 2).toPointF())
+    assert view.grab().toImage() != before

@@ -166,6 +166,18 @@ def test_vectorize_runs_on_the_devices_that_it_is_given(tmp_path: Path) -> None:
     assert verify_run(tmp_path / "run").findings == ()
 
 
+def test_model_parallel_puts_a_stage_on_each_of_its_devices(tmp_path: Path) -> None:
+    small = {"width": 16, "layers": 1, "batch_size": 8, "micro_batches": 2, "steps": 2, "stages": 5}
+    spec = write_spec(tmp_path, "model-parallel", params=small, data="digits", strategy="mirrored", devices=2)
+    done = agent("run", spec, "--out", tmp_path / "run", "--json")
+    assert (done.returncode, json_line(done.stdout)["state"]) == (0, "FINISHED")
+    measured = read_run(tmp_path / "run").series
+    assert set(measured) >= {"One device", "In turn", "Pipeline", "Device 1", "Device 2"}
+    assert "Device 3" not in measured
+    assert measured["Formula"].y.tolist() == [1 / 2, 1 / 3]
+    assert verify_run(tmp_path / "run").findings == ()
+
+
 # What is only seen when data are read leaves nothing behind either.
 
 

@@ -10,6 +10,7 @@ from clew_gui.base.state_words import rate
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import values_line
 from clew_gui.plotting.measured import measured_plots, text_tables
+from clew_gui.plotting.timeline import timeline_text
 from clew_shared.base.places import Places
 from clew_shared.cards import ExerciseCard
 from clew_shared.goals import check_goal
@@ -65,8 +66,10 @@ def goal_lines(history: History, card: ExerciseCard | None) -> Iterator[str]:
 
 def measured_lines(history: History, card: ExerciseCard | None) -> Iterator[str]:
     """What the run measured, as tables with an empty line around each."""
-    lines = text_tables(measured_plots(card.measured if card else (), history.series))
-    yield from ("", *lines, "") if lines else ()
+    plots = measured_plots(card.measured if card else (), history.series)
+    for lines in (text_tables(plots), *(timeline_text(plot) for plot in plots if plot.spec.form == "timeline")):
+        yield from ("", *lines) if lines else ()
+    yield from ("",) if history.series else ()
 
 
 def result_lines(

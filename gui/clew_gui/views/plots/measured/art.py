@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -16,10 +16,12 @@ from clew_gui.plotting.measured import MeasuredLine, MeasuredPlot, axis_ticks, s
 from clew_gui.plotting.model import RunStyle
 from clew_gui.plotting.pyramid import FloatArray
 from clew_gui.plotting.ticks import Span, Tick
+from clew_gui.plotting.timeline import bar_at, busy_share, last_end
 from clew_gui.views.plots.curves.gutter import Gutter, Label
 from clew_gui.views.plots.drawing import marks
-from clew_gui.views.plots.drawing.geometry import Frame, gutter_width, polygon, stack
+from clew_gui.views.plots.drawing.geometry import AXIS_HEIGHT, GAP, TOP, Frame, gutter_width, polygon
 from clew_gui.views.plots.drawing.lines import LIFTED_WIDTH, OTHER_WIDTH, RUN_WIDTH, dashed, swatch
+from clew_gui.views.plots.measured import bars
 from clew_gui.views.theme.theme import Theme, font
 
 EMPTY: Final = "Points appear here as they are measured."
@@ -60,11 +62,13 @@ def strokes_of(runs: Sequence[MeasuredRun], number: int) -> list[Stroke]:
     """The lines of plot ``number``, those that stand out last.
 
     Where each run has one line, runs have their own colours, as in all plots. Where a run has several, each series has
-    one: the selected run's are plain to see, those of other runs faint.
+    one: the selected run's are plain to see, those of other runs faint. A timeline is the selected run's alone.
     """
     runs = [run for run in runs if number < len(run.plots)]  # where a card says nothing, a run that began has fewer
     several = any(len(run.plots[number].lines) > 1 for run in runs)
     chosen = chosen_run(runs)
+    if chosen is not None and is_timeline(chosen.plots[number]):
+        runs = [chosen]
     found = []
     for run in sorted(runs, key=lambda one: one is chosen):
         for k, line in enumerate(run.plots[number].lines):
@@ -82,6 +86,16 @@ def chosen_run(runs: Sequence[MeasuredRun]) -> MeasuredRun | None:
     return next(iter(selected or there[-1:]), None)
 
 
+def is_timeline(plot: MeasuredPlot) -> bool:
+    """Whether its lines are rows of bars."""
+    return plot.spec.form == "timeline"
+
+
+def shown_plots(run: MeasuredRun) -> list[int]:
+    """The numbers of the plots of ``run``; a timeline gets no room before it has bars."""
+    return [k for k, plot in enumerate(run.plots) if not is_timeline(plot) or any(line.x.size for line in plot.lines)]
+
+
 class MeasuredArt:
     """One picture: made for a size, painted on any device."""
 
@@ -91,8 +105,9 @@ class MeasuredArt:
         self.theme, self._log = theme, log
         self.runs = runs
         self.chosen = chosen_run(runs)
-        self.plots = self.chosen.plots if self.chosen is not None else ()
-        self.strokes = [strokes_of(runs, k) for k in range(len(self.plots))]
+        numbers = shown_plots(self.chosen) if self.chosen is not None else []
+        self.plots = tuple(self.chosen.plots[k] for k in numbers) if self.chosen is not None else ()
+        self.strokes = [strokes_of(runs, k) for k in numbers]
         self._size = width, height
         self.frames: list[Frame] = []
         self._ticks: list[tuple[Tick, ...]] = []
@@ -106,26 +121,43 @@ class MeasuredArt:
 
     def _lay_out(self, plots: Sequence[MeasuredPlot]) -> None:
         """Value axes as wide as their longest number, which is known once there are ticks."""
-        width, height = self._size
-        gutter = gutter_width(width)
+        gutter = gutter_width(self._size[0])
         spans = [self._spans(k, plot) for k, plot in enumerate(plots)]
-        high = stack(width, height, len(plots), _LEFT, gutter, False, _FOOT).plots[0].height()
+        high = self._rects(_LEFT, gutter)[0].height()
         self._ticks = [
-            axis_ticks(y, max(int(high // 28), 2), self._logs(plot)[1], plot.y.unit, plot.spec.format)
+            bars.row_ticks(plot.lines, high)
+            if is_timeline(plot)
+            else axis_ticks(y, max(int(high // 28), 2), self._logs(plot)[1], plot.y.unit, plot.spec.format)
             for plot, (_, y) in zip(plots, spans, strict=True)
         ]
         metrics = QFontMetricsF(font("caption"))
         texts = [tick.text for ticks in self._ticks for tick in ticks]
         left = max([_LEFT, *(math.ceil(metrics.horizontalAdvance(text) + 14) for text in texts)])
-        parts = stack(width, height, len(plots), left, gutter, False, _FOOT)
-        self.frames = [Frame(rect, x, y) for rect, (x, y) in zip(parts.plots, spans, strict=True)]
-        for rect, frame, strokes, plot in zip(parts.plots, self.frames, self.strokes, plots, strict=True):
-            self.gutters.append(Gutter(QRectF(rect.right(), rect.top(), parts.gutter, rect.height())))
-            labels = [self._label(frame, stroke, plot) for stroke in strokes if stroke.main]
-            self.gutters[-1].place(labels, self._key(len(self.gutters) - 1))
+        rects = self._rects(left, gutter)
+        self.frames = [Frame(rect, x, y) for rect, (x, y) in zip(rects, spans, strict=True)]
+        for rect, frame, strokes, plot in zip(rects, self.frames, self.strokes, plots, strict=True):
+            self.gutters.append(Gutter(QRectF(rect.right(), rect.top(), gutter, rect.height())))
+            named = [stroke for stroke in strokes if stroke.main and not is_timeline(plot)]
+            self.gutters[-1].place(
+                [self._label(frame, stroke, plot) for stroke in named], self._key(len(self.gutters) - 1)
+            )
+
+    def _rects(self, left: float, gutter: float) -> list[QRectF]:
+        """Plots of equal height, with room below those that have an x axis of their own."""
+        width, height = self._size
+        feet = [AXIS_HEIGHT + _FOOT if self._has_x_axis(k) else 0 for k in range(len(self.plots))]
+        each = max((height - TOP - sum(feet) - GAP * (len(feet) - 1)) // len(feet), 24.0)
+        tops = [TOP + k * (each + GAP) + sum(feet[:k]) for k in range(len(feet))]
+        return [QRectF(left, top, max(width - left - gutter, 32.0), each) for top in tops]
+
+    def _has_x_axis(self, number: int) -> bool:
+        """The last plot has one, and each above one with another x."""
+        return number == len(self.plots) - 1 or self.plots[number + 1].x != self.plots[number].x
 
     def _spans(self, number: int, plot: MeasuredPlot) -> tuple[Span, Span]:
         """Of x all plots with the same name show the same range."""
+        if is_timeline(plot):
+            return bars.spans(plot.lines)
         log_x, log_y = self._logs(plot)
         same = [k for k, other in enumerate(self.plots) if other.x == plot.x]
         x = span_of([stroke.line.x for k in same for stroke in self.strokes[k]], log_x)
@@ -150,12 +182,15 @@ class MeasuredArt:
             self._text(painter, QRectF(0, 0, *self._size), EMPTY, self.theme.text3, _CENTRE)
             return
         for k, (frame, plot) in enumerate(zip(self.frames, self.plots, strict=True)):
-            self._value_axis(painter, frame, self._ticks[k])
-            last = k == len(self.frames) - 1
-            if last or self.plots[k + 1].x != plot.x:
+            self._value_axis(painter, frame, self._ticks[k], lines=not is_timeline(plot))
+            if self._has_x_axis(k):
                 self._x_axis(painter, frame, k, plot)
-            for stroke in self.strokes[k]:
-                self._stroke(painter, frame, stroke, plot)
+            if is_timeline(plot):
+                bars.paint_bars(painter, frame, plot.lines, self.theme)
+                bars.paint_key(painter, self.gutters[k].rect, plot.lines, self.theme)
+            else:
+                for stroke in self.strokes[k]:
+                    self._stroke(painter, frame, stroke, plot)
             log = ", log scale" if self._logs(plot)[1] else ""
             self.gutters[k].paint(painter, self.theme, plot.spec.title + log, self._key(k))
 
@@ -163,12 +198,13 @@ class MeasuredArt:
         faint = any(not stroke.main for stroke in self.strokes[number])
         return f"{self.chosen.style.label}\nfaint: other runs" if faint and self.chosen is not None else ""
 
-    def _value_axis(self, painter: QPainter, frame: Frame, ticks: Sequence[Tick]) -> None:
+    def _value_axis(self, painter: QPainter, frame: Frame, ticks: Sequence[Tick], lines: bool) -> None:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         for tick in ticks:
             row = round(frame.row(tick.at))
-            painter.setPen(QPen(QColor(self.theme.line), 1))
-            painter.drawLine(QLineF(frame.rect.left(), row, frame.rect.right(), row))
+            if lines:
+                painter.setPen(QPen(QColor(self.theme.line), 1))
+                painter.drawLine(QLineF(frame.rect.left(), row, frame.rect.right(), row))
             box = QRectF(0, row - 9, frame.rect.left() - 8, 18)
             self._text(painter, box, tick.text, self.theme.text3, _TO_RIGHT)
 
@@ -252,7 +288,11 @@ class MeasuredArt:
         plots = self.plots
         found: list[tuple[Stroke, str]] = []
         for k, plot in enumerate(plots):
-            if plot.x == plots[number].x:
+            if plot.x != plots[number].x:
+                continue
+            if is_timeline(plot):
+                found += [_doing(stroke, place) for stroke in self.strokes[k]]
+            else:
                 values = [(one, one.line.at(place)) for one in self.strokes[k] if one.main and self._is_read(one)]
                 found += [(stroke, plot.y_text(value)) for stroke, value in values if value is not None]
         label = plots[number].x.label
@@ -267,8 +307,9 @@ class MeasuredArt:
         column = round(self.column(number, place))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         painter.setPen(QPen(QColor(self.theme.text3), 1))
-        for frame in self.frames:
-            painter.drawLine(QLineF(column, frame.rect.top(), column, frame.rect.bottom()))
+        for frame, plot in zip(self.frames, self.plots, strict=True):
+            if plot.x == self.plots[number].x:
+                painter.drawLine(QLineF(column, frame.rect.top(), column, frame.rect.bottom()))
         plain, strong = QFontMetricsF(font("caption")), QFontMetricsF(font("captionStrong"))
         names = [self._name(stroke) for stroke, _ in rows]
         wide = max(
@@ -289,7 +330,8 @@ class MeasuredArt:
         self._text(painter, QRectF(spot.x + 10, y, width, _ROW), heading, self.theme.text, _TO_LEFT, strong=True)
         for name, (stroke, value) in zip(names, rows, strict=True):
             y += _ROW
-            swatch(painter, QRectF(spot.x + 10, y, 12, _ROW), self.theme, stroke.index)
+            if stroke.index >= 0:
+                swatch(painter, QRectF(spot.x + 10, y, 12, _ROW), self.theme, stroke.index)
             self._text(painter, QRectF(spot.x + 28, y, width, _ROW), name, self.theme.text2, _TO_LEFT)
             self._text(painter, QRectF(spot.x, y, width - 10, _ROW), value, self.theme.text, _TO_RIGHT, strong=True)
 
@@ -321,10 +363,19 @@ class MeasuredArt:
             return EMPTY
         words = []
         for k, plot in enumerate(self.plots):
+            end = last_end(plot.lines)
             ends = [
-                f"{stroke.name} {plot.y_text(float(stroke.line.y[-1]))} at {plot.x_text(float(stroke.line.x[-1]))}"
+                f"{stroke.name} works {busy_share(stroke.line, end):.0%}"
+                if is_timeline(plot)
+                else f"{stroke.name} {plot.y_text(float(stroke.line.y[-1]))} at {plot.x_text(float(stroke.line.x[-1]))}"
                 for stroke in self.strokes[k]
                 if stroke.main
             ]
             words.append(f"{plot.spec.title} against {plot.x.label or 'x'}: {', '.join(ends) or 'no points yet'}")
         return ". ".join(words)
+
+
+def _doing(stroke: Stroke, place: float) -> tuple[Stroke, str]:
+    """A row of a timeline as it is read out: in the colour of what it does, in none while it waits."""
+    bar = bar_at(stroke.line, place)
+    return replace(stroke, index=-1 if bar is None else bars.index_of(bar)), "waits" if bar is None else bar.text

@@ -1,0 +1,500 @@
+"""Layers on several devices: one after the other, and as a pipeline of micro-batches. After IT4Innovations' course.
+
+The pipeline is GPipe's (Huang et al., "GPipe: Efficient training of giant neural networks using pipeline parallelism",
+NeurIPS 2019): all micro-batches forward, then all backward, then one update by the mean gradient.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from clew_agent.datasets.dataset import DataSet
+from clew_agent.exercises.vectorize import compute_devices
+from clew_agent.strategies import mirrored, single
+from clew_agent.training.exercise import Measurement, Setup
+from clew_agent.training.layers import cross_entropy
+from clew_agent.training.settings import LearningRate
+from clew_shared.base.problem import problem
+from clew_shared.cards import Goal, MetricSpec, Preset, SeriesPlot, StrategyCard
+from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
+from clew_shared.params import Knob, Params
+
+GUIDE = """\
+## A network that is cut into stages
+
+A network that does not fit on one GPU can be cut: each device holds some of its layers, a *stage*, and hands its
+results to the next. That alone makes nothing faster. While one device computes, all others wait for its results.
+
+A pipeline changes that. Each batch is split into *micro-batches*: as soon as the first device has handed over the
+first micro-batch, it begins with the second. After all of them went forward, all go backward, and then each device
+updates its layers once, by the mean gradient of all micro-batches. The result is the same as without a pipeline. Clew
+compares the losses of ten steps in every run.
+
+## What to do
+
+1. Press **Run** with the defaults: 4 stages, up to 8 micro-batches. Find the bubbles in the timeline.
+2. Raise the number of micro-batches until the bubbles take less than 20 % of the time.
+3. Now use 32 micro-batches of the same batch. The bubble shrinks further: does a step as well?
+4. Change the number of stages. How many micro-batches do you need for the same bubble?
+5. Choose several devices, if you have GPUs. Compare all stages on one device with one stage on each.
+
+## What to watch
+
+A *bubble* is time in which a device waits. With *p* equal stages and *m* micro-batches, each device works for *m*
+tasks in each direction and waits for *p* − 1. So the bubble is (p − 1) / (m + p − 1) of the time. The plot shows this
+next to what was measured.
+
+> **Hint: how the timeline is measured**
+> Each task (one stage, one micro-batch, forward or backward) is timed alone, and the median over all steps and
+> micro-batches counts. From these times Clew computes when each task could begin, if each stage had a device of its
+> own. So the timeline is right also where the devices are parts of one processor, or where there is one only: there
+> you cannot see it on the clock, because the parts share the same cores.
+
+> **Hint: why micro-batches cannot be as small as you like**
+> Each task reads all weights of its stage and starts several operations, however few samples it has. With many small
+> micro-batches this takes longer than the bubble that they save.
+
+> **Hint: why going backward takes about three times as long**
+> A stage computes the gradient of its weights and that of its input: two products for each one of the way forward. As
+> in GPipe it keeps only its input until then, and computes what is between again: that is the third.
+"""
+
+MICRO_BATCHES = (1, 2, 4, 8, 16, 32)
+MOST_STAGES = 16
+COMPARED_STEPS = 10
+TOLERANCE = 1e-5
+"""How far losses may be apart, as a share: float32 sums in another order differ by about 1e-7 in the first step."""
+
+Array = npt.NDArray[np.float64]
+Weights = list[npt.NDArray[np.float32]]
+Result = TypeVar("Result")
+
+
+class ModelParallelSettings(Params, frozen=True, kw_only=True):
+    """The network, how it is cut, and how it is trained."""
+
+    stages: Annotated[
+        int,
+        Knob("Stages", "Parts of the network on one device. With several devices each has one stage.", ge=2, le=16),
+    ] = 4
+    micro_batches: Annotated[
+        int,
+        Knob(
+            "Micro-batches",
+            f"How many, at most. Tried are {', '.join(map(str, MICRO_BATCHES))}, if they divide the batch.",
+            ge=1,
+            le=32,
+            log=True,
+        ),
+    ] = 8
+    batch_size: Annotated[int, Knob("Batch size", "Number of images in one step.", ge=1, le=10_000, log=True)] = 512
+    layers: Annotated[int, Knob("Layers", "Dense layers in each stage.", ge=1, le=20)] = 1
+    width: Annotated[int, Knob("Width", "Inputs and outputs of each layer.", ge=16, le=10_000, log=True)] = 1024
+    learning_rate: LearningRate = 0.05
+    steps: Annotated[
+        int, Knob("Steps", "Training steps for each number of micro-batches.", ge=1, le=1000, log=True)
+    ] = 20
+
+
+class ModelParallel(Measurement[ModelParallelSettings]):
+    """The bubble and the time of a step, against the number of micro-batches."""
+
+    id = "model-parallel"
+    title = "Pipeline of layers"
+    subtitle = "stages, micro-batches, bubbles"
+    chapter = "Many devices"
+    course = "IT4Innovations, deep-learning training on GPUs"
+    minutes = 15
+    summary = "Cut a network into stages on several devices and fill the time in which they wait."
+    guide = GUIDE
+    Settings = ModelParallelSettings
+    datasets = ("mnist", "digits")
+    metrics = (
+        MetricSpec(name="bubble", label="Bubble", per_step=False, better="lower", format="percent"),
+        MetricSpec(name="gain", label="Faster than one device", per_step=False, better="higher", unit="×"),
+    )
+    measured = (
+        SeriesPlot(id="bubble", title="Bubble", series=("Measured", "Formula"), log_x=True, format="percent"),
+        SeriesPlot(id="time", title="Time per step", series=("One device", "In turn", "Pipeline"), log_x=True),
+        SeriesPlot(
+            id="timeline",
+            title="One step",
+            series=tuple(f"Device {number}" for number in range(1, MOST_STAGES + 1)),
+            form="timeline",
+        ),
+    )
+    strategies = (
+        single.CARD,
+        StrategyCard(
+            id=mirrored.CARD.id,
+            title="Several devices",
+            devices=mirrored.DEVICES,
+            help="Each device holds one stage of the network.",
+        ),
+    )
+    presets = (
+        Preset(name="four", title="Four stages", help="Up to 8 micro-batches."),
+        Preset(
+            name="deep",
+            title="Eight stages",
+            values={"stages": 8, "micro_batches": 32},
+            help="Twice as many layers, and up to 32 micro-batches.",
+        ),
+        Preset(
+            name="tiny",
+            title="Tiny",
+            values={"batch_size": 128, "width": 256, "micro_batches": 4, "steps": 10},
+            data="digits",
+            help="The built-in small digits, up to 4 micro-batches.",
+        ),
+    )
+    goals = (
+        Goal(
+            id="bubble",
+            text="Bubble below 20 %",
+            metric="bubble",
+            op="<=",
+            value=0.2,
+            detail="With the largest number of micro-batches.",
+        ),
+        Goal(
+            id="gain",
+            text="Twice as fast as one device",
+            metric="gain",
+            op=">=",
+            value=2,
+            which="best",
+            detail="Computed from the measured times of all tasks.",
+        ),
+    )
+
+    def measure(self, setup: Setup[ModelParallelSettings]) -> Iterator[Event | None]:
+        """All stages on one device, then each on its own without a pipeline, then more and more micro-batches."""
+        chosen = setup.settings
+        counts = micro_batch_counts(chosen.micro_batches, chosen.batch_size)
+        yield Schema(id=0, metrics=self.metrics, steps=len(counts))
+        devices = [device.name for device in compute_devices()]
+        places = devices if len(devices) > 1 else devices * chosen.stages
+        yield Log(text=placement_in_words(devices, len(places)))
+        weights = initial_weights(len(places), setup)
+        batches = make_batches(setup)
+        rate = chosen.learning_rate
+        classes = setup.require_data().classes
+        whole = yield from train(make_stages(devices[:1] * len(places), weights, classes), batches, 1, rate)
+        for step, count in enumerate(counts, 1):
+            run = yield from train(make_stages(places, weights, classes), batches, count, rate)
+            compare(whole.losses, run.losses, count)
+            if count == 1:
+                in_turn = run
+            tasks = schedule(run.durations)
+            share, expected = bubble(tasks, len(places)), bubble_formula(len(places), count)
+            seconds = step_seconds(tasks, run.updates)
+            yield point("Measured", count, share, "Bubble")
+            yield point("Formula", count, expected, "Bubble")
+            yield point("One device", count, whole.seconds, "Time per step", "s")
+            if len(devices) > 1:
+                yield point("In turn", count, in_turn.seconds, "Time per step", "s")
+            yield point("Pipeline", count, seconds, "Time per step", "s")
+            yield Evaluation(step=step, values={"bubble": share, "gain": whole.seconds / seconds})
+            yield Log(
+                text=f"{count} {'micro-batch' if count == 1 else 'micro-batches'}: bubble {100 * share:.1f} %, by the "
+                f"formula {100 * expected:.1f} %; losses are those of one device."
+            )
+        yield from timeline(tasks)
+
+
+# The network
+
+
+class Stage:
+    """Some dense layers on one device, with the sums of their gradients.
+
+    The last stage knows how many ``classes`` there are: its first outputs are their scores, the others are not used.
+    """
+
+    def __init__(self, device: str, weights: Weights, classes: int = 0) -> None:
+        self._device, self._classes = device, classes
+        with tf.device(device):
+            self.variables = [tf.Variable(value) for value in weights]
+            self._sums = [tf.Variable(tf.zeros_like(value)) for value in weights]
+        self._forward = tf.function(self._output, autograph=False)
+        self._backward = tf.function(self._gradients, autograph=False)
+        self._update = tf.function(self._descend, autograph=False)
+
+    def forward(self, x: tf.Tensor) -> tf.Tensor:
+        """What the layers make of ``x`` [samples, width], which is brought to this device first."""
+        with tf.device(self._device):
+            return self._forward(tf.identity(x))
+
+    def backward(self, x: tf.Tensor, target: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Add the gradients for the input ``x``; returns the gradient of ``x``, and the loss.
+
+        ``target`` is the gradient of the output; of the last stage it is the labels, and only there the loss is known.
+        """
+        with tf.device(self._device):
+            return self._backward(tf.identity(x), tf.identity(target))  # type: ignore[no-any-return]
+
+    def update(self, rate: float) -> None:
+        """Move the weights against the summed gradients times ``rate``, and begin new sums."""
+        with tf.device(self._device):
+            self._update(tf.constant(rate))
+
+    def _output(self, x: tf.Tensor) -> tf.Tensor:
+        pairs = list(zip(self.variables[::2], self.variables[1::2], strict=True))
+        for number, (W, b) in enumerate(pairs, 1):
+            x = tf.matmul(x, W) + b
+            if not self._classes or number < len(pairs):
+                x = tf.tanh(x)  # smooth: at the corner of a ReLU rounding alone would change the gradient
+        return x
+
+    def _gradients(self, x: tf.Tensor, target: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            output = self._output(x)
+            scores = output[:, : self._classes]
+            loss = tf.reduce_mean(cross_entropy(scores, target)) if self._classes else tf.zeros([])
+        start, seed = (loss, None) if self._classes else (output, target)
+        own, *others = tape.gradient(start, [x, *self.variables], output_gradients=seed)
+        for total, gradient in zip(self._sums, others, strict=True):
+            total.assign_add(gradient)
+        return own, loss
+
+    def _descend(self, rate: tf.Tensor) -> None:
+        for variable, total in zip(self.variables, self._sums, strict=True):
+            variable.assign_sub(rate * total)
+            total.assign(tf.zeros_like(total))
+
+
+def initial_weights(stages: int, setup: Setup[ModelParallelSettings]) -> list[Weights]:
+    """For each stage the matrix and offset of each layer (LeCun et al., "Efficient BackProp", 1998)."""
+    generator, width = np.random.default_rng(setup.seed), setup.settings.width
+    return [
+        [
+            value
+            for _ in range(setup.settings.layers)
+            for value in (
+                generator.normal(0, width**-0.5, [width, width]).astype(np.float32),
+                np.zeros(width, np.float32),
+            )
+        ]
+        for _ in range(stages)
+    ]
+
+
+def make_stages(devices: Sequence[str], weights: Sequence[Weights], classes: int) -> list[Stage]:
+    """A stage on each of ``devices``, which may be the same one."""
+    *before, last = zip(devices, weights, strict=True)
+    return [*(Stage(*one) for one in before), Stage(*last, classes)]
+
+
+@dataclass(frozen=True)
+class SampleBatch:
+    """The samples of one step: ``x`` [samples, width] and labels."""
+
+    x: npt.NDArray[np.float32]
+    y: npt.NDArray[np.int32]
+
+
+def make_batches(setup: Setup[ModelParallelSettings]) -> list[SampleBatch]:
+    """One for each step. A fixed random matrix brings the images to the width of the layers, so all stages are
+    equal."""
+    data: DataSet = setup.require_data()
+    chosen, generator = setup.settings, np.random.default_rng([setup.seed, 1])
+    features = data.train.x.shape[1]
+    to_width = generator.normal(0, features**-0.5, [features, chosen.width]).astype(np.float32)
+    found = []
+    for _ in range(chosen.steps):
+        index = generator.integers(len(data.train), size=chosen.batch_size)
+        x = np.asarray(data.train.x[index], np.float32)
+        found.append(SampleBatch(x @ to_width, np.asarray(data.train.y[index], np.int32)))
+    return found
+
+
+# Training
+
+
+@dataclass(frozen=True, eq=False)
+class TimedRun:
+    """A training: the loss of each step, and the usual seconds of each task [stage, micro-batch, forward and backward]
+    and of each stage's update [stage]."""
+
+    losses: Array
+    durations: Array
+    updates: Array
+
+    @property
+    def seconds(self) -> float:
+        """Of a step in which no two devices work at the same time."""
+        return float(self.durations.sum() + self.updates.sum())
+
+
+def train(
+    stages: Sequence[Stage], batches: Sequence[SampleBatch], micro_batches: int, rate: float
+) -> Generator[None, None, TimedRun]:
+    """Train all ``stages``, a step for each of ``batches``; yields after each step.
+
+    The first step is done twice, at first with a rate of 0: in it functions are traced, and it is not timed.
+    """
+    pipeline_step(stages, batches[0], micro_batches, 0.0)
+    steps = []
+    for batch in batches:
+        steps.append(pipeline_step(stages, batch, micro_batches, rate))
+        yield
+    losses, durations, updates = (np.array(part) for part in zip(*steps, strict=True))
+    return TimedRun(losses, usual(durations), np.median(updates, 0))
+
+
+def usual(durations: Array) -> Array:
+    """The usual seconds of each task [stage, micro-batch, direction], from those of all steps [step, stage, …]: all
+    micro-batches of a stage are the same work, so the median is over them as well."""
+    return np.broadcast_to(np.median(durations, (0, 2))[:, None], durations.shape[1:])
+
+
+def pipeline_step(
+    stages: Sequence[Stage], batch: SampleBatch, micro_batches: int, rate: float
+) -> tuple[float, Array, Array]:
+    """One step of GPipe, one task after the other; returns its loss, and the seconds of all tasks and updates.
+
+    ``inputs[k][j]`` is what stage k gets of micro-batch j. A task is timed with the transfer of what it gets.
+    Stages take turns, so what else disturbs the processor disturbs all of them alike.
+    """
+    p, m = len(stages), micro_batches
+    durations = np.zeros([p, m, 2])
+    inputs = [[tf.constant(part) for part in np.split(batch.x, m)], *([] for _ in stages)]
+    targets = [tf.constant(part) for part in np.split(batch.y, m)]
+    for j in range(m):
+        for k in range(p):
+            output, durations[k, j, 0] = timed(partial(stages[k].forward, inputs[k][j]))
+            inputs[k + 1].append(output)
+    losses: list[tf.Tensor] = []
+    for j in range(m):
+        for k in reversed(range(p)):
+            (targets[j], loss), durations[k, j, 1] = timed(partial(stages[k].backward, inputs[k][j], targets[j]))
+            losses += [loss] if k == p - 1 else []
+    updates = [timed(partial(stage.update, rate / m))[1] for stage in stages]
+    return float(np.mean([loss.numpy() for loss in losses])), durations, np.array(updates)
+
+
+def timed(call: Callable[[], Result]) -> tuple[Result, float]:
+    """What ``call`` returns, and the seconds until all devices have done their work for it."""
+    start = time.perf_counter()
+    result = call()
+    if tf.config.list_logical_devices("GPU"):
+        tf.test.experimental.sync_devices()
+    return result, time.perf_counter() - start
+
+
+def compare(expected: Array, losses: Array, micro_batches: int) -> None:
+    """Raise ``ProblemError`` unless the first ``COMPARED_STEPS`` losses are the same but for rounding."""
+    one, other = expected[:COMPARED_STEPS], losses[:COMPARED_STEPS]
+    if not np.allclose(other, one, rtol=TOLERANCE, atol=0, equal_nan=True):
+        step = int(np.argmax(~np.isclose(other, one, rtol=TOLERANCE, atol=0, equal_nan=True)))
+        count = "1 micro-batch" if micro_batches == 1 else f"{micro_batches} micro-batches"
+        text = f"With {count} the loss of step {step + 1} is {other[step]:.7g}, on one device {one[step]:.7g}."
+        hint = f"Rounding explains a share of {TOLERANCE:g}. Take a smaller learning rate, which enlarges it less."
+        raise problem("pipeline.differs", text, hint, "learning_rate")
+
+
+# The timeline
+
+
+@dataclass(frozen=True)
+class Task:
+    """One micro-batch in one stage, forward or backward, from ``start`` to ``end`` in seconds; counted from 0."""
+
+    stage: int
+    micro_batch: int
+    backward: bool
+    start: float
+    end: float
+
+
+def schedule(durations: Array) -> list[Task]:
+    """When each task runs if each stage has a device of its own.
+
+    ``durations`` are the seconds of each task [stage, micro-batch, forward and backward]. A device takes its
+    micro-batches in their order, all forward and then all backward, each as soon as the stage before it (backward: the
+    stage after it) has done the same micro-batch.
+    """
+    stages, micro_batches, _ = durations.shape
+    free = [0.0] * stages
+    tasks = []
+    for backward in (False, True):
+        for j in range(micro_batches):
+            ready = 0.0
+            for k in reversed(range(stages)) if backward else range(stages):
+                start = max(free[k], ready)
+                free[k] = ready = start + float(durations[k, j, int(backward)])
+                tasks.append(Task(k, j, backward, start, ready))
+    return tasks
+
+
+def bubble(tasks: Sequence[Task], stages: int) -> float:
+    """The share of the time in which devices wait."""
+    return 1 - sum(task.end - task.start for task in tasks) / (stages * max(task.end for task in tasks))
+
+
+def bubble_formula(stages: int, micro_batches: int) -> float:
+    """The same for equal tasks (Huang et al., 2019, section 2.3)."""
+    return (stages - 1) / (micro_batches + stages - 1)
+
+
+def step_seconds(tasks: Sequence[Task], updates: Array) -> float:
+    """Until the last stage is updated: each is as soon as its own last task has ended."""
+    return max(task.end + float(updates[task.stage]) for task in tasks)
+
+
+# Words and points
+
+
+def micro_batch_counts(most: int, batch: int) -> list[int]:
+    """Those of ``MICRO_BATCHES`` that are wanted and that divide the batch."""
+    return [count for count in MICRO_BATCHES if count <= most and batch % count == 0]
+
+
+def placement_in_words(devices: Sequence[str], stages: int) -> str:
+    """Where the stages are, and what the timeline can say therefore."""
+    names = ", ".join(name.removeprefix("/device:") for name in devices)
+    computed = "the timeline is computed from the time of each task alone"
+    if len(devices) == 1:
+        return f"All {stages} stages are on {names}: {computed}, as if each stage had a device of its own."
+    shared = "CPU" in devices[0]
+    return f"One stage on each of {names}{', parts of one processor' if shared else ''}: {computed}."
+
+
+def timeline(tasks: Sequence[Task]) -> Iterator[Series]:
+    """A row for each device: from each x on it works on micro-batch y, on -y backward, on none for 0."""
+    for stage in sorted({task.stage for task in tasks}):
+        points: list[tuple[float, float]] = []
+        for task in (task for task in tasks if task.stage == stage):
+            if points and points[-1][0] == task.start:
+                points.pop()  # no time between two tasks
+            sign = -1 if task.backward else 1
+            points += [(task.start, sign * (task.micro_batch + 1)), (task.end, 0.0)]
+        x, y = np.array(points, "<f8").T
+        yield Series(
+            name=f"Device {stage + 1}", x=x.tobytes(), y=y.tobytes(), x_label="Time", y_label="Micro-batch", x_unit="s"
+        )
+
+
+def point(name: str, count: int, value: float, label: str, unit: str = "") -> Series:
+    """One point of a curve over the number of micro-batches."""
+    return Series(
+        name=name,
+        x=np.array([count], "<f8").tobytes(),
+        y=np.array([value], "<f8").tobytes(),
+        x_label="Micro-batches",
+        y_label=label,
+        y_unit=unit,
+    )
+
+
+EXERCISE = ModelParallel()
