@@ -162,10 +162,12 @@ def on_gpus(histories: Iterable[History]) -> bool:
 
 
 def measure(timings: Iterable[RunTiming | None], *, weak: bool = False, warm_up: int = 0) -> Scaling:
-    """The table of all runs of a study, and the fits."""
+    """The table of all runs of a study, and the fits. In weak scaling those runs are left out whose devices had
+    another batch than those of the run on the fewest."""
+    found = sorted((timing for timing in timings if timing is not None), key=lambda timing: timing.replicas)
     groups: dict[int, list[RunTiming]] = {}
-    for timing in timings:
-        if timing is not None:
+    for timing in found:
+        if not weak or timing.batch_size * found[0].replicas == found[0].batch_size * timing.replicas:
             groups.setdefault(timing.replicas, []).append(timing)
     counts = sorted(groups)
     if not counts:

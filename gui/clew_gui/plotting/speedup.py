@@ -100,9 +100,9 @@ def speedup_scene(
     cores: int = 0,
     reference: Reference = JURECA,
 ) -> SpeedupScene:
-    """The scene of a study's ``runs``, of which those count that are finished. ``cores`` are those that several
-    processes share where they are all on this computer (0: they are not)."""
-    finished = [run for run in runs if run.state is RunState.FINISHED]
+    """The scene of a study's ``runs``, of which those count that finished in one attempt. ``cores`` are those that
+    several processes share where they are all on this computer (0: they are not)."""
+    finished = [run for run in runs if run.state is RunState.FINISHED and run.history.fold.attempt <= 1]
     steps = next((run.spec.params.get("steps") for run in runs), None)
     warm_up = usual_warm_up(steps)
     scaling = measure(

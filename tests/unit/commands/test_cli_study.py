@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from clew_gui.commands.main import main
+from clew_gui.commands.output.study_tables import StudyResult, scaling_of
 from clew_gui.commands.run import study as command
 from clew_gui.commands.run.run import RunOutcome
 from clew_shared.cards import ExerciseCard
@@ -17,7 +18,8 @@ from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
-from clew_shared.spec import RunSpec, to_toml
+from clew_shared.reading import read_run
+from clew_shared.spec import RunSpec, read_spec, to_toml
 from clew_shared.study import read_study
 
 SCALING = ["softmax", "--data", "digits", "--steps", "60", "--warm-up", "10"]
@@ -49,7 +51,7 @@ def test_mistakes_are_told_and_nothing_starts(
 
 
 class Trainer:
-    """Stands in for the agent: n devices take (0.1 + 0.9 / n) s for 10 steps of 100 images, and the warm-up as long.
+    """Stands in for the agent: n devices take (0.1 + 0.9 / n) s for 1,000 images, and as long for the warm-up.
 
     It leaves real run folders. The run with the number ``stop_at`` is stopped by hand.
     """
@@ -68,11 +70,12 @@ class Trainer:
         folder.mkdir(parents=True)
         run = RunFolder(folder)
         run.spec.write_text(to_toml(spec))
-        seconds, rows = 0.1 + 0.9 / spec.devices, np.zeros(10, "<f4").tobytes()
+        size, rows = int(str(spec.params.get("batch_size", 100))), np.zeros(10, "<f4").tobytes()
+        seconds = (0.1 + 0.9 / spec.devices) * size / 100
         metrics = tuple(metric for metric in card.metrics if metric.per_step)[:1]
         events = [
             Attempt(format=JOURNAL_FORMAT, run=spec.run, attempt=1, exercise=card.id, spec_sha256="", steps=60),
-            Schema(id=1, metrics=metrics, batch_size=100, shared_cores=2 if spec.devices > 1 else 0),
+            Schema(id=1, metrics=metrics, batch_size=size, shared_cores=2 if spec.devices > 1 else 0),
             State(state=RunState.RUNNING),
             *(
                 Points(
@@ -153,6 +156,28 @@ def test_a_stopped_study_is_continued_and_nothing_runs_twice(
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert len({run["run"] for run in last["runs"]}) == 4
     assert [row["repeats"] for row in last["table"]] == [2, 2]
+
+
+def test_a_run_that_was_continued_is_no_measurement(
+    home: Path, trainer: Trainer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "study.toml"
+    assert main(["scaling", *SCALING, "--devices", "1,2", "--save", str(file)]) == 0
+    (second,) = (folder for folder in (home / "runs").iterdir() if "2 devices" in (folder / "spec.toml").read_text())
+    again = Attempt(
+        format=JOURNAL_FORMAT, run=second.name, attempt=2, exercise="softmax", spec_sha256="", resumes=1, start_step=60
+    )
+    with JournalWriter.create(RunFolder(second).journal(2)) as writer:
+        writer.append(again)
+        writer.append(State(state=RunState.FINISHED, step=60))
+    study, results = read_study(file), []
+    for folder in (home / "runs").iterdir():
+        spec = read_spec(RunFolder(folder).spec)
+        results.append(StudyResult(spec.name, spec.devices, spec, folder, read_run(folder)))
+    assert [row.replicas for row in scaling_of(study, results).rows] == [1]
+    assert main(["study", str(file)]) == 0
+    assert [spec.devices for spec in trainer.specs] == [1, 2, 2]
+    assert capsys.readouterr().out.count("finished before") == 1
 
 
 @pytest.mark.usefixtures("home")

@@ -119,6 +119,12 @@ def test_speed_up_and_efficiency_are_against_the_fewest_devices() -> None:
     assert measure([None]).rows == ()
 
 
+def test_weak_scaling_leaves_out_what_had_another_batch_on_each_device() -> None:
+    timings = [RunTiming(n, size, (1000.0,), (1000.0 / n,)) for n, size in ((4, 100), (1, 20_000), (2, 40_000))]
+    assert [row.replicas for row in measure(timings, weak=True).rows] == [1, 2]
+    assert [row.replicas for row in measure(timings).rows] == [1, 2, 4]
+
+
 def test_quantiles_and_ratios() -> None:
     assert [t95(1), t95(30.9), t95(31)] == [12.706, 2.042, 1.96]
     assert ratio_interval(Estimate(2.0), Estimate(1.0, 0.1, 3)) is None
@@ -217,7 +223,8 @@ def test_one_row_or_none() -> None:
 
 
 def test_weak_scaling_is_judged_by_gustafson() -> None:
-    rows = [timing for n in (1, 2, 4) for timing in runs(n, 100 * (n - 0.1 * (n - 1)), 100 * (n - 0.1 * (n - 1)))]
+    rates = {n: 100 * (n - 0.1 * (n - 1)) for n in (1, 2, 4)}
+    rows = [RunTiming(n, 100 * n, (1000.0,), (1000.0 / rate,)) for n, rate in rates.items() for _ in range(2)]
     said = conclude(measure(rows, weak=True), gpus=True)
     assert said.sentence == "4 GPUs train 3.7 times as fast as one."
     assert said.detail == "About 10 % of the work does not grow with the GPUs (Gustafson's law)."

@@ -101,9 +101,9 @@ def aligned(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> list[str
 
 
 def scaling_of(study: StudySpec, results: Sequence[StudyResult]) -> Scaling:
-    """What the finished runs of a study over devices or nodes measured."""
-    finished = [one for one in results if one.history.fold.state is RunState.FINISHED]
-    timings = (time_run(one.history, one.spec.devices * one.spec.nodes, study.warm_up) for one in finished)
+    """What the runs of a study over devices or nodes measured that finished in one attempt."""
+    measured = [one for one in results if one.history.fold.state is RunState.FINISHED and one.history.fold.attempt <= 1]
+    timings = (time_run(one.history, one.spec.devices * one.spec.nodes, study.warm_up) for one in measured)
     return measure(timings, weak=study.weak, warm_up=study.warm_up)
 
 

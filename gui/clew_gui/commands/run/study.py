@@ -161,8 +161,8 @@ def _typed(spec: RunSpec, card: ExerciseCard) -> RunSpec:
 
 def finished_runs(places: Places, study: StudySpec, card: ExerciseCard) -> list[Path]:
     """The folders of this study's finished runs on this computer, in the order in which they were made."""
-    folders = sorted(places.runs.iterdir(), key=_made) if study.study and places.runs.is_dir() else []
-    return [folder for folder in folders if _is_of(folder, study, card) and _finished(folder)]
+    folders = places.runs.iterdir() if study.study and places.runs.is_dir() else ()
+    return sorted((one for one in folders if _is_of(one, study, card) and _finished(one, study.timed)), key=_made)
 
 
 def _made(folder: Path) -> float:
@@ -178,8 +178,10 @@ def _is_of(folder: Path, study: StudySpec, card: ExerciseCard) -> bool:
     return spec.study == study.study and spec.exercise == card.id
 
 
-def _finished(folder: Path) -> bool:
-    return bool(attempts(folder)) and read_run(folder).fold.state is RunState.FINISHED
+def _finished(folder: Path, timed: bool) -> bool:
+    """Whether its run is finished; where it is ``timed``, in one attempt: another may have had other devices."""
+    count = len(attempts(folder))
+    return (count == 1 or (count > 1 and not timed)) and read_run(folder).fold.state is RunState.FINISHED
 
 
 def _same(kept: RunSpec, wanted: RunSpec, card: ExerciseCard) -> bool:
