@@ -237,7 +237,15 @@ def check_study(study: StudySpec, card: ExerciseCard | None = None) -> list[Prob
     if card is not None and not (study.axis and found):
         wrong = (one for run in study_runs(study) for one in check(card.params, run.spec.params)[1])
         found += [one for one in dict.fromkeys(wrong) if one not in found]
+        found += [] if study.timed else _check_metric(study, card)
     return found
+
+
+def _check_metric(study: StudySpec, card: ExerciseCard) -> Iterator[Problem]:
+    known = [metric.name for metric in card.metrics]
+    if study.metric not in known:
+        text = f"{card.id} has no metric {study.metric!r}, by which its runs could be ranked."
+        yield Problem("study.metric", text, f"Known: {', '.join(known) or 'none'}.", "metric")
 
 
 def _check_lanes(study: StudySpec) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ from clew_gui.commands.main import main
 from clew_gui.commands.output.study_tables import StudyResult, scaling_of
 from clew_gui.commands.run import study as command
 from clew_gui.commands.run.run import RunOutcome
-from clew_shared.cards import ExerciseCard
+from clew_shared.cards import ExerciseCard, Preset
 from clew_shared.journal.events import Attempt, Points, Schema, State
 from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter
 from clew_shared.journal.history import History
@@ -196,6 +196,62 @@ def test_a_study_over_a_hyperparameter_is_ranked(
     assert main(["race", str(file)]) == 2
     assert "Run it with: clew study" in capsys.readouterr().err
     assert read_study(file).axis == "batch_size"
+
+
+def test_the_base_takes_what_its_preset_says(
+    home: Path, trainer: Trainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own").mkdir()
+    file = tmp_path / "study.toml"
+    text = 'format = 2\naxis = "batch_size"\nvalues = [16]\n[base]\nexercise = "softmax"\npreset = "tiny"\n'
+    file.write_text(text)
+    assert main(["study", str(file)]) == 0
+    (spec,) = trainer.specs
+    assert (spec.preset, spec.data, spec.params["steps"]) == ("", "digits", 100)
+    file.write_text(text + 'data = "own"\n[base.params]\nsteps = 60\n')
+    assert main(["study", str(file)]) == 0
+    assert (trainer.specs[1].data, trainer.specs[1].params["steps"]) == (str(tmp_path / "own"), 60)
+    assert main(["study", str(file)]) == 0
+    assert len(trainer.specs) == 2
+    file.write_text(text.replace("tiny", "tinny"))
+    assert main(["study", str(file)]) == 2
+    assert len(list((home / "runs").iterdir())) == 2
+
+
+def test_a_seed_in_the_base_wins_over_that_of_the_preset() -> None:
+    card = ExerciseCard(id="mine", title="Mine", presets=(Preset(name="fixed", title="Fixed", seed=9),))
+    base = RunSpec(exercise="mine", preset="fixed")
+    assert [command.complete_base(base, card, seeded).seed for seeded in (False, True)] == [9, 1]
+    assert command.complete_base(RunSpec(exercise="mine"), card, seeded=False) == RunSpec(exercise="mine")
+
+
+def test_runs_that_the_card_no_longer_knows_and_dangling_links_are_no_harm(
+    home: Path, trainer: Trainer, tmp_path: Path
+) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text('format = 2\naxis = "batch_size"\nvalues = [16]\n[base]\nexercise = "softmax"\ndata = "digits"\n')
+    assert main(["study", str(file)]) == 0
+    (folder,) = (home / "runs").iterdir()
+    spec = RunFolder(folder).spec
+    spec.write_text(spec.read_text() + "gone = 3\n")
+    (home / "runs" / "dangling").symlink_to(tmp_path / "nowhere")
+    assert main(["study", str(file)]) == 0
+    assert len(trainer.specs) == 2
+
+
+@pytest.mark.parametrize(
+    ("axis", "steps", "end"), [("batch_size", "", ", 500 steps each"), ("steps", "steps = 60\n", "Study study")]
+)
+@pytest.mark.usefixtures("home", "trainer")
+def test_the_last_line_says_how_many_steps(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, axis: str, steps: str, end: str
+) -> None:
+    file = tmp_path / "study.toml"
+    base = f'[base]\nexercise = "softmax"\ndata = "digits"\n[base.params]\n{steps}'
+    file.write_text(f'format = 2\naxis = "{axis}"\nvalues = [16, 64]\n{base}')
+    assert main(["study", str(file)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith(end)
 
 
 @pytest.mark.usefixtures("home")

@@ -261,6 +261,7 @@ def test_lanes_are_runs_as_well() -> None:
         ({"axis": "batch_size", "warm_up": 5}, "axis of devices or nodes"),
         ({"axis": "batch_size", "values": (0,)}, "at least 1"),
         ({"axis": ""}, "need an axis"),
+        ({"axis": "batch_size", "metric": "speed"}, "softmax has no metric 'speed'"),
         ({"lanes": RACE.lanes}, "not both"),
         ({"format": 3}, "format 3"),
     ],
