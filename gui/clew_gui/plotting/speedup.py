@@ -139,10 +139,12 @@ def speedup_scene(
 
 
 def _batch(scaling: Scaling) -> str:
-    sizes = [row.batch_size for row in scaling.rows]
-    if not sizes:
+    if not scaling.rows:
         return "nothing measured yet"
-    return f"batch {sizes[0]:,}" + (" on each device" if scaling.weak else "")
+    first = scaling.rows[0]
+    if not scaling.weak:
+        return f"batch {first.batch_size:,}"
+    return f"batch {f'{first.batch_size / first.replicas:,.1f}'.removesuffix('.0')} on each device"
 
 
 def _how_measured(scaling: Scaling) -> str:

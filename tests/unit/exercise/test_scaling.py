@@ -192,7 +192,7 @@ def test_gpus_in_one_sentence() -> None:
     said = conclude(amdahl_table(0.046), gpus=True, reference=JURECA)
     assert said.sentence == "8 GPUs train 6.1 times as fast as one, between 5.9 and 6.2."
     assert said.detail == (
-        "About 4.6 % of each step does not get faster, so by this fit no number of GPUs would pass 22 times. "
+        "About 4.6 % of each step does not get faster, so by this fit no number of GPUs would exceed 22×. "
         "The slides' machine reached 6.5; the difference is larger than the noise."
     )
 
@@ -213,6 +213,28 @@ def test_a_slow_down_is_said_and_gets_no_law() -> None:
     said = conclude(measure([*runs(1, 100, 100.1, 100.2), *runs(2, 50, 50.1, 50.2)]), gpus=True)
     assert said.sentence == "2 GPUs train 0.50 times as fast as one."
     assert said.detail == ""
+
+
+def test_where_the_difference_is_noise_no_law_is_named() -> None:
+    said = conclude(measure([*runs(2, 100, 102), *runs(4, 100, 103)]), gpus=True)
+    assert said.sentence.startswith("4 GPUs train no faster than 2 GPUs: the difference is smaller than the noise (1.0")
+    assert said.detail == ""
+    assert (
+        conclude(measure([*runs(2, 100), *runs(4, 200)])).sentence
+        == "Four devices train 2.0 times as fast as two devices."
+    )
+
+
+@pytest.mark.parametrize(
+    ("rates", "words"),
+    [
+        ((100, 100, 100), "About 100 % of each step does not get faster"),
+        ((100, 200, 400), "Every part of a step seems to get faster with more devices."),
+        ((100, 180), "no number of devices would exceed 9.0×."),
+    ],
+)
+def test_the_law_is_put_into_words(rates: Sequence[float], words: str) -> None:
+    assert words in conclude(measure([one for k, rate in enumerate(rates) for one in runs(2**k, rate)])).detail
 
 
 def test_one_row_or_none() -> None:
@@ -239,6 +261,7 @@ def test_figures_have_no_power_of_ten() -> None:
         "0",
         "∞",
     ]
+    assert [figures(v, 2) for v in (4.6, 9.96, 9.9999, 100.0, 0.0996)] == ["4.6", "10", "10", "100", "0.10"]
 
 
 def test_the_table_for_programs() -> None:

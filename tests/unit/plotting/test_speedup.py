@@ -36,12 +36,12 @@ def amdahl(serial: float, counts: Sequence[int] = (1, 2, 4, 8)) -> Scaling:
     return measure(timings, warm_up=20)
 
 
-def scaling_run(card: ExerciseCard, devices: int, seconds: float) -> ScalingRun:
+def scaling_run(card: ExerciseCard, devices: int, seconds: float, batch: int = 100) -> ScalingRun:
     """A finished run of six blocks of ten steps."""
     history = History()
     metrics = tuple(metric for metric in card.metrics if metric.per_step)[:1]
     history.feed(1, Attempt(format=1, run="r", attempt=1, exercise=card.id, spec_sha256=""))
-    history.feed(1, Schema(id=1, metrics=metrics, batch_size=100))
+    history.feed(1, Schema(id=1, metrics=metrics, batch_size=batch))
     for first in range(0, 60, 10):
         values = (np.zeros(10, "<f4").tobytes(),)
         history.feed(1, Points(schema=1, first=first, count=10, seconds=seconds, clock=0.0, values=values))
@@ -128,6 +128,16 @@ def test_a_run_that_was_continued_is_not_shown() -> None:
     runs[2].history.feed(2, again)
     runs[2].history.feed(2, State(state=RunState.FINISHED, step=60))
     assert [row.replicas for row in speedup_scene(runs, card, weak=False).scaling.rows] == [1, 2]
+
+
+@pytest.mark.parametrize(("batch", "counts", "words"), [(200, (2, 4), "100"), (100, (3, 6), "33.3")])
+def test_the_title_of_weak_scaling_names_the_batch_of_one_device(
+    batch: int, counts: tuple[int, int], words: str
+) -> None:
+    card = find_card(load_builtin().exercises, "softmax")
+    runs = [scaling_run(card, n, 1.0, batch * n // counts[0]) for n in counts]
+    assert speedup_scene(runs, card, weak=True).title == f"Weak scaling, batch {words} on each device"
+    assert speedup_scene(runs[:1], card, weak=False).title == f"Strong scaling, batch {batch}"
 
 
 def test_a_study_without_a_finished_run_is_a_sentence() -> None:
