@@ -162,10 +162,12 @@ def on_gpus(histories: Iterable[History]) -> bool:
 
 
 def measure(timings: Iterable[RunTiming | None], *, weak: bool = False, warm_up: int = 0) -> Scaling:
-    """The table of all runs of a study, and the fits."""
+    """The table of all runs of a study, and the fits. In weak scaling those runs are left out whose devices had
+    another batch than those of the run on the fewest."""
+    found = sorted((timing for timing in timings if timing is not None), key=lambda timing: timing.replicas)
     groups: dict[int, list[RunTiming]] = {}
-    for timing in timings:
-        if timing is not None:
+    for timing in found:
+        if not weak or timing.batch_size * found[0].replicas == found[0].batch_size * timing.replicas:
             groups.setdefault(timing.replicas, []).append(timing)
     counts = sorted(groups)
     if not counts:
@@ -424,6 +426,11 @@ def _amount(count: int, gpus: bool) -> str:
     return f"{count if gpus else _number(count)} {word}{'s' if count != 1 else ''}"
 
 
+def _amount_inside(count: int, gpus: bool) -> str:
+    """The same inside a sentence: ``two devices``, ``2 GPUs``."""
+    return _amount(count, gpus) if gpus else _amount(count, gpus).lower()
+
+
 def _between(interval: Interval | None, digits: int = 0) -> str:
     """``, between 5.9 and 6.3``; ``digits`` 0: three figures."""
     if interval is None:
@@ -434,12 +441,17 @@ def _between(interval: Interval | None, digits: int = 0) -> str:
 
 def _measured(first: ScalingRow, last: ScalingRow, gpus: bool) -> str:
     """How much faster the most devices are than the fewest."""
-    than = "one" if first.replicas == 1 else _amount(first.replicas, gpus).lower()
+    than = "one" if first.replicas == 1 else _amount_inside(first.replicas, gpus)
     who, between = f"{_amount(last.replicas, gpus)} train", last.speedup_interval
     factor = f"{last.speedup:.{_digits(last)}f} times as fast as {than}{_between(between, _digits(last))}"
-    if between is not None and between.low <= 1 <= between.high:
+    if _is_noise(last):
         return f"{who} no faster than {than}: the difference is smaller than the noise ({factor})."
     return f"{who} {factor}."
+
+
+def _is_noise(row: ScalingRow) -> bool:
+    """Whether a row may be as fast as the first one."""
+    return row.speedup_interval is not None and row.speedup_interval.low <= 1 <= row.speedup_interval.high
 
 
 def _digits(row: ScalingRow) -> int:
@@ -449,18 +461,18 @@ def _digits(row: ScalingRow) -> int:
 
 def _limit(scaling: Scaling, gpus: bool) -> str:
     fit, last = scaling.fit, scaling.rows[-1]
-    if fit is None or last.speedup < 1:
+    if fit is None or last.speedup < 1 or _is_noise(last):
         return ""
     things = "GPUs" if gpus else "devices"
-    share = f"{100 * fit.serial:.2g} %"
+    share = f"{figures(100 * fit.serial, 2)} %"
     off = f" The fit is off by up to {100 * fit.error:.0f} %." if fit.error > 0.1 else ""
     if fit.serial < 0.0005:
-        return "No part of a step was found that does not get faster."
+        return f"Every part of a step seems to get faster with more {things}."
     if scaling.weak:
         return f"About {share} of the work does not grow with the {things} (Gustafson's law)." + off
     ratio = scaling.rows[0].replicas
-    passed = f"{figures(fit.limit, 2)} times" + (f" the speed of {ratio}" if ratio > 1 else "")
-    words = f"About {share} of each step does not get faster, so by this fit no number of {things} would pass {passed}."
+    most = f"{figures(fit.limit, 2)}×" + (f" the speed of {ratio}" if ratio > 1 else "")
+    words = f"About {share} of each step does not get faster, so by this fit no number of {things} would exceed {most}."
     return words + off
 
 
@@ -471,7 +483,7 @@ def _reduction(scaling: Scaling, gpus: bool) -> str:
     if not found:
         return ""
     share = 100 * min(found[0].reduce_seconds / last.step_seconds, 1.0)
-    who = _amount(last.replicas, gpus).lower() if not gpus else _amount(last.replicas, gpus)
+    who = _amount_inside(last.replicas, gpus)
     return f"On {who} the reduction of {in_bytes(last.reduced_bytes)} takes about {share:.0f} % of a step."
 
 
@@ -488,8 +500,9 @@ def figures(value: float, count: int = 3) -> str:
     """A number with ``count`` significant figures and no power of ten: "312", "1,890", "0.0472"."""
     if not math.isfinite(value) or value == 0:
         return "∞" if value > 0 else "0"
-    digits = count - 1 - math.floor(math.log10(abs(value)))
-    return f"{round(value, digits):,.{max(digits, 0)}f}"
+    rounded = float(f"{value:.{count - 1}e}")
+    digits = count - 1 - math.floor(math.log10(abs(rounded)))
+    return f"{rounded:,.{max(digits, 0)}f}"
 
 
 def as_table(scaling: Scaling, steps: int) -> list[dict[str, object]]:

@@ -229,18 +229,23 @@ def check_study(study: StudySpec, card: ExerciseCard | None = None) -> list[Prob
     found = [] if study.format in known else [_wrong(f"It has format {study.format}, not {STUDY_FORMAT} or 2.")]
     found += check_spec(study.base, "the base of the study")
     found += _check_axis(study, card) if study.axis else _check_lanes(study)
-    values = [lane.values for lane in study.lanes]
-    values += [{study.axis: value} for value in study.values] if study.axis and not study.timed else []
     if card is not None and study.timed and card.kind != "training":
         text = f"{card.id} measures by itself and has no training steps to time."
         found.append(Problem("study.kind", text, f"Run it with: clew run {card.id}", "exercise"))
     if card is not None and study.timed and not found:
         found += dict.fromkeys(wrong for run in study_runs(study) for wrong in check_strategy(run.spec, card))
     if card is not None and not (study.axis and found):
-        for one in values or [{}]:
-            _, wrong = check(card.params, {**study.base.params, **one})
-            found += [problem for problem in wrong if problem not in found]
+        wrong = (one for run in study_runs(study) for one in check(card.params, run.spec.params)[1])
+        found += [one for one in dict.fromkeys(wrong) if one not in found]
+        found += [] if study.timed else _check_metric(study, card)
     return found
+
+
+def _check_metric(study: StudySpec, card: ExerciseCard) -> Iterator[Problem]:
+    known = [metric.name for metric in card.metrics]
+    if study.metric not in known:
+        text = f"{card.id} has no metric {study.metric!r}, by which its runs could be ranked."
+        yield Problem("study.metric", text, f"Known: {', '.join(known) or 'none'}.", "metric")
 
 
 def _check_lanes(study: StudySpec) -> Iterator[Problem]:

@@ -100,9 +100,9 @@ def speedup_scene(
     cores: int = 0,
     reference: Reference = JURECA,
 ) -> SpeedupScene:
-    """The scene of a study's ``runs``, of which those count that are finished. ``cores`` are those that several
-    processes share where they are all on this computer (0: they are not)."""
-    finished = [run for run in runs if run.state is RunState.FINISHED]
+    """The scene of a study's ``runs``, of which those count that finished in one attempt. ``cores`` are those that
+    several processes share where they are all on this computer (0: they are not)."""
+    finished = [run for run in runs if run.state is RunState.FINISHED and run.history.fold.attempt <= 1]
     steps = next((run.spec.params.get("steps") for run in runs), None)
     warm_up = usual_warm_up(steps)
     scaling = measure(
@@ -139,10 +139,12 @@ def speedup_scene(
 
 
 def _batch(scaling: Scaling) -> str:
-    sizes = [row.batch_size for row in scaling.rows]
-    if not sizes:
+    if not scaling.rows:
         return "nothing measured yet"
-    return f"batch {sizes[0]:,}" + (" on each device" if scaling.weak else "")
+    first = scaling.rows[0]
+    if not scaling.weak:
+        return f"batch {first.batch_size:,}"
+    return f"batch {f'{first.batch_size / first.replicas:,.1f}'.removesuffix('.0')} on each device"
 
 
 def _how_measured(scaling: Scaling) -> str:

@@ -107,7 +107,7 @@ def test_what_has_finished_is_shown_as_it_comes(program: Program, session: FakeS
     for number, run in enumerate(runs[1:], 1):
         train(run, 0.05, 1.002 if number % 2 else 0.998)
     view = shown(program, session, qtbot, "8 GPUs train 5.9 times as fast as one")
-    assert "5 % of each step does not get faster" in view.detail.text()
+    assert "About 5.0 % of each step does not get faster" in view.detail.text()
     assert view.progress.whole() == ""
     assert view.table.texts()[0][:2] == ["GPUs", "60 steps"]
     assert [row[0] for row in view.table.texts()[1:]] == ["1", "2", "8"]

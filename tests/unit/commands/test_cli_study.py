@@ -9,15 +9,17 @@ import numpy as np
 import pytest
 
 from clew_gui.commands.main import main
+from clew_gui.commands.output.study_tables import StudyResult, scaling_of
 from clew_gui.commands.run import study as command
 from clew_gui.commands.run.run import RunOutcome
-from clew_shared.cards import ExerciseCard
+from clew_shared.cards import ExerciseCard, Preset
 from clew_shared.journal.events import Attempt, Points, Schema, State
 from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
-from clew_shared.spec import RunSpec, to_toml
+from clew_shared.reading import read_run
+from clew_shared.spec import RunSpec, read_spec, to_toml
 from clew_shared.study import read_study
 
 SCALING = ["softmax", "--data", "digits", "--steps", "60", "--warm-up", "10"]
@@ -49,7 +51,7 @@ def test_mistakes_are_told_and_nothing_starts(
 
 
 class Trainer:
-    """Stands in for the agent: n devices take (0.1 + 0.9 / n) s for 10 steps of 100 images, and the warm-up as long.
+    """Stands in for the agent: n devices take (0.1 + 0.9 / n) s for 1,000 images, and as long for the warm-up.
 
     It leaves real run folders. The run with the number ``stop_at`` is stopped by hand.
     """
@@ -68,11 +70,12 @@ class Trainer:
         folder.mkdir(parents=True)
         run = RunFolder(folder)
         run.spec.write_text(to_toml(spec))
-        seconds, rows = 0.1 + 0.9 / spec.devices, np.zeros(10, "<f4").tobytes()
+        size, rows = int(str(spec.params.get("batch_size", 100))), np.zeros(10, "<f4").tobytes()
+        seconds = (0.1 + 0.9 / spec.devices) * size / 100
         metrics = tuple(metric for metric in card.metrics if metric.per_step)[:1]
         events = [
             Attempt(format=JOURNAL_FORMAT, run=spec.run, attempt=1, exercise=card.id, spec_sha256="", steps=60),
-            Schema(id=1, metrics=metrics, batch_size=100, shared_cores=2 if spec.devices > 1 else 0),
+            Schema(id=1, metrics=metrics, batch_size=size, shared_cores=2 if spec.devices > 1 else 0),
             State(state=RunState.RUNNING),
             *(
                 Points(
@@ -155,6 +158,28 @@ def test_a_stopped_study_is_continued_and_nothing_runs_twice(
     assert [row["repeats"] for row in last["table"]] == [2, 2]
 
 
+def test_a_run_that_was_continued_is_no_measurement(
+    home: Path, trainer: Trainer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "study.toml"
+    assert main(["scaling", *SCALING, "--devices", "1,2", "--save", str(file)]) == 0
+    (second,) = (folder for folder in (home / "runs").iterdir() if "2 devices" in (folder / "spec.toml").read_text())
+    again = Attempt(
+        format=JOURNAL_FORMAT, run=second.name, attempt=2, exercise="softmax", spec_sha256="", resumes=1, start_step=60
+    )
+    with JournalWriter.create(RunFolder(second).journal(2)) as writer:
+        writer.append(again)
+        writer.append(State(state=RunState.FINISHED, step=60))
+    study, results = read_study(file), []
+    for folder in (home / "runs").iterdir():
+        spec = read_spec(RunFolder(folder).spec)
+        results.append(StudyResult(spec.name, spec.devices, spec, folder, read_run(folder)))
+    assert [row.replicas for row in scaling_of(study, results).rows] == [1]
+    assert main(["study", str(file)]) == 0
+    assert [spec.devices for spec in trainer.specs] == [1, 2, 2]
+    assert capsys.readouterr().out.count("finished before") == 1
+
+
 @pytest.mark.usefixtures("home")
 def test_a_study_over_a_hyperparameter_is_ranked(
     trainer: Trainer, capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -171,6 +196,62 @@ def test_a_study_over_a_hyperparameter_is_ranked(
     assert main(["race", str(file)]) == 2
     assert "Run it with: clew study" in capsys.readouterr().err
     assert read_study(file).axis == "batch_size"
+
+
+def test_the_base_takes_what_its_preset_says(
+    home: Path, trainer: Trainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own").mkdir()
+    file = tmp_path / "study.toml"
+    text = 'format = 2\naxis = "batch_size"\nvalues = [16]\n[base]\nexercise = "softmax"\npreset = "tiny"\n'
+    file.write_text(text)
+    assert main(["study", str(file)]) == 0
+    (spec,) = trainer.specs
+    assert (spec.preset, spec.data, spec.params["steps"]) == ("", "digits", 100)
+    file.write_text(text + 'data = "own"\n[base.params]\nsteps = 60\n')
+    assert main(["study", str(file)]) == 0
+    assert (trainer.specs[1].data, trainer.specs[1].params["steps"]) == (str(tmp_path / "own"), 60)
+    assert main(["study", str(file)]) == 0
+    assert len(trainer.specs) == 2
+    file.write_text(text.replace("tiny", "tinny"))
+    assert main(["study", str(file)]) == 2
+    assert len(list((home / "runs").iterdir())) == 2
+
+
+def test_a_seed_in_the_base_wins_over_that_of_the_preset() -> None:
+    card = ExerciseCard(id="mine", title="Mine", presets=(Preset(name="fixed", title="Fixed", seed=9),))
+    base = RunSpec(exercise="mine", preset="fixed")
+    assert [command.complete_base(base, card, seeded).seed for seeded in (False, True)] == [9, 1]
+    assert command.complete_base(RunSpec(exercise="mine"), card, seeded=False) == RunSpec(exercise="mine")
+
+
+def test_runs_that_the_card_no_longer_knows_and_dangling_links_are_no_harm(
+    home: Path, trainer: Trainer, tmp_path: Path
+) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text('format = 2\naxis = "batch_size"\nvalues = [16]\n[base]\nexercise = "softmax"\ndata = "digits"\n')
+    assert main(["study", str(file)]) == 0
+    (folder,) = (home / "runs").iterdir()
+    spec = RunFolder(folder).spec
+    spec.write_text(spec.read_text() + "gone = 3\n")
+    (home / "runs" / "dangling").symlink_to(tmp_path / "nowhere")
+    assert main(["study", str(file)]) == 0
+    assert len(trainer.specs) == 2
+
+
+@pytest.mark.parametrize(
+    ("axis", "steps", "end"), [("batch_size", "", ", 500 steps each"), ("steps", "steps = 60\n", "Study study")]
+)
+@pytest.mark.usefixtures("home", "trainer")
+def test_the_last_line_says_how_many_steps(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, axis: str, steps: str, end: str
+) -> None:
+    file = tmp_path / "study.toml"
+    base = f'[base]\nexercise = "softmax"\ndata = "digits"\n[base.params]\n{steps}'
+    file.write_text(f'format = 2\naxis = "{axis}"\nvalues = [16, 64]\n{base}')
+    assert main(["study", str(file)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith(end)
 
 
 @pytest.mark.usefixtures("home")

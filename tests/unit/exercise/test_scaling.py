@@ -119,6 +119,12 @@ def test_speed_up_and_efficiency_are_against_the_fewest_devices() -> None:
     assert measure([None]).rows == ()
 
 
+def test_weak_scaling_leaves_out_what_had_another_batch_on_each_device() -> None:
+    timings = [RunTiming(n, size, (1000.0,), (1000.0 / n,)) for n, size in ((4, 100), (1, 20_000), (2, 40_000))]
+    assert [row.replicas for row in measure(timings, weak=True).rows] == [1, 2]
+    assert [row.replicas for row in measure(timings).rows] == [1, 2, 4]
+
+
 def test_quantiles_and_ratios() -> None:
     assert [t95(1), t95(30.9), t95(31)] == [12.706, 2.042, 1.96]
     assert ratio_interval(Estimate(2.0), Estimate(1.0, 0.1, 3)) is None
@@ -186,7 +192,7 @@ def test_gpus_in_one_sentence() -> None:
     said = conclude(amdahl_table(0.046), gpus=True, reference=JURECA)
     assert said.sentence == "8 GPUs train 6.1 times as fast as one, between 5.9 and 6.2."
     assert said.detail == (
-        "About 4.6 % of each step does not get faster, so by this fit no number of GPUs would pass 22 times. "
+        "About 4.6 % of each step does not get faster, so by this fit no number of GPUs would exceed 22×. "
         "The slides' machine reached 6.5; the difference is larger than the noise."
     )
 
@@ -209,6 +215,28 @@ def test_a_slow_down_is_said_and_gets_no_law() -> None:
     assert said.detail == ""
 
 
+def test_where_the_difference_is_noise_no_law_is_named() -> None:
+    said = conclude(measure([*runs(2, 100, 102), *runs(4, 100, 103)]), gpus=True)
+    assert said.sentence.startswith("4 GPUs train no faster than 2 GPUs: the difference is smaller than the noise (1.0")
+    assert said.detail == ""
+    assert (
+        conclude(measure([*runs(2, 100), *runs(4, 200)])).sentence
+        == "Four devices train 2.0 times as fast as two devices."
+    )
+
+
+@pytest.mark.parametrize(
+    ("rates", "words"),
+    [
+        ((100, 100, 100), "About 100 % of each step does not get faster"),
+        ((100, 200, 400), "Every part of a step seems to get faster with more devices."),
+        ((100, 180), "no number of devices would exceed 9.0×."),
+    ],
+)
+def test_the_law_is_put_into_words(rates: Sequence[float], words: str) -> None:
+    assert words in conclude(measure([one for k, rate in enumerate(rates) for one in runs(2**k, rate)])).detail
+
+
 def test_one_row_or_none() -> None:
     assert conclude(measure([])).sentence == "Nothing has been measured yet."
     said = conclude(measure(runs(1, 312, 313)))
@@ -217,7 +245,8 @@ def test_one_row_or_none() -> None:
 
 
 def test_weak_scaling_is_judged_by_gustafson() -> None:
-    rows = [timing for n in (1, 2, 4) for timing in runs(n, 100 * (n - 0.1 * (n - 1)), 100 * (n - 0.1 * (n - 1)))]
+    rates = {n: 100 * (n - 0.1 * (n - 1)) for n in (1, 2, 4)}
+    rows = [RunTiming(n, 100 * n, (1000.0,), (1000.0 / rate,)) for n, rate in rates.items() for _ in range(2)]
     said = conclude(measure(rows, weak=True), gpus=True)
     assert said.sentence == "4 GPUs train 3.7 times as fast as one."
     assert said.detail == "About 10 % of the work does not grow with the GPUs (Gustafson's law)."
@@ -232,6 +261,7 @@ def test_figures_have_no_power_of_ten() -> None:
         "0",
         "∞",
     ]
+    assert [figures(v, 2) for v in (4.6, 9.96, 9.9999, 100.0, 0.0996)] == ["4.6", "10", "10", "100", "0.10"]
 
 
 def test_the_table_for_programs() -> None:

@@ -222,6 +222,13 @@ def test_weak_scaling_gives_each_device_a_whole_batch() -> None:
     assert [run.spec.params["batch_size"] for run in runs] == [32, 128]
 
 
+def test_a_batch_that_grows_beyond_the_limit_is_refused() -> None:
+    base = msgspec.structs.replace(TRAIN, params={"steps": 60, "batch_size": 20_000})
+    assert check_study(scaling_study(base, [1, 2], weak=True), card("softmax")) == []
+    (found,) = check_study(scaling_study(base, [1, 2, 4], repeats=2, weak=True), card("softmax"))
+    assert "got 80000" in found.text
+
+
 def test_repeats_over_a_hyperparameter_have_seeds_of_their_own() -> None:
     study = StudySpec(base=TRAIN, axis="batch_size", values=(16, 64), repeats=2, study="batches", format=2)
     assert check_study(study, card("softmax")) == []
@@ -254,6 +261,7 @@ def test_lanes_are_runs_as_well() -> None:
         ({"axis": "batch_size", "warm_up": 5}, "axis of devices or nodes"),
         ({"axis": "batch_size", "values": (0,)}, "at least 1"),
         ({"axis": ""}, "need an axis"),
+        ({"axis": "batch_size", "metric": "speed"}, "softmax has no metric 'speed'"),
         ({"lanes": RACE.lanes}, "not both"),
         ({"format": 3}, "format 3"),
     ],

@@ -6,27 +6,48 @@ import csv
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 from clew_gui.plotting.speedup import (
     CSV_HEADS,
     PlotLine,
     ScalingPlot,
+    ScalingRun,
     as_csv,
     efficiency_plot,
     speedup_plot,
     speedup_scene,
     table,
 )
+from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import find_card, load_builtin
+from clew_shared.journal.events import Attempt, Points, Schema, State
+from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import RunState
 from clew_shared.scaling import JURECA, Network, RunTiming, Scaling, forecast, measure
+from clew_shared.spec import RunSpec
 
 
-def amdahl(serial: float, counts: Sequence[int] = (1, 2, 4, 8), weak: bool = False) -> Scaling:
+def amdahl(serial: float, counts: Sequence[int] = (1, 2, 4, 8)) -> Scaling:
     """Two repeats of each count that follow the law, 1 % apart."""
     rates = {n: 100 / (serial + (1 - serial) / n) for n in counts}
     timings = [RunTiming(n, 100, (1000.0,), (1000.0 / (rates[n] * off),)) for n in counts for off in (0.995, 1.005)]
-    return measure(timings, weak=weak, warm_up=20)
+    return measure(timings, warm_up=20)
+
+
+def scaling_run(card: ExerciseCard, devices: int, seconds: float, batch: int = 100) -> ScalingRun:
+    """A finished run of six blocks of ten steps."""
+    history = History()
+    metrics = tuple(metric for metric in card.metrics if metric.per_step)[:1]
+    history.feed(1, Attempt(format=1, run="r", attempt=1, exercise=card.id, spec_sha256=""))
+    history.feed(1, Schema(id=1, metrics=metrics, batch_size=batch))
+    for first in range(0, 60, 10):
+        values = (np.zeros(10, "<f4").tobytes(),)
+        history.feed(1, Points(schema=1, first=first, count=10, seconds=seconds, clock=0.0, values=values))
+    history.feed(1, State(state=RunState.FINISHED, step=60))
+    spec = RunSpec(exercise=card.id, strategy="mirrored", devices=devices, params={"steps": 60})
+    return ScalingRun(spec, RunState.FINISHED, history)
 
 
 def line(plot: ScalingPlot, kind: str) -> PlotLine:
@@ -98,6 +119,25 @@ def test_the_table_and_the_csv_say_the_same() -> None:
     assert float(lines[1]["speedup_low"]) < 2.0 < float(lines[1]["speedup_high"])
     bare = measure([RunTiming(1, 100, (100.0,), (1.0,))])
     assert next(csv.DictReader(as_csv(bare.rows).splitlines()))["images_per_second_low"] == ""
+
+
+def test_a_run_that_was_continued_is_not_shown() -> None:
+    card = find_card(load_builtin().exercises, "softmax")
+    runs = [scaling_run(card, devices, seconds) for devices, seconds in ((1, 1.0), (2, 0.6), (4, 0.4))]
+    again = Attempt(format=1, run="r", attempt=2, exercise="softmax", spec_sha256="", start_step=60, resumes=1)
+    runs[2].history.feed(2, again)
+    runs[2].history.feed(2, State(state=RunState.FINISHED, step=60))
+    assert [row.replicas for row in speedup_scene(runs, card, weak=False).scaling.rows] == [1, 2]
+
+
+@pytest.mark.parametrize(("batch", "counts", "words"), [(200, (2, 4), "100"), (100, (3, 6), "33.3")])
+def test_the_title_of_weak_scaling_names_the_batch_of_one_device(
+    batch: int, counts: tuple[int, int], words: str
+) -> None:
+    card = find_card(load_builtin().exercises, "softmax")
+    runs = [scaling_run(card, n, 1.0, batch * n // counts[0]) for n in counts]
+    assert speedup_scene(runs, card, weak=True).title == f"Weak scaling, batch {words} on each device"
+    assert speedup_scene(runs[:1], card, weak=False).title == f"Strong scaling, batch {batch}"
 
 
 def test_a_study_without_a_finished_run_is_a_sentence() -> None:

@@ -14,7 +14,7 @@ from clew_gui.commands.output import words
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.params import Value
+from clew_shared.params import Value, check
 from clew_shared.ranking import Better, Standing, rank, stand
 from clew_shared.scaling import (
     Conclusion,
@@ -58,7 +58,14 @@ def ranking_lines(study: StudySpec, card: ExerciseCard, results: Sequence[StudyR
         best = NONE if one.best is None else quantity(one.best, metric.format)
         reached = [f"{one.reached:,}" if one.reached is not None else NONE] if study.target is not None else []
         rows.append((f"{place}." if one.best is not None else NONE, result.title, *reached, best))
-    return ["", *aligned(rows, left=(1,)), f"Study {study.study}, {study.steps:,} steps each"]
+    steps = steps_each(study, card)
+    return ["", *aligned(rows, left=(1,)), f"Study {study.study}" + (f", {steps:,} steps each" if steps else "")]
+
+
+def steps_each(study: StudySpec, card: ExerciseCard) -> int | None:
+    """The steps of each run; None where they differ, or where the exercise has none."""
+    steps = check(card.params, study.base.params)[0].get("steps") if study.axis != "steps" else None
+    return steps if isinstance(steps, int) else None
 
 
 def ranking_summary(study: StudySpec, card: ExerciseCard, results: Sequence[StudyResult]) -> dict[str, object]:
@@ -76,7 +83,7 @@ def ranking_summary(study: StudySpec, card: ExerciseCard, results: Sequence[Stud
         }
         for place, (result, one) in enumerate(_ranked(study, card, results), start=1)
     ]
-    head = {"study": study.study, "exercise": study.base.exercise, "steps": study.steps}
+    head = {"study": study.study, "exercise": study.base.exercise, "steps": steps_each(study, card)}
     return {**head, "metric": study.metric, "target": study.target, "lanes": lanes}
 
 
@@ -101,9 +108,9 @@ def aligned(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> list[str
 
 
 def scaling_of(study: StudySpec, results: Sequence[StudyResult]) -> Scaling:
-    """What the finished runs of a study over devices or nodes measured."""
-    finished = [one for one in results if one.history.fold.state is RunState.FINISHED]
-    timings = (time_run(one.history, one.spec.devices * one.spec.nodes, study.warm_up) for one in finished)
+    """What the runs of a study over devices or nodes measured that finished in one attempt."""
+    measured = [one for one in results if one.history.fold.state is RunState.FINISHED and one.history.fold.attempt <= 1]
+    timings = (time_run(one.history, one.spec.devices * one.spec.nodes, study.warm_up) for one in measured)
     return measure(timings, weak=study.weak, warm_up=study.warm_up)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,16 +23,16 @@ from clew_gui.commands.output.study_tables import (
 from clew_gui.commands.run.run import refusal, run_outcome
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem, raise_all
-from clew_shared.cards import ExerciseCard
-from clew_shared.catalogue import find_card
+from clew_shared.cards import ExerciseCard, Preset
+from clew_shared.catalogue import find_card, find_preset
 from clew_shared.journal.files import attempts
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import check
 from clew_shared.reading import read_run
-from clew_shared.spec import MAX_NAME, RunSpec, read_spec
-from clew_shared.study import StudySpec, check_study, read_study, study_runs, to_toml
+from clew_shared.spec import MAX_NAME, RunSpec, read_spec, read_text
+from clew_shared.study import StudySpec, check_study, from_toml, study_runs, to_toml
 
 _DESCRIPTION = """Do the runs of a study one after the other, and show what they have in common and in what they differ.
 
@@ -60,11 +61,26 @@ def study(shell: CommandContext, argv: Sequence[str]) -> int:
     options = parser.parse_args(list(argv))
     known = cards(shell.places, options.exercises)
     path = Path(options.file).expanduser()
-    found = read_study(path)
-    found = found if found.study else msgspec.structs.replace(found, study=path.stem[:MAX_NAME])
+    text = read_text(path, "study.read")
+    found = from_toml(text, str(path))
     card = find_card(known.exercises, found.base.exercise)
+    base = complete_base(found.base, card, seeded="seed" in tomllib.loads(text)["base"])
+    found = msgspec.structs.replace(found, study=found.study or path.stem[:MAX_NAME], base=base)
     raise_all(check_study(found, card))
     return run_study(shell, found, card, options.json, options.exercises)
+
+
+def complete_base(base: RunSpec, card: ExerciseCard, seeded: bool) -> RunSpec:
+    """``base`` with all that its preset says and it does not say itself, and an absolute path to its data.
+
+    ``seeded``: it names a seed. Raises ``ProblemError`` for an unknown preset."""
+    preset = find_preset(card, base.preset) if base.preset else Preset(name="", title="")
+    seed = base.seed if seeded or preset.seed is None else preset.seed
+    data, params = base.data or preset.data, preset.values | base.params
+    path = Path(data).expanduser()
+    if data and data not in card.datasets and (path.suffix or len(path.parts) > 1 or path.exists()):
+        data = str(path.absolute())
+    return msgspec.structs.replace(base, preset="", seed=seed, data=data, params=params)
 
 
 def run_study(
@@ -151,9 +167,9 @@ def study_status(study: StudySpec, finished: Sequence[FinishedRun]) -> int:
 
 
 def _typed(spec: RunSpec, card: ExerciseCard) -> RunSpec:
-    """The spec with values of the right kind."""
+    """The spec with values of the right kind; those that the exercise does not know stay as they are."""
     typed, _ = check(card.params, spec.params)
-    return msgspec.structs.replace(spec, params={name: typed[name] for name in spec.params})
+    return msgspec.structs.replace(spec, params={name: typed.get(name, value) for name, value in spec.params.items()})
 
 
 # --- Runs that are finished -------------------------------------------------------------------------------------------
@@ -161,8 +177,8 @@ def _typed(spec: RunSpec, card: ExerciseCard) -> RunSpec:
 
 def finished_runs(places: Places, study: StudySpec, card: ExerciseCard) -> list[Path]:
     """The folders of this study's finished runs on this computer, in the order in which they were made."""
-    folders = sorted(places.runs.iterdir(), key=_made) if study.study and places.runs.is_dir() else []
-    return [folder for folder in folders if _is_of(folder, study, card) and _finished(folder)]
+    folders = places.runs.iterdir() if study.study and places.runs.is_dir() else ()
+    return sorted((one for one in folders if _is_of(one, study, card) and _finished(one, study.timed)), key=_made)
 
 
 def _made(folder: Path) -> float:
@@ -178,8 +194,10 @@ def _is_of(folder: Path, study: StudySpec, card: ExerciseCard) -> bool:
     return spec.study == study.study and spec.exercise == card.id
 
 
-def _finished(folder: Path) -> bool:
-    return bool(attempts(folder)) and read_run(folder).fold.state is RunState.FINISHED
+def _finished(folder: Path, timed: bool) -> bool:
+    """Whether its run is finished; where it is ``timed``, in one attempt: another may have had other devices."""
+    count = len(attempts(folder))
+    return (count == 1 or (count > 1 and not timed)) and read_run(folder).fold.state is RunState.FINISHED
 
 
 def _same(kept: RunSpec, wanted: RunSpec, card: ExerciseCard) -> bool:
