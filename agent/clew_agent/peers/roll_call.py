@@ -271,9 +271,14 @@ class Peers:
         if self._keeper is not None:
             self._keeper.release()
 
-    def reason(self, within: float = _COMPUTING_S) -> Problem | None:
-        """Why a step failed, if that was a peer's end; waits ``within`` seconds for the news of it."""
+    def reason(self, unreachable: bool = False) -> Problem | None:
+        """Why a step failed, if that was a peer's end; waits for the news of it.
+
+        ``unreachable``: TensorFlow says that somebody is gone. A node without power says nothing itself: it is known
+        when its peer has been silent for long enough.
+        """
         shared = self._shared
+        within = max(_COMPUTING_S, self._limits.silence) if unreachable else _COMPUTING_S
         with shared.changed:
             shared.changed.wait_for(lambda: shared.lost is not None, within + 1.0)
             shared.noticed = True

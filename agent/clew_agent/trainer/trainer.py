@@ -210,7 +210,7 @@ class _Attempt:
             return _failed(combine(error.problems), self._step, BAD_INPUT if refused else FAILED)
         except BaseException as error:  # noqa: BLE001  # whatever an exercise or TensorFlow raises ends as a state
             traceback.print_exc()
-            lost = self._peers.reason() if self._peers is not None else None
+            lost = self._peers.reason(type(error).__name__ in _UNREACHABLE) if self._peers is not None else None
             return _failed(lost or crash(error, self._step), self._step)
         finally:
             if self._peers is not None:
@@ -462,6 +462,8 @@ _STAGES = {
 }
 _NAMED = 8
 """So many addresses one sentence names."""
+_UNREACHABLE = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "InternalError")
+"""What TensorFlow raises in a step when another process of the run is gone."""
 _OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError")
 
 

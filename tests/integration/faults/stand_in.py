@@ -77,6 +77,7 @@ class StandInEngine:
     per_step = METRICS[:1]
     plan = SimpleNamespace(batch_size=0)
     batch_size = samples_per_epoch = 0
+    replicas, reduced_bytes = 1, 0
 
     def __init__(self, settings: StandInSettings, seed: int) -> None:
         self._settings = settings

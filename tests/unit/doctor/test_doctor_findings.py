@@ -36,6 +36,7 @@ from clew_gui.ssh.host_keys import question
 from clew_gui.ssh.prompts import NobodyToAsk, Prompt, PromptKind
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem
+from clew_shared.catalogue import load_builtin
 
 SLURM, DAVIDE = PRESETS["slurm"], PRESETS["davide"]
 NO_MODULES = "unset -f module; function . { return 1; }; echo Welcome"
@@ -472,7 +473,11 @@ def test_which_exercises_find_their_data_there(
 ) -> None:
     found = clinic.look(Case("data", PLAIN, "", (), probed=probed), 0)
     assert found.verdict is Verdict.OK
-    assert found.text.endswith(f" mnist (softmax, cnn): {mnist}. digits (softmax, cnn): {digits}.")
+    known = load_builtin().exercises
+    sets = {name: [card.id for card in known if name in card.datasets] for name in ("mnist", "digits")}
+    words = {name: f"{name} ({', '.join(ids)})" for name, ids in sets.items()}
+    assert words["mnist"].startswith("mnist (softmax, cnn")
+    assert found.text.endswith(f" {words['mnist']}: {mnist}. {words['digits']}: {digits}.")
 
 
 @pytest.mark.parametrize(("there", "verdict"), [("/opt/sklearn/digits.csv.gz", Verdict.OK), ("", Verdict.WARN)])
