@@ -25,6 +25,7 @@ from clew_gui.sites.site import Site
 from clew_gui.sites.site_file import read_site
 from clew_gui.ssh.prompts import NobodyToAsk, Prompt, Prompter, PromptKind
 from clew_shared.base.places import Places
+from clew_shared.catalogue import load_builtin
 from tests.cluster.journey import logins
 from tests.cluster.mini import LIMIT_S, MiniCluster
 
@@ -88,7 +89,8 @@ def test_nothing_is_wrong_with_any_of_them(cluster: MiniCluster, tmp_path: Path)
     assert "debug, short, gpu, training" in texts["minicluster-pbs"]["partition"]
     assert "no scheduler" in texts["minicluster-ssh"]["scheduler"]
     assert re.search(r"On /home/student .+ of your 4\.3 GB are used\.", texts["minicluster"]["quota"])
-    digits = "digits (softmax, cnn): come with the agent."
+    names = [card.id for card in load_builtin().exercises if "digits" in card.datasets]
+    digits = f"digits ({', '.join(names)}): come with the agent."
     assert [name for name in SITES if not texts[name]["data"].endswith(digits)] == []
     hops = [one["where"] for one in told["minicluster-ssh"]["findings"] if one["check"] == "login"]
     assert hops == ["student@login", "student@node1"]
@@ -101,12 +103,14 @@ def test_the_page_names_the_checks_in_their_order() -> None:
 
 
 def test_a_job_tells_what_the_node_has_and_leaves_nothing(cluster: MiniCluster, tmp_path: Path) -> None:
+    jobs = "mkdir -p ~/.local/share/clew/jobs && ls ~/.local/share/clew/jobs"
+    before = cluster.on("login", jobs)  # other tests' jobs, where they share the cluster
     text = clew(cluster, tmp_path, "site", "doctor", "minicluster", "--job")
     assert re.search(r"Node +The doctor's job ran on node\d", text)
     assert re.search(r"TensorFlow there +TensorFlow 2\.\d+\.\d+ was imported on node\d", text)
     assert re.search(r"Port there +Port \d+ of node\d was reached through the login node", text)
     assert text.endswith("Nothing keeps runs from working there.\n")
-    assert cluster.on("login", "ls ~/.local/share/clew/jobs") == ""
+    assert cluster.on("login", jobs) == before
     assert cluster.on("login", "squeue --noheader --states=running,pending") == ""
 
 
