@@ -17,13 +17,13 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
-from clew_agent.exercises.vectorize import compute_devices
-from clew_agent.strategies import mirrored, single
+from clew_agent.strategies import single
+from clew_agent.strategies.mirrored import compute_devices, several_devices
 from clew_agent.training.exercise import Measurement, Setup
 from clew_agent.training.layers import cross_entropy
 from clew_agent.training.settings import LearningRate
 from clew_shared.base.problem import problem
-from clew_shared.cards import Goal, MetricSpec, Preset, SeriesPlot, StrategyCard
+from clew_shared.cards import Goal, MetricSpec, Preset, SeriesPlot
 from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
 from clew_shared.params import Knob, Params
 
@@ -133,12 +133,7 @@ class ModelParallel(Measurement[ModelParallelSettings]):
     )
     strategies = (
         single.CARD,
-        StrategyCard(
-            id=mirrored.CARD.id,
-            title="Several devices",
-            devices=mirrored.DEVICES,
-            help="Each device holds one stage of the network.",
-        ),
+        several_devices("Each device holds one stage of the network."),
     )
     presets = (
         Preset(name="four", title="Four stages", help="Up to 8 micro-batches."),

@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from clew_agent.strategies import mirrored, single
+from clew_agent.strategies import single
+from clew_agent.strategies.mirrored import compute_devices, several_devices
 from clew_agent.training.exercise import Measurement, Setup
 from clew_shared.base.problem import problem
-from clew_shared.cards import Goal, MetricSpec, Preset, SeriesPlot, StrategyCard
+from clew_shared.cards import Goal, MetricSpec, Preset, SeriesPlot
 from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
 from clew_shared.params import Choice, Knob, Params
 
@@ -114,12 +115,7 @@ class Vectorize(Measurement[VectorizeSettings]):
     measured = (SeriesPlot(id="time", title="Time per call", log_x=True, log_y=True),)
     strategies = (
         single.CARD,
-        StrategyCard(
-            id=mirrored.CARD.id,
-            title="Several devices",
-            devices=mirrored.DEVICES,
-            help="One more line: each device computes a part of the rows, or of the sum.",
-        ),
+        several_devices("One more line: each device computes a part of the rows, or of the sum."),
     )
     presets = (
         Preset(name="dot", title="Dot product", help="Two vectors, up to a million numbers."),
@@ -235,12 +231,6 @@ def compiled(work: Callable[[tf.Tensor, tf.Tensor], tf.Tensor], a: Array, b: Arr
     )
     on_device = tf.constant(a), tf.constant(b)
     return lambda: np.asarray(function(*on_device).numpy())
-
-
-def compute_devices() -> list[tf.config.LogicalDevice]:
-    """The GPUs of this run, or its logical processors where those are more."""
-    gpus, processors = tf.config.list_logical_devices("GPU"), tf.config.list_logical_devices("CPU")
-    return list(gpus if len(gpus) >= len(processors) else processors)
 
 
 def spread(devices: list[str], a: Array, b: Array) -> Call:

@@ -44,6 +44,11 @@ CARD = StrategyCard(
 )
 
 
+def several_devices(help_text: str) -> StrategyCard:
+    """For a measurement that uses the devices in a way of its own: how many there are is all that it is given."""
+    return StrategyCard(id=CARD.id, title="Several devices", devices=DEVICES, help=help_text)
+
+
 class Replicated:
     """What all strategies share that hold a copy of the variables on each device and work in step.
 
@@ -107,14 +112,20 @@ class Mirrored(Replicated):
     """``devices`` GPUs of this node, or as many logical devices of its processor (``runtime.configure`` makes them)."""
 
     def __init__(self, devices: int, *, half: bool = False) -> None:
-        kind = "GPU" if len(tf.config.list_logical_devices("GPU")) >= devices else "CPU"
-        super().__init__(_mirrored(kind, devices), half=half)
+        names = tuple(device.name for device in compute_devices()[:devices])
+        super().__init__(_mirrored(names), half=half)
+
+
+def compute_devices() -> list[tf.config.LogicalDevice]:
+    """The GPUs of this run, or its logical processors where those are more (``runtime.configure`` makes them)."""
+    gpus, processors = tf.config.list_logical_devices("GPU"), tf.config.list_logical_devices("CPU")
+    return list(gpus if len(gpus) >= len(processors) else processors)
 
 
 @cache
-def _mirrored(kind: str, devices: int) -> tf.distribute.Strategy:
+def _mirrored(names: tuple[str, ...]) -> tf.distribute.Strategy:
     """One for a whole process: two would give the same numbers to different sums."""
-    return tf.distribute.MirroredStrategy([f"/{kind}:{number}" for number in range(devices)])
+    return tf.distribute.MirroredStrategy(names)
 
 
 def replica_context() -> Any:

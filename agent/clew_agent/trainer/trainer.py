@@ -192,7 +192,6 @@ class _Attempt:
         self._load_data = load_data
         self._time = timekeeper
         self._card: ExerciseCard | None = None
-        self._workers_here = 1
         self._sharing = 0
         """Replicas that are parts of this node's processor, as far as there are several."""
         self._engine: Engine | None = None
@@ -365,8 +364,6 @@ class _Attempt:
         if peers is not None:
             workers = self._staged("peers", lambda: peers.gather(self._go_on), _tell_workers)
             os.environ[CLUSTER] = tf_config(workers, CHIEF)
-            hosts = [worker.rpartition(":")[0] for worker in workers]
-            self._workers_here = hosts.count(hosts[CHIEF])
             peers.send(Cluster(workers=workers, restore=start.checkpoint))
         strategy = make_strategy(spec.strategy, spec.devices, spec.options, spec.nodes)
         if peers is not None:
@@ -378,7 +375,7 @@ class _Attempt:
         )
         engine = self._staged("build", make)
         if engine.logical_devices:
-            self._sharing = self._workers_here * spec.devices
+            self._sharing = spec.devices * (peers.together if peers is not None else 1)
         self._tell_devices()
         self._staged("compile", engine.compile)
         cache = compile_cache.in_use(find_places())

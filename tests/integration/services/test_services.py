@@ -11,8 +11,9 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import psutil
@@ -29,6 +30,8 @@ from tests.integration.strangers import Endpoint, assert_nothing_of_ours, listen
 from tests.unit.runs import small_run
 
 pytestmark = pytest.mark.timeout(240)
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -78,9 +81,21 @@ def family(agent: Agent) -> list[psutil.Process]:
     return psutil.Process(agent.process.pid).children(recursive=True)
 
 
+def asked(question: Callable[[], T]) -> T | None:
+    """What a process says of itself; None if it has ended meanwhile, as the short-lived ones among them do."""
+    try:
+        return question()
+    except psutil.NoSuchProcess:
+        return None
+
+
+def ended(process: psutil.Process) -> bool:
+    return not process.is_running() or asked(process.status) in {"zombie", None}
+
+
 def secret_of(agent: Agent) -> Path:
     """Jupyter's configuration, which lies in the service's own folder."""
-    words = [word for one in family(agent) for word in one.cmdline()]
+    words = [word for one in family(agent) for word in asked(one.cmdline) or []]
     return next(Path(word.partition("=")[2]) for word in words if word.startswith("--config="))
 
 
@@ -107,7 +122,7 @@ def test_jupyter_opens_once_with_its_token_and_ends_with_the_agent(agent: Agent,
     assert service.token in secret.read_text()
     assert not any(service.token in text for text in [*words, *(str(one.environ()) for one in children)])
     agent.kill()  # out of the blue: nobody is left to tell the service
-    wait_for(lambda: not any(one.is_running() and one.status() != "zombie" for one in children), "their end")
+    wait_for(lambda: all(ended(one) for one in children), "their end")
     assert is_refused(service)
     assert not secret.parent.exists()
 
@@ -135,7 +150,7 @@ def test_tensorboard_shows_the_runs_to_whoever_has_the_token(agent: Agent, viewe
 
 def test_a_service_that_ends_can_be_opened_again(agent: Agent, viewer: Viewer) -> None:
     first = opened(viewer, "jupyter")
-    program = next(one for one in family(agent) if "jupyter_server" in " ".join(one.cmdline()))
+    program = next(one for one in family(agent) if "jupyter_server" in " ".join(asked(one.cmdline) or []))
     program.kill()
     wait_for(lambda: is_refused(first), "the end of the first")
     second = wait_for(lambda: _another(viewer, first), "another")
@@ -192,13 +207,13 @@ def test_a_kernel_answers_and_listens_on_no_port(agent: Agent, viewer: Viewer) -
         assert folder.stat().st_mode & 0o777 == 0o700
         children = family(agent)
     agent.kill()
-    wait_for(lambda: not any(one.is_running() and one.status() != "zombie" for one in children), "their end")
+    wait_for(lambda: all(ended(one) for one in children), "their end")
     assert not folder.exists()
 
 
 def listening(agent: Agent) -> set[int]:
     """The ports on which the agent's services and all that they started listen."""
-    inets = [one for child in family(agent) for one in child.net_connections("inet")]
+    inets = [one for child in family(agent) for one in asked(partial(child.net_connections, "inet")) or []]
     return {one.laddr.port for one in inets if one.status == "LISTEN"}
 
 

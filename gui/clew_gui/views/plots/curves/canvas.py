@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from PySide6.QtCore import QElapsedTimer, QPointF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QFocusEvent, QFontMetricsF, QHideEvent, QKeyEvent, QResizeEvent
+from PySide6.QtCore import QElapsedTimer, QPointF, QSize, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QFontMetricsF, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from clew_gui.plotting.model import PlotSetup, RunEvent, RunStyle, View
@@ -36,12 +36,10 @@ class PlotCanvas(DrawnWidget):
     view_changed = Signal(object)
 
     def __init__(self, store: SeriesStore, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__("Convergence plots", parent)
+        super().__init__("Convergence plots", theme, parent)
         self._store = store
-        self._theme = theme
         self._builder = SceneBuilder(store)
         self._setups: tuple[PlotSetup, ...] = ()
-        self._runs: tuple[RunStyle, ...] = ()
         self._events: tuple[RunEvent, ...] = ()
         self._view = View()
         self._left = _LEAST_LEFT
@@ -55,9 +53,6 @@ class PlotCanvas(DrawnWidget):
         self.ground = PlotsView(self, before_paint=self._just_in_time)
         self._overlay = Overlay(self)
         self._frame = QElapsedTimer()
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.timeout.connect(self._refresh)
         self._connect()
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
@@ -93,12 +88,6 @@ class PlotCanvas(DrawnWidget):
         self._setups = tuple(setups)
         self.touch()
 
-    def set_runs(self, runs: Sequence[RunStyle]) -> None:
-        """Show these runs."""
-        if tuple(runs) != self._runs:
-            self._runs = tuple(runs)
-            self.touch()
-
     def set_events(self, events: Sequence[RunEvent]) -> None:
         """Mark these events."""
         self._events = tuple(events)
@@ -114,11 +103,6 @@ class PlotCanvas(DrawnWidget):
         self._view = view
         self._redraw()
         self.view_changed.emit(view)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Change the colours."""
-        self._theme = theme
-        self._redraw()
 
     def forget(self, run: str) -> None:
         """Drop what is kept of a run."""
@@ -158,7 +142,7 @@ class PlotCanvas(DrawnWidget):
         return read(self.scene, self._cross) if shown and self._cross is not None else None
 
     # ------------------------------------------------------------ frames
-    def _refresh(self) -> None:
+    def _advance(self) -> None:
         if self.isVisible() and not self.window().isMinimized():
             self._frame.start()
             self.flush()
@@ -242,11 +226,6 @@ class PlotCanvas(DrawnWidget):
         self._redraw()
         if self.isVisible():
             self.flush()
-
-    def hideEvent(self, event: QHideEvent) -> None:
-        """Rest."""
-        self._timer.stop()
-        super().hideEvent(event)
 
     def sizeHint(self) -> QSize:
         """A comfortable size."""

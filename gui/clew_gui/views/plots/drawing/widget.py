@@ -1,33 +1,68 @@
-"""What the widgets of plots and of surfaces have in common: they draw only what can be seen, and say it in words."""
+"""What the widgets of all kinds of plots have in common: they draw only what can be seen, and say it in words."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QEvent
-from PySide6.QtGui import QAccessible, QAccessibleEvent, QShowEvent
+from PySide6.QtCore import QEvent, QTimer
+from PySide6.QtGui import QAccessible, QAccessibleEvent, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from clew_gui.plotting.model import RunStyle
+from clew_gui.views.theme.theme import Theme
 
 REFRESH_MS: Final = 40
 """Shortest time between two frames while points arrive: 25 a second."""
 
 
 class DrawnWidget(QWidget):
-    """Takes all the room there is. A subclass draws in ``_redraw``, which is called when it comes into sight and when
-    pixels become finer or coarser."""
+    """Takes all the room there is and shows runs. A subclass draws in ``_advance``: when it comes into sight, when
+    pixels become finer or coarser, and with the next frame after ``touch``."""
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setAccessibleName(name)
+        self._theme = theme
+        self._runs: tuple[RunStyle, ...] = ()
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self._advance)
+
+    def _advance(self) -> None:
+        """Draw what is new."""
+        raise NotImplementedError
+
+    def set_runs(self, runs: Sequence[RunStyle]) -> None:
+        """Show these runs."""
+        if tuple(runs) != self._runs:
+            self._runs = tuple(runs)
+            self.touch()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Change the colours."""
+        self._theme = theme
+        self._redraw()
+
+    def touch(self) -> None:
+        """There is something new; it is drawn with the next frame when this can be seen."""
+        if self.isVisible() and not self._timer.isActive():
+            self._timer.start(REFRESH_MS)
 
     def _redraw(self) -> None:
-        raise NotImplementedError
+        if self.isVisible():
+            self._advance()
 
     def showEvent(self, event: QShowEvent) -> None:
         """Catch up with what arrived while hidden."""
         super().showEvent(event)
         self._redraw()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Rest."""
+        self._timer.stop()
+        super().hideEvent(event)
 
     def event(self, event: QEvent) -> bool:
         """Redraw where pixels are finer or coarser than before."""

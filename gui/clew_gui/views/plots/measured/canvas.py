@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QEvent, QPointF, QSize, Qt, QTimer
+from PySide6.QtCore import QEvent, QPointF, QSize, Qt
 from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from clew_gui.plotting.measured import measured_plots
-from clew_gui.plotting.model import RunStyle
 from clew_gui.plotting.table import SeriesExtract
-from clew_gui.views.plots.drawing.widget import REFRESH_MS, DrawnWidget
+from clew_gui.views.plots.drawing.widget import DrawnWidget
 from clew_gui.views.plots.measured.art import MeasuredArt, MeasuredRun
 from clew_gui.views.theme.theme import Theme
 from clew_shared.cards import SeriesPlot
@@ -22,17 +21,12 @@ class MeasuredView(DrawnWidget):
     """What the shown runs measured, as the plots of the exercise's card."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__("Measurements", parent)
-        self._theme = theme
+        super().__init__("Measurements", theme, parent)
         self._specs: tuple[SeriesPlot, ...] = ()
         self._series: dict[str, dict[str, Measured]] = {}
-        self._runs: tuple[RunStyle, ...] = ()
         self._log = True
         self._read: tuple[int, float] | None = None
         self._ring = False
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.timeout.connect(self._advance)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
@@ -41,12 +35,6 @@ class MeasuredView(DrawnWidget):
         """Show these plots of a card; without any, one for each measured quantity."""
         self._specs = tuple(specs)
         self._redraw()
-
-    def set_runs(self, runs: Sequence[RunStyle]) -> None:
-        """Show what these runs measured."""
-        if tuple(runs) != self._runs:
-            self._runs = tuple(runs)
-            self.touch()
 
     def set_series(self, run_id: str, series: Mapping[str, Measured]) -> None:
         """All that a run measured so far; the arrays are copied."""
@@ -63,22 +51,8 @@ class MeasuredView(DrawnWidget):
         self._log = on
         self._redraw()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Change the colours."""
-        self._theme = theme
-        self._redraw()
-
     def reset_zoom(self) -> None:
         """All points are always in sight."""
-
-    def touch(self) -> None:
-        """There is something new; it is drawn with the next frame when this can be seen."""
-        if self.isVisible() and not self._timer.isActive():
-            self._timer.start(REFRESH_MS)
-
-    def _redraw(self) -> None:
-        if self.isVisible():
-            self._advance()
 
     def _advance(self) -> None:
         self._timer.stop()

@@ -10,11 +10,10 @@ from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QPen, QPixm
 from PySide6.QtWidgets import QWidget
 
 from clew_gui.plotting.loss_surface import Heights
-from clew_gui.plotting.model import RunStyle
 from clew_gui.plotting.series import SeriesStore
 from clew_gui.plotting.surface_path import Chart
 from clew_gui.plotting.ticks import Span
-from clew_gui.views.plots.drawing.widget import REFRESH_MS, DrawnWidget
+from clew_gui.views.plots.drawing.widget import DrawnWidget
 from clew_gui.views.plots.surface.art import Sheet, SurfaceArt, fitted, map_image, sheet
 from clew_gui.views.plots.surface.paths import Paths
 from clew_gui.views.plots.surface.reader import Reading, SurfaceReader
@@ -30,11 +29,10 @@ class SurfaceCanvas(DrawnWidget):
     """Shows one surface. The map is worked out when what is visible changes, never because points arrive."""
 
     def __init__(self, store: SeriesStore, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__("Loss surface", parent)
-        self._store, self._theme = store, theme
+        super().__init__("Loss surface", theme, parent)
+        self._store = store
         self._heights: Heights | None = None
         self._labels: dict[str, str] = {}
-        self._runs: tuple[RunStyle, ...] = ()
         self._zoom: tuple[Span, Span] | None = None
         self._paths = Paths(store)
         self._ground = QPixmap()
@@ -46,10 +44,9 @@ class SurfaceCanvas(DrawnWidget):
         self._listed = True
         self.maps_made = 0
         """How often the map was worked out."""
-        self._timer, self._fine = QTimer(self), QTimer(self)
-        for timer, action in ((self._timer, self._advance), (self._fine, self._refine)):
-            timer.setSingleShot(True)
-            timer.timeout.connect(action)
+        self._fine = QTimer(self)
+        self._fine.setSingleShot(True)
+        self._fine.timeout.connect(self._refine)
 
     # ------------------------------------------------------------ what is shown
     @property
@@ -67,30 +64,10 @@ class SurfaceCanvas(DrawnWidget):
         self.setAccessibleName(spec.title if spec is not None else "Loss surface")
         self._redraw()
 
-    def set_runs(self, runs: Sequence[RunStyle]) -> None:
-        """Show the paths of these runs."""
-        if tuple(runs) != self._runs:
-            self._runs = tuple(runs)
-            self.touch()
-
     def list_runs(self, on: bool) -> None:
         """Whether the runs are listed beside the map, where there is room."""
         self._listed = on
         self._redraw()
-
-    def set_theme(self, theme: Theme) -> None:
-        """Change the colours."""
-        self._theme = theme
-        self._redraw()
-
-    def touch(self) -> None:
-        """Runs have new values; they are drawn with the next frame when this can be seen."""
-        if self.isVisible() and not self._timer.isActive():
-            self._timer.start(REFRESH_MS)
-
-    def _redraw(self) -> None:
-        if self.isVisible():
-            self._advance()
 
     # ------------------------------------------------------------ geometry
     @property
@@ -241,7 +218,6 @@ class SurfaceCanvas(DrawnWidget):
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Rest."""
-        self._timer.stop()
         self._fine.stop()
         super().hideEvent(event)
 
