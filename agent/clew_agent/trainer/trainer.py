@@ -398,7 +398,6 @@ class _Attempt:
         options, peers = build(ParameterServerSettings, spec.options), self._peers
         if peers is not None:
             self._staged("peers", lambda: peers.gather(self._go_on), _tell_workers)
-            peers.release_port()
         run = ClusterRun(options, peers, self._recorder.put)
         cluster = self._staged("cluster", lambda: run.form(self._go_on))
         make = partial(ServerEngine, exercise, settings, spec.seed, data, strategy=cluster, precision=spec.precision)
