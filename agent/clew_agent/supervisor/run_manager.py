@@ -29,6 +29,7 @@ from clew_shared.cards import Catalogue
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, read_spec, to_table, to_toml
+from clew_shared.study import is_timed
 from clew_shared.wire.messages import AnyReply, Done, MoveRun, Reply, RunningRunRequest, RunStatus, Stop
 
 _log = logging.getLogger(__name__)
@@ -243,7 +244,7 @@ class RunManager:
         tracked.problem_text, tracked.cancelled = "", False
         self._cancelled.pop(tracked.run, None)
         self._stopped.discard(tracked.run)
-        self._queue.add(QueueEntry(tracked.run, attempt, tracked.spec.devices))
+        self._queue.add(_entry(tracked, attempt))
         self._keep_record()
         self.registry.add(tracked)
 
@@ -309,7 +310,7 @@ class RunManager:
         if tracked.problem_text or tracked.cancelled:
             return
         if not tracked.wanted and tracked.attempt < attempt:
-            self._queue.again(QueueEntry(tracked.run, attempt, tracked.spec.devices))
+            self._queue.again(_entry(tracked, attempt))
         elif not tracked.attempt:  # this agent's own, or of an agent that kept no account of attempts
             tracked.problem_text = "Its processes ended before it began."
 
@@ -362,6 +363,11 @@ class RunManager:
             write_private(self._record_file, msgspec.json.encode(record))
         except OSError as error:
             _log.error("The run queue cannot be kept in %s: %s", self._record_file, error)
+
+
+def _entry(tracked: TrackedRun, attempt: int) -> QueueEntry:
+    spec = tracked.spec
+    return QueueEntry(tracked.run, attempt, spec.devices, alone=is_timed(spec))
 
 
 def _make_folder(path: Path, spec: RunSpec) -> RunFolder:
