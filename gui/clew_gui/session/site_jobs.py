@@ -242,7 +242,7 @@ class SiteJobs:
         model = self.models[job]
         runs = [self._runs.models[run] for run in self._runs_of(job) if run in self._runs.models]
         running = model.news.stage is Stage.RUNNING and model.link.state is LinkState.LIVE
-        return running and not model.order.hold and bool(runs) and all(run.complete for run in runs)
+        return running and not model.order.hold and bool(runs) and all(run.complete or run.withdrawn for run in runs)
 
     # --- What other programs do ---------------------------------------------------------------------------------------
 

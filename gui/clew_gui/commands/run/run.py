@@ -54,7 +54,7 @@ def run(shell: CommandContext, argv: Sequence[str]) -> int:
         from clew_gui.commands.run.site_run import open_terminal, run_there, show_script  # SSH is loaded there
 
         if request.dry_run:
-            return show_script(shell, place, spec, request.json)
+            return show_script(shell, place, (spec,), request.json)
         heading = f"{title(spec, card)}, on {request.site}"
         return run_there(open_terminal(shell), place, spec, card, known, heading, request.json, request.detach)
     if request.queue:

@@ -6,7 +6,7 @@ import argparse
 import os
 import shlex
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -81,11 +81,11 @@ def open_session(terminal: SiteTerminal, known: Catalogue, jobs: Collection[str]
         session.close()
 
 
-def show_script(shell: CommandContext, place: Place, spec: RunSpec, as_json: bool) -> int:
-    """Print the job script exactly as it would be sent."""
+def show_script(shell: CommandContext, place: Place, specs: Sequence[RunSpec], as_json: bool) -> int:
+    """Print the script of a job for these runs, exactly as it would be sent."""
     desks = open_terminal(shell).desks
     try:
-        script = desks.preview(place.order(spec))
+        script = desks.preview(place.order(*specs))
     finally:
         desks.close()
     if as_json:
@@ -109,7 +109,7 @@ def run_there(
 
     Raises ``ProblemError`` when nothing could be sent; then nothing is left behind.
     """
-    place = _with_living_node(terminal, place, as_json)
+    place = with_living_node(terminal, place, as_json)
     jobs = (place.job,) if place.job else ()
     with open_session(terminal, known, jobs) as session, stop_requests() as stops:
         run = session.start_run(spec, place)
@@ -127,7 +127,7 @@ def run_there(
         return following.tell_detached() if detach else following.conclude(card)
 
 
-def _with_living_node(terminal: SiteTerminal, place: Place, as_json: bool) -> Place:
+def with_living_node(terminal: SiteTerminal, place: Place, as_json: bool) -> Place:
     """The place without its held allocation if that is over: its scheduler is asked, the book may be old."""
     if not place.job:
         return place
@@ -213,7 +213,8 @@ def _not_resumable(terminal: SiteTerminal, folder: Path, options: argparse.Names
 
 class FollowedSiteRun:
     """A run of ``session`` whose job is not over, or was not when this began. Sentences of the job are said once.
-    Attempts up to ``behind`` are an earlier job's: they are not shown."""
+    Attempts up to ``behind`` are an earlier job's: they are not shown. ``others`` wait in the same job for this run's
+    devices: who stops this one stops them as well."""
 
     def __init__(
         self,
@@ -223,8 +224,10 @@ class FollowedSiteRun:
         as_json: bool,
         stops: Callable[[], int] = lambda: 0,
         behind: int = 0,
+        others: Sequence[str] = (),
     ) -> None:
         self._terminal, self._session, self._stops = terminal, session, stops
+        self._others = others
         self._as_json = as_json
         self._say = terminal.shell.note if as_json else terminal.shell.say
         self.model: RunModel = session.runs[run]
@@ -239,6 +242,11 @@ class FollowedSiteRun:
     def job(self) -> JobModel:
         """The run's latest job."""
         return self._session.jobs[self.model.job.job if self.model.job is not None else ""]
+
+    @property
+    def asked(self) -> bool:
+        """Whether a person asked for its end."""
+        return self._asked > 0
 
     def begin(self) -> None:
         """Say where it goes."""
@@ -258,6 +266,13 @@ class FollowedSiteRun:
             self._turn()
             self._tell_wait()
         return True
+
+    def until_settled(self) -> bool:
+        """Until everything is here that its job, which is over, has left of it; False after Ctrl+C."""
+        while not self.model.settled and not self._stops():
+            self._turn()
+            self._tell_wait()
+        return self.model.settled
 
     def until_sent(self) -> None:
         """Until the scheduler has the job, or it is over."""
@@ -311,23 +326,25 @@ class FollowedSiteRun:
 
     def _stop(self, again: bool) -> None:
         """The first request is for the run, the second for the job; in the queue the first is for the job already."""
+        hold = self.job.order.hold  # the allocation is others' as well
         try:
-            if self.job.order.hold:  # the allocation is others' as well
-                self._session.stop(self.model.id, now=again)
-            elif again or not_begun(self.job.news):
+            if not hold and (again or not_begun(self.job.news)):
                 self._session.cancel(self.job.id)
-            else:
-                self._session.stop(self.model.id)
+                return
+            for run in self.job.runs:
+                if run in self._others:  # before this one, so that none of them begins meanwhile
+                    self._session.stop(run, now=hold and again)
+            self._session.stop(self.model.id, now=hold and again)
         except ProblemError as error:  # it has ended meanwhile
             self._problems += error.problems
 
     def _complete(self) -> bool:
         model, job = self.model, self.job
-        if model.settled or (job.news.over and job.news.phase is None and not job.news.id):
+        if model.settled or model.withdrawn or (job.news.over and job.news.phase is None and not job.news.id):
             return True
         return model.complete and model.history.fold.attempt > self._behind
 
-    def _wait_for_the_job(self) -> None:
+    def wait_for_the_job(self) -> None:
         """See the job end, so that nobody has to log in once more only to learn that; say what keeps that long."""
         begun, asked, told = time.monotonic(), self._asked, False
         while not self.job.order.hold and self._asked == asked:
@@ -396,7 +413,7 @@ class FollowedSiteRun:
     def conclude(self, card: ExerciseCard | None) -> int:
         """Say how the run ended, at once, and then see its job end; returns the exit status."""
         status = self.tell(card)
-        self._wait_for_the_job()
+        self.wait_for_the_job()
         return status
 
     def tell(self, card: ExerciseCard | None) -> int:
