@@ -106,8 +106,13 @@ def test_a_study_is_one_job_and_nothing_of_it_runs_twice(
     file, there = str(tmp_path / "study.toml"), ("--site", "minicluster")
     asked = ("--data", "digits", "--devices", "1,2", "--steps", "60", "--save", file)
     command = ("on", "laptop", "env", f"CLEW_HOME={home}", *PROGRAM, "scaling", "softmax", *asked, *there)
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    with subprocess.Popen([FOLDER / "cluster", *command], env=cluster.environment, text=True, **pipes) as first:
+    with subprocess.Popen(
+        [FOLDER / "cluster", *command],
+        env=cluster.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as first:
         assert first.stdout is not None
         said = []
         for line in first.stdout:

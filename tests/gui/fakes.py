@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -343,6 +343,11 @@ class FakeSession:
         run.spec = msgspec.structs.replace(spec, run=run.id)
         self.tell(new=frozenset((run.id,)))
         return run.id
+
+    def start_runs(self, specs: Sequence[RunSpec], place: Place) -> tuple[str, ...]:
+        """New runs of one job, queued."""
+        self._ask("start_runs", tuple(specs), place)
+        return tuple(self.start_run(spec) for spec in specs)
 
     def pause(self, run: str) -> None:
         """Paused at once."""

@@ -287,11 +287,15 @@ def test_a_held_node_takes_one_run_after_the_other(window: Window) -> None:
         assert model.where == "Test site"
         window.until_state(model, RunState.FINISHED)
         window.until_same(model)
+    study = window.session.start_runs([RunSpec(exercise="stand-in", params={"steps": 50})] * 2, Place(job=job))
+    for model in (window.session.runs[run] for run in study):
+        window.until_state(model, RunState.FINISHED)
+    assert window.session.jobs[job].runs[2:] == [*study]
     window.session.cancel(job)
     window.until(lambda: all(run.settled for run in window.session.runs.values()))
     with pytest.raises(ProblemError, match="allocation is over"):
         window.start(Place(job=job), steps=50)
-    assert len(window.session.runs) == 2
+    assert len(window.session.runs) == 4
 
 
 def test_a_held_node_reads_the_sites_own_data_and_gets_no_file_of_this_computer(

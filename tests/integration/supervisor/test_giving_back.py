@@ -134,6 +134,20 @@ def test_the_node_is_given_back_when_the_run_has_ended(command: Command) -> None
     command.until(lambda: command.site.address(job) is None)
 
 
+def test_several_runs_train_in_their_order_and_one_that_is_taken_out_keeps_no_node(command: Command) -> None:
+    params = ({"steps": 50}, SLOW, SLOW)
+    runs = command.session.start_runs([RunSpec(exercise="stand-in", params=one) for one in params], SITE)
+    first, second, third = (command.session.runs[run] for run in runs)
+    (job,) = {model.job.job for model in (first, second, third) if model.job is not None}
+    command.site.begin(job)
+    command.until(lambda: second.state is RunState.RUNNING)
+    assert (first.state, third.state, third.queue) == (RunState.FINISHED, RunState.QUEUED, 1)
+    command.session.stop(third.id)
+    command.until(lambda: third.withdrawn)
+    command.session.stop(second.id)
+    command.until(lambda: command.site.address(job) is None)
+
+
 def test_a_local_agent_is_renewed_also_if_the_link_is_just_busy(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -156,6 +156,9 @@ class SessionLike(Protocol):
 
     def start_run(self, spec: RunSpec, place: Place | None = None) -> str:
         """Ask for a run, on a site when there is a place; its id."""
+
+    def start_runs(self, specs: Sequence[RunSpec], place: Place) -> Sequence[str]:
+        """Ask for several runs in one job on a site; their ids."""
 
     def try_here(self, run: str) -> str:
         """A short run of the same settings on this computer, while that one waits elsewhere; its id."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,6 +168,10 @@ class RecordedSession:
         )
 
     def start_run(self, spec: RunSpec, place: Place | None = None) -> str:
+        """Refused."""
+        raise self._refuse()
+
+    def start_runs(self, specs: Sequence[RunSpec], place: Place) -> Sequence[str]:
         """Refused."""
         raise self._refuse()
 
