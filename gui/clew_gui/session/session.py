@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ from clew_shared.base.problem import ProblemError, problem, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card
 from clew_shared.params import check
-from clew_shared.spec import MAX_NAME, RunSpec
+from clew_shared.spec import MAX_NAME, RunSpec, check_spec, check_strategy, spread_again
 from clew_shared.wire.messages import ContinueRun, MoveRun, Pause, SetLive, StartRun, Stop, Unpause
 
 if TYPE_CHECKING:
@@ -237,17 +237,26 @@ class Session:
         except OSError as error:
             raise self._unrecorded(error) from None
 
-    def continue_run(self, run: str, allocation: Allocation | None = None) -> None:
-        """Go on from the last checkpoint as a new attempt; where the run's job is over, in a job like that one, or with
-        this ``allocation``."""
-        model = self.runs[self._known(run)]
-        if model.job is None:
-            self._ask(run, ContinueRun(run=run))
-        elif model.job.over:
-            self._jobs.continue_in_next(model, allocation)
-        else:
-            self._ask(run, ContinueRun(run=run))
+    def continue_run(
+        self, run: str, allocation: Allocation | None = None, changes: Mapping[str, str | int] | None = None
+    ) -> None:
+        """Go on from the last checkpoint as a new attempt, with ``changes`` of strategy, devices or nodes; where the
+        run's job is over, in a job like that one, or with this ``allocation``. Raises ``ProblemError``."""
+        model, given = self.runs[self._known(run)], changes or {}
+        if model.job is not None and model.job.over:
+            change = (lambda spec: self._spread_again(spec, given)) if given else None
+            self._jobs.continue_in_next(model, allocation, change)
+            return
+        strategy, devices, nodes = str(given.get("strategy", "")), given.get("devices", 0), given.get("nodes", 0)
+        self._ask(run, ContinueRun(run=run, strategy=strategy, devices=int(devices), nodes=int(nodes)))
+        if model.job is not None:
             self._jobs.continued(model)
+
+    def _spread_again(self, spec: RunSpec, changes: Mapping[str, str | int]) -> RunSpec:
+        card = find_card(self._intake.catalogue.exercises, spec.exercise)
+        spread = spread_again(spec, card, changes)
+        raise_all([*check_spec(spread, "the run"), *check_strategy(spread, card)])
+        return spread
 
     def move_run(self, run: str, place: int) -> None:
         """Put a waiting run at a place of its agent's queue, 1 being the next."""

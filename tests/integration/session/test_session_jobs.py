@@ -204,9 +204,11 @@ def _stop_with_its_job(window: Window, model: RunModel) -> str:
 def test_a_run_whose_job_is_over_goes_on_in_the_next_as_one_curve(window: Window) -> None:
     model = window.start(**SLOW)
     first = _stop_with_its_job(window, model)
-    window.session.continue_run(model.id)
+    window.session.continue_run(model.id, changes={"devices": 2})
     second = window.job(model)
     assert second != first
+    asked = window.site.book.order(second).runs[0]
+    assert (asked.run, asked.strategy, asked.devices) == (model.id, "spread", 2)
     window.until_state(model, RunState.SUBMITTED)
     window.site.queue(second)
     window.until_state(model, RunState.QUEUED)

@@ -15,6 +15,7 @@ from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.session import Session
 from clew_shared.base.places import Places, find_places
 from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.params import Value
 from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import Done, OpenService, Refused, Service, Shutdown, Stop
 from tests.integration.agents import BOUND_S, STAND_IN, Agent, Viewer, end_all, stand_in_spec, wait_for
@@ -135,7 +136,7 @@ def test_the_node_is_given_back_when_the_run_has_ended(command: Command) -> None
 
 
 def test_several_runs_train_in_their_order_and_one_that_is_taken_out_keeps_no_node(command: Command) -> None:
-    params = ({"steps": 50}, SLOW, SLOW)
+    params: tuple[dict[str, Value], ...] = ({"steps": 50}, SLOW, SLOW)
     runs = command.session.start_runs([RunSpec(exercise="stand-in", params=one) for one in params], SITE)
     first, second, third = (command.session.runs[run] for run in runs)
     (job,) = {model.job.job for model in (first, second, third) if model.job is not None}

@@ -22,6 +22,7 @@ from clew_gui.commands.output.result import exit_status, result_lines, resume_li
 from clew_gui.commands.output.result import title as run_title
 from clew_gui.commands.output.standstill import Watched, no_agent, why_unasked
 from clew_gui.commands.output.terminal_lock import TerminalLock
+from clew_gui.commands.run.arguments import count
 from clew_gui.commands.sites.flags import given_allocation
 from clew_gui.jobs.job import Stage
 from clew_gui.schedulers.allocation import build_allocation
@@ -39,8 +40,9 @@ from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.journal.files import attempts
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run, summary
-from clew_shared.spec import RunSpec
+from clew_shared.spec import RunSpec, read_spec
 
 _LOOK_S = 0.05
 _KNOWN_S = 20.0
@@ -152,7 +154,8 @@ def resume_there(terminal: SiteTerminal, folder: Path, known: Catalogue, options
     run = folder.name
     raise_all(_not_resumable(terminal, folder, options))
     order = terminal.desks.book.order(terminal.desks.book.job_of(run))
-    given = given_allocation(options)
+    changes, given = _spread_changes(folder, options, known), given_allocation(options)
+    given = {name: value for name, value in given.items() if name not in changes}
     allocation = build_allocation(order.allocation, given) if given else None
     with open_session(terminal, known, (order.job,)) as session, stop_requests() as stops:
         session.recall(run)
@@ -169,7 +172,7 @@ def resume_there(terminal: SiteTerminal, folder: Path, known: Catalogue, options
         if allocation is not None and not following.job.news.over:
             text = f"Run {model.number} goes on in its present job, which keeps its allocation."
             raise problem("cli.site", text, "Leave the flags of the allocation out.", "allocation")
-        session.continue_run(run, allocation)
+        session.continue_run(run, allocation, changes)
         following.begin()
         if options.detach:
             following.until_sent()
@@ -180,6 +183,21 @@ def resume_there(terminal: SiteTerminal, folder: Path, known: Catalogue, options
             terminal.desks.book.forget(following.job.id)
             raise ProblemError(*refused)
         return following.tell_detached() if options.detach else following.conclude(card)
+
+
+def _spread_changes(folder: Path, options: argparse.Namespace, known: Catalogue) -> dict[str, str | int]:
+    """How the run in the mirror ``folder`` is to spread otherwise, as far as given. Nodes of an exercise that trains on
+    one are those of the allocation alone. Raises ``ProblemError`` for numbers that are none."""
+    devices, wrong = count("devices", options.devices)
+    nodes, more = count("nodes", options.allocation_nodes)
+    raise_all([*wrong, *more])
+    exercise = read_spec(RunFolder(folder).spec).exercise
+    strategies = (one for card in known.exercises if card.id == exercise for one in card.strategies)
+    spreads = any(one.nodes for one in strategies)
+    given: dict[str, str | int] = {"strategy": options.strategy or ""}
+    given |= {"devices": devices} if options.devices else {}
+    given |= {"nodes": nodes} if options.allocation_nodes and spreads else {}
+    return {name: value for name, value in given.items() if value}
 
 
 def _not_resumable(terminal: SiteTerminal, folder: Path, options: argparse.Namespace) -> list[Problem]:
@@ -195,9 +213,6 @@ def _not_resumable(terminal: SiteTerminal, folder: Path, options: argparse.Names
     if history.fold.state is RunState.FINISHED:
         text = f"{name} has finished after {history.fold.step:,} steps."
         return [Problem("run.finished", text, "Start a new run with more steps.", run)]
-    if options.strategy or options.devices:
-        text = "A run of a site goes on with its own strategy and devices."
-        return [Problem("cli.site", text, "Leave --strategy and --devices out.", run)]
     if stray := stray_attempts(folder):
         text = f"The copy of {name.lower()} was damaged: attempt {stray[0]} in it was made on this computer by mistake."
         hint = f"Repair it first: clew fetch --site {shlex.quote(book.order(book.job_of(run)).site)} {run[:8]}"

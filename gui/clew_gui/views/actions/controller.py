@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
@@ -275,9 +275,10 @@ class WindowController(QObject):
         """Change a live hyperparameter of a run, of the selected one if none is named."""
         self.ask(lambda session, selected: session.set_live(run or selected.id, name, value))
 
-    def continue_run(self) -> None:
-        """Go on from the last checkpoint."""
-        self.ask(lambda session, run: session.continue_run(run.id))
+    def continue_run(self, run: str = "", changes: Mapping[str, str | int] | None = None) -> None:
+        """Go on from the last checkpoint with a run, the selected one if none is named, with ``changes`` of its devices
+        or nodes."""
+        self.ask(lambda session, selected: session.continue_run(run or selected.id, changes=changes))
 
     def reuse(self) -> None:
         """Put the selected run's values into the form."""

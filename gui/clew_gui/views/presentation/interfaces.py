@@ -181,8 +181,8 @@ class SessionLike(Protocol):
     def set_live(self, run: str, name: str, value: float) -> None:
         """Change a live hyperparameter."""
 
-    def continue_run(self, run: str) -> None:
-        """Go on from the last checkpoint as a new attempt."""
+    def continue_run(self, run: str, *, changes: Mapping[str, str | int] | None = None) -> None:
+        """Go on from the last checkpoint as a new attempt, with ``changes`` of its devices or nodes."""
 
     def move_run(self, run: str, place: int) -> None:
         """Put a waiting run at a place of the queue, 1 being the next."""

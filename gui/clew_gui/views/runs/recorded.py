@@ -203,7 +203,7 @@ class RecordedSession:
         """Refused."""
         raise self._refuse()
 
-    def continue_run(self, run: str) -> None:
+    def continue_run(self, run: str, *, changes: Mapping[str, str | int] | None = None) -> None:
         """Refused."""
         raise self._refuse()
 
