@@ -18,7 +18,7 @@ from clew_gui.views.theme.theme import DARK, LIGHT, apply, font
 from clew_gui.views.window.window_state import FileMemory, NoMemory, WindowState
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
-from clew_shared.journal.events import Peer, State
+from clew_shared.journal.events import Checkpoint, Peer, State
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
 from tests.gui import fakes
@@ -171,6 +171,7 @@ def test_stop_after_the_block_leaves_a_run_that_can_go_on(busy: Program) -> None
 def test_a_run_that_lost_a_process_goes_on_with_those_that_are_left(busy: Program) -> None:
     run = busy.desk.scope.run()
     assert isinstance(run, fakes.FakeRun)
+    run.feed(Checkpoint(step=run.history.fold.step, folder="checkpoints/1", files=()))
     for status in ("joined", "lost"):
         run.feed(Peer(role="worker", index=1, host="node2", status=status))
     trouble = Problem("peers.lost", "Peer 1 on node2 was killed (SIGKILL).", "Continue the run.")
