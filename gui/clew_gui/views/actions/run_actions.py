@@ -12,6 +12,7 @@ from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.spec import PARAMETER_SERVER
 
 if TYPE_CHECKING:
     from clew_gui.views.actions.dialogs import LiveDialog
@@ -82,10 +83,18 @@ class Continuation:
 
 
 def nodes_left(run: RunLike) -> tuple[int, int]:
-    """How many nodes an ended run had, and how many of them are left; no left ones where none was lost."""
+    """How many nodes an ended run had, and how many of them are left; no left ones where none was lost, and under
+    parameter servers, which replace what they lose."""
     trouble, peers = run.history.fold.problem, run.history.peers.values()
     nodes = 1 + len(peers) if peers else run.spec.nodes
-    if nodes < 2 or run.state not in TERMINAL or trouble is None or not trouble.code.startswith("peers."):
+    in_step = run.spec.strategy != PARAMETER_SERVER
+    if (
+        not in_step
+        or nodes < 2
+        or run.state not in TERMINAL
+        or trouble is None
+        or not trouble.code.startswith("peers.")
+    ):
         return nodes, 0
     lost = sum(peer.status == "lost" for peer in peers)
     return nodes, max(nodes - max(lost, 1), 1)
