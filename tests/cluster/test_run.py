@@ -102,6 +102,23 @@ def test_a_run_spreads_over_two_nodes_of_its_job(exercise: str, clew: Clew, here
     assert clew("verify", "last").returncode == 0
 
 
+@pytest.mark.parametrize("site", ["minicluster", "minicluster-pbs", "minicluster-bw"])
+def test_a_parameter_server_cluster_forms_on_three_nodes_of_a_job(site: str, clew: Clew, home: Path) -> None:
+    """The coordinator, a server and two workers, which meet at the nodes' own addresses."""
+    done = clew("run", "ps-lab", "--data", "digits", "--steps", "100", "--nodes", "3", "--site", site, "--json")
+    assert done.returncode == 0, done.stderr
+    found = last_line(done)
+    assert (found["state"], found["steps"]) == ("FINISHED", 100)
+    assert found["metrics"]["test_accuracy"] > 0.8
+    journal = read_journal(home / "mirrors" / found["run"] / "journal.0001")
+    events = [item.event for item in journal if isinstance(item, Record)]
+    joined = [event for event in events if isinstance(event, Peer) and event.status == "joined"]
+    assert sorted((peer.role, peer.index) for peer in joined) == [("ps", 0), ("worker", 0), ("worker", 1)]
+    chief = next(event for event in events if isinstance(event, Attempt))
+    assert len({chief.host, *(peer.host for peer in joined if peer.role == "worker")}) == 3
+    assert all(peer.address.startswith("10.77.") for peer in joined)
+
+
 def test_a_study_is_one_job_and_nothing_of_it_runs_twice(
     clew: Clew, cluster: MiniCluster, home: Path, tmp_path: Path
 ) -> None:

@@ -240,9 +240,7 @@ def named(variables: list[Any]) -> dict[str, tf.Variable]:
     return {variable.path.replace("/", "."): variable.value for variable in variables}
 
 
-def samples_of(
-    options: ImageSettings, size: int, seed: int
-) -> tuple[Samples, int, Callable[[tf.Tensor], tf.Tensor]]:
+def samples_of(options: ImageSettings, size: int, seed: int) -> tuple[Samples, int, Callable[[tf.Tensor], tf.Tensor]]:
     """The samples, how many classes they have, and from a batch of them to images in [0, 1)."""
     if options.folder:
         paths, labels, classes = _files(Path(options.folder).expanduser())

@@ -163,7 +163,10 @@ class _Work:
         self._train(exercise, spec, data, cluster)
 
     def _serve(self) -> None:
-        """Be one of the processes that a coordinator uses: everything it does comes from there."""
+        """Be one of the processes that a coordinator uses: everything it does comes from there.
+
+        The chief's silence counts only after minutes: TensorFlow may hold up its threads when a cluster forms again.
+        """
         from clew_agent.strategies.parameter_server import serve
 
         self._link.send(Prepared())
@@ -172,7 +175,6 @@ class _Work:
             raise TypeError(f"the chief began with {type(place).__name__}")
         server = serve(place.cluster, place.job, place.number)
         self._keeper.release()
-        self._link.training()
         self._link.send(Built())
         self._hear()
         del server
