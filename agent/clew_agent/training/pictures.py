@@ -265,6 +265,7 @@ def _images(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Image
         channels=channels,
         data=np.rint(255 * kept).astype(np.uint8).tobytes(),
         count=len(kept),
+        columns=spec.columns,
         classes=classes,
         answers=answers,
     )

@@ -150,6 +150,8 @@ class Image(Event, frozen=True, kw_only=True, tag="image"):
     channels: int
     data: bytes
     count: int = 1
+    columns: int = 0
+    """Images in a row; 0: as many as fit."""
     classes: bytes = b""
     answers: bytes = b""
 
