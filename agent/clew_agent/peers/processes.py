@@ -40,10 +40,14 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     local: bool
 
 
-def peer_command(folder: Path, attempt: int, index: Index, exercises: Path | None) -> list[str]:
-    """The command line of a peer. ``-P``: a file in the current folder must not stand in for a module."""
+def peer_command(folder: Path, attempt: int, index: Index, exercises: Path | None, port: int = 0) -> list[str]:
+    """The command line of a peer, which is to keep ``port`` for TensorFlow (0: any).
+
+    ``-P``: a file in the current folder must not stand in for a module.
+    """
     words = [sys.executable, "-P", "-m", "clew_agent", "peer", str(folder), "--attempt", str(attempt)]
-    return [*words, "--index", str(index), *(["--exercises", str(exercises)] if exercises else [])]
+    words += ["--index", str(index), *(["--port", str(port)] if port else [])]
+    return [*words, *(["--exercises", str(exercises)] if exercises else [])]
 
 
 class PeerProcess:

@@ -96,6 +96,12 @@ class Rhythm:
         return self.taken_at < 0 or (budget.clock_for(self.seconds) <= clock and budget.step_for(self.bytes) <= step)
 
 
+def _rhythm(spec: PictureSpec, evaluation: int, epoch: int, evaluates: bool) -> Rhythm:
+    """That of a picture; where blocks end anyway, because the run evaluates there, it may be as fast as it likes."""
+    every = {"evaluation": evaluation, "epoch": epoch}[spec.every] if isinstance(spec.every, str) else spec.every
+    return Rhythm(max(1, every), apart=0.0 if evaluates and every % evaluation == 0 else APART_S)
+
+
 def _steps_in(seconds: float, pace: float) -> int:
     return math.ceil(max(seconds, 0.0) / max(pace, 1e-9))
 
@@ -121,15 +127,8 @@ class Pictures:
         if unknown:
             text = f"Model.pictures has {unknown[0]!r}, which the exercise does not declare."
             raise problem("exercise.picture", text, "Add it to the exercise's pictures, or correct its id.")
-        every = {"evaluation": evaluation, "epoch": epoch}
         self._all = [
-            (
-                Picture(spec, functions[spec.id]),
-                Rhythm(
-                    max(1, every[spec.every] if isinstance(spec.every, str) else spec.every),
-                    apart=0.0 if spec.every == "evaluation" and evaluates else APART_S,
-                ),
-            )
+            (Picture(spec, functions[spec.id]), _rhythm(spec, evaluation, epoch, evaluates))
             for spec in specs
             if spec.id in functions
         ]
@@ -139,6 +138,10 @@ class Pictures:
     def __bool__(self) -> bool:
         """Whether there are any."""
         return bool(self._all)
+
+    def replace(self, functions: Mapping[str, Callable[[], Any]]) -> None:
+        """The model was made again, on other devices: its functions instead of the earlier ones."""
+        self._all = [(Picture(one.spec, functions[one.spec.id]), rhythm) for one, rhythm in self._all]
 
     def compile(self) -> None:
         """Trace each function, and call it once: a first call takes longer than any later one."""
