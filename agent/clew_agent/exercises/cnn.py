@@ -104,9 +104,9 @@ class Cnn(Exercise[CnnSettings]):
         PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy", "test_accuracy"), format="percent"),
     )
     pictures = (
-        ImageGrid("filters", "The 32 filters of the first convolution", columns=8),
-        Gallery("mistakes", "Test images that it gets wrong"),
-        ConfusionMatrix("confusion", "Answers to the first 500 test images"),
+        ImageGrid("filters", "First filters", columns=8),
+        Gallery("mistakes", "Wrong answers"),
+        ConfusionMatrix("confusion", "500 test images"),
     )
     baseline = "slides"
     presets = (

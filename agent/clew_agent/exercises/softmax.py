@@ -85,9 +85,9 @@ class Softmax(Exercise[SoftmaxSettings]):
         PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy", "test_accuracy"), format="percent"),
     )
     pictures = (
-        ImageGrid("weights", "The weights of each digit", columns=5),
-        Gallery("mistakes", "Test images that it gets wrong"),
-        ConfusionMatrix("confusion", "Answers to the first 1,000 test images"),
+        ImageGrid("weights", "Weights of each digit", columns=5),
+        Gallery("mistakes", "Wrong answers"),
+        ConfusionMatrix("confusion", "1,000 test images"),
     )
     baseline = "slides"
     presets = (

@@ -22,8 +22,8 @@ _EDGE: Final = 6.0
 
 
 class PicturesArt:
-    """``taken`` are the pictures to show, ``thresholds`` where those of histograms are, by the picture's id, and
-    ``read`` the pixel under the pointer."""
+    """``taken`` are the pictures to show, ``thresholds`` where those of histograms are, by the picture's id. The
+    title of a picture says its step, unless that is ``step``, which is said elsewhere."""
 
     def __init__(
         self,
@@ -32,8 +32,9 @@ class PicturesArt:
         height: float,
         theme: Theme,
         thresholds: Mapping[str, float] | None = None,
+        step: int | None = None,
     ) -> None:
-        self._theme, self._size = theme, (width, height)
+        self._theme, self._size, self._step = theme, (width, height), step
         self.taken = tuple(taken)
         there = any(one.figure is not None for one in taken)
         rects = _rects(len(taken), width, height) if there else []
@@ -59,10 +60,11 @@ class PicturesArt:
         """The title, and right of it what is read out, or the step."""
         box = QRectF(tile.rect.left(), tile.rect.top(), tile.rect.width(), TITLE - 4)
         figure = tile.taken.figure
-        note = reading or (f"step {count_text(figure.step)}" if figure is not None else "")
+        other = figure is not None and figure.step != self._step
+        note = reading or (f"step {count_text(figure.step)}" if figure is not None and other else "")
         note = elided(note, 0.7 * box.width())
         write(painter, box, note, self._theme.text if reading else self._theme.text3, TO_RIGHT)
-        taken = painter.fontMetrics().horizontalAdvance(note) + 12
+        taken = painter.fontMetrics().horizontalAdvance(note) + 12 if note else 0
         title = elided(tile.taken.spec.title, box.width() - taken, strong=True)
         write(painter, box, title, self._theme.text2, strong=True)
 

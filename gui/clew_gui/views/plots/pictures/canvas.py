@@ -124,9 +124,11 @@ class PicturesCanvas(DrawnWidget):
         self.update()
 
     def art(self, size: QSize | None = None) -> PicturesArt:
-        """The pictures in ``size``, by default the widget's own."""
-        room = size or self.size()
-        return PicturesArt(self.taken, room.width(), room.height(), self._theme, self.thresholds)
+        """The pictures in ``size`` for a file; by default in the widget's own, where the slider says the step."""
+        room, taken = size or self.size(), self.taken
+        latest = max((one.figure.step for one in taken if one.figure is not None), default=None)
+        said = None if size is not None else latest
+        return PicturesArt(taken, room.width(), room.height(), self._theme, self.thresholds, said)
 
     # ------------------------------------------------------------ painting
     def paintEvent(self, event: QPaintEvent) -> None:
