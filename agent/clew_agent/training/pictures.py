@@ -31,7 +31,8 @@ MOST_BYTES: Final = 16 << 20
 """All pictures of an attempt, spread evenly over its steps: a window keeps them in memory."""
 FRAME_BYTES: Final = 900_000
 """One picture, below the 1 MiB that a frame may have."""
-BINS: Final = 64
+BINS: Final = (10, 64)
+"""At least and at most so many bins: few values in many bins are a comb."""
 
 
 # --- When -------------------------------------------------------------------------------------------------------------
@@ -306,10 +307,11 @@ def _edges(values: Array, log: bool) -> npt.NDArray[np.float64]:
     """Of bins that hold all finite values; of equal ratio where ``log``, without what is not above 0."""
     finite = values[np.isfinite(values) & ((values > 0) | (not log))].astype(np.float64)
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (1.0, 2.0)
+    bins = min(max(round(1.5 * math.sqrt(finite.size)), BINS[0]), BINS[1])
     if log:
-        edges: npt.NDArray[np.float64] = np.geomspace(low, high if high > low else 2 * low, BINS + 1)
+        edges: npt.NDArray[np.float64] = np.geomspace(low, high if high > low else 2 * low, bins + 1)
     else:
-        edges = np.linspace(low, high if high > low else low + max(abs(low), 1.0), BINS + 1)
+        edges = np.linspace(low, high if high > low else low + max(abs(low), 1.0), bins + 1)
     edges[0], edges[-1] = min(edges[0], low), max(edges[-1], high)  # rounding may not lose the outer values
     return edges
 

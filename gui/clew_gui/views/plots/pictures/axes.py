@@ -239,7 +239,7 @@ class Counts:
     def _paint_panel(self, painter: QPainter, found: Judgement) -> None:
         """The confusion matrix in the colours of the true classes, and what follows from it."""
         theme, room = self._tile.theme, self._panel.adjusted(12, 2, -2, 0)
-        label, cell, high = 0.36 * room.width(), 0.32 * room.width(), 22.0
+        label, cell, high = 0.42 * room.width(), 0.29 * room.width(), 22.0
         top = room.top()
         write(painter, QRectF(room.left() + label, top, 2 * cell, _KEY), "Answer", theme.text3, CENTRE)
         for k in (0, 1):

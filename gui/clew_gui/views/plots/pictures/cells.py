@@ -20,6 +20,8 @@ _LABEL: Final = 15.0
 """Below an image: its class and the model's answer."""
 _GAP: Final = 3.0
 _SMALLEST_LABELLED: Final = 20.0
+_SMALLEST_APART: Final = 24.0
+"""Smaller images, those of a manifold for example, lie almost side by side."""
 _ROW: Final = 15.0
 _THICKEST: Final = 26.0
 
@@ -39,21 +41,22 @@ class Images:
         if not wanted:
             wanted = grid_columns(count, size, (room.width(), room.height()), below + _GAP)
         self.columns = max(1, min(wanted, count))
+        self._gap = _GAP if room.width() / self.columns >= _SMALLEST_APART else 1.0
         rows = -(-count // self.columns)
-        across = (room.width() - _GAP * (self.columns - 1)) / (self.columns * size[0])
-        down = (room.height() - rows * below - _GAP * (rows - 1)) / (rows * size[1])
+        across = (room.width() - self._gap * (self.columns - 1)) / (self.columns * size[0])
+        down = (room.height() - rows * below - self._gap * (rows - 1)) / (rows * size[1])
         scale = max(min(across, down), 0.01)
         self._cell = (scale * size[0], scale * size[1])
         self._below = below
-        wide = self.columns * (self._cell[0] + _GAP) - _GAP
+        wide = self.columns * (self._cell[0] + self._gap) - self._gap
         self._corner = QPointF(room.left() + max(0.0, 0.5 * (room.width() - wide)), room.top())
 
     def box(self, number: int) -> QRectF:
         """Where image ``number`` is."""
         row, column = divmod(number, self.columns)
         wide, high = self._cell
-        left = self._corner.x() + column * (wide + _GAP)
-        return QRectF(left, self._corner.y() + row * (high + _GAP + self._below), wide, high)
+        left = self._corner.x() + column * (wide + self._gap)
+        return QRectF(left, self._corner.y() + row * (high + self._gap + self._below), wide, high)
 
     def paint(self, painter: QPainter) -> None:
         """Pixels stay sharp where they are enlarged."""
