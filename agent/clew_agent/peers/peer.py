@@ -163,14 +163,13 @@ class _Work:
 
     def _serve(self) -> None:
         """Be one of the processes that a coordinator uses: everything it does comes from there."""
-        import tensorflow as tf
+        from clew_agent.strategies.parameter_server import serve
 
         self._link.send(Prepared())
         place = self._hear()
         if not isinstance(place, Serve):
             raise TypeError(f"the chief began with {type(place).__name__}")
-        cluster = tf.train.ClusterSpec({job: list(addresses) for job, addresses in place.cluster.items()})
-        server = tf.distribute.Server(cluster, job_name=place.job, task_index=place.number)
+        server = serve(place.cluster, place.job, place.number)
         self._keeper.release()
         self._link.training()
         self._link.send(Built())

@@ -5,6 +5,7 @@ Which processes were started is written down, so that a guard whose trainer was 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
@@ -115,8 +116,9 @@ def clear(folder: RunFolder, attempt: int) -> None:
 
 
 def allow_list(places: Places, folder: RunFolder, attempt: int) -> Path:
-    """The folder with the keys that the chief of an attempt lets in."""
-    return places.private / "peers" / f"{folder.path.name}-{attempt:04d}"
+    """The folder with the keys that the chief of an attempt lets in; run folders of the same name have one each."""
+    known = hashlib.sha256(os.fsencode(folder.path.absolute())).hexdigest()[:16]
+    return places.private / "peers" / f"{known}-{attempt:04d}"
 
 
 def end_left(folder: RunFolder, attempt: int) -> None:

@@ -9,6 +9,7 @@ no server: threads of one process change the same memory (Niu et al., "Hogwild!"
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any
@@ -26,7 +27,9 @@ from clew_shared.params import Choice, Condition, Knob, Params, describe
 ASYNC, SYNC, BOUNDED, LOCK_FREE = "async", "sync", "bounded", "lock-free"
 WAIT, DROP = "wait", "drop"
 _GROUP = "Cluster"
-_SERVER = "/job:ps/task:0"
+_CONNECTS = "WorkerPreemptionHandler"
+"""The name of the coordinator's thread that connects to workers that have come back."""
+_CONNECTS_WITHIN_S = 60.0
 
 
 class ParameterServerSettings(Params, frozen=True, kw_only=True):
@@ -122,8 +125,6 @@ class Cluster:
         )
         self._strategy = tf.distribute.ParameterServerStrategy(resolver)
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(self._strategy)
-        with tf.device(_SERVER):
-            self._section = tf.CriticalSection(shared_name="update")
         self._numbers = self._numbered()
 
     def _numbered(self) -> Any:
@@ -139,6 +140,14 @@ class Cluster:
     def lanes(self) -> int:
         """How many batches are under way at a time: one for each worker."""
         return self.workers
+
+    def close(self) -> None:
+        """End the coordinator's threads. One that connects to a worker again is waited for: the next coordinator must
+        not do that at the same time, because TensorFlow's list of processes is one for the whole process."""
+        self._coordinator._cluster.stop()
+        for thread in threading.enumerate():
+            if thread.name == _CONNECTS:
+                thread.join(_CONNECTS_WITHIN_S)
 
     def watch(self, look: Callable[[], None]) -> None:
         """Have ``look`` called now and then while the coordinator waits; it may raise."""
@@ -167,6 +176,11 @@ class Cluster:
 
     def after_step(self, step: tf.Tensor, state: Sequence[tf.Variable]) -> None:
         """Nothing."""
+
+    def beside(self, variable: tf.Variable) -> AbstractContextManager[object]:
+        """Where more variables are made on the server that holds ``variable``."""
+        beside: AbstractContextManager[object] = self._strategy.extended.colocate_vars_with(variable)
+        return beside
 
     def total(self, values: tf.Tensor) -> tf.Tensor:
         """Refused: workers do not talk to each other."""
@@ -208,13 +222,13 @@ class Cluster:
         """Schedule and wait. Another worker repeats it when the first is lost."""
         return self.fetch(self.schedule(function, *words))
 
-    def on_server(self, function: Any, *words: tf.Tensor) -> None:
-        """Call ``function`` on the first server."""
-        with tf.device(_SERVER):
-            function(*words)
+    def guard(self, variable: tf.Variable) -> None:
+        """Have ``exclusively`` be a matter of the server that holds ``variable``."""
+        with tf.device(variable.device):
+            self._section = tf.CriticalSection(shared_name="update")
 
     def exclusively(self, work: Callable[[], tf.Tensor]) -> tf.Tensor:
-        """Traced: have the first server do ``work`` for one worker at a time."""
+        """Traced: have the guarding server do ``work`` for one worker at a time."""
         return self._section.execute(work)
 
 
@@ -228,6 +242,9 @@ class Threads(Cluster):
         self.replicas = self.workers = settings.workers
         self.slowed = {}
         self._look = lambda: None
+
+    def close(self) -> None:
+        """Nothing."""
 
     def scope(self) -> AbstractContextManager[object]:
         """Variables are made in this process."""
@@ -252,13 +269,22 @@ class Threads(Cluster):
         row: npt.NDArray[np.float64] = scheduled.numpy()
         return row
 
-    def on_server(self, function: Any, *words: tf.Tensor) -> None:
-        """In this process."""
-        function(*words)
+    def beside(self, variable: tf.Variable) -> AbstractContextManager[object]:
+        """All are in this process."""
+        return nullcontext()
+
+    def guard(self, variable: tf.Variable) -> None:
+        """Nothing is guarded."""
 
     def exclusively(self, work: Callable[[], tf.Tensor]) -> tf.Tensor:
         """Not exclusively: that is what this mode is about."""
         return work()
+
+
+def serve(cluster: Mapping[str, Sequence[str]], job: str, number: int) -> object:
+    """Be one of the processes that a coordinator uses, as long as the returned object lives."""
+    spec = tf.train.ClusterSpec({name: list(addresses) for name, addresses in cluster.items()})
+    return tf.distribute.Server(spec, job_name=job, task_index=number)
 
 
 def apply_on_server(rule: Any, gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]) -> None:
@@ -276,7 +302,8 @@ def apply_on_server(rule: Any, gradients: Sequence[tf.Tensor | None], variables:
             decay = tf.cast(rate, variable.dtype) * tf.cast(rule.weight_decay, variable.dtype)
             variable.assign_sub(variable.read_value() * decay, read_value=False)
     for gradient, variable in pairs:
-        rule.update_step(gradient, variable, tf.cast(rate, variable.dtype))
+        with tf.device(variable.device):
+            rule.update_step(gradient, variable, tf.cast(rate, variable.dtype))
     rule.iterations.value.assign_add(1, read_value=False)
 
 

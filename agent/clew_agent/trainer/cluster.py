@@ -41,6 +41,8 @@ class ClusterRun:
         slowed = self._now.slowed if self._now is not None else {}
         self._servers_lost = self._peers.servers_lost
         addresses = self._peers.form(go_on)
+        if self._now is not None:
+            self._now.close()
         self._now = Cluster(addresses, self._settings)
         self._now.slowed = slowed
         self._now.watch(self._look)

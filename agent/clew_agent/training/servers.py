@@ -204,14 +204,13 @@ class _Servers:
         self._sync = cluster.mode == SYNC
         self._bound = cluster.staleness if cluster.mode == BOUNDED else _UNBOUNDED
         self._waits = cluster.mode == BOUNDED and cluster.late != DROP
-        with cluster.scope():
+        first = self._trained[0]
+        with cluster.scope(), cluster.beside(first):
             self._version = tf.Variable(0, dtype=tf.int64, trainable=False)
             self._tickets = tf.Variable(tf.zeros([self._lanes, 2], tf.int64), trainable=False)
             self._results = tf.Variable(tf.zeros([self._lanes, self._width], tf.float64), trainable=False)
-            shares = self._lanes if self._sync else 0
-            self._shares = [
-                [tf.Variable(tf.zeros_like(one), trainable=False) for one in self._trained] for _ in range(shares)
-            ]
+        cluster.guard(first)
+        self._shares = [[self._slot(one) for one in self._trained] for _ in range(self._lanes if self._sync else 0)]
         self._data = cluster.keep(step.source.arrays)
         self._function = tf.function(self._share if self._sync else self._update, autograph=False)
         self._apply = tf.function(self._apply_shares, autograph=False)
@@ -219,6 +218,11 @@ class _Servers:
         self._usual = 0.0
         self._live = np.zeros(len(step.live))
         self._threads: list[threading.Thread] = []
+
+    def _slot(self, variable: tf.Variable) -> tf.Variable:
+        """Where a share of this variable's gradient is put."""
+        with self.cluster.scope(), self.cluster.beside(variable):
+            return tf.Variable(tf.zeros(variable.shape, variable.dtype), trainable=False)
 
     @property
     def moved(self) -> int:
@@ -406,7 +410,7 @@ class _Servers:
         started, rows, updates = time.perf_counter(), [], []
         for number in range(first, first + count):
             back = self._round(number, live)
-            self.cluster.on_server(self._apply, tf.constant(number, tf.int64), tf.constant(live))
+            self._apply(tf.constant(number, tf.int64), tf.constant(live))
             rows.append(np.mean([row[_METRICS:] for _, row in back], axis=0))
             updates += [(when, np.concatenate([[number, 0, _APPLIED], row[_WORKER:]])) for when, row in back]
         table = np.array([row for _, row in updates]).reshape(-1, self._width)
@@ -464,13 +468,9 @@ class _Servers:
     def _apply_shares(self, number: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
         step = self._step
         self._part.optimizer.rate.set(number, dict(zip(step.live, tf.unstack(live, len(step.live)), strict=True)))
-        means = [
-            tf.add_n([one.read_value() for one in slots]) / self._lanes for slots in zip(*self._shares, strict=True)
-        ]
+        means = []
+        for variable, *slots in zip(self._trained, *self._shares, strict=True):
+            with tf.device(variable.device):
+                means.append(tf.add_n([slot.read_value() for slot in slots]) / self._lanes)
         apply_on_server(self._part.optimizer.rule, means, self._trained)
         return tf.constant(0)
-
-
-def _slot(variable: tf.Variable) -> tf.Variable:
-    """Where a share of this variable's gradient is put."""
-    return tf.Variable(tf.zeros_like(variable), trainable=False)
