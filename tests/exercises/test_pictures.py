@@ -37,7 +37,7 @@ class Pictured(Softmax):
     """Softmax with a picture of each form: weights and 20 test images."""
 
     id = "pictured"
-    pictures: ClassVar[tuple[PictureSpec, ...]] = (
+    pictures: ClassVar[Any] = (
         ImageGrid("weights", columns=5, every=10),
         Gallery("mistakes", "Wrong answers", every="epoch"),
         Scatter("scores", every=1),
