@@ -46,6 +46,7 @@ from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import build
 from clew_shared.spec import PARAMETER_SERVER, RunSpec, read_spec
+from clew_shared.study import is_timed
 
 
 class _Left(Exception):
@@ -192,6 +193,8 @@ class _Work:
         settings = build(exercise.Settings, spec.params)
         engine = Engine(exercise, settings, spec.seed, data, strategy=strategy, precision=spec.precision)
         engine.compile()
+        if is_timed(spec):
+            engine.measure_parts()
         if cluster.restore:
             engine.restore(self._folder.path / cluster.restore)
         self._link.training()
