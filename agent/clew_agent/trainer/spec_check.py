@@ -99,7 +99,7 @@ def combine(problems: Sequence[Problem]) -> Problem:
 
 
 def _file(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
-    if spec.source_hash not in ("", card.source_hash):
+    if spec.source_hash not in ("", card.source_hash, *card.earlier_hashes):
         text = (
             f"The spec was made for another version of {card.id}: its file has the SHA-256"
             f" {card.source_hash[:12]}…, the spec names {spec.source_hash[:12]}…."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,13 @@ from clew_agent.training import state as checks
 from clew_agent.training.evaluation import Evaluator
 from clew_agent.training.exercise import Exercise, Model, Samples, Setup
 from clew_agent.training.order import make_order, steps_per_epoch
+from clew_agent.training.pictures import Pictures
 from clew_agent.training.state import EarlyStopping, Plan, TrainingProgress
 from clew_agent.training.step import BatchSource, BlockProgram, BlockSizer, TrainingStep, capacity
 from clew_agent.training.timing import StepParts, measure_parts
 from clew_shared.base.problem import problem
 from clew_shared.cards import MetricSpec
+from clew_shared.journal.events import Event
 from clew_shared.params import Params, convert, describe
 
 WARM_UP_STEPS, WARM_UP_S = (1, 1, 8, 64), 0.0015
@@ -96,6 +98,15 @@ class Engine:
         self._progress = TrainingProgress([float(getattr(settings, name)) for name in self._live_specs])
         self.parts = StepParts()
         self._assemble(strategy or Single())
+        self._clock, self._trained = 0.0, 0
+        self._pictures = Pictures(
+            exercise.pictures,
+            self._model.pictures,
+            evaluation=self._evaluation_interval(),
+            epoch=steps_per_epoch(self.samples_per_epoch, self.batch_size),
+            steps=self.steps,
+            evaluates=bool(self._evaluators),
+        )
         self._stopping = EarlyStopping(self.plan.patience, self._model.watch)
         self._block_steps = block_steps or self._sizer.next
         self._lead = lead
@@ -211,6 +222,12 @@ class Engine:
             evaluator.compile()
         return time.perf_counter() - start if self._evaluators else 0.0
 
+    def compile_pictures(self) -> float:
+        """Trace and compile the run's pictures; returns the seconds it took, 0 when there are none."""
+        start = time.perf_counter()
+        self._pictures.compile()
+        return time.perf_counter() - start if self._pictures else 0.0
+
     def run_block(self, until: int | None = None) -> TrainedBlock:
         """Train the next block, which ends at the latest where an evaluation, a checkpoint or the run's end is due.
 
@@ -226,10 +243,15 @@ class Engine:
             self._lead(first, count, self._progress.live.tolist())
         rows = self._program(first, count, self._progress.live)
         seconds = time.perf_counter() - start
-        self._sizer.record(count, seconds)
-        self._progress.step += count
+        self._count(count, seconds)
         columns = tuple(rows[:, place].astype(spec.dtype) for place, spec in enumerate(self.per_step))
         return TrainedBlock(first, count, columns, seconds, self._nonfinite(first, rows))
+
+    def _count(self, count: int, seconds: float) -> None:
+        self._sizer.record(count, seconds)
+        self._progress.step += count
+        self._clock += seconds
+        self._trained += count
 
     def follow(self, first: int, count: int, live: Sequence[float]) -> None:
         """In a process that is led: do the block that the leading one does just now."""
@@ -252,6 +274,12 @@ class Engine:
         self._progress.evaluated_at = self.step
         self._stopping.note(values, self._progress)
         return values
+
+    def take_pictures(self, *, last: bool = False) -> Iterator[Event]:
+        """The pictures that are due now, as events; with ``last`` all that were not taken at this step yet."""
+        if last:
+            return self._pictures.take_last(self.step)
+        return self._pictures.take(self.step, self._clock, self._clock / max(self._trained, 1))
 
     def checkpoint_due(self) -> bool:
         """Whether the settings ask for a checkpoint now. Checkpoints on a stop are the caller's decision."""
@@ -305,7 +333,8 @@ class Engine:
         intervals = [every for every in (self.plan.checkpoint_every,) if every is not None]
         if self._evaluators:
             intervals.append(self._evaluation_interval())
-        return min([self.steps - self.step, *(every - self.step % every for every in intervals)])
+        due = (place - self.step for place in self._pictures.places(self.step))
+        return min([self.steps - self.step, *(every - self.step % every for every in intervals), *due])
 
     def _evaluation_interval(self) -> int:
         return self.plan.evaluate_every or steps_per_epoch(self.samples_per_epoch, self.batch_size)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from clew_agent.training.exercise import Batch
 from clew_agent.training.state import check_resumable
 from clew_agent.training.step import BlockSizer, TrainingStep
 from clew_shared.base.problem import ProblemError, problem
+from clew_shared.journal.events import Event
 
 _VERSION, _STALENESS, _STATUS, _WORKER, _SECONDS, _METRICS = range(6)
 """Columns of what comes back for one gradient; the exercise's per-step metrics are the last ones."""
@@ -119,8 +120,7 @@ class ServerEngine(Engine):
             except (tf.errors.OpError, ProblemError) as error:
                 self._renew(error)
         seconds = time.perf_counter() - start
-        self._sizer.record(count, seconds)
-        self._progress.step += count
+        self._count(count, seconds)
         columns = tuple(rows[:, place].astype(spec.dtype) for place, spec in enumerate(self.per_step))
         return TrainedBlock(first, count, columns, seconds, self._nonfinite(first, rows), updates)
 
@@ -132,11 +132,22 @@ class ServerEngine(Engine):
             except tf.errors.OpError as error:
                 self._renew(error)
 
+    def take_pictures(self, *, last: bool = False) -> Iterator[Event]:
+        """The pictures that are due now."""
+        found: list[Event] = []
+        while True:
+            try:
+                found.extend(super().take_pictures(last=last))
+                return iter(found)
+            except tf.errors.OpError as error:
+                self._renew(error)
+
     def grow(self, cluster: Cluster) -> None:
         """Go on with another cluster, from where it is."""
         self._servers.close()
         self._assemble(cluster)
         self.compile_evaluation()
+        self._pictures.replace(self._model.pictures)
         self.compile_on(self._safe)
 
     def compile_on(self, values: dict[str, npt.NDArray[Any]]) -> None:
