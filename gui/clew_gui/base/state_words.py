@@ -32,6 +32,11 @@ def quantity(value: float, form: str = "number") -> str:
     return f"{value:.3g}" if "e" in text else text
 
 
+def counted(number: int, thing: str) -> str:
+    """``1 worker``, ``1,200 workers``."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def spread_words(spec: RunSpec) -> str:
     """How a run spreads: "mirrored, 2 devices", "multi-worker, 2 nodes, bfloat16"; empty on one device in 32 bits."""
     usual = RunSpec(exercise="")

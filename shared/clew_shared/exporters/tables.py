@@ -9,11 +9,22 @@ import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from clew_shared.exporters.rows import ExportRows, SeriesRows, as_history, base_name, replacing, rows_of, series_of
+from clew_shared.exporters.rows import (
+    ExportRows,
+    SeriesRows,
+    UpdateRows,
+    as_history,
+    base_name,
+    replacing,
+    rows_of,
+    series_of,
+    updates_of,
+)
 from clew_shared.journal.history import History
 
 CSV_HEADER = "run,step,metric,value,wall_time"
 SERIES_HEADER = "run,series,x,y,x_label,x_unit,y_label,y_unit"
+UPDATES_HEADER = f"run,{','.join(UpdateRows._fields)}"
 
 _Format = Callable[[str, ExportRows], Iterator[str]]
 _SeriesFormat = Callable[[str, SeriesRows], Iterator[str]]
@@ -39,6 +50,39 @@ def export_series_csv(source: History | Path, out: Path) -> Path | None:
 def export_series_jsonl(source: History | Path, out: Path) -> Path | None:
     """``<exercise>-<run>-series.jsonl`` in ``out``: an object a point with the same names; None when there are none."""
     return _export_series(source, out, ".jsonl", "", _series_json)
+
+
+def export_updates_csv(source: History | Path, out: Path) -> Path | None:
+    """``<exercise>-<run>-updates.csv`` in ``out``: every gradient that parameter servers took; None when there are
+    none."""
+    return _export_updates(source, out, ".csv", f"{UPDATES_HEADER}\n", _update_csv)
+
+
+def export_updates_jsonl(source: History | Path, out: Path) -> Path | None:
+    """``<exercise>-<run>-updates.jsonl`` in ``out``: an object a gradient with the same names; None when there are
+    none."""
+    return _export_updates(source, out, ".jsonl", "", _update_json)
+
+
+def _export_updates(
+    source: History | Path, out: Path, suffix: str, header: str, line: Callable[[str, UpdateRows], str]
+) -> Path | None:
+    history = as_history(source)
+    if not len(history.updates):
+        return None
+    path, run = out / f"{base_name(history)}-updates{suffix}", history.fold.run
+    with replacing(path, run) as part, part.open("w", encoding="utf-8", newline="") as file:
+        file.write(header)
+        file.writelines(line(run, row) for row in updates_of(history))
+    return path
+
+
+def _update_csv(run: str, row: UpdateRows) -> str:
+    return f"{_cell(run)},{row.step},{row.worker},{row.ended!r},{row.seconds!r},{row.staleness},{int(row.accepted)}\n"
+
+
+def _update_json(run: str, row: UpdateRows) -> str:
+    return json.dumps({"run": run, **row._asdict()}, separators=(",", ":")) + "\n"
 
 
 def _export_series(source: History | Path, out: Path, suffix: str, header: str, lines: _SeriesFormat) -> Path | None:

@@ -41,9 +41,11 @@ from clew_shared.journal.events import (
     Schema,
     Seal,
     Series,
+    Updates,
 )
 from clew_shared.journal.files import Damage
 from clew_shared.journal.lifecycle import RunFold
+from clew_shared.journal.updates import KEPT, UpdateTable, read_updates
 
 
 class Measured(NamedTuple):
@@ -119,6 +121,14 @@ def peer_words(peer: Peer) -> str:
     return f"{kind} {peer.index} on {peer.host}{place}"
 
 
+def disturbed_words(peer: Peer) -> str:
+    """What became of a process of a parameter-server run, as a sentence; empty where that is said in other words."""
+    who = f"{'parameter server' if peer.role == 'ps' else 'worker'} {peer.index} on {peer.host}"
+    if peer.status == "slowed":
+        return f"Slowed {who}: ×{peer.factor:g}." if peer.factor > 1 else f"{who.capitalize()}: full speed again."
+    return {"killed": f"Killed {who}.", "replaced": f"Started {who} again."}.get(peer.status, "")
+
+
 class _Saying(NamedTuple):
     """A sentence at a place in an attempt's journal. One that is ``about`` a step is void when that is done again."""
 
@@ -173,6 +183,8 @@ __all__ = ["Best", "Changed", "Column", "History", "Measured", "Note", "StepBloc
 Figure = Image | Histogram | Matrix
 _FIGURES = 8
 """Of each name so many are kept: a later attempt may take back the latest ones."""
+_NEWS = 500
+"""So many sentences about processes are kept."""
 
 
 class Changed(NamedTuple):
@@ -216,10 +228,12 @@ class History:
     ``fold`` holds state and progress, ``metrics`` the known metrics by name, ``schema`` the latest ``Schema``,
     ``live`` the hyperparameter changes that acted, ``logs`` the sentences, ``checkpoints`` the complete ones by step,
     ``series`` and ``figures`` what was measured or pictured by name (figures: the latest), ``damages`` what could not
-    be read, ``first_nonfinite`` the first step of each curve that is not a finite number.
+    be read, ``first_nonfinite`` the first step of each curve that is not a finite number. ``peers`` holds the last news
+    of each process of the latest attempt, ``peer_news`` the latest of all attempts, ``updates`` the gradients that
+    parameter servers took (``updates_kept`` as for ``UpdateTable``).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, updates_kept: int | None = KEPT) -> None:
         self.fold = RunFold()
         self.metrics: dict[str, MetricSpec] = {}
         self.schema: Schema | None = None
@@ -229,6 +243,8 @@ class History:
         self.figures: dict[str, Figure] = {}
         self.damages: list[Note] = []
         self.peers: dict[tuple[str, int], Peer] = {}
+        self.peer_news: deque[Peer] = deque(maxlen=_NEWS)
+        self.updates = UpdateTable(updates_kept)
         self.first_nonfinite: dict[str, int] = {}
         self._tracks: dict[tuple[str, ...], Track] = {}
         self._by_metric: dict[str, list[Track]] = {}
@@ -290,6 +306,8 @@ class History:
         match event:
             case Points():
                 return self._points(attempt, event, offset)
+            case Updates():
+                self._updated(attempt, event, offset)
             case Evaluation():
                 return self._evaluation(attempt, event)
             case Schema():
@@ -315,9 +333,11 @@ class History:
             self._sayings.add(attempt, offset, event)
             return
         self.peers[event.role, event.index] = event
-        if event.status == "lost":
-            text = f"Lost {peer_words(event)}."
-            self._sayings.add(attempt, offset, Log(time=event.time, text=text, level="warning"))
+        self.peer_news.append(event)
+        text = f"Lost {peer_words(event)}." if event.status == "lost" else disturbed_words(event)
+        if text:
+            calm = event.status in ("slowed", "replaced")
+            self._sayings.add(attempt, offset, Log(time=event.time, text=text, level="info" if calm else "warning"))
 
     def _stepped(self, attempt: int, event: Diverged | Live | Checkpoint | Figure, offset: int) -> None:
         """What is about one step, unless a later attempt does that again."""
@@ -367,6 +387,7 @@ class History:
         bad = self.first_nonfinite.items()
         self.first_nonfinite = {name: step for name, step in bad if step < start + self._evaluates(name)}
         self._sayings.cut_steps(start)
+        self.updates.cut(start)
         for relation in self._relations.values():
             relation.cut(start)
         self._show_relations()
@@ -403,6 +424,19 @@ class History:
             return Changed(layout.names)
         piece = CurvePiece(np.arange(event.first, event.first + event.count), times, values, [block])
         return self._add(attempt, layout.key, layout.dtypes, piece)
+
+    def _updated(self, attempt: int, event: Updates, offset: int) -> None:
+        """Gradients, unless a later attempt makes their steps again."""
+        found = read_updates(event)
+        if found is None:
+            self._damaged(attempt, "the values of some updates do not fit together", offset)
+        elif len(found.steps):
+            begun = self._offset(attempt, float(found.ended[0] - found.seconds[0]))
+            limit = self._limit(attempt, evaluated=False)
+            found = found._replace(ended=found.ended + begun)
+            if limit is not None:
+                found = found.take(found.steps < limit)
+            self.updates.append(found, event.time, event.moved, late=limit is not None)
 
     def _evaluation(self, attempt: int, event: Evaluation) -> Changed:
         names = sorted(event.values)
