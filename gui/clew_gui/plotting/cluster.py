@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew_gui.base.state_words import counted
-from clew_gui.plotting.numbers import figures_text
-from clew_gui.plotting.ticks import Span, Tick, linear_ticks, nice_step, x_ticks
 from clew_gui.plotting.series import XUnit
+from clew_gui.plotting.ticks import Span, Tick, linear_ticks, nice_step, x_ticks
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.events import Peer
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.journal.updates import UpdateColumns, UpdateCounts
 from clew_shared.params import Value
+from clew_shared.scaling import figures
 from clew_shared.spec import RunSpec
 
 STRATEGY = "parameter-server"
@@ -54,7 +54,9 @@ class Setup(NamedTuple):
     def words(self) -> str:
         """``asynchronous``; with the bound where there is one."""
         if self.mode == "bounded":
-            return f"staleness at most {self.staleness}, {'late ones wait' if self.late == 'wait' else 'late ones drop'}"
+            return (
+                f"staleness at most {self.staleness}, {'late ones wait' if self.late == 'wait' else 'late ones drop'}"
+            )
         return {"async": "asynchronous", "sync": "synchronous", "lock-free": "lock-free threads"}.get(
             self.mode, self.mode
         )
@@ -76,7 +78,7 @@ class Role(NamedTuple):
     """A process: what it is, where, how it is (``look`` is a run state's), and what it does, in words."""
 
     role: Literal["chief", "ps", "worker"]
-    index: int
+    number: int
     host: str
     look: str
     state: str
@@ -89,7 +91,7 @@ class Role(NamedTuple):
         """``Worker 1``."""
         if self.role == "chief":
             return "Coordinator"
-        return f"{'Server' if self.role == 'ps' else 'Worker'} {self.index}"
+        return f"{'Server' if self.role == 'ps' else 'Worker'} {self.number}"
 
 
 class ClusterEvent(NamedTuple):
@@ -198,7 +200,7 @@ def cluster_scene(
     rates = rates_of(columns, workers, images_each(history))
     return ClusterScene(
         _caption(history, setup, workers),
-        sentence_of(history.updates.counts, setup, workers),
+        sentence_of(history.updates.counts, setup),
         tuple(_roles(history, setup, workers, state, rates)),
         timeline_of(columns, workers, events, seen),
         staleness_of(history.updates.counts, columns, setup) if len(columns.steps) else None,
@@ -253,9 +255,11 @@ def _roles(
     speeds = {line.worker: float(line.values[-1]) for line in rates.lines} if rates is not None else {}
     shares = counts.shares()
     for index in workers:
-        said = [f"{int(counts.workers[:, index].sum()):,} updates, {100 * shares[index]:.0f} %"] if index in shares else []
+        said = (
+            [f"{int(counts.workers[:, index].sum()):,} updates, {100 * shares[index]:.0f} %"] if index in shares else []
+        )
         if index in speeds and rates is not None:
-            said.append(f"{figures_text(speeds[index])} {rates.unit}" if not over else "")
+            said.append(f"{figures(speeds[index])} {rates.unit}" if not over else "")
         yield _role("worker", index, history, over, ", ".join(filter(None, said)), slow.get(index, 1.0))
 
 
@@ -268,9 +272,7 @@ def _factors(history: History) -> dict[int, float]:
     return found
 
 
-def _role(
-    kind: Literal["ps", "worker"], index: int, history: History, over: bool, doing: str, factor: float
-) -> Role:
+def _role(kind: Literal["ps", "worker"], index: int, history: History, over: bool, doing: str, factor: float) -> Role:
     peer = history.peers.get((kind, index))
     look, word = _STATES.get(peer.status, ("Running", peer.status.capitalize())) if peer else ("Starting", "Starts")
     alive = peer is not None and peer.status in ("joined", "replaced", "slowed")
@@ -278,7 +280,7 @@ def _role(
         look, word = "Paused", f"Slowed ×{factor:g}"
     if peer is None and index in history.updates.counts.shares():
         look, word, alive = "Running", "Working", True
-    if over and alive or over and peer is None:
+    if (over and alive) or (over and peer is None):
         look, word, alive = "Finished", "Ended", False
     return Role(kind, index, peer.host if peer else history.fold.host, look, word, doing, alive, factor)
 
@@ -359,7 +361,7 @@ def _pauses(
     following = np.concatenate((starts, [min(end, x.high)]))
     for begin, until in zip(reached.tolist(), following.tolist(), strict=True):
         if until - begin >= _PAUSE * x.size:
-            yield begin, until, f"no updates for {figures_text(until - begin)} s"
+            yield begin, until, f"no updates for {figures(until - begin)} s"
 
 
 # --- Staleness --------------------------------------------------------------------------------------------------------
@@ -386,7 +388,7 @@ def staleness_of(counts: UpdateCounts, columns: UpdateColumns, setup: Setup) -> 
     return Staleness(bars, counts.median_staleness(), counts.mean_staleness, bound, len(recent.steps), y, ticks)
 
 
-def sentence_of(counts: UpdateCounts, setup: Setup, workers: Sequence[int]) -> str:
+def sentence_of(counts: UpdateCounts, setup: Setup) -> str:
     """What the numbers say, in one or two sentences."""
     if not counts.workers.any():
         return "No update has arrived yet."
@@ -438,7 +440,7 @@ def rates_of(columns: UpdateColumns, workers: Sequence[int], images: float) -> R
     table = np.bincount(columns.workers * bins + place, minlength=largest * bins).reshape(largest, bins)
     per = (images or 1.0) / width
     lines = tuple(RateLine(worker, table[worker] * per) for worker in workers)
-    times = begin + width * (np.arange(bins) + 0.5)
+    times = begin + width * (np.arange(bins, dtype=np.float64) + 0.5)
     x = Span(0.0, end * 1.02)
     top = max(float(line.values.max()) for line in lines)
     y = Span(0.0, max(top, 1e-3) * 1.1)
@@ -470,9 +472,8 @@ def config_parts(history: History) -> tuple[ConfigPart, ...]:
         f"{peer.host:<16} {'/job:' + peer.role + '/task:' + str(peer.index):<18} {peer.address}:{peer.port}"
         for peer in peers
     )
-    first = peers[0]
-    parts = [
-        ConfigPart("Hosts and roles", "one process a node; the lists are built from the job's hosts", f"{hosts}\n\n{lists}"),
+    return (
+        ConfigPart("Hosts and roles", "ps_hosts and worker_hosts, built from the job's hosts", f"{hosts}\n\n{lists}"),
         ConfigPart(
             "ClusterSpec",
             'cluster = tf.train.ClusterSpec({"ps": ps_hosts, "worker": worker_hosts})',
@@ -494,6 +495,4 @@ def config_parts(history: History) -> tuple[ConfigPart, ...]:
             "strategy = tf.distribute.ParameterServerStrategy(resolver)\n"
             "coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)",
         ),
-    ]
-    del first
-    return tuple(parts)
+    )

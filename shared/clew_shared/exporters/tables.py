@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TextIO
 
 from clew_shared.exporters.rows import (
     ExportRows,
@@ -55,34 +56,35 @@ def export_series_jsonl(source: History | Path, out: Path) -> Path | None:
 def export_updates_csv(source: History | Path, out: Path) -> Path | None:
     """``<exercise>-<run>-updates.csv`` in ``out``: every gradient that parameter servers took; None when there are
     none."""
-    return _export_updates(source, out, ".csv", f"{UPDATES_HEADER}\n", _update_csv)
+    history = as_history(source)
+    if not len(history.updates):
+        return None
+    path = out / f"{base_name(history)}-updates.csv"
+    with replacing(path, history.fold.run) as part, part.open("w", encoding="utf-8", newline="") as file:
+        write_updates_csv(history, file)
+    return path
+
+
+def write_updates_csv(history: History, file: TextIO) -> None:
+    """The same into a file that is open."""
+    run = _cell(history.fold.run)
+    file.write(f"{UPDATES_HEADER}\n")
+    for row in updates_of(history):
+        times = f"{row.ended!r},{row.seconds!r}"
+        file.write(f"{run},{row.step},{row.worker},{times},{row.staleness},{int(row.accepted)}\n")
 
 
 def export_updates_jsonl(source: History | Path, out: Path) -> Path | None:
     """``<exercise>-<run>-updates.jsonl`` in ``out``: an object a gradient with the same names; None when there are
     none."""
-    return _export_updates(source, out, ".jsonl", "", _update_json)
-
-
-def _export_updates(
-    source: History | Path, out: Path, suffix: str, header: str, line: Callable[[str, UpdateRows], str]
-) -> Path | None:
     history = as_history(source)
     if not len(history.updates):
         return None
-    path, run = out / f"{base_name(history)}-updates{suffix}", history.fold.run
+    path, run = out / f"{base_name(history)}-updates.jsonl", history.fold.run
     with replacing(path, run) as part, part.open("w", encoding="utf-8", newline="") as file:
-        file.write(header)
-        file.writelines(line(run, row) for row in updates_of(history))
+        for row in updates_of(history):
+            file.write(json.dumps({"run": run, **row._asdict()}, separators=(",", ":")) + "\n")
     return path
-
-
-def _update_csv(run: str, row: UpdateRows) -> str:
-    return f"{_cell(run)},{row.step},{row.worker},{row.ended!r},{row.seconds!r},{row.staleness},{int(row.accepted)}\n"
-
-
-def _update_json(run: str, row: UpdateRows) -> str:
-    return json.dumps({"run": run, **row._asdict()}, separators=(",", ":")) + "\n"
 
 
 def _export_series(source: History | Path, out: Path, suffix: str, header: str, lines: _SeriesFormat) -> Path | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from clew_gui.jobs.job import JobNews
     from clew_gui.session.job_model import Place
     from clew_gui.views.presentation.interfaces import JobLike
+    from clew_shared.wire.messages import DisturbCluster
 
 _FIRST_BYTES = 64 * 1024
 """A journal's first frame is shorter."""
@@ -203,7 +204,15 @@ class RecordedSession:
         """Refused."""
         raise self._refuse()
 
+<<<<<<< HEAD
     def continue_run(self, run: str, *, changes: Mapping[str, str | int] | None = None) -> None:
+=======
+    def disturb(self, request: DisturbCluster) -> None:
+        """Refused."""
+        raise self._refuse()
+
+    def continue_run(self, run: str) -> None:
+>>>>>>> 92036c3 (The Cluster tab: roles, timeline, staleness, images/s, events, and buttons that slow or kill)
         """Refused."""
         raise self._refuse()
 
