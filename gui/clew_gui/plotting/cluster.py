@@ -35,8 +35,10 @@ _FINE = 1 / 1500
 """Part of the timeline below which a pause is not drawn then."""
 _PAUSE = 0.12
 """A pause that takes this part of the timeline or more is said in words."""
-_BINS = 60
-"""Stretches of time in which images/s are counted."""
+_BINS = 80
+"""Stretches of time in which images/s are measured."""
+_RATED = 200_000
+"""So many of the latest gradients, at most."""
 _BARS = 26
 """Bars of the histogram, at most."""
 
@@ -54,12 +56,9 @@ class Setup(NamedTuple):
     def words(self) -> str:
         """``asynchronous``; with the bound where there is one."""
         if self.mode == "bounded":
-            return (
-                f"staleness at most {self.staleness}, {'late ones wait' if self.late == 'wait' else 'late ones drop'}"
-            )
-        return {"async": "asynchronous", "sync": "synchronous", "lock-free": "lock-free threads"}.get(
-            self.mode, self.mode
-        )
+            how = "by waiting" if self.late == "wait" else "by dropping"
+            return f"staleness at most {self.staleness} {how}"
+        return {"async": "asynchronous", "sync": "synchronous"}.get(self.mode, self.mode)
 
 
 def setup_of(spec: RunSpec, card: ExerciseCard | None) -> Setup:
@@ -143,9 +142,11 @@ class StalenessBar(NamedTuple):
 
 
 class Staleness(NamedTuple):
-    """The histogram. ``median`` and ``bound`` are places on its axis; ``latest`` how many the outline is made of."""
+    """The histogram, whose bars are ``width`` wide; the last one has all above it as well. ``median`` and ``bound`` are
+    places on its axis, ``latest`` is how many the outline is made of."""
 
     bars: tuple[StalenessBar, ...]
+    width: int
     median: int
     mean: float
     bound: int | None
@@ -155,8 +156,7 @@ class Staleness(NamedTuple):
 
     def place(self, staleness: float) -> float:
         """Where a staleness is on an axis on which each bar is 1 wide, the first from 0 to 1."""
-        width = self.bars[0].high - self.bars[0].low + 1
-        return staleness / width + 0.5 / width
+        return min((staleness + 0.5) / self.width, float(len(self.bars)))
 
 
 class RateLine(NamedTuple):
@@ -255,12 +255,12 @@ def _roles(
     speeds = {line.worker: float(line.values[-1]) for line in rates.lines} if rates is not None else {}
     shares = counts.shares()
     for index in workers:
-        said = (
-            [f"{int(counts.workers[:, index].sum()):,} updates, {100 * shares[index]:.0f} %"] if index in shares else []
-        )
-        if index in speeds and rates is not None:
-            said.append(f"{figures(speeds[index])} {rates.unit}" if not over else "")
-        yield _role("worker", index, history, over, ", ".join(filter(None, said)), slow.get(index, 1.0))
+        said = []
+        if index in speeds and rates is not None and not over:
+            said.append(f"{figures(speeds[index])} {rates.unit}")
+        if index in shares:
+            said += [f"{100 * shares[index]:.0f} %", f"{int(counts.workers[:, index].sum()):,} updates"]
+        yield _role("worker", index, history, over, ", ".join(said), slow.get(index, 1.0))
 
 
 def _factors(history: History) -> dict[int, float]:
@@ -369,23 +369,30 @@ def _pauses(
 
 def staleness_of(counts: UpdateCounts, columns: UpdateColumns, setup: Setup) -> Staleness:
     """The histogram of all gradients, and of the latest ones over it."""
-    size = counts.staleness.shape[1]
     recent = columns.take(slice(-_LATEST, None))
-    lately = np.bincount(recent.staleness[recent.accepted], minlength=size)
+    lately = np.bincount(recent.staleness[recent.accepted], minlength=counts.staleness.shape[1])
+    rows = np.stack((counts.staleness[1], counts.staleness[0], lately))
+    size = max(int(_quantile(rows[0] + rows[1])), int(_quantile(lately)), 3) + 1
     width = -(-size // _BARS)
-    starts = np.arange(0, size, width)
-    sums = [np.add.reduceat(row, starts) for row in (counts.staleness[1], counts.staleness[0], lately)]
-    whole = max(int(counts.staleness.sum()), 1)
-    shares = [sums[0] / whole, sums[1] / whole, sums[2] / max(int(lately.sum()), 1)]
+    edges = np.arange(0, size, width)
+    sums = np.add.reduceat(np.pad(rows, ((0, 0), (0, size))), edges, axis=1)
+    shares = sums / np.maximum([[rows[:2].sum()], [rows[:2].sum()], [lately.sum()]], 1)
+    most = max(rows.shape[1] - 1, size - 1)
     bars = tuple(
-        StalenessBar(int(low), int(low) + width - 1, *(float(share[place]) for share in shares))
-        for place, low in enumerate(starts)
+        StalenessBar(low, min(low + width - 1, most) if low + width < size else most, *share)
+        for low, share in zip(edges.tolist(), shares.T.tolist(), strict=True)
     )
     top = max(max(bar.applied + bar.dropped, bar.lately) for bar in bars)
     y = Span(0.0, max(top, 0.05) * 1.12)
-    bound = setup.staleness if setup.mode == "bounded" else 0 if setup.mode == "sync" else None
+    bound = setup.staleness if setup.mode == "bounded" else None
     ticks = linear_ticks(y, 4, "percent")
-    return Staleness(bars, counts.median_staleness(), counts.mean_staleness, bound, len(recent.steps), y, ticks)
+    mean, median = counts.mean_staleness, counts.median_staleness()
+    return Staleness(bars, width, median, mean, bound, len(recent.steps), y, ticks)
+
+
+def _quantile(counts: NDArray[np.int64]) -> float:
+    """The staleness that all but one in two hundred have at most."""
+    return float(np.searchsorted(np.cumsum(counts), 0.995 * counts.sum()))
 
 
 def sentence_of(counts: UpdateCounts, setup: Setup) -> str:
@@ -428,24 +435,36 @@ def images_each(history: History) -> float:
 
 def rates_of(columns: UpdateColumns, workers: Sequence[int], images: float) -> Rates | None:
     """Images/s of each worker (updates/s where images are not known); None before there are some updates."""
+    columns = columns.take(slice(-_RATED, None))
     end = float(columns.ended.max()) if len(columns.ended) else 0.0
     if end <= 0 or len(columns.ended) < 2:
         return None
     begin = float(columns.ended[0] - columns.seconds[0])
     typical = float(np.median(columns.seconds[-_LATEST:])) * 4
     bins = int(min(_BINS, max(2, (end - begin) // max(typical, 1e-3))))
-    width = max((end - begin) / bins, 1e-6)
-    place = np.clip(((columns.ended - begin) / width).astype(np.int64), 0, bins - 1)
-    largest = max([*workers, int(columns.workers.max())]) + 1
-    table = np.bincount(columns.workers * bins + place, minlength=largest * bins).reshape(largest, bins)
-    per = (images or 1.0) / width
-    lines = tuple(RateLine(worker, table[worker] * per) for worker in workers)
-    times = begin + width * (np.arange(bins, dtype=np.float64) + 0.5)
-    x = Span(0.0, end * 1.02)
+    edges = np.linspace(begin, end, bins + 1)
+    per = (images or 1.0) / max((end - begin) / bins, 1e-6)
+    lines = tuple(
+        RateLine(worker, per * np.diff(_done(columns.take(columns.workers == worker), edges))) for worker in workers
+    )
+    times: NDArray[np.float64] = 0.5 * (edges[1:] + edges[:-1])
+    x = Span(begin if len(columns.ended) == _RATED else 0.0, end * 1.02)
     top = max(float(line.values.max()) for line in lines)
     y = Span(0.0, max(top, 1e-3) * 1.1)
     unit = "images/s" if images else "updates/s"
     return Rates(times, lines, x, y, x_ticks(x, 6, XUnit.SECONDS, log=False), linear_ticks(y, 4), unit)
+
+
+def _done(found: UpdateColumns, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How many gradients were computed until each of these times; one under way counts in proportion."""
+    if not len(found.ended):
+        return np.zeros(len(edges))
+    ends = np.maximum.accumulate(found.ended)
+    starts = np.maximum(found.ended - found.seconds, np.concatenate(([-np.inf], ends[:-1])))
+    times = np.stack((np.minimum(starts, ends), ends), axis=1).ravel()
+    number = np.arange(len(ends), dtype=np.float64)
+    done: NDArray[np.float64] = np.interp(edges, times, np.stack((number, number + 1), axis=1).ravel())
+    return done
 
 
 # --- ClusterSpec and TF_CONFIG ----------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from clew_shared.scaling import figures
 _FOOT: Final = 22.0
 _TOP: Final = 18.0
 """Above the rows of the timeline, for what happened."""
-LANE: Final = 24
+LANE: Final = 22
 """Height of a worker's row."""
 _NAMED: Final = 8
 """More lines than this have no names at their ends."""
@@ -104,7 +104,7 @@ def timeline_height(timeline: Timeline) -> int:
 
 def _timeline_axes(rect: QRectF, timeline: Timeline) -> _Axes:
     left = _widest([f"Worker {lane.worker}" for lane in timeline.lanes]) + 12
-    return _Axes(rect.adjusted(left, _TOP, -4, -_FOOT), timeline.x, Span(0.0, max(len(timeline.lanes), 1)))
+    return _Axes(rect.adjusted(left, _TOP, -14, -_FOOT), timeline.x, Span(0.0, max(len(timeline.lanes), 1)))
 
 
 def paint_timeline(painter: QPainter, rect: QRectF, timeline: Timeline, theme: Theme) -> None:
@@ -178,7 +178,10 @@ def paint_staleness(painter: QPainter, rect: QRectF, plot: Staleness, theme: The
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     _grid(painter, axes, plot.ticks, theme)
     every = max(1, -(-len(plot.bars) // 8))
-    names = [(place + 0.5, str(bar.low)) for place, bar in enumerate(plot.bars) if place % every == 0]
+    names = [(place + 0.5, str(bar.low)) for place, bar in enumerate(plot.bars[:-1]) if place % every == 0]
+    last = plot.bars[-1]
+    if last.high >= last.low + plot.width:
+        names = [name for name in names if name[0] < len(plot.bars) - every] + [(len(plot.bars) - 0.5, f"{last.low}+")]
     _foot(painter, axes, names, theme)
     painter.setPen(Qt.PenStyle.NoPen)
     for place, bar in enumerate(plot.bars):

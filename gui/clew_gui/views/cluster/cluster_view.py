@@ -48,6 +48,8 @@ _SPEED_TIPS = {
 _TOLD_WITHIN_S = 3.0
 """What was clicked stays chosen for so long, until the journal says what became of it."""
 _NARROW = 560
+_HOST = 150
+"""A host's name has no more room than this."""
 _EVENTS = 200
 _SHOWN_EVENTS = 4
 """So many events are seen at once."""
@@ -64,7 +66,7 @@ class RoleRow(QWidget):
         super().__init__()
         self._role, self._asked = role, 0.0
         self.name = label(role.name, "strong")
-        self.host = Elided("", "mono", "2")
+        self.host = label("", "mono", "2")
         self.pill = Pill(look)
         self.doing = Elided("", "body", "2")
         box = row(self.name, self.host, gap=8, parent=self)
@@ -76,6 +78,7 @@ class RoleRow(QWidget):
         self.name.setFixedWidth(round(QFontMetricsF(font("strong")).horizontalAdvance("Coordinator")) + 4)
         self.speed = Segments(_SPEEDS, "1", f"Time per update of {role.name.lower()}")
         self.speed.chosen.connect(self._slow)
+        self.speed.setFixedWidth(150)
         self.kill = Button(look, "Kill", "flat", "cross", f"End the process of {role.name.lower()} at once", ink="bad")
         self.kill.setAccessibleName(f"Kill {role.name.lower()}")
         self.kill.clicked.connect(lambda: self.kill_asked.emit(role.role, role.number))
@@ -90,7 +93,7 @@ class RoleRow(QWidget):
         """Show how it is; ``refusal`` says why nothing can be done to the cluster now."""
         changed = role.factor != self._role.factor
         self._role = role
-        self.host.set_text(role.host)
+        self.host.setText(role.host)
         self.pill.set_state(role.look, role.state)
         self.doing.set_text(role.doing)
         known = str(round(role.factor))
@@ -129,7 +132,7 @@ class ClusterView(QWidget):
         self.rows: dict[tuple[str, int], RoleRow] = {}
         self._events: tuple[ClusterEvent, ...] | None = None
         parts = (self._roles_card(), self._timeline_card(), self._plots(), self._banner(), self._events_card())
-        whole = column(*parts, gap=8, margins=(16, 12, 16, 12), parent=inside)
+        whole = column(*parts, gap=8, margins=(16, 10, 16, 10), parent=inside)
         whole.setStretchFactor(self._pair, 1)
         area = QScrollArea()
         area.setWidgetResizable(True)
@@ -152,7 +155,7 @@ class ClusterView(QWidget):
         for kind, text in (("png", "As a picture, PNG…"), ("svg", "As a drawing, SVG…"), ("csv", "The updates, CSV…")):
             menu.addAction(text).triggered.connect(lambda _checked=False, kind=kind: self.export_asked.emit(kind))
         self.export.setMenu(menu)
-        self._rows_box = column(gap=1)
+        self._rows_box = column(gap=0)
         title = label("Who does what", "subtitle")
         head = row(title, self.caption, self.add, self.config, self.export, gap=8)
         return _card(column(head, self._rows_box, gap=2, margins=(14, 7, 8, 8)))
@@ -234,7 +237,10 @@ class ClusterView(QWidget):
                 new.slow_asked.connect(self.slow_asked)
                 new.kill_asked.connect(self.kill_asked)
                 self._rows_box.addWidget(new)
+        metrics = QFontMetricsF(font("mono"))
+        room = round(max((metrics.horizontalAdvance(role.host) for role in roles), default=0)) + 4
         for key, role in zip(wanted, roles, strict=True):
+            self.rows[key].host.setFixedWidth(min(room, _HOST))
             self.rows[key].show_role(role, refusal)
 
     def _show_events(self, events: tuple[ClusterEvent, ...]) -> None:

@@ -16,7 +16,7 @@ from clew_gui.views.presentation.menu_entries import MenuActions
 from clew_gui.views.runs.bottom_panel import HEAD, BottomPanel
 from clew_gui.views.runs.run_view import RunView
 from clew_gui.views.runs.runs_model import table_height
-from clew_gui.views.theme.parts import Appearance, IconButton, column, line, panel
+from clew_gui.views.theme.parts import Appearance, IconButton, column, lay_out_now, line, panel
 from clew_gui.views.window.bars import ExerciseHead, StatusLine, TopBar
 from clew_gui.views.window.message_bar import MessageBar
 from clew_gui.views.window.window_state import WindowState
@@ -271,7 +271,10 @@ class MainWindow(QMainWindow):
         """Whether the Cluster tab is there; from one that goes away to the run."""
         if not there and self.head.tabs.currentIndex() == CLUSTER_TAB:
             self.show_tab(1)
-        self.head.tabs.setTabVisible(CLUSTER_TAB, there)
+        if self.head.tabs.isTabVisible(CLUSTER_TAB) != there:
+            self.head.tabs.setTabVisible(CLUSTER_TAB, there)
+            self.head.tabs.updateGeometry()
+            lay_out_now(self.head)
         self.actions_["cluster"].setEnabled(there)
 
     def put_view(self, tab: int, view: QWidget) -> None:
