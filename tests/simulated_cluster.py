@@ -1,14 +1,24 @@
-"""What a parameter-server run writes into its journal, simulated: workers with a pace of their own, killed and slowed."""
+"""What a parameter-server run writes into its journal, simulated: workers that are slowed, killed, started again."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from clew_shared.journal.events import Event, Peer, Points, Updates
+
+
+def as_updates(columns: dict[str, NDArray[Any]], time: float = 0.0) -> Updates:
+    """The event of some gradients, given by the names of its fields."""
+    kinds = {"steps": "<i8", "workers": "<i4", "ended": "<f8", "seconds": "<f4", "staleness": "<i4", "accepted": "<u1"}
+    raw = {name: columns[name].astype(kind).tobytes() for name, kind in kinds.items()}
+    return msgspec.convert({"t": "updates", **raw, "moved": 62_800, "time": time}, Updates)
 
 
 @dataclass
@@ -90,11 +100,8 @@ class SimulatedCluster:
             self._begin(worker)
         self.clock = end
         if rows:
-            columns = list(zip(*rows, strict=True))
-            kinds = ("<i8", "<i4", "<f8", "<f4", "<i4", "<u1")
-            raw = [np.array(column, kind).tobytes() for column, kind in zip(columns, kinds, strict=True)]
             names = ("steps", "workers", "ended", "seconds", "staleness", "accepted")
-            yield Updates(**dict(zip(names, raw, strict=True)), moved=62_800, time=self.wall + end)  # type: ignore[arg-type]  # six arrays of bytes
+            yield as_updates(dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True)), self.wall + end)
         count = self.step - first
         if count:
             steps = np.arange(first, self.step)

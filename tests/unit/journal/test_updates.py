@@ -15,6 +15,7 @@ from clew_shared.journal.events import Attempt, Peer, Updates
 from clew_shared.journal.history import History
 from clew_shared.journal.updates import UpdateColumns, UpdateTable, count
 from clew_shared.reading import summary
+from tests.simulated_cluster import as_updates
 
 
 def updates(
@@ -27,18 +28,15 @@ def updates(
 ) -> Updates:
     """Gradients that took 0.1 s each, one after the other from ``begin`` on; ``dropped`` are places in ``steps``."""
     size = len(steps)
-    accepted = np.ones(size, "<u1")
-    accepted[list(dropped)] = 0
-    return Updates(
-        steps=np.array(steps, "<i8").tobytes(),
-        workers=np.array(workers if workers is not None else [0] * size, "<i4").tobytes(),
-        ended=(begin + 0.1 * np.arange(1, size + 1)).astype("<f8").tobytes(),
-        seconds=np.full(size, 0.1, "<f4").tobytes(),
-        staleness=np.array(staleness if staleness is not None else [0] * size, "<i4").tobytes(),
-        accepted=accepted.tobytes(),
-        moved=62_800,
-        time=time,
-    )
+    columns = {
+        "steps": np.array(steps),
+        "workers": np.array(workers if workers is not None else [0] * size),
+        "ended": begin + 0.1 * np.arange(1, size + 1),
+        "seconds": np.full(size, 0.1),
+        "staleness": np.array(staleness if staleness is not None else [0] * size),
+        "accepted": ~np.isin(np.arange(size), list(dropped)),
+    }
+    return as_updates(columns, time)
 
 
 def attempt(number: int, start_step: int = 0) -> Attempt:

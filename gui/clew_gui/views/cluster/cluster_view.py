@@ -35,6 +35,7 @@ from clew_gui.views.theme.parts import (
     frame,
     label,
     row,
+    tab_from,
 )
 from clew_gui.views.theme.theme import font
 from clew_shared.scaling import figures
@@ -237,6 +238,10 @@ class ClusterView(QWidget):
                 new.slow_asked.connect(self.slow_asked)
                 new.kill_asked.connect(self.kill_asked)
                 self._rows_box.addWidget(new)
+            before: QWidget = self.export
+            for new in self.rows.values():
+                tab_from(before, new)
+                before = new.kill
         metrics = QFontMetricsF(font("mono"))
         room = round(max((metrics.horizontalAdvance(role.host) for role in roles), default=0)) + 4
         for key, role in zip(wanted, roles, strict=True):
