@@ -11,7 +11,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from clew_shared.journal.events import Event, Peer, Points, Updates
+from clew_shared.cards import MetricSpec
+from clew_shared.journal.events import Event, Peer, Points, Schema, Updates
+
+SCHEMA = Schema(
+    id=1,
+    metrics=(MetricSpec(name="loss", label="Loss", better="lower"), MetricSpec(name="accuracy", label="Accuracy")),
+    batch_size=100,
+)
+"""What its points are."""
 
 
 def as_updates(columns: dict[str, NDArray[Any]], time: float = 0.0) -> Updates:

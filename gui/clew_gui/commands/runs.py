@@ -17,6 +17,7 @@ from clew_gui.commands.find import RUN_HELP, KeptJobs, KeptRun, find_run, kept_r
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import curves
 from clew_gui.commands.output.result import ending, goal_lines, measured_lines, update_lines, why
+from clew_gui.plotting.cluster import STRATEGY, setup_of
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.goals import check_goal
@@ -128,7 +129,7 @@ def _show(shell: CommandContext, folder: Path, history: History, jobs: KeptJobs)
     console.print(curves(history, card, console.width))
     for line in (
         *measured_lines(history, card),
-        *update_lines(history),
+        *update_lines(history, card, folder),
         *goal_lines(history, card),
         "",
         *_spec_lines(folder),
@@ -184,6 +185,8 @@ def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, number: int | None 
         found |= {"name": spec.name, "preset": spec.preset, "seed": spec.seed, "data": spec.data, "params": spec.params}
         found |= {"strategy": spec.strategy, "devices": spec.devices, "nodes": spec.nodes, "precision": spec.precision}
         found |= {"options": spec.options}
+        if spec.strategy == STRATEGY:
+            found["cluster"] = setup_of(spec, card)._asdict()
     except ProblemError as error:
         found["problems"] = error.problems
     return found if number is None else {"number": number} | found

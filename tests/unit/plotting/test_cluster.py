@@ -9,15 +9,12 @@ import pytest
 
 from clew_gui.plotting.cluster import ClusterScene, Role, cluster_scene, config_parts, setup_of
 from clew_gui.plotting.ticks import Span
-from clew_shared.cards import MetricSpec
-from clew_shared.journal.events import Attempt, Event, Schema, State
+from clew_shared.journal.events import Attempt, Event, State
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import Value
 from clew_shared.spec import RunSpec
-from tests.simulated_cluster import SimulatedCluster, as_updates
-
-METRICS = (MetricSpec(name="loss", label="Loss"), MetricSpec(name="accuracy", label="Accuracy"))
+from tests.simulated_cluster import SCHEMA, SimulatedCluster, as_updates
 
 
 def spec_of(**options: Value) -> RunSpec:
@@ -27,7 +24,7 @@ def spec_of(**options: Value) -> RunSpec:
 def begun() -> History:
     history = History()
     feed(history, Attempt(format=1, run="r", attempt=1, exercise="ps-lab", spec_sha256="", steps=1000, host="node1"))
-    feed(history, Schema(id=1, metrics=METRICS, batch_size=100))
+    feed(history, SCHEMA)
     feed(history, State(state=RunState.RUNNING))
     return history
 

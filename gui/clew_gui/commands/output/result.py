@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 from clew_gui.base.state_words import counted, rate
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import values_line
+from clew_gui.plotting.cluster import Setup, setup_of
 from clew_gui.plotting.measured import measured_plots, text_tables
 from clew_gui.plotting.timeline import timeline_text
 from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
 from clew_shared.goals import check_goal
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.spec import RunSpec
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.spec import RunSpec, read_spec
 
 
 def title(spec: RunSpec, card: ExerciseCard | None) -> str:
@@ -75,7 +78,7 @@ def measured_lines(history: History, card: ExerciseCard | None) -> Iterator[str]
     yield from ("",) if history.series else ()
 
 
-def update_lines(history: History) -> Iterator[str]:
+def update_lines(history: History, card: ExerciseCard | None, folder: Path) -> Iterator[str]:
     """What parameter servers took: how many gradients, how stale, from which workers; nothing for other runs."""
     counts = history.updates.counts
     if not counts.workers.any():
@@ -83,11 +86,21 @@ def update_lines(history: History) -> Iterator[str]:
     servers, shares = sum(role == "ps" for role, _ in history.peers), counts.shares()
     places = [counted(len(shares), "worker"), *([counted(servers, "server")] if servers else [])]
     dropped = f", {counts.dropped:,} dropped as too old" if counts.dropped else ""
-    yield f"{', '.join(places)}: {counts.applied:,} gradients applied{dropped}"
+    setup = kept_setup(card, folder)
+    places = [setup.words, *places] if setup is not None else places
+    yield f"{', '.join(places).capitalize()}: {counts.applied:,} gradients applied{dropped}"
     stale = f"mean {counts.mean_staleness:.2f}, median {counts.median_staleness()}, at most {counts.largest_staleness}"
     yield f"Staleness {stale}"
     yield from staleness_bars(counts.staleness[1])
     yield "Shares    " + ", ".join(f"worker {worker} {100 * share:.0f} %" for worker, share in shares.items())
+
+
+def kept_setup(card: ExerciseCard | None, folder: Path) -> Setup | None:
+    """What the run in ``folder`` was asked to be; None where its spec cannot be read."""
+    try:
+        return setup_of(read_spec(RunFolder(folder).latest_spec), card)
+    except ProblemError:
+        return None
 
 
 _ROWS = 12
@@ -114,7 +127,7 @@ def result_lines(
     yield ending(history)
     yield from why(history, reason)
     yield from measured_lines(history, card)
-    yield from update_lines(history)
+    yield from update_lines(history, card, folder)
     yield from goal_lines(history, card)
     yield f"Kept in {folder}"
     yield from resume_line(history, word)

@@ -87,8 +87,8 @@ class RoleRow(QWidget):
             room = widget.sizePolicy()
             room.setRetainSizeWhenHidden(True)
             widget.setSizePolicy(room)
-            widget.setVisible(there)
             box.addWidget(widget)
+            widget.setHidden(not there)
 
     def show_role(self, role: Role, refusal: str) -> None:
         """Show how it is; ``refusal`` says why nothing can be done to the cluster now."""
