@@ -27,6 +27,8 @@ _USUAL: dict[str, Value] = {"mode": "async", "staleness": 2, "late": "wait", "wo
 """The strategy's own defaults, for a run whose exercise is not at hand."""
 _LATEST = 500
 """The staleness of so many of the latest gradients is drawn over that of all."""
+_FOLLOWED = 20_000
+"""A timeline that follows a run looks at so many of the latest gradients."""
 _IN_SIGHT = 24
 """A timeline that follows a run shows about so many updates of each worker."""
 _SINGLE = 160
@@ -37,7 +39,7 @@ _PAUSE = 0.12
 """A pause that takes this part of the timeline or more is said in words."""
 _BINS = 80
 """Stretches of time in which images/s are measured."""
-_RATED = 200_000
+_RATED = 100_000
 """So many of the latest gradients, at most."""
 _BARS = 26
 """Bars of the histogram, at most."""
@@ -322,6 +324,7 @@ def timeline_of(
     end = float(columns.ended[-_LATEST:].max()) if len(columns.ended) else 0.0
     whole = Span(0.0, max(end, 1e-3) * 1.02)
     x = seen if seen is not None else latest(columns, end)
+    columns = columns.take(slice(-_FOLLOWED, None)) if seen is None else columns
     first = x.low - (float(columns.seconds.max()) if len(columns.seconds) else 0.0)
     inside = columns.take((columns.ended >= first) & (columns.ended - columns.seconds <= x.high))
     lanes = tuple(_lane(inside.take(inside.workers == worker), worker, x, end) for worker in workers)
