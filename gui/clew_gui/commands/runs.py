@@ -161,7 +161,7 @@ def _settings(spec: RunSpec) -> dict[str, str]:
 def _file_lines(folder: Path, history: History) -> list[str]:
     numbers = attempts(folder)
     lines = ["", f"Run       {history.fold.run} on {history.fold.host or 'an unknown host'}", f"Folder    {folder}"]
-    lines += [f"Node      {peer_words(peer)}: {peer.status}" for peer in history.peers.values()]
+    lines += [f"Node      {peer_words(peer, history.has_servers)}: {peer.status}" for peer in history.peers.values()]
     if len(numbers) > 1:
         lines.append(f"Attempts  {len(numbers)}")
     if history.checkpoints:

@@ -22,6 +22,7 @@ from clew_shared.scaling import figures
 from clew_shared.spec import RunSpec
 
 STRATEGY = "parameter-server"
+THREADS = "lock-free"
 Tone = Literal["text2", "ok", "warn", "bad"]
 _USUAL: dict[str, Value] = {"mode": "async", "staleness": 2, "late": "wait", "workers": 2, "servers": 1}
 """The strategy's own defaults, for a run whose exercise is not at hand."""
@@ -68,7 +69,7 @@ def setup_of(spec: RunSpec, card: ExerciseCard | None) -> Setup:
     known = next((one.params for one in card.strategies if one.id == STRATEGY), ()) if card is not None else ()
     values = _USUAL | {param.name: param.default for param in known} | spec.options
     numbers = {name: found if isinstance(found := values[name], int) else 0 for name in _NUMBERS}
-    servers = 0 if values["mode"] == "lock-free" else numbers["servers"]
+    servers = 0 if values["mode"] == THREADS else numbers["servers"]
     return Setup(str(values["mode"]), numbers["staleness"], str(values["late"]), numbers["workers"], servers)
 
 
@@ -181,10 +182,11 @@ class Rates(NamedTuple):
 
 
 class ClusterScene(NamedTuple):
-    """Everything that the tab shows of one run."""
+    """Everything that the tab shows of one run. ``threads``: its workers are no processes."""
 
     caption: str
     sentence: str
+    threads: bool
     roles: tuple[Role, ...]
     timeline: Timeline
     staleness: Staleness | None
@@ -203,6 +205,7 @@ def cluster_scene(
     return ClusterScene(
         _caption(history, setup, workers),
         sentence_of(history.updates.counts, setup),
+        setup.mode == THREADS,
         tuple(_roles(history, setup, workers, state, rates)),
         timeline_of(columns, workers, events, seen),
         staleness_of(history.updates.counts, columns, setup) if len(columns.steps) else None,
@@ -214,7 +217,7 @@ def cluster_scene(
 def _workers(history: History, setup: Setup) -> list[int]:
     """All workers that are known: those that joined, those that sent something, those that were asked for."""
     joined = {index for role, index in history.peers if role == "worker"}
-    asked = range(setup.workers) if not joined else ()
+    asked = range(setup.workers) if not joined or setup.mode == THREADS else ()
     return sorted(joined | set(history.updates.counts.shares()) | set(asked))
 
 
@@ -222,7 +225,7 @@ def _caption(history: History, setup: Setup, workers: Sequence[int]) -> str:
     """``asynchronous: 1 coordinator, 1 server, 4 workers on 5 nodes``."""
     servers = len([1 for role, _ in history.peers if role == "ps"]) or setup.servers
     hosts = {peer.host for peer in history.peers.values()} | {history.fold.host} - {""}
-    if setup.mode == "lock-free":
+    if setup.mode == THREADS:
         return f"{setup.words}: {counted(len(workers), 'thread')} of one process"
     parts = ["1 coordinator", counted(servers, "server"), counted(len(workers), "worker")]
     return f"{setup.words}: {', '.join(parts)} on {counted(max(len(hosts), 1), 'node')}"
@@ -247,7 +250,7 @@ def _roles(
     """The coordinator, the servers and the workers."""
     over = state in TERMINAL
     look = ("Finished", "Ended") if over else ("Running", "Working") if history.fold.attempt else ("Starting", "Starts")
-    doing = "starts the threads" if setup.mode == "lock-free" else "hands out batches, saves checkpoints"
+    doing = "starts the threads" if setup.mode == THREADS else "hands out batches, saves checkpoints"
     yield Role("chief", 0, history.fold.host, *look, doing, not over)
     counts, slow = history.updates.counts, _factors(history)
     servers = sorted({index for role, index in history.peers if role == "ps"} or range(setup.servers))
@@ -262,15 +265,16 @@ def _roles(
             said.append(f"{figures(speeds[index])} {rates.unit}")
         if index in shares:
             said += [f"{100 * shares[index]:.0f} %", f"{int(counts.workers[:, index].sum()):,} updates"]
-        yield _role("worker", index, history, over, ", ".join(said), slow.get(index, 1.0))
+        role = _role("worker", index, history, over, ", ".join(said), slow.get(index, 1.0))
+        yield role._replace(host=history.fold.host) if setup.mode == THREADS else role
 
 
 def _factors(history: History) -> dict[int, float]:
-    """How many times as long each update of a worker takes, where somebody slowed it. A new process is not slow."""
+    """How many times as long each update of a worker takes, where somebody slowed it."""
     found: dict[int, float] = {}
     for peer in history.peer_news:
         if peer.role == "worker":
-            found[peer.index] = peer.factor if peer.status == "slowed" else 1.0
+            found[peer.index] = peer.factor
     return found
 
 
@@ -513,6 +517,7 @@ def config_parts(history: History) -> tuple[ConfigPart, ...]:
         ConfigPart(
             "In the coordinator",
             "with tf.device(tf.train.replica_device_setter(cluster=cluster)):",
+            '# The cluster has a third job, "chief": this process, which is the trainer.\n'
             "resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(cluster_spec)\n"
             "strategy = tf.distribute.ParameterServerStrategy(resolver)\n"
             "coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)",

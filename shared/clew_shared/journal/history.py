@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -114,16 +115,18 @@ def no_tensorflow(host: str, why: str, on_node: bool = True) -> Problem:
     return Problem("run.tensorflow", text, hint if on_node else here, host)
 
 
-def peer_words(peer: Peer) -> str:
-    """A process of a run that has several, for people: ``process 1 on node2 (10.0.0.2, port 40213)``."""
+def peer_words(peer: Peer, servers: bool = False) -> str:
+    """A process of a run that has several, for people: ``process 1 on node2 (10.0.0.2, port 40213)``; with parameter
+    ``servers`` ``worker 1 on …``."""
+    host = f" on {peer.host}" if peer.host else ""
     place = f" ({peer.address}, port {peer.port})" if peer.address else ""
-    kind = "parameter server" if peer.role == "ps" else "process"
-    return f"{kind} {peer.index} on {peer.host}{place}"
+    kind = "parameter server" if peer.role == "ps" else "worker" if servers else "process"
+    return f"{kind} {peer.index}{host}{place}"
 
 
 def disturbed_words(peer: Peer) -> str:
     """What became of a process of a parameter-server run, as a sentence; empty where that is said in other words."""
-    who = f"{'parameter server' if peer.role == 'ps' else 'worker'} {peer.index} on {peer.host}"
+    who = peer_words(msgspec.structs.replace(peer, address=""), servers=True)
     if peer.status == "slowed":
         return f"Slowed {who}: ×{peer.factor:g}." if peer.factor > 1 else f"{who.capitalize()}: full speed again."
     return {"killed": f"Killed {who}.", "replaced": f"Started {who} again."}.get(peer.status, "")
@@ -334,10 +337,16 @@ class History:
             return
         self.peers[event.role, event.index] = event
         self.peer_news.append(event)
-        text = f"Lost {peer_words(event)}." if event.status == "lost" else disturbed_words(event)
+        lost = f"Lost {peer_words(event, self.has_servers)}."
+        text = lost if event.status == "lost" else disturbed_words(event)
         if text:
             calm = event.status in ("slowed", "replaced")
             self._sayings.add(attempt, offset, Log(time=event.time, text=text, level="info" if calm else "warning"))
+
+    @property
+    def has_servers(self) -> bool:
+        """Whether the run has parameter servers."""
+        return any(role == "ps" for role, _ in self.peers)
 
     def _stepped(self, attempt: int, event: Diverged | Live | Checkpoint | Figure, offset: int) -> None:
         """What is about one step, unless a later attempt does that again."""

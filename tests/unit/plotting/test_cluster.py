@@ -9,7 +9,7 @@ import pytest
 
 from clew_gui.plotting.cluster import ClusterScene, Role, cluster_scene, config_parts, setup_of
 from clew_gui.plotting.ticks import Span
-from clew_shared.journal.events import Attempt, Event, State
+from clew_shared.journal.events import Attempt, Event, Peer, State
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import Value
@@ -64,8 +64,8 @@ def test_every_process_says_what_it_is_where_and_how_it_is() -> None:
     feed(history, cluster.replace(2), cluster.peer("worker", 3, "joined"))
     scene = scene_of(history, workers=3)
     assert role(scene, "Worker 2").state == role(scene, "Worker 3").state == "Working"
-    feed(history, cluster.peer("worker", 1, "replaced"))
-    assert role(scene_of(history), "Worker 1").factor == 1.0, "a new process is not slow"
+    feed(history, cluster.peer("worker", 1, "replaced", 5.0))
+    assert role(scene_of(history), "Worker 1").state == "Slowed ×5", "a new process is as slow as the old one"
     feed(history, State(state=RunState.FINISHED))
     assert {one.state for one in scene_of(history).roles} == {"Ended"}
 
@@ -162,6 +162,15 @@ def test_a_run_without_updates_shows_who_is_asked_for() -> None:
     threads = scene_of(begun(), mode="lock-free", workers=3)
     assert threads.caption == "lock-free: 3 threads of one process"
     assert [one.name for one in threads.roles] == ["Coordinator", "Worker 0", "Worker 1", "Worker 2"]
+    history = begun()
+    feed(history, Peer(role="worker", index=1, host="", status="slowed", factor=2.0))
+    slowed = scene_of(history, mode="lock-free", workers=3)
+    assert [(one.host, one.state) for one in slowed.roles[1:]] == [
+        ("node1", "Starts"),
+        ("node1", "Slowed ×2"),
+        ("node1", "Starts"),
+    ]
+    assert [log.text for log in history.logs] == ["Slowed worker 1: ×2."]
     assert setup_of(spec_of(mode="bounded", late="wait", staleness=4), None).words == "staleness at most 4 by waiting"
 
 

@@ -90,8 +90,9 @@ class RoleRow(QWidget):
             box.addWidget(widget)
             widget.setHidden(not there)
 
-    def show_role(self, role: Role, refusal: str) -> None:
-        """Show how it is; ``refusal`` says why nothing can be done to the cluster now."""
+    def show_role(self, role: Role, refusal: str, threads: str) -> None:
+        """Show how it is; ``refusal`` says why nothing can be done to the cluster now, ``threads`` why nothing can be
+        killed."""
         changed = role.factor != self._role.factor
         self._role = role
         self.host.setText(role.host)
@@ -101,7 +102,7 @@ class RoleRow(QWidget):
         if (changed or time.monotonic() - self._asked > _TOLD_WITHIN_S) and known in dict(_SPEEDS):
             self.speed.choose(known)
         reason = refusal or ("" if role.alive else f"{role.name} does not work at the moment")
-        self.kill.allow(not reason, reason)
+        self.kill.allow(not (reason or threads), reason or threads)
         self.speed.setEnabled(not reason)
         for key, tip in _SPEED_TIPS.items():
             self.speed.button(key).setToolTip(reason or tip)
@@ -211,9 +212,10 @@ class ClusterView(QWidget):
     def show_scene(self, scene: ClusterScene, refusal: str, follows: bool, can_configure: bool) -> None:
         """Show a run. ``refusal`` says why it cannot be disturbed, ``follows`` whether the timeline shows the end."""
         self.caption.set_text(scene.caption)
-        self._show_roles(scene.roles, refusal)
-        self.add.allow(not refusal, refusal)
-        self.config.allow(can_configure, "No process has said yet where it listens")
+        threads = "The workers are threads of one process" if scene.threads else ""
+        self._show_roles(scene.roles, refusal, threads)
+        self.add.allow(not (refusal or threads), refusal or threads)
+        self.config.allow(can_configure, threads or "No process has said yet where it listens")
         self.timeline.show_plot(scene.timeline)
         some = any(len(lane.arrived) + len(lane.dropped) for lane in scene.timeline.lanes)
         self._timeline_caption.set_text("bar: computing, dot: update reaches the servers" if some else "bar: computing")
@@ -227,7 +229,7 @@ class ClusterView(QWidget):
         self.export.setEnabled(stale is not None)
         self._show_events(scene.events)
 
-    def _show_roles(self, roles: Sequence[Role], refusal: str) -> None:
+    def _show_roles(self, roles: Sequence[Role], refusal: str, threads: str) -> None:
         wanted = [(role.role, role.number) for role in roles]
         if wanted != list(self.rows):
             for old in self.rows.values():
@@ -246,7 +248,7 @@ class ClusterView(QWidget):
         room = round(max((metrics.horizontalAdvance(role.host) for role in roles), default=0)) + 4
         for key, role in zip(wanted, roles, strict=True):
             self.rows[key].host.setFixedWidth(min(room, _HOST))
-            self.rows[key].show_role(role, refusal)
+            self.rows[key].show_role(role, refusal, threads)
 
     def _show_events(self, events: tuple[ClusterEvent, ...]) -> None:
         """The newest first."""
