@@ -13,11 +13,14 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from clew_gui.app import Program
     from clew_gui.views.runs.recorded import RecordedSession
+    from clew_shared.journal.history import History
 
 IMAGES = Path(__file__).parent / "images"
 SIZE = 1440, 900
@@ -214,9 +217,83 @@ def paint_node(theme: str, file: str) -> None:
     keep(program, session, file, select=run.id)
 
 
+def paint_cluster(theme: str, file: str) -> None:
+    """A run with parameter servers on this computer, one worker slowed and one killed, in a process of its own."""
+    import psutil
+    from PySide6.QtCore import QTimer
+
+    from clew_gui.app import build_app
+    from clew_gui.targets.local_agent import find_agent
+    from clew_gui.views.window.window import CLUSTER_TAB
+    from clew_gui.views.window.window_state import NoMemory, WindowState
+    from clew_shared.base.places import find_places
+    from clew_shared.spec import RunSpec
+    from clew_shared.wire.messages import DisturbCluster
+
+    places, data = find_places(), "" if "CLEW_DATA" in os.environ else "digits"
+    options = {"workers": 4}
+    spec = RunSpec(exercise="softmax", data=data, strategy="parameter-server", options=options, params={"steps": 10**6})
+    program = build_app(places, memory=NoMemory(WindowState(told_runs_go_on=True)), theme=theme, exercise="softmax")
+    program.window.resize(*SIZE)
+    program.window.show()
+
+    def wait(there: Callable[[], bool], then: Callable[[], object]) -> None:
+        if there():
+            then()
+        else:
+            QTimer.singleShot(50, program.window, lambda: wait(there, then))
+
+    def history() -> History:
+        run = program.desk.scope.run()
+        assert run is not None
+        return run.history
+
+    def steps(count: int) -> Callable[[], bool]:
+        end = history().fold.step + count
+        return lambda: history().fold.step > end
+
+    def disturb(**what: Any) -> None:
+        assert program.session is not None
+        program.session.disturb(DisturbCluster(run=history().fold.run, **what))
+
+    def told(status: str) -> bool:
+        return any(peer.status == status for peer in history().peer_news)
+
+    def begin() -> None:
+        program.desk.start(spec)
+        program.window.show_tab(CLUSTER_TAB)
+        wait(steps(1_000), slow)
+
+    def slow() -> None:
+        program.window.show_tab(CLUSTER_TAB)
+        disturb(action="slow", index=1, factor=5.0)
+        wait(steps(500), kill)
+
+    def kill() -> None:
+        disturb(action="kill", index=2)
+        wait(lambda: told("replaced"), lambda: wait(steps(150), end))
+
+    def end() -> None:
+        program.shell.cluster.view.events.setCurrentRow(1)
+        program.shell.cluster.view.events.itemActivated.emit(program.shell.cluster.view.events.item(1))
+        QTimer.singleShot(1500, lambda: program.app.exit(0))
+
+    program.ready.connect(lambda: wait(program.window.next_run.run.isEnabled, begin))
+    program.app.exec()
+    program.window.grab().save(file)
+    program.desk.stop(now=True)
+    wait(lambda: told("ended"), lambda: program.app.exit(0))
+    program.app.exec()
+    program.window.close()
+    program.close()
+    agent = find_agent(places)
+    if agent is not None:
+        psutil.Process(agent.pid).terminate()
+
+
 def main() -> None:
     """Train, then paint."""
-    painters = {"sites": paint_sites, "waiting": paint_waiting, "node": paint_node}
+    painters = {"sites": paint_sites, "waiting": paint_waiting, "node": paint_node, "cluster": paint_cluster}
     if sys.argv[1:2] == ["paint"] and sys.argv[3] in painters:
         painters[sys.argv[3]](sys.argv[2], sys.argv[4])
         return
@@ -233,6 +310,7 @@ def main() -> None:
             call(home, "-m", "clew_gui", "run", "softmax", *words, *data)
         call(home / "race", "-m", "clew_gui", "race", "linear-regression")
         call(home / "race", __file__, "paint", "light", "race", str(IMAGES / "race-light.png"))
+        call(home / "cluster", __file__, "paint", "light", "cluster", str(IMAGES / "cluster-light.png"))
         shown = ("run", "guide", "sites", "waiting", "node")
         for theme, tab in (*(("light", tab) for tab in shown), ("dark", "run")):
             call(home, __file__, "paint", theme, tab, str(IMAGES / f"{tab}-{theme}.png"))
