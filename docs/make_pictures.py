@@ -11,16 +11,16 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from clew_gui.app import Program
     from clew_gui.views.runs.recorded import RecordedSession
-    from clew_shared.journal.history import History
 
 IMAGES = Path(__file__).parent / "images"
 SIZE = 1440, 900
@@ -32,6 +32,7 @@ RUNS = (
     ("--preset", "slides"),
 )
 _LIMIT_S = 600
+_WAIT_S = 120
 
 
 def call(home: Path, *words: str) -> None:
@@ -220,75 +221,54 @@ def paint_node(theme: str, file: str) -> None:
 def paint_cluster(theme: str, file: str) -> None:
     """A run with parameter servers on this computer, one worker slowed and one killed, in a process of its own."""
     import psutil
-    from PySide6.QtCore import QTimer
 
     from clew_gui.app import build_app
     from clew_gui.targets.local_agent import find_agent
     from clew_gui.views.window.window import CLUSTER_TAB
     from clew_gui.views.window.window_state import NoMemory, WindowState
     from clew_shared.base.places import find_places
+    from clew_shared.journal.lifecycle import TERMINAL
     from clew_shared.spec import RunSpec
-    from clew_shared.wire.messages import DisturbCluster
 
     places, data = find_places(), "" if "CLEW_DATA" in os.environ else "digits"
-    options = {"workers": 4}
-    spec = RunSpec(exercise="softmax", data=data, strategy="parameter-server", options=options, params={"steps": 10**6})
     program = build_app(places, memory=NoMemory(WindowState(told_runs_go_on=True)), theme=theme, exercise="softmax")
+    spec = RunSpec(exercise="softmax", data=data, strategy="parameter-server", options={"workers": 3})
+    spec.params["steps"] = 1_000_000
     program.window.resize(*SIZE)
     program.window.show()
-
-    def wait(there: Callable[[], bool], then: Callable[[], object]) -> None:
-        if there():
-            then()
-        else:
-            QTimer.singleShot(50, program.window, lambda: wait(there, then))
-
-    def history() -> History:
-        run = program.desk.scope.run()
-        assert run is not None
-        return run.history
-
-    def steps(count: int) -> Callable[[], bool]:
-        end = history().fold.step + count
-        return lambda: history().fold.step > end
-
-    def disturb(**what: Any) -> None:
-        assert program.session is not None
-        program.session.disturb(DisturbCluster(run=history().fold.run, **what))
-
-    def told(status: str) -> bool:
-        return any(peer.status == status for peer in history().peer_news)
-
-    def begin() -> None:
-        program.desk.start(spec)
-        program.window.show_tab(CLUSTER_TAB)
-        wait(steps(1_000), slow)
-
-    def slow() -> None:
-        program.window.show_tab(CLUSTER_TAB)
-        disturb(action="slow", index=1, factor=5.0)
-        wait(steps(500), kill)
-
-    def kill() -> None:
-        disturb(action="kill", index=2)
-        wait(lambda: told("replaced"), lambda: wait(steps(150), end))
-
-    def end() -> None:
-        program.shell.cluster.view.events.setCurrentRow(1)
-        program.shell.cluster.view.events.itemActivated.emit(program.shell.cluster.view.events.item(1))
-        QTimer.singleShot(1500, lambda: program.app.exit(0))
-
-    program.ready.connect(lambda: wait(program.window.next_run.run.isEnabled, begin))
-    program.app.exec()
-    program.window.grab().save(file)
-    program.desk.stop(now=True)
-    wait(lambda: told("ended"), lambda: program.app.exit(0))
-    program.app.exec()
+    wait(program, lambda: program.shell.plots is not None and program.window.next_run.run.isEnabled())
+    program.desk.start(spec)
+    wait(program, lambda: (run := program.desk.scope.run()) is not None and run.history.updates.counts.applied > 400)
+    program.window.show_tab(CLUSTER_TAB)
+    view, run = program.shell.cluster.view, program.desk.scope.run()
+    if run is not None:
+        taken = run.history.updates.counts
+        view.rows["worker", 1].speed.button("5").click()
+        wait(program, lambda: run.history.updates.counts.applied > taken.applied + 200)
+        view.rows["worker", 2].kill.click()
+        wait(program, lambda: view.events.item(0).text().endswith("started again"))
+        seen = run.history.updates.counts
+        wait(program, lambda: run.history.updates.counts.applied > seen.applied + 80)
+        view.events.itemActivated.emit(view.events.item(1))
+        program.app.processEvents()
+        program.window.grab().save(file)
+        program.desk.stop(now=True)
+        wait(program, lambda: run.state in TERMINAL)
     program.window.close()
     program.close()
     agent = find_agent(places)
     if agent is not None:
         psutil.Process(agent.pid).terminate()
+
+
+def wait(program: Program, there: Callable[[], bool]) -> None:
+    """Let the window live until something is so; raises ``TimeoutError`` when that takes minutes."""
+    end = time.monotonic() + _WAIT_S
+    while not there():
+        if time.monotonic() > end:
+            raise TimeoutError("the run of the picture does not go on")
+        program.app.processEvents()
+        time.sleep(0.02)
 
 
 def main() -> None:

@@ -352,9 +352,10 @@ def _lane(found: UpdateColumns, worker: int, x: Span, end: float) -> Lane:
     single = len(ends) <= _SINGLE
     pauses = tuple(_pauses(starts, ends, x, end))
     nothing = np.empty(0)
-    if single:
-        return Lane(worker, starts, ends, ends[accepted], ends[~accepted], pauses)
     reached = np.maximum.accumulate(ends)
+    if single:  # a worker may have the next batch before its update is taken: bars that overlap are drawn once
+        begun = np.minimum(np.maximum(starts, np.concatenate(([-np.inf], reached[:-1]))), ends)
+        return Lane(worker, begun, ends, ends[accepted], ends[~accepted], pauses)
     new = np.flatnonzero(starts[1:] > reached[:-1] + _FINE * x.size) + 1
     edges = np.concatenate(([0], new, [len(ends)]))
     return Lane(worker, starts[edges[:-1]], reached[edges[1:] - 1], nothing, nothing, pauses)

@@ -156,20 +156,23 @@ def test_the_timeline_is_moved_by_keys_mouse_and_events(
     scene = program.shell.cluster.scene
     assert scene is not None
     assert [event.text for event in scene.timeline.events] == ["worker 1 slowed ×5"]
-    assert view.seen.current() == "all", "it follows the run no longer"
+    assert view.seen.current() == "part", "it follows the run no longer"
     low = scene.timeline.x.low
     QTest.keyClick(view.timeline, Qt.Key.Key_Right)
     assert program.shell.cluster.scene is not None
     assert program.shell.cluster.scene.timeline.x.low > low
     QTest.keyClick(view.timeline, Qt.Key.Key_Home)
     assert program.shell.cluster.scene.timeline.x.size > 20
+    assert view.seen.current() == "all"
+    view.seen.button("part").click()
+    assert 20 > program.shell.cluster.scene.timeline.x.size > 10
     view.seen.button("latest").click()
     assert program.shell.cluster.scene.timeline.x.low > 4
     area = view.timeline.rect()
     QTest.mousePress(view.timeline, Qt.MouseButton.LeftButton, pos=area.center())
     QTest.mouseMove(view.timeline, area.center() + QPoint(80, 0))
     QTest.mouseRelease(view.timeline, Qt.MouseButton.LeftButton, pos=area.center() + QPoint(80, 0))
-    qtbot.waitUntil(lambda: view.seen.current() == "all")
+    qtbot.waitUntil(lambda: view.seen.current() == "part")
     said = {
         view.timeline.words_at(QPointF(x, y)) for x in range(0, area.width(), 5) for y in range(0, area.height(), 9)
     }

@@ -395,6 +395,13 @@ class TimelinePlot(PlotWidget):
         """All of the training time."""
         return self._timeline.whole if self._timeline is not None else None
 
+    def part(self) -> Span | None:
+        """What is shown, so that it stays; of the whole run the second half."""
+        if self._timeline is None:
+            return None
+        seen, whole = self._timeline.x, self._timeline.whole
+        return seen if seen.size < 0.9 * whole.size else Span(0.5 * (whole.low + whole.high), whole.high)
+
     def seen_size(self) -> float:
         """How many seconds are shown."""
         return self._timeline.x.size if self._timeline is not None else 0.0

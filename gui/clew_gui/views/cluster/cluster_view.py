@@ -48,6 +48,8 @@ _SPEED_TIPS = {
 }
 _TOLD_WITHIN_S = 3.0
 """What was clicked stays chosen for so long, until the journal says what became of it."""
+_ALL = 0.97
+"""The timeline shows the whole run where it shows so much of it."""
 _NARROW = 560
 _HOST = 150
 """A host's name has no more room than this."""
@@ -166,8 +168,11 @@ class ClusterView(QWidget):
         self.timeline = TimelinePlot(self._look)
         self.timeline.seen_changed.connect(self.seen_changed)
         self._timeline_caption = Elided("", "caption", "2")
-        self.seen = Segments((("latest", "Latest"), ("all", "Whole run")), "latest", "Part of the timeline")
+        self.seen = Segments(
+            (("latest", "Latest"), ("part", "Part"), ("all", "Whole run")), "latest", "What the timeline shows"
+        )
         self.seen.button("latest").setToolTip("Follow the run (End in the timeline)")
+        self.seen.button("part").setToolTip("Drag to move, + and − or Ctrl and the wheel to zoom; or choose an event")
         self.seen.button("all").setToolTip("Show all of it (Home in the timeline)")
         self.seen.chosen.connect(self._choose_seen)
         head = row(label("Updates", "subtitle"), self._timeline_caption, self.seen, gap=8)
@@ -219,7 +224,8 @@ class ClusterView(QWidget):
         self.timeline.show_plot(scene.timeline)
         some = any(len(lane.arrived) + len(lane.dropped) for lane in scene.timeline.lanes)
         self._timeline_caption.set_text("bar: computing, dot: update reaches the servers" if some else "bar: computing")
-        self.seen.choose("latest" if follows else "all")
+        everything = scene.timeline.x.size >= _ALL * scene.timeline.whole.size
+        self.seen.choose("latest" if follows else "all" if everything else "part")
         stale = scene.staleness
         self.staleness.show_plot(stale)
         self._stale_caption.set_text(f"mean {stale.mean:.1f}; line: the latest {stale.latest:,}" if stale else "")
@@ -269,7 +275,9 @@ class ClusterView(QWidget):
     # --- Asking -------------------------------------------------------------------------------------------------------
 
     def _choose_seen(self, which: str) -> None:
-        self.seen_changed.emit(None if which == "latest" else self.timeline.whole())
+        whole = self.timeline.whole()
+        part = self.timeline.part() if which == "part" else whole
+        self.seen_changed.emit(None if which == "latest" else part)
 
     def _show_event(self, item: QListWidgetItem) -> None:
         """The timeline around an event."""
