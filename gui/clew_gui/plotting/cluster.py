@@ -163,10 +163,15 @@ class Staleness(NamedTuple):
 
 
 class RateLine(NamedTuple):
-    """Images/s of a worker at the middles of equal stretches of time."""
+    """Images/s of a worker in equal stretches of time, and in the latest ones together."""
 
     worker: int
     values: NDArray[np.float64]
+
+    @property
+    def now(self) -> float:
+        """The mean of the latest stretches: one alone may lie between two updates."""
+        return float(self.values[-max(1, len(self.values) // 10) :].mean())
 
 
 class Rates(NamedTuple):
@@ -257,7 +262,7 @@ def _roles(
     for index in servers:
         taken = f"took {counts.applied:,} gradients" if counts.applied else "holds the variables"
         yield _role("ps", index, history, over, taken, 1.0)
-    speeds = {line.worker: float(line.values[-1]) for line in rates.lines} if rates is not None else {}
+    speeds = {line.worker: line.now for line in rates.lines} if rates is not None else {}
     shares = counts.shares()
     for index in workers:
         said = []

@@ -231,7 +231,7 @@ def _rates_axes(rect: QRectF, plot: Rates) -> _Axes:
 
 
 def _name(line: RateLine) -> str:
-    return f"Worker {line.worker}  {figures(float(line.values[-1]))}"
+    return f"Worker {line.worker}  {figures(line.now)}"
 
 
 def paint_rates(painter: QPainter, rect: QRectF, plot: Rates, theme: Theme) -> None:
