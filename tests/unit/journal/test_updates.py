@@ -86,13 +86,14 @@ def test_a_later_attempt_wins_from_its_start_step_on_and_its_clock_goes_on() -> 
     history = begun()
     history.feed(1, updates([0, 1, 2, 3], [0, 1, 0, 1]))
     history.feed(2, attempt(2, start_step=2))
-    history.feed(1, updates([1, 4], [5, 5], begin=0.4))  # of a process that was thought dead: step 1 still counts
     history.feed(2, updates([2, 3], [2, 2], begin=7.0))
+    history.feed(1, updates([1, 4], [5, 5], begin=0.4))  # of a process that was thought dead: step 1 still counts
+    history.feed(2, updates([4], [2], begin=7.2))
     columns = history.updates.columns
-    assert columns.steps.tolist() == [0, 1, 1, 2, 3]
-    assert columns.workers.tolist() == [0, 1, 5, 2, 2]
-    assert history.updates.counts.workers[1].tolist() == [1, 1, 2, 0, 0, 1]
-    assert columns.ended[-1] == pytest.approx(0.2), "no points were recorded, so the clock begins again at 0"
+    assert columns.steps.tolist() == [0, 1, 2, 3, 1, 4]
+    assert columns.workers.tolist() == [0, 1, 2, 2, 5, 2]
+    assert history.updates.counts.workers[1].tolist() == [1, 1, 3, 0, 0, 1]
+    assert columns.ended[-1] == pytest.approx(0.3), "no points were recorded, so the clock begins again at 0"
 
 
 def test_servers_that_are_set_back_to_a_checkpoint_replace_what_they_forgot() -> None:
