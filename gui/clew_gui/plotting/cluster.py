@@ -261,7 +261,7 @@ def _roles(
     servers = sorted({index for role, index in history.peers if role == "ps"} or range(setup.servers))
     for index in servers:
         taken = f"took {counts.applied:,} gradients" if counts.applied else "holds the variables"
-        yield _role("ps", index, history, over, taken, 1.0)
+        yield _role("ps", index, history, state, taken, 1.0)
     speeds = {line.worker: line.now for line in rates.lines} if rates is not None else {}
     shares = counts.shares()
     for index in workers:
@@ -270,7 +270,7 @@ def _roles(
             said.append(f"{figures(speeds[index])} {rates.unit}")
         if index in shares:
             said += [f"{100 * shares[index]:.0f} %", f"{int(counts.workers[:, index].sum()):,} updates"]
-        role = _role("worker", index, history, over, ", ".join(said), slow.get(index, 1.0))
+        role = _role("worker", index, history, state, ", ".join(said), slow.get(index, 1.0))
         yield role._replace(host=history.fold.host) if setup.mode == THREADS else role
 
 
@@ -283,7 +283,9 @@ def _factors(history: History) -> dict[int, float]:
     return found
 
 
-def _role(kind: Literal["ps", "worker"], index: int, history: History, over: bool, doing: str, factor: float) -> Role:
+def _role(
+    kind: Literal["ps", "worker"], index: int, history: History, state: RunState, doing: str, factor: float
+) -> Role:
     peer = history.peers.get((kind, index))
     look, word = _STATES.get(peer.status, ("Running", peer.status.capitalize())) if peer else ("Starting", "Starts")
     alive = peer is not None and peer.status in ("joined", "replaced", "slowed")
@@ -291,7 +293,9 @@ def _role(kind: Literal["ps", "worker"], index: int, history: History, over: boo
         look, word = "Paused", f"Slowed ×{factor:g}"
     if peer is None and index in history.updates.counts.shares():
         look, word, alive = "Running", "Working", True
-    if (over and alive) or (over and peer is None):
+    if state is RunState.PAUSED and alive:
+        look, word = "Paused", "Paused"
+    if state in TERMINAL and (alive or peer is None):
         look, word, alive = "Finished", "Ended", False
     return Role(kind, index, peer.host if peer else history.fold.host, look, word, doing, alive, factor)
 

@@ -66,7 +66,9 @@ def test_every_process_says_what_it_is_where_and_how_it_is() -> None:
     assert role(scene, "Worker 2").state == role(scene, "Worker 3").state == "Working"
     feed(history, cluster.peer("worker", 1, "replaced", 5.0))
     assert role(scene_of(history), "Worker 1").state == "Slowed ×5", "a new process is as slow as the old one"
-    feed(history, State(state=RunState.FINISHED))
+    feed(history, State(state=RunState.PAUSED))
+    assert {one.state for one in scene_of(history).roles[1:]} == {"Paused"}
+    feed(history, State(state=RunState.RUNNING), State(state=RunState.FINISHED))
     assert {one.state for one in scene_of(history).roles} == {"Ended"}
 
 
