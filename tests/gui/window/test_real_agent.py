@@ -242,7 +242,9 @@ def test_a_speed_up_is_measured_with_one_click(new_student: Callable[[], Student
 def test_a_worker_is_slowed_and_one_killed_and_the_histogram_moves(new_student: Callable[[], Student]) -> None:
     student = new_student()
     window = student.window
-    student.look_for("softmax")
+    student.look_for("ps-lab")
+    assert student.program.desk.scope.card is not None
+    assert student.program.desk.scope.card.id == "ps-lab"
     form = window.next_run
     form.preset.setCurrentIndex(form.preset.findData("tiny"))
     form.preset.activated.emit(form.preset.currentIndex())
