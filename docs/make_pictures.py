@@ -231,8 +231,8 @@ def paint_cluster(theme: str, file: str) -> None:
     from clew_shared.spec import RunSpec
 
     places, data = find_places(), "" if "CLEW_DATA" in os.environ else "digits"
-    program = build_app(places, memory=NoMemory(WindowState(told_runs_go_on=True)), theme=theme, exercise="softmax")
-    spec = RunSpec(exercise="softmax", data=data, strategy="parameter-server", options={"workers": 3})
+    program = build_app(places, memory=NoMemory(WindowState(told_runs_go_on=True)), theme=theme, exercise="ps-lab")
+    spec = RunSpec(exercise="ps-lab", data=data, strategy="parameter-server", options={"workers": 3})
     spec.params["steps"] = 1_000_000
     program.window.resize(*SIZE)
     program.window.show()
