@@ -182,16 +182,11 @@ class SessionLike(Protocol):
     def set_live(self, run: str, name: str, value: float) -> None:
         """Change a live hyperparameter."""
 
-<<<<<<< HEAD
-    def continue_run(self, run: str, *, changes: Mapping[str, str | int] | None = None) -> None:
-        """Go on from the last checkpoint as a new attempt, with ``changes`` of its devices or nodes."""
-=======
     def disturb(self, request: DisturbCluster) -> None:
         """Slow or end a process of a parameter-server run, or add a worker."""
 
-    def continue_run(self, run: str) -> None:
-        """Go on from the last checkpoint as a new attempt."""
->>>>>>> 92036c3 (The Cluster tab: roles, timeline, staleness, images/s, events, and buttons that slow or kill)
+    def continue_run(self, run: str, *, changes: Mapping[str, str | int] | None = None) -> None:
+        """Go on from the last checkpoint as a new attempt, with ``changes`` of its devices or nodes."""
 
     def move_run(self, run: str, place: int) -> None:
         """Put a waiting run at a place of the queue, 1 being the next."""

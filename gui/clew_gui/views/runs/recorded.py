@@ -204,15 +204,11 @@ class RecordedSession:
         """Refused."""
         raise self._refuse()
 
-<<<<<<< HEAD
-    def continue_run(self, run: str, *, changes: Mapping[str, str | int] | None = None) -> None:
-=======
     def disturb(self, request: DisturbCluster) -> None:
         """Refused."""
         raise self._refuse()
 
-    def continue_run(self, run: str) -> None:
->>>>>>> 92036c3 (The Cluster tab: roles, timeline, staleness, images/s, events, and buttons that slow or kill)
+    def continue_run(self, run: str, *, changes: Mapping[str, str | int] | None = None) -> None:
         """Refused."""
         raise self._refuse()
 
