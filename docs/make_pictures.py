@@ -11,11 +11,14 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from clew_gui.app import Program
     from clew_gui.views.runs.recorded import RecordedSession
 
@@ -30,6 +33,7 @@ RUNS = (
 )
 LONG = ("--preset", "long", "--evaluate-every", "1000")
 _LIMIT_S = 600
+_WAIT_S = 120
 
 
 def call(home: Path, *words: str) -> None:
@@ -217,9 +221,62 @@ def paint_node(theme: str, file: str) -> None:
     keep(program, session, file, select=run.id)
 
 
+def paint_cluster(theme: str, file: str) -> None:
+    """A run with parameter servers on this computer, one worker slowed and one killed, in a process of its own."""
+    import psutil
+
+    from clew_gui.app import build_app
+    from clew_gui.targets.local_agent import find_agent
+    from clew_gui.views.window.window import CLUSTER_TAB
+    from clew_gui.views.window.window_state import NoMemory, WindowState
+    from clew_shared.base.places import find_places
+    from clew_shared.journal.lifecycle import TERMINAL
+    from clew_shared.spec import RunSpec
+
+    places, data = find_places(), "" if "CLEW_DATA" in os.environ else "digits"
+    program = build_app(places, memory=NoMemory(WindowState(told_runs_go_on=True)), theme=theme, exercise="ps-lab")
+    spec = RunSpec(exercise="ps-lab", data=data, strategy="parameter-server", options={"workers": 3})
+    spec.params["steps"] = 1_000_000
+    program.window.resize(*SIZE)
+    program.window.show()
+    wait(program, lambda: program.shell.plots is not None and program.window.next_run.run.isEnabled())
+    program.desk.start(spec)
+    wait(program, lambda: (run := program.desk.scope.run()) is not None and run.history.updates.counts.applied > 400)
+    program.window.show_tab(CLUSTER_TAB)
+    view, run = program.shell.cluster.view, program.desk.scope.run()
+    if run is not None:
+        taken = run.history.updates.counts
+        view.rows["worker", 1].speed.button("5").click()
+        wait(program, lambda: run.history.updates.counts.applied > taken.applied + 200)
+        view.rows["worker", 2].kill.click()
+        wait(program, lambda: view.events.item(0).text().endswith("started again"))
+        seen = run.history.updates.counts
+        wait(program, lambda: run.history.updates.counts.applied > seen.applied + 80)
+        view.events.itemActivated.emit(view.events.item(1))
+        program.app.processEvents()
+        program.window.grab().save(file)
+        program.desk.stop(now=True)
+        wait(program, lambda: run.state in TERMINAL)
+    program.window.close()
+    program.close()
+    agent = find_agent(places)
+    if agent is not None:
+        psutil.Process(agent.pid).terminate()
+
+
+def wait(program: Program, there: Callable[[], bool]) -> None:
+    """Let the window live until something is so; raises ``TimeoutError`` when that takes minutes."""
+    end = time.monotonic() + _WAIT_S
+    while not there():
+        if time.monotonic() > end:
+            raise TimeoutError("the run of the picture does not go on")
+        program.app.processEvents()
+        time.sleep(0.02)
+
+
 def main() -> None:
     """Train, then paint."""
-    painters = {"sites": paint_sites, "waiting": paint_waiting, "node": paint_node}
+    painters = {"sites": paint_sites, "waiting": paint_waiting, "node": paint_node, "cluster": paint_cluster}
     if sys.argv[1:2] == ["paint"] and sys.argv[3] in painters:
         painters[sys.argv[3]](sys.argv[2], sys.argv[4])
         return
@@ -239,6 +296,7 @@ def main() -> None:
         call(home / "race", __file__, "paint", "light", "race", str(IMAGES / "race-light.png"))
         for theme in ("light", "dark"):
             call(home / "pictures", __file__, "paint", theme, "pictures", str(IMAGES / f"pictures-{theme}.png"))
+        call(home / "cluster", __file__, "paint", "light", "cluster", str(IMAGES / "cluster-light.png"))
         shown = ("run", "guide", "sites", "waiting", "node")
         for theme, tab in (*(("light", tab) for tab in shown), ("dark", "run")):
             call(home, __file__, "paint", theme, tab, str(IMAGES / f"{tab}-{theme}.png"))

@@ -23,7 +23,7 @@ def read_run(folder: Path) -> History:
     if not numbers:
         text = f"{folder} is no run folder: it holds no journal.0001."
         raise problem("run.folder", text, "Name the folder of a run.", str(folder))
-    history = History()
+    history = History(updates_kept=None)
     try:
         cuts = _cuts(folder, numbers)
         for attempt in numbers:
@@ -80,14 +80,45 @@ def summary(history: History, run_dir: Path) -> dict[str, object]:
         result["reason"] = fold.reason
     if history.peers:
         result["peers"] = [
-            {"index": peer.index, "host": peer.host, "address": peer.address, "status": peer.status}
+            {"role": peer.role, "index": peer.index, "host": peer.host, "address": peer.address, "status": peer.status}
             for peer in history.peers.values()
         ]
+    if history.updates.counts.workers.any():
+        result["updates"] = updates_summary(history)
     if history.first_nonfinite:
         result["diverged"] = dict(history.first_nonfinite)
     if fold.problem is not None and fold.state is not RunState.FINISHED:
         result["problem"] = msgspec.to_builtins(fold.problem)
     return result
+
+
+def updates_summary(history: History) -> dict[str, object]:
+    """What parameter servers took: ``gradients`` in all, those ``dropped`` as too old, the ``staleness`` of the applied
+    ones, and for each worker how many it computed and its ``share`` of the applied ones."""
+    counts = history.updates.counts
+    shares = counts.shares()
+    return {
+        "gradients": counts.applied + counts.dropped,
+        "applied": counts.applied,
+        "dropped": counts.dropped,
+        "bytes_each": history.updates.moved,
+        "staleness": {
+            "mean": counts.mean_staleness,
+            "median": counts.median_staleness(),
+            "max": counts.largest_staleness,
+            "histogram": counts.staleness[1].tolist(),
+            "dropped": counts.staleness[0].tolist(),
+        },
+        "workers": [
+            {
+                "index": worker,
+                "applied": int(counts.workers[1, worker]),
+                "dropped": int(counts.workers[0, worker]),
+                "share": share,
+            }
+            for worker, share in shares.items()
+        ],
+    }
 
 
 def _finite(value: float | None) -> float | None:

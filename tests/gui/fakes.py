@@ -22,6 +22,7 @@ from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import Choice, Condition, Knob, Params, describe
 from clew_shared.spec import RunSpec
+from clew_shared.wire.messages import DisturbCluster
 
 OPTIMIZERS = tuple(Choice(name.lower(), name) for name in ("SGD", "Momentum", "Nesterov", "RMSprop", "Adam", "Nadam"))
 SCHEDULES = (Choice("constant", "Constant"), Choice("step", "Step"), Choice("cosine", "Cosine"))
@@ -368,6 +369,10 @@ class FakeSession:
             self.runs[run].feed(Checkpoint(step=self.runs[run].history.fold.step, folder="checkpoints/1", files=()))
         self.runs[run].end(RunState.STOPPED, "stopped by hand")
         self.tell(states=frozenset((run,)))
+
+    def disturb(self, request: DisturbCluster) -> None:
+        """Noted."""
+        self._ask("disturb", request)
 
     def set_live(self, run: str, name: str, value: float) -> None:
         """Acts from the next step."""

@@ -13,6 +13,7 @@ from clew_shared.journal.events import Attempt, Checkpoint, Evaluation, Event, L
 from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder, final_files, record_file
+from clew_shared.params import Value
 from clew_shared.spec import RunSpec, to_toml
 
 RUN = "5f2b8c1e-0000-4000-8000-000000000001"
@@ -32,11 +33,13 @@ def points(first: int, loss: Iterable[float], time: float = 0.0) -> Points:
     return Points(time=time, schema=1, first=first, count=len(column), seconds=1.0, clock=end, values=values)
 
 
-def begin_run(path: Path) -> RunFolder:
+def begin_run(path: Path, strategy: str = "single", options: dict[str, Value] | None = None) -> RunFolder:
     """A run folder with its spec, before the first attempt."""
     folder = RunFolder(path)
     path.mkdir(parents=True, exist_ok=True)
-    folder.spec.write_text(to_toml(RunSpec(exercise="softmax", run=RUN, params={"learning_rate": 0.5})))
+    params: dict[str, Value] = {"learning_rate": 0.5}
+    spec = RunSpec(exercise="softmax", run=RUN, params=params, strategy=strategy, options=options or {})
+    folder.spec.write_text(to_toml(spec))
     return folder
 
 

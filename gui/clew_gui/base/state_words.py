@@ -32,13 +32,28 @@ def quantity(value: float, form: str = "number") -> str:
     return f"{value:.3g}" if "e" in text else text
 
 
+def counted(number: int, thing: str) -> str:
+    """``1 worker``, ``1,200 workers``."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def spread_words(spec: RunSpec) -> str:
-    """How a run spreads: "mirrored, 2 devices", "multi-worker, 2 nodes, bfloat16"; empty on one device in 32 bits."""
+    """How a run spreads: "mirrored, 2 devices", "multi-worker, 2 nodes, bfloat16", "parameter-server, bounded 2,
+    4 workers"; empty on one device in 32 bits."""
     usual = RunSpec(exercise="")
     parts = [
         spec.strategy if spec.strategy != usual.strategy else "",
+        *_mode(spec),
         f"{spec.nodes} nodes" if spec.nodes > 1 else "",
         f"{spec.devices} devices" + (" each" if spec.nodes > 1 else "") if spec.devices > 1 else "",
         spec.precision if spec.precision != usual.precision else "",
     ]
     return ", ".join(part for part in parts if part)
+
+
+def _mode(spec: RunSpec) -> list[str]:
+    """What tells runs with parameter servers apart."""
+    asked = spec.options
+    bound = f" {asked['staleness']}" if asked.get("mode") == "bounded" and "staleness" in asked else ""
+    mode = [f"{asked['mode']}{bound}"] if "mode" in asked else []
+    return mode + ([counted(workers, "worker")] if isinstance(workers := asked.get("workers"), int) else [])

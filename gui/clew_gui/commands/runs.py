@@ -16,7 +16,8 @@ from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, KeptJobs, KeptRun, find_run, kept_runs
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import curves
-from clew_gui.commands.output.result import ending, goal_lines, measured_lines, why
+from clew_gui.commands.output.result import ending, goal_lines, measured_lines, update_lines, why
+from clew_gui.plotting.cluster import STRATEGY, setup_of
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.goals import check_goal
@@ -128,6 +129,7 @@ def _show(shell: CommandContext, folder: Path, history: History, jobs: KeptJobs)
     console.print(curves(history, card, console.width))
     for line in (
         *measured_lines(history, card),
+        *update_lines(history, card, folder),
         *goal_lines(history, card),
         "",
         *_spec_lines(folder),
@@ -159,7 +161,7 @@ def _settings(spec: RunSpec) -> dict[str, str]:
 def _file_lines(folder: Path, history: History) -> list[str]:
     numbers = attempts(folder)
     lines = ["", f"Run       {history.fold.run} on {history.fold.host or 'an unknown host'}", f"Folder    {folder}"]
-    lines += [f"Node      {peer_words(peer)}: {peer.status}" for peer in history.peers.values()]
+    lines += [f"Node      {peer_words(peer, history.has_servers)}: {peer.status}" for peer in history.peers.values()]
     if len(numbers) > 1:
         lines.append(f"Attempts  {len(numbers)}")
     if history.checkpoints:
@@ -183,6 +185,8 @@ def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, number: int | None 
         found |= {"name": spec.name, "preset": spec.preset, "seed": spec.seed, "data": spec.data, "params": spec.params}
         found |= {"strategy": spec.strategy, "devices": spec.devices, "nodes": spec.nodes, "precision": spec.precision}
         found |= {"options": spec.options}
+        if spec.strategy == STRATEGY:
+            found["cluster"] = setup_of(spec, card)._asdict()
     except ProblemError as error:
         found["problems"] = error.problems
     return found if number is None else {"number": number} | found

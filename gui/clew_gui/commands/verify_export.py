@@ -17,6 +17,8 @@ from clew_shared.exporters import (
     export_series_jsonl,
     export_series_parquet,
     export_tensorboard,
+    export_updates_csv,
+    export_updates_jsonl,
 )
 from clew_shared.journal.history import History
 from clew_shared.journal.verify import Fault, verify_run
@@ -56,19 +58,24 @@ def told(finding: Fault) -> str:
 
 class Format(NamedTuple):
     """A form in which a run can leave: the option's name, what it says in the help, who writes its curves, and who
-    writes what it measured where that is a file of its own."""
+    writes the rest, where there is any: what it measured, and what parameter servers took."""
 
     name: str
     about: str
     write: Callable[[History, Path], Path]
-    write_series: Callable[[History, Path], Path | None] | None = None
+    write_more: tuple[Callable[[History, Path], Path | None], ...] = ()
 
 
 FORMATS = (
-    Format("csv", "a table with the columns run, step, metric, value and wall_time", export_csv, export_series_csv),
-    Format("jsonl", "the same, one JSON object a line", export_jsonl, export_series_jsonl),
+    Format(
+        "csv",
+        "a table with the columns run, step, metric, value and wall_time",
+        export_csv,
+        (export_series_csv, export_updates_csv),
+    ),
+    Format("jsonl", "the same, one JSON object a line", export_jsonl, (export_series_jsonl, export_updates_jsonl)),
     Format("tensorboard", "an event file that TensorBoard reads", export_tensorboard),
-    Format("parquet", "a Parquet file (needs the extra clew[parquet])", export_parquet, export_series_parquet),
+    Format("parquet", "a Parquet file (needs the extra clew[parquet])", export_parquet, (export_series_parquet,)),
 )
 
 
@@ -92,9 +99,8 @@ def export(shell: CommandContext, argv: Sequence[str]) -> int:
     history = read_run(folder)
     for form, out in chosen:
         shell.say(str(form.write(history, out)))
-        measured = form.write_series(history, out) if form.write_series is not None else None
-        if measured is not None:
-            shell.say(str(measured))
+        for path in filter(None, (write(history, out) for write in form.write_more)):
+            shell.say(str(path))
     if history.damages:
         text = f"damaged parts of the journals were left out ({len(history.damages)})"
         shell.note(f"clew export: {text}. To see what is damaged: clew verify {options.run}")

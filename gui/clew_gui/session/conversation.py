@@ -23,6 +23,7 @@ from clew_shared.wire.messages import (
     AnyReply,
     CatalogueReply,
     ContinueRun,
+    DisturbCluster,
     GetCatalogue,
     GetStatus,
     Hello,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 ANSWER_WITHIN_S = 25.0
 """From sending; a trainer's own bound in the agent is shorter, so a late trainer is told of by the agent."""
 
-Command = StartRun | ContinueRun | MoveRun | Pause | Unpause | Stop | SetLive | Shutdown
+Command = StartRun | ContinueRun | MoveRun | Pause | Unpause | Stop | SetLive | DisturbCluster | Shutdown
 """A ``Shutdown`` only with ``idle``: it may come twice, also to the next agent."""
 
 

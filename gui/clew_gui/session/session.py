@@ -30,7 +30,7 @@ from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card
 from clew_shared.params import check
 from clew_shared.spec import MAX_NAME, RunSpec, check_spec, check_strategy, spread_again
-from clew_shared.wire.messages import ContinueRun, MoveRun, Pause, SetLive, StartRun, Stop, Unpause
+from clew_shared.wire.messages import ContinueRun, DisturbCluster, MoveRun, Pause, SetLive, StartRun, Stop, Unpause
 
 if TYPE_CHECKING:
     from clew_gui.session.job_managers import JobManagers
@@ -223,6 +223,10 @@ class Session:
     def set_live(self, run: str, name: str, value: float) -> None:
         """Change a live hyperparameter from the next block on."""
         self._ask(run, SetLive(run=run, name=name, value=value))
+
+    def disturb(self, request: DisturbCluster) -> None:
+        """Slow or end a process of a parameter-server run, or add a worker."""
+        self._ask(request.run, request)
 
     def recall(self, run: str) -> None:
         """Make known a run of which everything is here already, for a session with ``only``. Raises ``ProblemError``

@@ -10,7 +10,14 @@ cannot be written.
 from __future__ import annotations
 
 from clew_shared.exporters.parquet import export_parquet, export_series_parquet
-from clew_shared.exporters.tables import export_csv, export_jsonl, export_series_csv, export_series_jsonl
+from clew_shared.exporters.tables import (
+    export_csv,
+    export_jsonl,
+    export_series_csv,
+    export_series_jsonl,
+    export_updates_csv,
+    export_updates_jsonl,
+)
 from clew_shared.exporters.tensorboard import export_tensorboard
 
 __all__ = [
@@ -21,4 +28,6 @@ __all__ = [
     "export_series_jsonl",
     "export_series_parquet",
     "export_tensorboard",
+    "export_updates_csv",
+    "export_updates_jsonl",
 ]

@@ -64,6 +64,25 @@ def series_of(history: History) -> list[SeriesRows]:
     ]
 
 
+class UpdateRows(NamedTuple):
+    """A gradient that parameter servers took; ``ended`` and ``seconds`` on the training clock."""
+
+    step: int
+    worker: int
+    ended: float
+    seconds: float
+    staleness: int
+    accepted: bool
+
+
+def updates_of(history: History) -> Iterator[UpdateRows]:
+    """All gradients that parameter servers took."""
+    columns = history.updates.columns
+    for start in range(0, len(columns.steps), CHUNK_ROWS):
+        part = columns.take(slice(start, start + CHUNK_ROWS))
+        yield from map(UpdateRows._make, zip(*(column.tolist() for column in part), strict=True))
+
+
 def base_name(history: History) -> str:
     """``softmax-5f2b8c1e``: exercise and the beginning of the run's id, safe as a file name whatever a journal says."""
     words = f"{history.fold.exercise or 'run'}-{history.fold.run[:8] or 'unknown'}"

@@ -8,12 +8,24 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TextIO
 
-from clew_shared.exporters.rows import ExportRows, SeriesRows, as_history, base_name, replacing, rows_of, series_of
+from clew_shared.exporters.rows import (
+    ExportRows,
+    SeriesRows,
+    UpdateRows,
+    as_history,
+    base_name,
+    replacing,
+    rows_of,
+    series_of,
+    updates_of,
+)
 from clew_shared.journal.history import History
 
 CSV_HEADER = "run,step,metric,value,wall_time"
 SERIES_HEADER = "run,series,x,y,x_label,x_unit,y_label,y_unit"
+UPDATES_HEADER = f"run,{','.join(UpdateRows._fields)}"
 
 _Format = Callable[[str, ExportRows], Iterator[str]]
 _SeriesFormat = Callable[[str, SeriesRows], Iterator[str]]
@@ -39,6 +51,40 @@ def export_series_csv(source: History | Path, out: Path) -> Path | None:
 def export_series_jsonl(source: History | Path, out: Path) -> Path | None:
     """``<exercise>-<run>-series.jsonl`` in ``out``: an object a point with the same names; None when there are none."""
     return _export_series(source, out, ".jsonl", "", _series_json)
+
+
+def export_updates_csv(source: History | Path, out: Path) -> Path | None:
+    """``<exercise>-<run>-updates.csv`` in ``out``: every gradient that parameter servers took; None when there are
+    none."""
+    history = as_history(source)
+    if not len(history.updates):
+        return None
+    path = out / f"{base_name(history)}-updates.csv"
+    with replacing(path, history.fold.run) as part, part.open("w", encoding="utf-8", newline="") as file:
+        write_updates_csv(history, file)
+    return path
+
+
+def write_updates_csv(history: History, file: TextIO) -> None:
+    """The same into a file that is open."""
+    run = _cell(history.fold.run)
+    file.write(f"{UPDATES_HEADER}\n")
+    for row in updates_of(history):
+        times = f"{row.ended!r},{row.seconds!r}"
+        file.write(f"{run},{row.step},{row.worker},{times},{row.staleness},{int(row.accepted)}\n")
+
+
+def export_updates_jsonl(source: History | Path, out: Path) -> Path | None:
+    """``<exercise>-<run>-updates.jsonl`` in ``out``: an object a gradient with the same names; None when there are
+    none."""
+    history = as_history(source)
+    if not len(history.updates):
+        return None
+    path, run = out / f"{base_name(history)}-updates.jsonl", history.fold.run
+    with replacing(path, run) as part, part.open("w", encoding="utf-8", newline="") as file:
+        for row in updates_of(history):
+            file.write(json.dumps({"run": run, **row._asdict()}, separators=(",", ":")) + "\n")
+    return path
 
 
 def _export_series(source: History | Path, out: Path, suffix: str, header: str, lines: _SeriesFormat) -> Path | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,9 +43,11 @@ from clew_shared.journal.events import (
     Schema,
     Seal,
     Series,
+    Updates,
 )
 from clew_shared.journal.files import Damage
 from clew_shared.journal.lifecycle import RunFold
+from clew_shared.journal.updates import KEPT, UpdateTable, read_updates
 
 
 class Measured(NamedTuple):
@@ -112,11 +116,21 @@ def no_tensorflow(host: str, why: str, on_node: bool = True) -> Problem:
     return Problem("run.tensorflow", text, hint if on_node else here, host)
 
 
-def peer_words(peer: Peer) -> str:
-    """A process of a run that has several, for people: ``process 1 on node2 (10.0.0.2, port 40213)``."""
+def peer_words(peer: Peer, servers: bool = False) -> str:
+    """A process of a run that has several, for people: ``process 1 on node2 (10.0.0.2, port 40213)``; with parameter
+    ``servers`` ``worker 1 on …``."""
+    host = f" on {peer.host}" if peer.host else ""
     place = f" ({peer.address}, port {peer.port})" if peer.address else ""
-    kind = "parameter server" if peer.role == "ps" else "process"
-    return f"{kind} {peer.index} on {peer.host}{place}"
+    kind = "parameter server" if peer.role == "ps" else "worker" if servers else "process"
+    return f"{kind} {peer.index}{host}{place}"
+
+
+def disturbed_words(peer: Peer) -> str:
+    """What became of a process of a parameter-server run, as a sentence; empty where that is said in other words."""
+    who = peer_words(msgspec.structs.replace(peer, address=""), servers=True)
+    if peer.status == "slowed":
+        return f"Slowed {who}: ×{peer.factor:g}." if peer.factor > 1 else f"{who.capitalize()}: full speed again."
+    return {"killed": f"Killed {who}.", "replaced": f"Started {who} again."}.get(peer.status, "")
 
 
 class _Saying(NamedTuple):
@@ -186,6 +200,8 @@ __all__ = ["Best", "Changed", "Column", "Figure", "History", "Measured", "Note",
 
 
 Figure = Image | Histogram | Matrix
+_NEWS = 500
+"""So many sentences about processes are kept."""
 
 
 class Changed(NamedTuple):
@@ -229,10 +245,12 @@ class History:
     ``fold`` holds state and progress, ``metrics`` the known metrics by name, ``schema`` the latest ``Schema``,
     ``live`` the hyperparameter changes that acted, ``logs`` the sentences, ``checkpoints`` the complete ones by step,
     ``series`` and ``figures`` what was measured or pictured by name (figures: all of them, by step), ``damages`` what
-    could not be read, ``first_nonfinite`` the first step of each curve that is not a finite number.
+    could not be read, ``first_nonfinite`` the first step of each curve that is not a finite number. ``peers`` holds the
+    last news of each process of the latest attempt, ``peer_news`` the latest of all attempts, ``updates`` the gradients
+    that parameter servers took (``updates_kept`` as for ``UpdateTable``).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, updates_kept: int | None = KEPT) -> None:
         self.fold = RunFold()
         self.metrics: dict[str, MetricSpec] = {}
         self.schema: Schema | None = None
@@ -242,6 +260,8 @@ class History:
         self.figures: dict[str, list[Figure]] = {}
         self.damages: list[Note] = []
         self.peers: dict[tuple[str, int], Peer] = {}
+        self.peer_news: deque[Peer] = deque(maxlen=_NEWS)
+        self.updates = UpdateTable(updates_kept)
         self.first_nonfinite: dict[str, int] = {}
         self._tracks: dict[tuple[str, ...], Track] = {}
         self._by_metric: dict[str, list[Track]] = {}
@@ -302,6 +322,8 @@ class History:
         match event:
             case Points():
                 return self._points(attempt, event, offset)
+            case Updates():
+                self._updated(attempt, event, offset)
             case Evaluation():
                 return self._evaluation(attempt, event)
             case Schema():
@@ -327,9 +349,17 @@ class History:
             self._sayings.add(attempt, offset, event)
             return
         self.peers[event.role, event.index] = event
-        if event.status == "lost":
-            text = f"Lost {peer_words(event)}."
-            self._sayings.add(attempt, offset, Log(time=event.time, text=text, level="warning"))
+        self.peer_news.append(event)
+        lost = f"Lost {peer_words(event, self.has_servers)}."
+        text = lost if event.status == "lost" else disturbed_words(event)
+        if text:
+            calm = event.status in ("slowed", "replaced")
+            self._sayings.add(attempt, offset, Log(time=event.time, text=text, level="info" if calm else "warning"))
+
+    @property
+    def has_servers(self) -> bool:
+        """Whether the run has parameter servers."""
+        return any(role == "ps" for role, _ in self.peers)
 
     def _stepped(self, attempt: int, event: Diverged | Live | Checkpoint | Figure, offset: int) -> None:
         """What is about one step, unless a later attempt does that again."""
@@ -388,6 +418,7 @@ class History:
         bad = self.first_nonfinite.items()
         self.first_nonfinite = {name: step for name, step in bad if step < start + self._evaluates(name)}
         self._sayings.cut_steps(start)
+        self.updates.cut(start)
         for relation in self._relations.values():
             relation.cut(start)
         self._show_relations()
@@ -424,6 +455,19 @@ class History:
             return Changed(layout.names)
         piece = CurvePiece(np.arange(event.first, event.first + event.count), times, values, [block])
         return self._add(attempt, layout.key, layout.dtypes, piece)
+
+    def _updated(self, attempt: int, event: Updates, offset: int) -> None:
+        """Gradients, unless a later attempt makes their steps again."""
+        found = read_updates(event)
+        if found is None:
+            self._damaged(attempt, "the values of some updates do not fit together", offset)
+        elif len(found.steps):
+            begun = self._offset(attempt, float(found.ended[0] - found.seconds[0]))
+            limit = self._limit(attempt, evaluated=False)
+            found = found._replace(ended=found.ended + begun)
+            if limit is not None:
+                found = found.take(found.steps < limit)
+            self.updates.append(found, event.time, event.moved, late=limit is not None)
 
     def _evaluation(self, attempt: int, event: Evaluation) -> Changed:
         names = sorted(event.values)

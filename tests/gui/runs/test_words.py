@@ -19,7 +19,7 @@ from clew_shared.cards import Goal
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Log, Points
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.params import ParamSpec, convert
+from clew_shared.params import ParamSpec, Value, convert
 from clew_shared.spec import RunSpec
 from tests.gui import fakes
 
@@ -140,6 +140,12 @@ def test_an_optimizer_has_one_name_everywhere_and_the_fields_help_says_what_it_m
 def run_of(optimizer: str) -> fakes.FakeRun:
     """A run with that optimizer."""
     return fakes.FakeRun("r", 1, 0, RunSpec(exercise="softmax", params={"optimizer": optimizer}))
+
+
+def test_runs_with_parameter_servers_are_told_apart_by_their_mode() -> None:
+    options: dict[str, Value] = {"mode": "bounded", "staleness": 2, "workers": 4}
+    run = fakes.FakeRun("r", 4, 0, RunSpec(exercise="softmax", strategy="parameter-server", options=options))
+    assert words.run_title(run, fakes.card()) == "4  SGD 0.5 (parameter-server, bounded 2, 4 workers)"
 
 
 def test_a_per_cent_sign_stays_with_its_number() -> None:

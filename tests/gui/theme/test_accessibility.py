@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible, QAccessibleInterface
@@ -37,8 +38,10 @@ from clew_gui.views.sites.prompts import prompt_dialog
 from clew_gui.views.sites.sites_dialog import SitesDialog
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import DARK, LIGHT
+from clew_gui.views.window.window import CLUSTER_TAB
 from tests.gui import fakes
 from tests.gui.conftest import Opener
+from tests.simulated_cluster import SimulatedCluster
 
 CONTROLS = (QAbstractButton, QAbstractItemView, QAbstractSlider, QComboBox, QLineEdit, QPlainTextEdit, QTabBar)
 NOT_FOR_THE_KEYBOARD = (QScrollBar, QHeaderView, QMenuBar)
@@ -105,7 +108,7 @@ def names(interface: QAccessibleInterface) -> Iterator[tuple[QAccessible.Role, s
             yield from names(child)
 
 
-@pytest.fixture(params=["first start", "busy", "guide", "narrow", "empty exercise"])
+@pytest.fixture(params=["first start", "busy", "guide", "narrow", "empty exercise", "cluster"])
 def program(request: pytest.FixtureRequest, open_window: Opener) -> Program:
     """The window in the situations that differ."""
     if request.param == "first start":
@@ -114,8 +117,14 @@ def program(request: pytest.FixtureRequest, open_window: Opener) -> Program:
         return open_window(fakes.example_session(), size=(1024, 700))
     if request.param == "empty exercise":
         return open_window(exercise="mine")
-    result = open_window(fakes.example_session())
-    result.window.show_tab(0 if request.param == "guide" else 1)
+    session = fakes.example_session()
+    if request.param == "cluster":
+        run, cluster = session.add("softmax"), SimulatedCluster(workers=3)
+        run.spec = msgspec.structs.replace(run.spec, strategy="parameter-server", options={"workers": 3})
+        run.begin()
+        run.feed(*cluster.join(), *cluster.train(4, 20))
+    result = open_window(session)
+    result.window.show_tab({"guide": 0, "cluster": CLUSTER_TAB}.get(request.param, 1))
     return result
 
 

@@ -18,6 +18,7 @@ from clew_gui.views.actions.dialogs import LiveDialog
 from clew_gui.views.plots.surface.surface import SurfaceView
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.race.race_dialog import RaceDialog
+from clew_gui.views.window.window import CLUSTER_TAB
 from clew_shared.base.places import Places, find_places
 from clew_shared.journal.lifecycle import RunState
 from tests.gui.cputime import worst_event
@@ -235,3 +236,61 @@ def test_a_speed_up_is_measured_with_one_click(new_student: Callable[[], Student
     assert [row[0] for row in view.table.texts()] == ["Devices", "1", "2", "4"]
     assert view.canvases[0].isVisible()
     assert view.progress.whole() == ""
+
+
+@pytest.mark.timeout(300)
+def test_a_worker_is_slowed_and_one_killed_and_the_histogram_moves(new_student: Callable[[], Student]) -> None:
+    student = new_student()
+    window = student.window
+    student.look_for("ps-lab")
+    assert student.program.desk.scope.card is not None
+    assert student.program.desk.scope.card.id == "ps-lab"
+    form = window.next_run
+    form.preset.setCurrentIndex(form.preset.findData("tiny"))
+    form.preset.activated.emit(form.preset.currentIndex())
+    form.spread.row("strategy").editor.set_value("parameter-server")
+    form.form.row("steps").editor.set_value(1_000_000)
+    student.until(form.run.isEnabled, "the agent")
+    form.run.click()
+
+    # One coordinator, one server and two workers on this computer, which train.
+    student.until(lambda: window.head.tabs.isTabVisible(CLUSTER_TAB), "the tab")
+    window.actions_["cluster"].trigger()
+    view, actions = student.program.shell.cluster.view, student.program.shell.cluster
+    student.until(lambda: len(student.run.history.peers) == 3, "the processes")
+    student.until(lambda: student.run.state is RunState.RUNNING, "training")
+    table = student.run.history.updates
+    student.until(lambda: table.counts.applied > 100, "updates")
+    assert view.caption.whole() == "asynchronous: 1 coordinator, 1 server, 2 workers on 1 node"
+    assert [row.pill.accessibleName() for row in view.rows.values()] == ["State: Working"] * 4
+    assert set(table.counts.shares()) == {0, 1}
+
+    # One is slowed: while it computes, the other makes several updates.
+    before = view.staleness.plot
+    assert before is not None
+    view.rows["worker", 1].speed.button("5").click()
+    student.until(lambda: view.rows["worker", 1].pill.accessibleName() == "State: Slowed ×5", "the slow worker")
+
+    def latest() -> float:
+        """The staleness of the slow worker's latest gradients."""
+        return float(table.columns.staleness[table.columns.workers == 1][-10:].mean())
+
+    student.until(lambda: latest() > 3, "stale gradients")
+    actions.tell()
+    after = view.staleness.plot
+    assert after is not None
+    assert sum(bar.lately for bar in after.bars[3:]) > sum(bar.lately for bar in before.bars[3:])
+
+    # The other one is killed: a new process takes its place, and no update is lost or counted twice.
+    view.rows["worker", 0].kill.click()
+    news = student.run.history.peer_news
+    student.until(lambda: ("killed", 0) in [(peer.status, peer.index) for peer in news], "the end of worker 0")
+    student.until(lambda: ("replaced", 0) in [(peer.status, peer.index) for peer in news], "a new worker 0")
+    ended = float(table.columns.ended[-1])
+    student.until(lambda: bool((table.columns.workers[table.columns.ended > ended] == 0).any()), "its updates")
+    steps = table.columns.steps[table.columns.accepted]
+    assert steps.tolist() == list(range(len(steps)))
+    student.until(lambda: view.events.item(0).text().endswith("worker 0 started again"), "the event in the list")
+    window.actions_["stop_now"].trigger()
+    student.until(lambda: student.run.state is RunState.STOPPED, "the end")
+    student.until(lambda: not view.add.isEnabled(), "buttons that rest")

@@ -29,7 +29,9 @@ from clew_shared.journal.events import State
 from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.history import JOB_ENDED
 from clew_shared.journal.lifecycle import RunState
+from clew_shared.params import Value
 from clew_shared.spec import RunSpec
+from tests.simulated_cluster import SCHEMA, SimulatedCluster
 from tests.unit.runs import METRICS, RUN, begin_run, describe, end_run, small_run
 
 IDS = ("aa11-first", "aa22-second", "bb33-third")
@@ -290,6 +292,28 @@ def test_show_as_json_is_the_summary_with_spec_and_goals(tmp_path: Path, capsys:
     assert found["params"] == {"learning_rate": 0.5}
     assert found["goals"], "softmax has goals"
     assert not any(found["goals"].values())
+
+
+def test_show_tells_what_parameter_servers_took(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options: dict[str, Value] = {"mode": "bounded", "staleness": 2, "late": "drop", "workers": 3}
+    folder = begin_run(tmp_path / "run", strategy="parameter-server", options=options)
+    cluster = SimulatedCluster(workers=3, bound=2)
+    with JournalWriter.create(folder.journal(1)) as writer:
+        writer.append(describe(folder))
+        for event in (SCHEMA, *cluster.join(), *cluster.train(2), cluster.slow(1, 5.0), *cluster.train(2, 4)):
+            writer.append(event)
+        end_run(folder, writer, RunState.FINISHED)
+    text = said(capsys, "show", str(folder.path))
+    assert re.search(r"Staleness at most 2 by dropping, 3 workers, 1 server: \d+ gradients applied, \d+ dropped", text)
+    assert re.search(r"^ +2 +\d\d % +#+$", text, re.MULTILINE)
+    assert re.search(r"Shares +worker 0 \d\d %, worker 1 \d+ %, worker 2 \d\d %", text)
+    found = json.loads(said(capsys, "show", str(folder.path), "--json"))
+    assert found["cluster"] == {"mode": "bounded", "staleness": 2, "late": "drop", "workers": 3, "servers": 1}
+    assert found["updates"]["applied"] + found["updates"]["dropped"] == found["updates"]["gradients"] > 150
+    assert found["updates"]["staleness"]["max"] == 2
+    assert sum(worker["share"] for worker in found["updates"]["workers"]) == pytest.approx(1.0)
+    exported = said(capsys, "export", str(folder.path), "--csv", str(tmp_path / "out")).splitlines()
+    assert exported[-1].endswith("-updates.csv")
 
 
 # --- Runs of jobs on sites --------------------------------------------------------------------------------------------

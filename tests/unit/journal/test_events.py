@@ -17,7 +17,7 @@ from tests.unit.anything import any_of
 
 KINDS: tuple[type[Event], ...] = get_args(AnyEvent)
 RESERVED = {
-    "attempt", "schema", "points", "evaluation", "series", "image", "histogram", "matrix", "update", "peer", "state",
+    "attempt", "schema", "points", "evaluation", "series", "image", "histogram", "matrix", "updates", "peer", "state",
     "live", "checkpoint", "files", "log", "digest", "diverged", "seal",
 }  # fmt: skip
 

@@ -25,11 +25,14 @@ from clew_shared.exporters import (
     export_series_jsonl,
     export_series_parquet,
     export_tensorboard,
+    export_updates_csv,
+    export_updates_jsonl,
 )
 from clew_shared.exporters.rows import CHUNK_ROWS
 from clew_shared.journal.events import Attempt, Histogram, Image, Points, Schema, Series
 from clew_shared.journal.history import History
 from clew_shared.reading import read_run
+from tests.simulated_cluster import SimulatedCluster
 from tests.unit.runs import RUN, small_run
 
 Export = Callable[[History | Path, Path], Path]
@@ -310,3 +313,25 @@ def test_where_nothing_was_measured_there_is_no_such_file(
 ) -> None:
     assert export(history_of(2), tmp_path) is None
     assert not list(tmp_path.glob("*series*"))
+
+
+# --- Parameter servers ------------------------------------------------------------------------------------------------
+
+
+def test_gradients_of_parameter_servers_are_files_of_their_own(tmp_path: Path) -> None:
+    assert export_updates_csv(history_of(2), tmp_path) is export_updates_jsonl(history_of(2), tmp_path) is None
+    history, cluster = history_of(2), SimulatedCluster(workers=2, bound=0)
+    history.feed(1, next(cluster.train(1)))
+    path = export_updates_csv(history, tmp_path)
+    assert path == tmp_path / "softmax-5f2b8c1e-updates.csv"
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    assert list(rows[0]) == ["run", "step", "worker", "ended", "seconds", "staleness", "accepted"]
+    columns = history.updates.columns
+    assert [float(row["ended"]) for row in rows] == columns.ended.tolist()
+    assert [row["accepted"] == "1" for row in rows] == columns.accepted.tolist()
+    assert {row["accepted"] for row in rows} == {"0", "1"}
+    lines = export_updates_jsonl(history, tmp_path)
+    assert lines is not None
+    found = [json.loads(line, parse_constant=pytest.fail) for line in lines.read_text().splitlines()]
+    assert [row["staleness"] for row in found] == columns.staleness.tolist()
+    assert found[0]["run"] == RUN

@@ -262,7 +262,7 @@ def test_the_processes_of_the_latest_attempt_are_known_and_a_lost_one_is_said() 
     assert [one.status for one in history.peers.values()] == ["lost"]
     assert [log.text for log in history.logs] == ["Lost process 1 on node2 (10.0.0.2, port 7)."]
     assert summary(history, Path("/nowhere"))["peers"] == [
-        {"index": 1, "host": "node2", "address": "10.0.0.2", "status": "lost"}
+        {"role": "worker", "index": 1, "host": "node2", "address": "10.0.0.2", "status": "lost"}
     ]
     history.feed(2, attempt(2))
     assert not history.peers

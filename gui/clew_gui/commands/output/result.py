@@ -6,17 +6,23 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from clew_gui.base.state_words import rate
+import numpy as np
+from numpy.typing import NDArray
+
+from clew_gui.base.state_words import counted, rate
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import values_line
+from clew_gui.plotting.cluster import Setup, setup_of
 from clew_gui.plotting.measured import measured_plots, text_tables
 from clew_gui.plotting.timeline import timeline_text
 from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
 from clew_shared.goals import check_goal
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.spec import RunSpec
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.spec import RunSpec, read_spec
 
 
 def title(spec: RunSpec, card: ExerciseCard | None) -> str:
@@ -72,6 +78,47 @@ def measured_lines(history: History, card: ExerciseCard | None) -> Iterator[str]
     yield from ("",) if history.series else ()
 
 
+def update_lines(history: History, card: ExerciseCard | None, folder: Path) -> Iterator[str]:
+    """What parameter servers took: how many gradients, how stale, from which workers; nothing for other runs."""
+    counts = history.updates.counts
+    if not counts.workers.any():
+        return
+    servers, shares = sum(role == "ps" for role, _ in history.peers), counts.shares()
+    places = [counted(len(shares), "worker"), *([counted(servers, "server")] if servers else [])]
+    dropped = f", {counts.dropped:,} dropped as too old" if counts.dropped else ""
+    setup = kept_setup(card, folder)
+    places = [setup.words, *places] if setup is not None else places
+    yield f"{', '.join(places).capitalize()}: {counts.applied:,} gradients applied{dropped}"
+    stale = f"mean {counts.mean_staleness:.2f}, median {counts.median_staleness()}, at most {counts.largest_staleness}"
+    yield f"Staleness {stale}"
+    yield from staleness_bars(counts.staleness[1])
+    yield "Shares    " + ", ".join(f"worker {worker} {100 * share:.0f} %" for worker, share in shares.items())
+
+
+def kept_setup(card: ExerciseCard | None, folder: Path) -> Setup | None:
+    """What the run in ``folder`` was asked to be; None where its spec cannot be read."""
+    try:
+        return setup_of(read_spec(RunFolder(folder).latest_spec), card)
+    except ProblemError:
+        return None
+
+
+_ROWS = 12
+_BAR = 40
+
+
+def staleness_bars(counts: NDArray[np.int64]) -> Iterator[str]:
+    """A histogram for a terminal, of at most twelve rows."""
+    last = int(np.flatnonzero(counts)[-1]) if counts.any() else 0
+    width = -(-(last + 1) // _ROWS)
+    sums = np.add.reduceat(counts, np.arange(0, last + 1, width)) if counts.size else counts
+    for place, found in enumerate(sums.tolist()):
+        low, high = place * width, min((place + 1) * width - 1, last)
+        name = f"{low}" if low == high else f"{low} to {high}"
+        share = found / max(int(counts.sum()), 1)
+        yield f"  {name:>9}  {100 * share:4.0f} %  {'#' * round(_BAR * share)}".rstrip()
+
+
 def result_lines(
     history: History, card: ExerciseCard | None, folder: Path, word: str = "", reason: str = ""
 ) -> Iterator[str]:
@@ -80,6 +127,7 @@ def result_lines(
     yield ending(history)
     yield from why(history, reason)
     yield from measured_lines(history, card)
+    yield from update_lines(history, card, folder)
     yield from goal_lines(history, card)
     yield f"Kept in {folder}"
     yield from resume_line(history, word)

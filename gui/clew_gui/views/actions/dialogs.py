@@ -58,29 +58,39 @@ def _ink(colour: str, bold: bool = False) -> QTextCharFormat:
     return result
 
 
-class CodeDialog(Dialog):
-    """The text of the very file that runs."""
+class PythonDialog(Dialog):
+    """A text in Python that can be read and copied; ``name`` says what it is, ``foot`` is below it."""
 
-    def __init__(self, parent: QWidget, look: Appearance, card: ExerciseCard) -> None:
-        lines = card.source.count("\n") + 1
-        sentence = f"This is the file that runs, {lines} lines. Every run records its hash."
-        super().__init__(parent, card.file.replace("\\", "/").rsplit("/", 1)[-1] or f"{card.id}.py", sentence)
-        self.text = QPlainTextEdit(card.source)
+    def __init__(
+        self, parent: QWidget, look: Appearance, title: str, sentence: str, text: str, name: str, foot: str = ""
+    ) -> None:
+        super().__init__(parent, title, sentence)
+        self.text = QPlainTextEdit(text)
         self.text.setReadOnly(True)
         self.text.setTabChangesFocus(True)
         self.text.setProperty("role", "code")
         self.text.setFont(font("mono"))
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.text.setAccessibleName("Source of the exercise")
+        self.text.setAccessibleName(name)
         self._colours = PythonColours(self.text.document(), look)
         self.add(self.text, 1)
-        short = Elided(f"SHA-256 {card.source_hash}", "caption", "3")
-        copy = Button(look, "Copy", "", "copy", "Copy the whole file")
-        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(card.source))
+        copy = Button(look, "Copy", "", "copy", "Copy the whole text")
+        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(text))
         close = Button(look, "Close", "primarySmall")
         close.clicked.connect(self.accept)
-        self.finish(short, copy, close)
+        self.finish(Elided(foot, "caption", "3"), copy, close)
         self.resize(820, 640)
+
+
+class CodeDialog(PythonDialog):
+    """The text of the very file that runs."""
+
+    def __init__(self, parent: QWidget, look: Appearance, card: ExerciseCard) -> None:
+        lines = card.source.count("\n") + 1
+        sentence = f"This is the file that runs, {lines} lines. Every run records its hash."
+        title = card.file.replace("\\", "/").rsplit("/", 1)[-1] or f"{card.id}.py"
+        foot = f"SHA-256 {card.source_hash}"
+        super().__init__(parent, look, title, sentence, card.source, "Source of the exercise", foot)
 
 
 class LiveDialog(Dialog):

@@ -65,7 +65,7 @@ class SpeedupActions(QObject):
             self._view.measure_asked.connect(self.measure)
             self._view.repeats_edited.connect(self._tell_button)
             self._view.export_asked.connect(self.export)
-            self._window.put_speedup(self._view)
+            self._window.put_view(SPEEDUP_TAB, self._view)
         return self._view
 
     # --- Showing ------------------------------------------------------------------------------------------------------

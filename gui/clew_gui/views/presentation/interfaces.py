@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from clew_gui.jobs.job import JobNews, JobOrder
     from clew_gui.session.job_model import Place
     from clew_shared.journal.history import History
+    from clew_shared.wire.messages import DisturbCluster
 
 
 class RunLike(Protocol):
@@ -180,6 +181,9 @@ class SessionLike(Protocol):
 
     def set_live(self, run: str, name: str, value: float) -> None:
         """Change a live hyperparameter."""
+
+    def disturb(self, request: DisturbCluster) -> None:
+        """Slow or end a process of a parameter-server run, or add a worker."""
 
     def continue_run(self, run: str, *, changes: Mapping[str, str | int] | None = None) -> None:
         """Go on from the last checkpoint as a new attempt, with ``changes`` of its devices or nodes."""

@@ -81,6 +81,7 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             Action("guide", "&Guide", "Ctrl+1"),
             Action("work", "&Run", "Ctrl+2"),
             Action("speedup", "S&peed-up", "Ctrl+4"),
+            Action("cluster", "Cl&uster", "Ctrl+5"),
             None,
             Action("log_scale", "&Log axes", "Ctrl+G", checkable=True),
             Action("copy_picture", "&Copy the plots as a picture", "Ctrl+Shift+C"),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from clew_gui.jobs.job import JobNews
     from clew_gui.session.job_model import Place
     from clew_gui.views.presentation.interfaces import JobLike
+    from clew_shared.wire.messages import DisturbCluster
 
 _FIRST_BYTES = 64 * 1024
 """A journal's first frame is shorter."""
@@ -200,6 +201,10 @@ class RecordedSession:
         raise self._refuse()
 
     def set_live(self, run: str, name: str, value: float) -> None:
+        """Refused."""
+        raise self._refuse()
+
+    def disturb(self, request: DisturbCluster) -> None:
         """Refused."""
         raise self._refuse()
 

@@ -16,7 +16,7 @@ from clew_gui.views.presentation.menu_entries import MenuActions
 from clew_gui.views.runs.bottom_panel import HEAD, BottomPanel
 from clew_gui.views.runs.run_view import RunView
 from clew_gui.views.runs.runs_model import table_height
-from clew_gui.views.theme.parts import Appearance, IconButton, column, line, panel
+from clew_gui.views.theme.parts import Appearance, IconButton, column, lay_out_now, line, panel
 from clew_gui.views.window.bars import ExerciseHead, StatusLine, TopBar
 from clew_gui.views.window.message_bar import MessageBar
 from clew_gui.views.window.window_state import WindowState
@@ -29,7 +29,8 @@ FIRST_SIZE = (1440, 900)
 SMALLEST = (1000, 640)
 STRIP = 40
 SPEEDUP_TAB = 2
-_FOLDS_RUNS = {0: "runs:guide", SPEEDUP_TAB: "runs:speedup"}
+CLUSTER_TAB = 3
+_FOLDS_RUNS = {0: "runs:guide", SPEEDUP_TAB: "runs:speedup", CLUSTER_TAB: "runs:cluster"}
 """Tabs that need the height of the runs below them, and what their fold is called."""
 _NO_BOUND = 16_777_215  # Qt's own word for "no maximum"
 
@@ -44,6 +45,15 @@ class Strip(QWidget):
         self.setFixedWidth(STRIP)
         self.button = IconButton(look, glyph, name, f"{name} ({keys})")
         column(self.button, None, margins=(6, 10, 6, 0), parent=self)
+
+
+def _late_page() -> QWidget:
+    """A tab whose widgets come when it is first shown."""
+    page = QWidget()
+    page.setObjectName("canvas")
+    page.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+    column(gap=0, parent=page)
+    return page
 
 
 class MainWindow(QMainWindow):
@@ -83,11 +93,10 @@ class MainWindow(QMainWindow):
         self.pages = QStackedWidget()
         self.pages.addWidget(self.guide)
         self.pages.addWidget(self.run_view)
-        self._speedup = QWidget()
-        self._speedup.setObjectName("canvas")
-        self._speedup.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        column(gap=0, parent=self._speedup)
-        self.pages.addWidget(self._speedup)
+        self._late = {SPEEDUP_TAB: _late_page(), CLUSTER_TAB: _late_page()}
+        for page in self._late.values():
+            self.pages.addWidget(page)
+        self.head.tabs.setTabVisible(CLUSTER_TAB, False)
         work = QWidget()
         column(self.head, line(), self.pages, gap=0, parent=work).setStretchFactor(self.pages, 1)
         self._rows = QSplitter(Qt.Orientation.Vertical)
@@ -181,8 +190,9 @@ class MainWindow(QMainWindow):
         if state.maximized:
             self.setWindowState(Qt.WindowState.WindowMaximized)
         self._apply_folds()
-        self.head.tabs.setCurrentIndex(state.tab)
-        self._show_tab(state.tab)
+        tab = state.tab if self.head.tabs.isTabVisible(state.tab) else 1
+        self.head.tabs.setCurrentIndex(tab)
+        self._show_tab(tab)
 
     def come_forward(self) -> None:
         """Someone started Clew again: this is the window."""
@@ -253,12 +263,23 @@ class MainWindow(QMainWindow):
     # --- Tabs and closing ---------------------------------------------------------------------------------------------
 
     def show_tab(self, tab: int) -> None:
-        """Guide is 0, Run is 1, Speed-up is 2."""
-        self.head.tabs.setCurrentIndex(tab)
+        """Guide is 0, Run is 1, Speed-up is 2, Cluster is 3, if it is there."""
+        if self.head.tabs.isTabVisible(tab):
+            self.head.tabs.setCurrentIndex(tab)
 
-    def put_speedup(self, view: QWidget) -> None:
-        """The Speed-up tab's widgets, which are made when it is first shown."""
-        layout = self._speedup.layout()
+    def offer_cluster(self, there: bool) -> None:
+        """Whether the Cluster tab is there; from one that goes away to the run."""
+        if not there and self.head.tabs.currentIndex() == CLUSTER_TAB:
+            self.show_tab(1)
+        if self.head.tabs.isTabVisible(CLUSTER_TAB) != there:
+            self.head.tabs.setTabVisible(CLUSTER_TAB, there)
+            self.head.tabs.updateGeometry()
+            lay_out_now(self.head)
+        self.actions_["cluster"].setEnabled(there)
+
+    def put_view(self, tab: int, view: QWidget) -> None:
+        """The widgets of Speed-up or Cluster, which are made when the tab is first shown."""
+        layout = self._late[tab].layout()
         if layout is not None:
             layout.addWidget(view)
 

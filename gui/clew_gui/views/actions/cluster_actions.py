@@ -1,0 +1,180 @@
+"""Joins the Cluster tab to the window: which run it shows, and what its buttons ask for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QFileDialog
+
+from clew_gui.views.actions.controller import SLOW_TICKS, WindowController
+from clew_gui.views.presentation import words
+from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.window.window import CLUSTER_TAB, MainWindow
+from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.journal.lifecycle import TERMINAL, RunState
+
+if TYPE_CHECKING:
+    from clew_gui.plotting.cluster import ClusterScene
+    from clew_gui.plotting.ticks import Span
+    from clew_gui.views.cluster.cluster_view import ClusterView
+
+STRATEGY = "parameter-server"
+_FILES = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Updates (*.csv)"}
+
+
+class ClusterActions(QObject):
+    """One for each window. The tab's widgets are made when it is first shown, because NumPy comes with them."""
+
+    def __init__(self, window: MainWindow, desk: WindowController) -> None:
+        super().__init__(window)
+        self._window, self._desk = window, desk
+        self._view: ClusterView | None = None
+        self._ticks = 0
+        self._seen: tuple[str, Span | None] = ("", None)
+        self._shown: object = None
+        self.scene: ClusterScene | None = None
+        window.head.tab_chosen.connect(lambda _tab: self.tell())
+        desk.curves_changed.connect(self.tell)
+        desk.ticked.connect(self._ticked)
+        window.offer_cluster(False)
+
+    def _ticked(self) -> None:
+        self._ticks += 1
+        if self._ticks % SLOW_TICKS == 0:
+            self.tell()
+
+    @property
+    def view(self) -> ClusterView:
+        """The tab's widgets."""
+        if self._view is None:
+            from clew_gui.views.cluster.cluster_view import ClusterView
+
+            self._view = ClusterView(self._window.look)
+            self._view.slow_asked.connect(lambda worker, factor: self._disturb("slow", "worker", worker, factor))
+            self._view.kill_asked.connect(lambda role, number: self._disturb("kill", role, number))
+            self._view.add_asked.connect(lambda: self._disturb("add"))
+            self._view.config_asked.connect(self.show_config)
+            self._view.export_asked.connect(self.export)
+            self._view.seen_changed.connect(self._see)
+            self._window.put_view(CLUSTER_TAB, self._view)
+        return self._view
+
+    def run(self) -> RunLike | None:
+        """The selected run if it has parameter servers, else the newest such run of the open exercise."""
+        scope = self._desk.scope
+        able = [run for run in scope.runs() if run.spec.strategy == STRATEGY]
+        chosen = scope.run()
+        return chosen if chosen in able else able[-1] if able else None
+
+    # --- Showing ------------------------------------------------------------------------------------------------------
+
+    def tell(self) -> None:
+        """Offer the tab where there is such a run, and show it; cheap where nothing changed or it is out of sight."""
+        run = self.run()
+        self._window.offer_cluster(run is not None)
+        if run is None or self._window.pages.currentIndex() != CLUSTER_TAB:
+            return
+        history = run.history
+        taken = history.updates.counts.applied + history.updates.counts.dropped
+        seen = self._seen[1] if self._seen[0] == run.id else None
+        state = (run.id, run.state, run.link_stale, taken, len(history.peer_news), history.fold.step, seen)
+        if state == self._shown:
+            return
+        self._shown = state
+        from clew_gui.plotting.cluster import cluster_scene, config_parts
+
+        self.scene = cluster_scene(history, run.spec, self._desk.scope.card, run.state, seen)
+        self.view.show_scene(self.scene, _refusal(run), seen is None, bool(config_parts(history)))
+
+    def _see(self, seen: Span | None) -> None:
+        run = self.run()
+        self._seen = (run.id if run is not None else "", seen)
+        self.tell()
+
+    # --- Asking -------------------------------------------------------------------------------------------------------
+
+    def _disturb(
+        self,
+        action: Literal["slow", "kill", "add"],
+        role: Literal["worker", "ps"] = "worker",
+        index: int = 0,
+        factor: float = 1.0,
+    ) -> None:
+        from clew_shared.wire.messages import DisturbCluster
+
+        run, session = self.run(), self._desk.scope.session
+        if run is None or session is None:
+            return
+        request = DisturbCluster(run=run.id, action=action, role=role, index=index, factor=factor)
+        try:
+            session.disturb(request)
+        except ProblemError as error:
+            self._desk.refused(error)
+
+    def show_config(self) -> None:
+        """The ClusterSpec and each process's TF_CONFIG as they were built."""
+        from clew_gui.plotting.cluster import config_parts
+        from clew_gui.views.actions.dialogs import PythonDialog
+
+        run = self.run()
+        if run is None:
+            return
+        text = "\n\n\n".join(
+            f"# {part.title}\n# On the slides: {part.slide}\n\n{part.text}" for part in config_parts(run.history)
+        )
+        sentence = f"Addresses as the processes of run {run.number} reported them."
+        PythonDialog(self._window, self._window.look, "ClusterSpec and TF_CONFIG", sentence, text, "The cluster").open()
+
+    # --- Files --------------------------------------------------------------------------------------------------------
+
+    def export(self, kind: str, path: Path | None = None) -> None:
+        """Write the plots as "png" or "svg", or all updates as "csv"; asks for the place when ``path`` is None."""
+        if path is None:
+            self._ask(kind)
+            return
+        try:
+            self.write(kind, path)
+        except ProblemError as error:
+            self._window.messages.show_problems(error.problems)
+        except OSError as error:
+            text = f"{path} could not be written: {error.strerror or error}."
+            hint = "Choose a folder that you can write to and that has free space."
+            self._window.messages.show_problems((Problem("window.export", text, hint, str(path)),))
+        else:
+            self._window.messages.show_note(f"Written: {path}")
+
+    def write(self, kind: str, path: Path) -> None:
+        """The same without asking. Raises ``OSError`` or ``ProblemError`` where the file cannot be written."""
+        from clew_gui.views.cluster.cluster_canvas import save_png, save_svg
+        from clew_shared.exporters.tables import write_updates_csv
+
+        run, card = self.run(), self._desk.scope.card
+        if self.scene is None or run is None:
+            return
+        title, theme = words.run_title(run, card), self._window.look.theme
+        if kind == "csv":
+            with path.open("w", encoding="utf-8", newline="") as file:
+                write_updates_csv(run.history, file)
+        elif kind == "svg":
+            save_svg(path, self.scene, title, theme, self._window.logicalDpiX())
+        else:
+            save_png(path, self.scene, title, theme)
+
+    def _ask(self, kind: str) -> None:
+        dialog = QFileDialog(self._window, "Export the cluster", "", _FILES[kind])
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix(kind)
+        dialog.selectFile(f"cluster.{kind}")
+        dialog.fileSelected.connect(lambda name: self.export(kind, Path(name)))
+        dialog.open()
+
+
+def _refusal(run: RunLike) -> str:
+    """Why nothing can be done to the run's processes now; empty when it trains."""
+    if run.state in TERMINAL:
+        return f"Run {run.number} has ended"
+    if run.link_stale:
+        return f"The link to run {run.number} is silent"
+    return "" if run.state is RunState.RUNNING else f"Run {run.number} does not train yet, or is paused"

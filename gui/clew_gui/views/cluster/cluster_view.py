@@ -1,0 +1,299 @@
+"""The Cluster tab: who does what with buttons to slow or kill, the timeline, staleness, images/s and events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QResizeEvent
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QFrame,
+    QListWidget,
+    QListWidgetItem,
+    QMenu,
+    QScrollArea,
+    QSizePolicy,
+    QToolButton,
+    QWidget,
+)
+
+from clew_gui.plotting.cluster import ClusterEvent, ClusterScene, Role
+from clew_gui.plotting.ticks import Span
+from clew_gui.views.cluster.cluster_canvas import RatesPlot, StalenessPlot, TimelinePlot
+from clew_gui.views.presentation import words
+from clew_gui.views.theme.parts import (
+    Appearance,
+    Button,
+    Elided,
+    Glyph,
+    IconButton,
+    Pill,
+    Segments,
+    column,
+    frame,
+    label,
+    row,
+    tab_from,
+)
+from clew_gui.views.theme.theme import font
+from clew_shared.scaling import figures
+
+_SPEEDS = (("1", "×1"), ("2", "×2"), ("5", "×5"))
+_SPEED_TIPS = {
+    "1": "Full speed",
+    "2": "Slow this worker: each of its updates takes twice as long",
+    "5": "Slow this worker: each of its updates takes five times as long",
+}
+_TOLD_WITHIN_S = 3.0
+"""What was clicked stays chosen for so long, until the journal says what became of it."""
+_ALL = 0.97
+"""The timeline shows the whole run where it shows so much of it."""
+_NARROW = 560
+_HOST = 150
+"""A host's name has no more room than this."""
+_EVENTS = 200
+_SHOWN_EVENTS = 4
+"""So many events are seen at once."""
+
+
+class RoleRow(QWidget):
+    """A process: what it is, where, how it is, what it does, and what can be done to it."""
+
+    slow_asked = Signal(int, float)
+    """This worker shall take so many times as long."""
+    kill_asked = Signal(str, int)
+
+    def __init__(self, look: Appearance, role: Role) -> None:
+        super().__init__()
+        self._role, self._asked = role, 0.0
+        self.name = label(role.name, "strong")
+        self.host = label("", "mono", "2")
+        self.pill = Pill(look)
+        self.doing = Elided("", "body", "2")
+        box = row(self.name, self.host, gap=8, parent=self)
+        state = QWidget()
+        state.setFixedWidth(round(QFontMetricsF(font("strong")).horizontalAdvance("Slowed ×5")) + 38)
+        row(self.pill, None, parent=state)
+        box.addWidget(state)
+        box.addWidget(self.doing, 2)
+        self.name.setFixedWidth(round(QFontMetricsF(font("strong")).horizontalAdvance("Coordinator")) + 4)
+        self.speed = Segments(_SPEEDS, "1", f"Time per update of {role.name.lower()}")
+        self.speed.chosen.connect(self._slow)
+        self.speed.setFixedWidth(150)
+        self.kill = Button(look, "Kill", "flat", "cross", f"End the process of {role.name.lower()} at once", ink="bad")
+        self.kill.setAccessibleName(f"Kill {role.name.lower()}")
+        self.kill.clicked.connect(lambda: self.kill_asked.emit(role.role, role.number))
+        for widget, there in ((self.speed, role.role == "worker"), (self.kill, role.role != "chief")):
+            room = widget.sizePolicy()
+            room.setRetainSizeWhenHidden(True)
+            widget.setSizePolicy(room)
+            box.addWidget(widget)
+            widget.setHidden(not there)
+
+    def show_role(self, role: Role, refusal: str, threads: str) -> None:
+        """Show how it is; ``refusal`` says why nothing can be done to the cluster now, ``threads`` why nothing can be
+        killed."""
+        changed = role.factor != self._role.factor
+        self._role = role
+        self.host.setText(role.host)
+        self.pill.set_state(role.look, role.state)
+        self.doing.set_text(role.doing)
+        known = str(round(role.factor))
+        if (changed or time.monotonic() - self._asked > _TOLD_WITHIN_S) and known in dict(_SPEEDS):
+            self.speed.choose(known)
+        reason = refusal or ("" if role.alive else f"{role.name} does not work at the moment")
+        self.kill.allow(not (reason or threads), reason or threads)
+        self.speed.setEnabled(not reason)
+        for key, tip in _SPEED_TIPS.items():
+            self.speed.button(key).setToolTip(reason or tip)
+
+    def _slow(self, factor: str) -> None:
+        self._asked = time.monotonic()
+        self.slow_asked.emit(self._role.number, float(factor))
+
+
+class ClusterView(QWidget):
+    """What one run with parameter servers does."""
+
+    slow_asked = Signal(int, float)
+    kill_asked = Signal(str, int)
+    add_asked = Signal()
+    config_asked = Signal()
+    export_asked = Signal(str)
+    """Write "png", "svg" or "csv"."""
+    seen_changed = Signal(object)
+    """The timeline shall show this Span of the training time, or None: follow the run."""
+
+    def __init__(self, look: Appearance) -> None:
+        super().__init__()
+        self._look = look
+        self.setObjectName("canvas")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        inside = QWidget()
+        inside.setObjectName("canvas")
+        self.rows: dict[tuple[str, int], RoleRow] = {}
+        self._events: tuple[ClusterEvent, ...] | None = None
+        parts = (self._roles_card(), self._timeline_card(), self._plots(), self._banner(), self._events_card())
+        whole = column(*parts, gap=8, margins=(16, 10, 16, 10), parent=inside)
+        whole.setStretchFactor(self._pair, 1)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(inside)
+        column(area, gap=0, parent=self)
+
+    # --- Building -----------------------------------------------------------------------------------------------------
+
+    def _roles_card(self) -> QFrame:
+        look = self._look
+        self.caption = Elided("", "caption", "2")
+        self.add = Button(look, "Add a worker", "quiet", "plus", "Start one more worker")
+        self.add.clicked.connect(self.add_asked)
+        self.config = Button(look, "TF_CONFIG", "quiet", "script", "The ClusterSpec and the TF_CONFIG of each process")
+        self.config.clicked.connect(self.config_asked)
+        self.export = IconButton(look, "export", "Export the cluster's plots", "Export as PNG, SVG or CSV")
+        self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        menu = QMenu(self.export)
+        for kind, text in (("png", "As a picture, PNG…"), ("svg", "As a drawing, SVG…"), ("csv", "The updates, CSV…")):
+            menu.addAction(text).triggered.connect(lambda _checked=False, kind=kind: self.export_asked.emit(kind))
+        self.export.setMenu(menu)
+        self._rows_box = column(gap=0)
+        title = label("Who does what", "subtitle")
+        head = row(title, self.caption, self.add, self.config, self.export, gap=8)
+        return _card(column(head, self._rows_box, gap=2, margins=(14, 7, 8, 8)))
+
+    def _timeline_card(self) -> QFrame:
+        self.timeline = TimelinePlot(self._look)
+        self.timeline.seen_changed.connect(self.seen_changed)
+        self._timeline_caption = Elided("", "caption", "2")
+        self.seen = Segments(
+            (("latest", "Latest"), ("part", "Part"), ("all", "Whole run")), "latest", "What the timeline shows"
+        )
+        self.seen.button("latest").setToolTip("Follow the run (End in the timeline)")
+        self.seen.button("part").setToolTip("Drag to move, + and − or Ctrl and the wheel to zoom; or choose an event")
+        self.seen.button("all").setToolTip("Show all of it (Home in the timeline)")
+        self.seen.chosen.connect(self._choose_seen)
+        head = row(label("Updates", "subtitle"), self._timeline_caption, self.seen, gap=8)
+        return _card(column(head, self.timeline, gap=2, margins=(14, 7, 12, 6)))
+
+    def _plots(self) -> QWidget:
+        self.staleness, self.rates = StalenessPlot(self._look), RatesPlot(self._look)
+        self._stale_caption, self._rates_title = Elided("", "caption", "2"), label("Images/s", "subtitle")
+        self._pair = QWidget()
+        self._box = QBoxLayout(QBoxLayout.Direction.LeftToRight, self._pair)
+        self._box.setContentsMargins(0, 0, 0, 0)
+        self._box.setSpacing(8)
+        heads = (
+            row(label("Staleness", "subtitle"), self._stale_caption, gap=8),
+            row(self._rates_title, Elided("of each worker", "caption", "2"), gap=8),
+        )
+        for head, plot, share in zip(heads, (self.staleness, self.rates), (4, 5), strict=True):
+            inside = column(head, plot, gap=4, margins=(14, 8, 12, 6))
+            inside.setStretchFactor(plot, 1)
+            self._box.addWidget(frame("card", inside), share)
+        return self._pair
+
+    def _banner(self) -> QFrame:
+        self.sentence = label("", "body", wrap=True)
+        said = row(Glyph(self._look, "info", "accent", 18), self.sentence, gap=12, margins=(16, 8, 16, 9))
+        said.setStretch(1, 1)
+        note = frame("note", said)
+        note.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        return note
+
+    def _events_card(self) -> QFrame:
+        self.events = QListWidget()
+        self.events.setFrameShape(QFrame.Shape.NoFrame)
+        self.events.setAccessibleName("Events of the cluster, the newest first")
+        self.events.itemActivated.connect(self._show_event)
+        self.events.itemClicked.connect(self._show_event)
+        head = row(label("Events", "subtitle"), Elided("choose one to see it in the timeline", "caption", "2"), gap=8)
+        return _card(column(head, self.events, gap=2, margins=(14, 7, 8, 6)))
+
+    # --- Showing ------------------------------------------------------------------------------------------------------
+
+    def show_scene(self, scene: ClusterScene, refusal: str, follows: bool, can_configure: bool) -> None:
+        """Show a run. ``refusal`` says why it cannot be disturbed, ``follows`` whether the timeline shows the end."""
+        self.caption.set_text(scene.caption)
+        threads = "The workers are threads of one process" if scene.threads else ""
+        self._show_roles(scene.roles, refusal, threads)
+        self.add.allow(not (refusal or threads), refusal or threads)
+        self.config.allow(can_configure, threads or "No process has said yet where it listens")
+        self.timeline.show_plot(scene.timeline)
+        some = any(len(lane.arrived) + len(lane.dropped) for lane in scene.timeline.lanes)
+        self._timeline_caption.set_text("bar: computing, dot: update reaches the servers" if some else "bar: computing")
+        everything = scene.timeline.x.size >= _ALL * scene.timeline.whole.size
+        self.seen.choose("latest" if follows else "all" if everything else "part")
+        stale = scene.staleness
+        self.staleness.show_plot(stale)
+        self._stale_caption.set_text(f"mean {stale.mean:.1f}; line: the latest {stale.latest:,}" if stale else "")
+        self._rates_title.setText(scene.rates.unit.capitalize() if scene.rates is not None else "Images/s")
+        self.rates.show_plot(scene.rates)
+        self.sentence.setText(scene.sentence)
+        self.export.setEnabled(stale is not None)
+        self._show_events(scene.events)
+
+    def _show_roles(self, roles: Sequence[Role], refusal: str, threads: str) -> None:
+        wanted = [(role.role, role.number) for role in roles]
+        if wanted != list(self.rows):
+            for old in self.rows.values():
+                self._rows_box.removeWidget(old)
+                old.deleteLater()
+            self.rows = {key: RoleRow(self._look, role) for key, role in zip(wanted, roles, strict=True)}
+            for new in self.rows.values():
+                new.slow_asked.connect(self.slow_asked)
+                new.kill_asked.connect(self.kill_asked)
+                self._rows_box.addWidget(new)
+            before: QWidget = self.export
+            for new in self.rows.values():
+                tab_from(before, new)
+                before = new.kill
+        metrics = QFontMetricsF(font("mono"))
+        room = round(max((metrics.horizontalAdvance(role.host) for role in roles), default=0)) + 4
+        for key, role in zip(wanted, roles, strict=True):
+            self.rows[key].host.setFixedWidth(min(room, _HOST))
+            self.rows[key].show_role(role, refusal, threads)
+
+    def _show_events(self, events: tuple[ClusterEvent, ...]) -> None:
+        """The newest first."""
+        if events == self._events:
+            return
+        self._events = events
+        self.events.clear()
+        for event in reversed(events[-_EVENTS:]):
+            when = f"{figures(event.clock, 3)} s" if event.clock > 0 else "start"
+            item = QListWidgetItem(f"{words.wall(event.wall)}   {when:>8}   {event.text}")
+            item.setData(Qt.ItemDataRole.UserRole, event.clock)
+            self.events.addItem(item)
+        if not events:
+            self.events.addItem("Nothing has happened to a process yet.")
+        line = self.events.sizeHintForRow(0)
+        self.events.setFixedHeight(min(max(len(events), 1), _SHOWN_EVENTS) * line + 4)
+
+    # --- Asking -------------------------------------------------------------------------------------------------------
+
+    def _choose_seen(self, which: str) -> None:
+        whole = self.timeline.whole()
+        part = self.timeline.part() if which == "part" else whole
+        self.seen_changed.emit(None if which == "latest" else part)
+
+    def _show_event(self, item: QListWidgetItem) -> None:
+        """The timeline around an event."""
+        clock = item.data(Qt.ItemDataRole.UserRole)
+        if isinstance(clock, float):
+            half = self.timeline.seen_size() / 2
+            self.seen_changed.emit(Span(max(0.0, clock - half), max(clock, half) + half))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Plots above each other where they would be too narrow."""
+        super().resizeEvent(event)
+        narrow = self.width() < _NARROW
+        self._box.setDirection(QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight)
+
+
+def _card(inside: QBoxLayout) -> QFrame:
+    card = frame("card", inside)
+    card.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+    return card
