@@ -130,6 +130,7 @@ class TrainingStep:
         variables = list(part.variables.values())
         part.optimizer.rate.set(step, now)
         first: Loss | None = None
+        norms: dict[str, tf.Tensor] = {}
         for repetition in range(part.repeats):
             context = StepContext(self.seed, step, now, rows, part.name, repetition)
             with tf.GradientTape() as tape:
@@ -138,12 +139,27 @@ class TrainingStep:
             gradients = tape.gradient(value, variables)
             if self.loss_scale != 1:
                 gradients = [None if one is None else one / self.loss_scale for one in gradients]
+            norms = norms or self._gradient_norms(part, gradients)
             self.strategy.apply(part.optimizer.rule, gradients, variables)
             first = first or loss
         if first is None:
             raise problem("exercise.repeats", f"The part {part.name} has {part.repeats} repeats; at least 1 is needed.")
         name = "loss" if len(self.model.parts) == 1 else f"{part.name}_loss"
-        return {name: first.value, **first.metrics}
+        return {name: first.value, **norms, **first.metrics}
+
+    def _gradient_norms(self, part: Part, gradients: Sequence[tf.Tensor | None]) -> dict[str, tf.Tensor]:
+        """The length of the gradient of all of the part's variables, and of each, where a metric asks for it."""
+        by_name = zip(part.variables, gradients, strict=True)
+        asked = {f"{part.name}_gradient": [one for one in gradients if one is not None]}
+        asked |= {f"{name}_gradient": [one] for name, one in by_name if one is not None}
+        wanted = {spec.name for spec in self.metrics}
+        return {name: self._norm(own) for name, own in asked.items() if name in wanted}
+
+    def _norm(self, gradients: Sequence[tf.Tensor]) -> tf.Tensor:
+        """Over all replicas: what each has is the gradient of its share of the batch, and the mean is the whole's."""
+        if self.strategy.replicas > 1:
+            gradients = [self.strategy.total(one) / self.strategy.replicas for one in gradients]
+        return tf.linalg.global_norm(gradients)
 
 
 # --- Block ------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,149 @@
+"""A variational autoencoder: a code from which new images can be drawn. After IT4Innovations' and CINECA's courses."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import Annotated
+
+import numpy as np
+import tensorflow as tf
+
+from clew_agent.training import random
+from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
+from clew_agent.training.images import as_images, in_rows
+from clew_agent.training.layers import dense_layers, through, variables_of
+from clew_agent.training.random import StepContext
+from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
+from clew_shared.cards import Goal, MetricSpec, PlotSpec, Preset
+from clew_shared.params import Knob
+
+GUIDE = """\
+"""
+
+SIDE = 20
+"""Images in each row and column of the manifold."""
+SCATTERED = 2000
+
+
+class VaeSettings(BatchSettings, frozen=True, kw_only=True):
+    """The code and the two terms of the loss."""
+
+    code: Annotated[int, Knob("Code", "Numbers in the code. The pictures show the first two.", "Network", ge=2, le=64)] = 2
+    hidden: Annotated[int, Knob("Hidden units", "Size of the first and the last layer.", "Network", ge=1, le=4096)] = 512
+    reconstruction_weight: Annotated[
+        float, Knob("Reconstruction weight", "How much it counts that the image comes back.", "Loss", ge=0, le=100)
+    ] = 1.0
+    kl_weight: Annotated[
+        float, Knob("KL weight", "How much it counts that the codes follow a normal distribution.", "Loss", ge=0, le=100)
+    ] = 1.0
+    optimizer: OptimizerName = "adam"
+    learning_rate: LearningRate = 1e-3
+    batch_size: BatchSize = 100
+    order: OrderName = "shuffle"
+    steps: Steps = 10000
+
+
+class Vae(Exercise[VaeSettings]):
+    """An encoder that gives a mean and a deviation for each number of the code, and a decoder."""
+
+    id = "vae"
+    title = "Variational autoencoder"
+    subtitle = "a code that can be drawn from"
+    chapter = "Generative"
+    course = "IT4Innovations and CINECA, variational autoencoders"
+    minutes = 40
+    summary = "Put all digits on a plane, and draw those that nobody wrote."
+    guide = GUIDE
+    Settings = VaeSettings
+    datasets = ("mnist", "digits")
+    jit = True
+    metrics = (
+        MetricSpec(name="loss", label="Training loss", better="lower", unit="nats"),
+        MetricSpec(name="reconstruction", label="Reconstruction term", better="lower", unit="nats"),
+        MetricSpec(name="kl", label="KL term", unit="nats"),
+        MetricSpec(name="validation_loss", label="Validation loss", per_step=False, better="lower", unit="nats"),
+        MetricSpec(name="test_loss", label="Test loss", per_step=False, better="lower", unit="nats"),
+        MetricSpec(name="test_reconstruction", label="Test reconstruction", per_step=False, unit="nats"),
+        MetricSpec(name="test_kl", label="Test KL", per_step=False, unit="nats"),
+    )
+    plots = (
+        PlotSpec(id="loss", title="Loss of an image", metrics=("loss", "test_loss")),
+        PlotSpec(id="reconstruction", title="Reconstruction term", metrics=("reconstruction", "test_reconstruction")),
+        PlotSpec(id="kl", title="KL term", metrics=("kl", "test_kl")),
+    )
+    baseline = "both"
+    presets = (
+        Preset(name="both", title="Both terms", help=""),
+        Preset(name="reconstruction-only", title="Reconstruction only", values={"kl_weight": 0.0}),
+        Preset(name="kl-only", title="KL only", values={"reconstruction_weight": 0.0}),
+        Preset(name="tiny", title="Tiny", values={"steps": 300}, data="digits", help="The built-in small digits."),
+    )
+    goals = (
+        Goal(id="bound", text="Test loss below 150", metric="test_loss", op="<=", value=150.0),
+    )
+
+    def build(self, setup: Setup[VaeSettings]) -> Model:
+        """One hidden layer each way."""
+        options, data = setup.settings, setup.require_data()
+        pixels = data.train.x.shape[1]
+        encoder = dense_layers(setup, "encoder", [pixels, options.hidden, 2 * options.code], tf.nn.relu)
+        decoder = dense_layers(setup, "decoder", [options.code, options.hidden, pixels], tf.nn.relu)
+
+        def encode(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            """Of each code the mean and the logarithm of the variance, both [batch, code]."""
+            mean, log_variance = tf.split(through(encoder, x), 2, 1)
+            return mean, log_variance
+
+        def decode(code: tf.Tensor) -> tf.Tensor:
+            return tf.sigmoid(through(decoder, code))
+
+        def terms(x: tf.Tensor, drawn: tf.Tensor) -> dict[str, tf.Tensor]:
+            """Both terms and the loss of each image, in nats. ``drawn`` are standard normal numbers, like the code."""
+            mean, log_variance = encode(x)
+            scores = through(decoder, mean + tf.exp(log_variance / 2) * drawn)
+            reconstruction = tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(x, scores), 1)
+            kl = 0.5 * tf.reduce_sum(tf.square(mean) + tf.exp(log_variance) - 1 - log_variance, 1)
+            loss = options.reconstruction_weight * reconstruction + options.kl_weight * kl
+            return {"loss": loss, "reconstruction": reconstruction, "kl": kl}
+
+        def loss(batch: Batch, context: StepContext) -> Loss:
+            found = terms(batch.x, context.sample_normal([options.code], "code"))
+            means = {name: batch.mean(values) for name, values in found.items()}
+            return Loss(means["loss"], means)
+
+        fixed = random.normal([1000, options.code], setup.seed, "code of the evaluation")
+
+        def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
+            return terms(batch.x, tf.gather(fixed, batch.index % 1000))
+
+        test = data.test
+
+        def codes() -> tuple[tf.Tensor, tf.Tensor]:
+            return encode(tf.constant(test.x[:SCATTERED]))[0][:, :2], tf.constant(test.y[:SCATTERED])
+
+        def manifold() -> tf.Tensor:
+            """Images at the quantiles of the normal distribution, so that each stands for as many codes."""
+            at = [NormalDist().inv_cdf((place + 0.5) / SIDE) for place in range(SIDE)]
+            grid = np.zeros([SIDE * SIDE, options.code], np.float32)
+            grid[:, 0], grid[:, 1] = np.tile(at, SIDE), -np.repeat(at, SIDE)
+            return as_images(decode(tf.constant(grid)), data)
+
+        def between() -> tf.Tensor:
+            """From one test image to another, in ten steps along the straight line between their codes."""
+            first, last = tf.split(encode(tf.constant(test.x[:20]))[0], 2)
+            share = np.linspace(0, 1, 10, dtype=np.float32)[None, :, None]
+            return as_images(decode(tf.reshape(first[:, None] * (1 - share) + last[:, None] * share, [-1, options.code])), data)
+
+        def reconstructions() -> tf.Tensor:
+            x = tf.constant(test.x[:20])
+            return in_rows(10, as_images(x, data), as_images(decode(encode(x)[0]), data))
+
+        part = Part("vae", variables_of((*encoder, *decoder)), loss, setup.optimizer())
+        return Model(
+            parts=[part],
+            evaluate=evaluate,
+            evaluation_sets=setup.held_out(),
+        )
+
+
+EXERCISE = Vae()
