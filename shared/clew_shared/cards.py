@@ -59,6 +59,114 @@ class SeriesPlot(msgspec.Struct, frozen=True, kw_only=True):
     form: Literal["lines", "timeline"] = "lines"
 
 
+Every = Literal["evaluation", "epoch"] | int
+"""When a picture is due: with each evaluation, after each epoch, or after so many steps."""
+
+
+class PictureSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A picture that a run takes while it trains. Exercises write one line for each: ``ImageGrid`` and so on, below.
+
+    ``form`` says how it is drawn and what its function returns (``Model.pictures`` in the agent). ``columns`` are the
+    images in a row (0: as many as fit). ``labels`` name classes, rows and columns, or bars. ``answers``: each image
+    comes with its class and the model's answer. ``threshold``: values above it are judged to be of class 1; it can be
+    moved in the window.
+    """
+
+    id: str
+    title: str
+    form: Literal["images", "scatter", "histogram", "matrix", "bars"]
+    every: Every = "evaluation"
+    columns: int = 0
+    labels: tuple[str, ...] = ()
+    answers: bool = False
+    threshold: float | None = None
+    log_x: bool = False
+    log_y: bool = False
+
+
+def ImageGrid(id: str, title: str = "", *, columns: int = 0, every: Every = "evaluation") -> PictureSpec:  # noqa: A002, N802
+    """Images in rows of ``columns``: float [n, height, width] or [n, height, width, 3], from 0 (black) to 1."""
+    return PictureSpec(id=id, title=title or _title(id), form="images", columns=columns, every=every)
+
+
+def Gallery(  # noqa: N802
+    id: str,  # noqa: A002
+    title: str = "",
+    *,
+    labels: tuple[str, ...] = (),
+    columns: int = 0,
+    every: Every = "evaluation",
+) -> PictureSpec:
+    """Images with the model's answer below each: (images as for ``ImageGrid``, classes int [n], answers int [n])."""
+    title = title or _title(id)
+    return PictureSpec(id=id, title=title, form="images", columns=columns, labels=labels, answers=True, every=every)
+
+
+def Scatter(  # noqa: N802
+    id: str,  # noqa: A002
+    title: str = "",
+    *,
+    labels: tuple[str, ...] = (),
+    every: Every = "evaluation",
+) -> PictureSpec:
+    """Points in the colours of their classes: (points [n, 2], classes int [n])."""
+    return PictureSpec(id=id, title=title or _title(id), form="scatter", labels=labels, every=every)
+
+
+def HistogramPlot(  # noqa: N802
+    id: str,  # noqa: A002
+    title: str = "",
+    *,
+    threshold: float | None = None,
+    labels: tuple[str, ...] = (),
+    log_x: bool = False,
+    log_y: bool = False,
+    every: Every = "evaluation",
+) -> PictureSpec:
+    """How often which values occur: values [n], or (values [n], classes int [n]).
+
+    With a ``threshold``, which can be moved in the window, values above it are judged to be of class 1, and the window
+    shows the confusion matrix, precision, recall and F-score.
+    """
+    return PictureSpec(
+        id=id,
+        title=title or _title(id),
+        form="histogram",
+        threshold=threshold,
+        labels=labels,
+        log_x=log_x,
+        log_y=log_y,
+        every=every,
+    )
+
+
+def ConfusionMatrix(  # noqa: N802
+    id: str,  # noqa: A002
+    title: str = "",
+    *,
+    labels: tuple[str, ...] = (),
+    every: Every = "evaluation",
+) -> PictureSpec:
+    """How many samples of a class (row) got which answer (column): a matrix [classes, classes], or any other table."""
+    return PictureSpec(id=id, title=title or _title(id), form="matrix", labels=labels, every=every)
+
+
+def Bars(  # noqa: N802
+    id: str,  # noqa: A002
+    title: str = "",
+    *,
+    labels: tuple[str, ...] = (),
+    log: bool = False,
+    every: Every = "evaluation",
+) -> PictureSpec:
+    """One value for each label, such as the norm of the gradient of each layer: values [n]."""
+    return PictureSpec(id=id, title=title or _title(id), form="bars", labels=labels, log_y=log, every=every)
+
+
+def _title(name: str) -> str:
+    return name.replace("-", " ").replace("_", " ").capitalize()
+
+
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """What the student should reach, checked from the journal.
 
@@ -170,6 +278,7 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     goals: tuple[Goal, ...] = ()
     surfaces: tuple[SurfaceSpec, ...] = ()
     measured: tuple[SeriesPlot, ...] = ()
+    pictures: tuple[PictureSpec, ...] = ()
     races: tuple[RaceSpec, ...] = ()
     strategies: tuple[StrategyCard, ...] = ()
     datasets: tuple[str, ...] = ()

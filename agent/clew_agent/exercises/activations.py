@@ -10,7 +10,7 @@ from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Set
 from clew_agent.training.layers import Activation, correct, cross_entropy, dense_layers, leaky_relu, through, variables_of
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
-from clew_shared.cards import Goal, Lane, MetricSpec, PlotSpec, Preset, RaceSpec
+from clew_shared.cards import Bars, Goal, Lane, MetricSpec, PlotSpec, Preset, RaceSpec
 from clew_shared.params import Choice, Knob
 
 GUIDE = """\
@@ -81,6 +81,7 @@ class Activations(Exercise[ActivationsSettings]):
         PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy", "test_accuracy"), format="percent"),
         PlotSpec(id="gradients", title="Gradient norms", metrics=("layer1_gradient", "output1_gradient"), log=True),
     )
+    pictures = (Bars("gradients", "Gradient norm of each layer", log=True),)
     baseline = "sigmoid"
     presets = (
         Preset(name="sigmoid", title="Sigmoid", help=""),
@@ -132,7 +133,8 @@ class Activations(Exercise[ActivationsSettings]):
             return tf.stack([tf.norm(one) for one in tape.gradient(value, [layer.weights for layer in layers])])
 
         part = Part("network", variables_of(layers), loss, setup.optimizer())
-        return Model(parts=[part], evaluate=evaluate, evaluation_sets=setup.held_out())
+        pictures = {"gradients": gradients}
+        return Model(parts=[part], evaluate=evaluate, evaluation_sets=setup.held_out(), pictures=pictures)
 
 
 EXERCISE = Activations()

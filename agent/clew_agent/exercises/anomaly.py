@@ -14,7 +14,7 @@ from clew_agent.training.layers import dense_layers, through, variables_of
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
 from clew_shared.base.problem import problem
-from clew_shared.cards import Goal, MetricSpec, PlotSpec, Preset
+from clew_shared.cards import Goal, HistogramPlot, ImageGrid, MetricSpec, PlotSpec, Preset
 from clew_shared.params import Knob
 
 GUIDE = """\
@@ -30,7 +30,7 @@ class AnomalySettings(BatchSettings, frozen=True, kw_only=True):
 
     anomaly: Annotated[
         int, Knob("Anomaly", "The class that the network never sees in training.", "Anomaly", ge=0, le=999)
-    ] = 0
+    ] = 2
     deviations: Annotated[
         float,
         Knob(
@@ -42,12 +42,12 @@ class AnomalySettings(BatchSettings, frozen=True, kw_only=True):
         ),
     ] = 2.0
     hidden: Annotated[int, Knob("Hidden units", "Layer before and after the code.", "Network", ge=1, le=4096)] = 256
-    code: Annotated[int, Knob("Code", "Numbers that a sample is reduced to.", "Network", ge=1, le=1024, log=True)] = 16
+    code: Annotated[int, Knob("Code", "Numbers that a sample is reduced to.", "Network", ge=1, le=1024, log=True)] = 4
     optimizer: OptimizerName = "adam"
     learning_rate: LearningRate = 1e-3
     batch_size: BatchSize = 100
     order: OrderName = "shuffle"
-    steps: Steps = 5000
+    steps: Steps = 3000
 
 
 class Anomaly(Exercise[AnomalySettings]):
@@ -86,9 +86,13 @@ class Anomaly(Exercise[AnomalySettings]):
             format="percent",
         ),
     )
-    baseline = "zeros"
+    pictures = (
+        HistogramPlot("errors", "Error of test samples", threshold=0.08, labels=("normal", "anomaly"), log_x=True),
+        ImageGrid("reconstructions", "Originals and reconstructions", columns=10),
+    )
+    baseline = "twos"
     presets = (
-        Preset(name="zeros", title="Zero as the anomaly", help=""),
+        Preset(name="twos", title="Two as the anomaly", help=""),
         Preset(name="ones", title="One as the anomaly", values={"anomaly": 1}),
         Preset(name="fraud", title="Credit cards", values={"anomaly": 1, "hidden": 16, "code": 4}),
         Preset(name="tiny", title="Tiny", values={"steps": 400, "hidden": 64}, data="digits", help="The built-in small digits."),
@@ -149,6 +153,7 @@ class Anomaly(Exercise[AnomalySettings]):
             evaluation_sets=setup.held_out(),
             train=Samples(data.train.x[normal], data.train.y[normal]),
             state=averages,
+            pictures={"errors": error_histogram, "reconstructions": reconstructions},
             watch="validation_f_score",
         )
 

@@ -9,12 +9,12 @@ import numpy as np
 import tensorflow as tf
 
 from clew_agent.training import random
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
+from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
 from clew_agent.training.images import as_images, in_rows
 from clew_agent.training.layers import dense_layers, through, variables_of
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
-from clew_shared.cards import Goal, MetricSpec, PlotSpec, Preset
+from clew_shared.cards import Goal, ImageGrid, MetricSpec, PlotSpec, Preset
 from clew_shared.params import Choice, Condition, Knob
 
 GUIDE = """\
@@ -96,7 +96,7 @@ class Autoencoder(Exercise[AutoencoderSettings]):
     summary = "Reduce an image to a few numbers, draw it again from them, and beat principal components."
     guide = GUIDE
     Settings = AutoencoderSettings
-    datasets = ("mnist", "digits")
+    datasets = ("mnist", "fashion-mnist", "digits")
     jit = True
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower"),
@@ -110,6 +110,7 @@ class Autoencoder(Exercise[AutoencoderSettings]):
         PlotSpec(id="error", title="Squared error of a pixel", metrics=("loss", "test_error", "test_pca"), log=True),
         PlotSpec(id="active", title="Active units of the code", metrics=("active",), format="percent"),
     )
+    pictures = (ImageGrid("reconstructions", "Originals and reconstructions", columns=COLUMNS),)
     baseline = "undercomplete"
     presets = (
         Preset(name="undercomplete", title="Undercomplete", help="One layer to the code, one back."),
@@ -186,6 +187,7 @@ class Autoencoder(Exercise[AutoencoderSettings]):
             evaluate=evaluate,
             summarize=gain,
             evaluation_sets=setup.held_out(),
+            pictures={"reconstructions": reconstructions},
         )
 
 

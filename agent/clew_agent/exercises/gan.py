@@ -23,7 +23,7 @@ from clew_agent.training.layers import (
 )
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
-from clew_shared.cards import Goal, MetricSpec, PlotSpec, Preset
+from clew_shared.cards import Bars, Goal, ImageGrid, MetricSpec, PlotSpec, Preset
 from clew_shared.params import Choice, Knob
 
 GUIDE = """\
@@ -76,7 +76,7 @@ class Gan(Exercise[GanSettings]):
     summary = "Let two networks play against each other until one of them draws digits."
     guide = GUIDE
     Settings = GanSettings
-    datasets = ("mnist", "digits")
+    datasets = ("mnist", "fashion-mnist", "digits")
     jit = True
     metrics = (
         MetricSpec(name="discriminator_loss", label="Discriminator's loss"),
@@ -94,11 +94,15 @@ class Gan(Exercise[GanSettings]):
         PlotSpec(id="gradient", title="Generator's gradient norm", metrics=("generator_gradient",), log=True),
         PlotSpec(id="classes", title="Classes drawn", metrics=("samples_classes",)),
     )
+    pictures = (
+        ImageGrid("samples", "Samples from the same noise", columns=10),
+        Bars("classes", f"Clear samples of each class among {DRAWN:,}"),
+    )
     baseline = "course"
     presets = (
         Preset(name="course", title="Course's values", help=""),
-        Preset(name="oscillation", title="Oscillation", values={"learning_rate": 2e-3}),
-        Preset(name="mode-collapse", title="Mode collapse", values={"generator_steps": 5}),
+        Preset(name="oscillation", title="Oscillation", values={"learning_rate": 0.01, "dropout": 0.0}),
+        Preset(name="mode-collapse", title="Mode collapse", values={"optimizer": "adam", "learning_rate": 0.005, "dropout": 0.0}),
         Preset(
             name="vanishing-gradient",
             title="Vanishing gradient",
@@ -175,6 +179,7 @@ class Gan(Exercise[GanSettings]):
             evaluate=evaluate,
             summarize=classes,
             evaluation_sets={"samples": drawn},
+            pictures={"samples": samples, "classes": class_counts},
         )
 
 

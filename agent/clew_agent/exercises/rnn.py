@@ -11,7 +11,7 @@ from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Set
 from clew_agent.training.layers import correct, cross_entropy
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
-from clew_shared.cards import Goal, Lane, MetricSpec, PlotSpec, Preset, RaceSpec
+from clew_shared.cards import Bars, Goal, Lane, MetricSpec, PlotSpec, Preset, RaceSpec
 from clew_shared.params import Choice, Knob
 
 GUIDE = """\
@@ -73,6 +73,7 @@ class Rnn(Exercise[RnnSettings]):
         PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy", "test_accuracy"), format="percent"),
         PlotSpec(id="gradient", title="Gradient norm", metrics=("rnn_gradient",), log=True),
     )
+    pictures = (Bars("gradients", "Gradient norm of the state after each row", log=True),)
     baseline = "simple"
     presets = (
         Preset(name="simple", title="Simple RNN", help=""),
@@ -149,7 +150,8 @@ class Rnn(Exercise[RnnSettings]):
             return norms / norms[-1]
 
         part = Part("rnn", variables, loss, setup.optimizer())
-        return Model(parts=[part], evaluate=evaluate, evaluation_sets=setup.held_out())
+        pictures = {"gradients": gradients}
+        return Model(parts=[part], evaluate=evaluate, evaluation_sets=setup.held_out(), pictures=pictures)
 
 
 def make_cell(kind: str, of_row: tf.Variable, of_state: tf.Variable, offset: tf.Variable) -> Cell:

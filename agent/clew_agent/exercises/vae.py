@@ -14,7 +14,7 @@ from clew_agent.training.images import as_images, in_rows
 from clew_agent.training.layers import dense_layers, through, variables_of
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
-from clew_shared.cards import Goal, MetricSpec, PlotSpec, Preset
+from clew_shared.cards import Goal, ImageGrid, MetricSpec, PlotSpec, Preset, Scatter
 from clew_shared.params import Knob
 
 GUIDE = """\
@@ -55,7 +55,7 @@ class Vae(Exercise[VaeSettings]):
     summary = "Put all digits on a plane, and draw those that nobody wrote."
     guide = GUIDE
     Settings = VaeSettings
-    datasets = ("mnist", "digits")
+    datasets = ("mnist", "fashion-mnist", "digits")
     jit = True
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower", unit="nats"),
@@ -70,6 +70,12 @@ class Vae(Exercise[VaeSettings]):
         PlotSpec(id="loss", title="Loss of an image", metrics=("loss", "test_loss")),
         PlotSpec(id="reconstruction", title="Reconstruction term", metrics=("reconstruction", "test_reconstruction")),
         PlotSpec(id="kl", title="KL term", metrics=("kl", "test_kl")),
+    )
+    pictures = (
+        ImageGrid("manifold", "Manifold", columns=SIDE),
+        Scatter("codes", "Codes of test images"),
+        ImageGrid("between", "From one digit to another", columns=10),
+        ImageGrid("reconstructions", "Originals and reconstructions", columns=10),
     )
     baseline = "both"
     presets = (
@@ -143,6 +149,7 @@ class Vae(Exercise[VaeSettings]):
             parts=[part],
             evaluate=evaluate,
             evaluation_sets=setup.held_out(),
+            pictures={"manifold": manifold, "codes": codes, "between": between, "reconstructions": reconstructions},
         )
 
 

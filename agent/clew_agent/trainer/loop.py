@@ -94,10 +94,12 @@ class Loop:
                 self._prepare_evaluation()
             if engine.evaluation_due():
                 self._evaluate()
+            self._take_pictures()
             if engine.checkpoint_due():
                 self._save()
             self._recorder.wait_for_disk(self._stop_asked)
         refused = self._save() if self._saved_at != engine.step else None
+        self._take_pictures(last=True)
         if refused is not None:
             return stopped(self._commands.stop, engine.step, refused)
         reason = f"Stopped early after {engine.step} steps." if engine.step < engine.steps else ""
@@ -140,6 +142,9 @@ class Loop:
         seconds = self._engine.compile_evaluation()
         if seconds:
             self._recorder.put(Log(text=f"Evaluation compiled in {seconds:.2f} s.", stage="compile", seconds=seconds))
+        seconds = self._engine.compile_pictures()
+        if seconds:
+            self._recorder.put(Log(text=f"Pictures compiled in {seconds:.2f} s.", stage="compile", seconds=seconds))
 
     def _evaluate(self) -> None:
         start = time.perf_counter()
@@ -150,6 +155,10 @@ class Loop:
         for name, value in values.items():
             if not math.isfinite(value):
                 self._tell_diverged(name, self._engine.step, value)
+
+    def _take_pictures(self, *, last: bool = False) -> None:
+        for event in self._engine.take_pictures(last=last):
+            self._recorder.put(event)
 
     # Commands.
 
@@ -205,7 +214,9 @@ class Loop:
         if command.now or isinstance(command, Superseded):
             return stopped(command, self._engine.step)
         due = self._engine.step > 0 and self._saved_at != self._engine.step
-        return stopped(command, self._engine.step, self._save() if due else None)
+        refused = self._save() if due else None
+        self._take_pictures(last=True)
+        return stopped(command, self._engine.step, refused)
 
     # Checkpoints.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,12 @@ from clew_agent.training import state as checks
 from clew_agent.training.evaluation import Evaluator
 from clew_agent.training.exercise import Exercise, Model, Samples, Setup
 from clew_agent.training.order import make_order, steps_per_epoch
+from clew_agent.training.pictures import Pictures
 from clew_agent.training.state import EarlyStopping, Plan, TrainingProgress
 from clew_agent.training.step import BatchSource, BlockProgram, BlockSizer, TrainingStep, capacity
 from clew_shared.base.problem import problem
 from clew_shared.cards import MetricSpec
+from clew_shared.journal.events import Event
 from clew_shared.params import Params, convert, describe
 
 WARM_UP_STEPS, WARM_UP_S = (1, 1, 8, 64), 0.0015
@@ -97,6 +99,15 @@ class Engine:
         jit = exercise.jit and self._strategy.whole and precision == "float32"  # XLA leaves no graph to rewrite
         self._program = BlockProgram(step, capacity(self.steps, step), jit)
         self._evaluators = _evaluators(self._model, [spec.name for spec in exercise.metrics if not spec.per_step])
+        self._pictures = Pictures(
+            exercise.pictures,
+            self._model.pictures,
+            evaluation=self._evaluation_interval(),
+            epoch=steps_per_epoch(self.samples_per_epoch, self.batch_size),
+            steps=self.steps,
+            evaluates=bool(self._evaluators),
+        )
+        self._clock, self._trained = 0.0, 0
         self._stopping = EarlyStopping(self.plan.patience, self._model.watch)
         self._sizer = BlockSizer(self._program.capacity)
         self._block_steps = block_steps or self._sizer.next
@@ -180,6 +191,12 @@ class Engine:
             evaluator.compile()
         return time.perf_counter() - start if self._evaluators else 0.0
 
+    def compile_pictures(self) -> float:
+        """Trace and compile the run's pictures; returns the seconds it took, 0 when there are none."""
+        start = time.perf_counter()
+        self._pictures.compile()
+        return time.perf_counter() - start if self._pictures else 0.0
+
     def run_block(self, until: int | None = None) -> TrainedBlock:
         """Train the next block, which ends at the latest where an evaluation, a checkpoint or the run's end is due.
 
@@ -197,6 +214,8 @@ class Engine:
         seconds = time.perf_counter() - start
         self._sizer.record(count, seconds)
         self._progress.step += count
+        self._clock += seconds
+        self._trained += count
         columns = tuple(rows[:, place].astype(spec.dtype) for place, spec in enumerate(self.per_step))
         return TrainedBlock(first, count, columns, seconds, self._nonfinite(first, rows))
 
@@ -221,6 +240,12 @@ class Engine:
         self._progress.evaluated_at = self.step
         self._stopping.note(values, self._progress)
         return values
+
+    def take_pictures(self, *, last: bool = False) -> Iterator[Event]:
+        """The pictures that are due now, as events; with ``last`` all that were not taken at this step yet."""
+        if last:
+            return self._pictures.take_last(self.step)
+        return self._pictures.take(self.step, self._clock, self._clock / max(self._trained, 1))
 
     def checkpoint_due(self) -> bool:
         """Whether the settings ask for a checkpoint now. Checkpoints on a stop are the caller's decision."""
@@ -274,7 +299,8 @@ class Engine:
         intervals = [every for every in (self.plan.checkpoint_every,) if every is not None]
         if self._evaluators:
             intervals.append(self._evaluation_interval())
-        return min([self.steps - self.step, *(every - self.step % every for every in intervals)])
+        due = (place - self.step for place in self._pictures.places(self.step))
+        return min([self.steps - self.step, *(every - self.step % every for every in intervals), *due])
 
     def _evaluation_interval(self) -> int:
         return self.plan.evaluate_every or steps_per_epoch(self.samples_per_epoch, self.batch_size)

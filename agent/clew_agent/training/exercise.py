@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from clew_shared.cards import (
     ExerciseCard,
     Goal,
     MetricSpec,
+    PictureSpec,
     PlotSpec,
     Preset,
     RaceSpec,
@@ -116,6 +117,11 @@ class Model:
     any shape ({"confusion": [batch, classes, classes]}; ``training.judging``). ``state`` are variables that change
     without being trained (moving averages). ``train`` replaces the data set's training samples. ``watch`` is the
     evaluated metric for early stopping, better when higher.
+
+    ``pictures`` are functions without arguments, by the id of the picture that the exercise declares. They are traced
+    once and called between steps, outside of the training clock; what each returns is said where it is declared
+    (``clew_shared.cards.ImageGrid`` and so on). They may not change variables. One that is declared and not given is
+    not taken in this run.
     """
 
     parts: Sequence[Part]
@@ -125,6 +131,7 @@ class Model:
     state: Mapping[str, tf.Variable] = field(default_factory=dict)
     train: Samples | None = None
     watch: str = "validation_accuracy"
+    pictures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -187,6 +194,7 @@ class Exercise(Generic[SettingsT]):
     metrics: ClassVar[tuple[MetricSpec, ...]] = ()
     plots: ClassVar[tuple[PlotSpec, ...]] = ()
     measured: ClassVar[tuple[SeriesPlot, ...]] = ()
+    pictures: ClassVar[tuple[PictureSpec, ...]] = ()
     goals: ClassVar[tuple[Goal, ...]] = ()
     races: ClassVar[tuple[RaceSpec, ...]] = ()
     strategies: ClassVar[tuple[StrategyCard, ...]] = ()
@@ -222,6 +230,7 @@ class Exercise(Generic[SettingsT]):
             goals=self.goals,
             surfaces=self.surfaces(),
             measured=self.measured,
+            pictures=self.pictures,
             races=self.races,
             strategies=self.strategies or self._possible(),
             datasets=self.datasets,

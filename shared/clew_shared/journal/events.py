@@ -140,7 +140,8 @@ class Series(Event, frozen=True, kw_only=True, tag="series"):
 
 
 class Image(Event, frozen=True, kw_only=True, tag="image"):
-    """A picture after ``step`` updates: ``data`` is row-major uint8, ``channels`` 1 or 3."""
+    """``count`` images of one size after ``step`` updates, one after the other: ``data`` is row-major uint8,
+    ``channels`` 1 or 3. A gallery has the class of each image and the model's answer (little-endian int32)."""
 
     name: str
     step: int
@@ -148,19 +149,29 @@ class Image(Event, frozen=True, kw_only=True, tag="image"):
     height: int
     channels: int
     data: bytes
+    count: int = 1
+    classes: bytes = b""
+    answers: bytes = b""
 
 
 class Histogram(Event, frozen=True, kw_only=True, tag="histogram"):
-    """Counts (little-endian int64) between ``edges`` (little-endian float64, one more than counts)."""
+    """Counts (little-endian int64) between ``edges`` (little-endian float64, one more than counts).
+
+    Where the values have classes, or a threshold may be moved through them, the ``values`` themselves (little-endian
+    float32) and their ``classes`` (little-endian int32) are there as well.
+    """
 
     name: str
     step: int
     edges: bytes
     counts: bytes
+    values: bytes = b""
+    classes: bytes = b""
 
 
 class Matrix(Event, frozen=True, kw_only=True, tag="matrix"):
-    """A table of float64 values, row-major, little-endian: confusion matrices, latent codes."""
+    """A table of float64 values, row-major, little-endian: a confusion matrix; bars (one row); the points of a scatter
+    plot (columns ``x``, ``y`` and ``class``)."""
 
     name: str
     step: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import deque
+from bisect import bisect_left
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -157,6 +157,21 @@ class LogEntries:
             self._all, self.logs = kept, [saying.log for saying in kept]
 
 
+def _fits(event: Image | Histogram | Matrix) -> bool:
+    """Whether its arrays are as long as they should be."""
+    match event:
+        case Image():
+            known = event.channels in (1, 3) and min(event.width, event.height) > 0 and event.count >= 0
+            whole = len(event.data) == event.count * event.width * event.height * event.channels
+            return known and whole and {len(event.classes), len(event.answers)} <= {0, 4 * event.count}
+        case Histogram():
+            counts = len(event.counts) > 0 and len(event.edges) == len(event.counts) + 8 and len(event.counts) % 8 == 0
+            return counts and len(event.values) % 4 == 0 and len(event.classes) in (0, len(event.values))
+        case _:
+            named = {len(event.row_labels)} <= {0, event.rows} and {len(event.column_labels)} <= {0, event.columns}
+            return named and min(event.rows, event.columns) >= 0 and len(event.data) == 8 * event.rows * event.columns
+
+
 def divergence(label: str, value: str, step: int) -> str:
     """The sentence for a metric that stopped to be a finite number."""
     word = "NaN" if value == "NaN" else "infinite"
@@ -167,12 +182,10 @@ def divergence(label: str, value: str, step: int) -> str:
 # A run as curves: folds the events of its attempts into columns that can be drawn, judged and exported.
 
 
-__all__ = ["Best", "Changed", "Column", "History", "Measured", "Note", "StepBlock"]
+__all__ = ["Best", "Changed", "Column", "Figure", "History", "Measured", "Note", "StepBlock"]
 
 
 Figure = Image | Histogram | Matrix
-_FIGURES = 8
-"""Of each name so many are kept: a later attempt may take back the latest ones."""
 
 
 class Changed(NamedTuple):
@@ -215,8 +228,8 @@ class History:
 
     ``fold`` holds state and progress, ``metrics`` the known metrics by name, ``schema`` the latest ``Schema``,
     ``live`` the hyperparameter changes that acted, ``logs`` the sentences, ``checkpoints`` the complete ones by step,
-    ``series`` and ``figures`` what was measured or pictured by name (figures: the latest), ``damages`` what could not
-    be read, ``first_nonfinite`` the first step of each curve that is not a finite number.
+    ``series`` and ``figures`` what was measured or pictured by name (figures: all of them, by step), ``damages`` what
+    could not be read, ``first_nonfinite`` the first step of each curve that is not a finite number.
     """
 
     def __init__(self) -> None:
@@ -226,7 +239,7 @@ class History:
         self.live: list[Live] = []
         self.checkpoints: dict[int, Checkpoint] = {}
         self.series: dict[str, Measured] = {}
-        self.figures: dict[str, Figure] = {}
+        self.figures: dict[str, list[Figure]] = {}
         self.damages: list[Note] = []
         self.peers: dict[tuple[str, int], Peer] = {}
         self.first_nonfinite: dict[str, int] = {}
@@ -239,7 +252,6 @@ class History:
         self._sealed: set[int] = set()
         self._sayings = LogEntries()
         self._relations: dict[str, Relation] = {}
-        self._figures: dict[str, deque[Figure]] = {}
         self._reached: dict[int, int] = {}
         self._unfit: set[int] = set()
         self._offsets: dict[int, float] = {}
@@ -332,8 +344,17 @@ class History:
             case Checkpoint():
                 self.checkpoints[event.step] = event
             case _:
-                self._figures.setdefault(event.name, deque(maxlen=_FIGURES)).append(event)
-                self.figures[event.name] = event
+                self._pictured(attempt, event, offset)
+
+    def _pictured(self, attempt: int, event: Figure, offset: int) -> None:
+        """Keep a picture in the order of steps; of two at the same step the later one. One that does not fit itself is
+        damage."""
+        if not _fits(event):
+            self._damaged(attempt, f"the picture {event.name} of step {event.step} has not the size it names", offset)
+            return
+        known = self.figures.setdefault(event.name, [])
+        at = bisect_left(known, event.step, key=lambda one: one.step)
+        known[at : at + (at < len(known) and known[at].step == event.step)] = [event]
 
     def _diverged(self, attempt: int, event: Diverged, offset: int) -> None:
         spec = self.metrics.get(event.metric)
@@ -361,9 +382,9 @@ class History:
         self.checkpoints = {step: found for step, found in self.checkpoints.items() if step <= start}
         self.live = [change for change in self.live if change.step <= start]
         self.peers.clear()
-        for name, known in self._figures.items():
-            self._figures[name] = deque((figure for figure in known if figure.step <= start), _FIGURES)
-        self.figures = {name: known[-1] for name, known in self._figures.items() if known}
+        for name, known in list(self.figures.items()):
+            self.figures[name] = [figure for figure in known if figure.step <= start]
+        self.figures = {name: known for name, known in self.figures.items() if known}
         bad = self.first_nonfinite.items()
         self.first_nonfinite = {name: step for name, step in bad if step < start + self._evaluates(name)}
         self._sayings.cut_steps(start)

@@ -276,7 +276,7 @@ def test_measurements_pictures_and_sentences_are_kept_by_name() -> None:
     history.feed(1, Log(text="compiled", stage="compile", seconds=0.4))
     dot = history.series["dot"]
     assert (dot.x.tolist(), dot.y.tolist(), dot.last.x_label) == ([1.0, 2.0], [1.0, 4.0], "size")
-    assert history.figures["digit"].step == 2
+    assert [one.step for one in history.figures["digit"]] == [1, 2]
     assert [log.stage for log in history.logs] == ["compile"]
 
 
@@ -434,7 +434,7 @@ def test_what_a_zombie_writes_changes_nothing_for_any_reader(read: Callable[[Pat
     assert history.column("loss").values.tolist() == [1, 2, 3, 4, 50, 60]
     assert history.column("test_accuracy").steps.tolist() == [5]
     assert history.first_nonfinite == {}
-    assert (history.live, list(history.checkpoints), history.figures["digit"].step) == ([], [], 2)
+    assert (history.live, list(history.checkpoints), [one.step for one in history.figures["digit"]]) == ([], [], [2])
     assert history.series["dot"].x.tolist() == [1.0]
     assert [log.text for log in history.logs] == ["of the first"]
     assert (history.fold.state, history.fold.step, history.fold.reason) == (RunState.STARTING, 6, "")

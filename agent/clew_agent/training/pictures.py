@@ -1,0 +1,364 @@
+"""Pictures of what a model does, taken between blocks: each function is traced once, and what all of them may cost is
+bounded in time and in bytes.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from clew_shared.base.problem import problem
+from clew_shared.cards import PictureSpec
+from clew_shared.journal.events import Event, Histogram, Image, Log, Matrix
+
+Figure = Image | Histogram | Matrix
+Array = npt.NDArray[Any]
+
+SHARE: Final = 0.02
+"""So much of the training time all pictures may take."""
+FREE_S: Final = 0.1
+"""So many seconds they may take in any case: a run of a second would have none else."""
+APART_S: Final = 0.5
+"""A picture with a rhythm of its own ends a block, whose call costs a millisecond or two: at most so often."""
+MOST_BYTES: Final = 16 << 20
+"""All pictures of an attempt, spread evenly over its steps: a window keeps them in memory."""
+FRAME_BYTES: Final = 900_000
+"""One picture, below the 1 MiB that a frame may have."""
+BINS: Final = 64
+
+
+# --- When -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Budget:
+    """What all pictures of a run have cost so far. ``steps`` are those of the whole run."""
+
+    steps: int
+    seconds: float = 0.0
+    bytes: int = 0
+
+    def clock_for(self, seconds: float) -> float:
+        """From which training clock on another picture of so many ``seconds`` may be taken."""
+        wanted = self.seconds + seconds
+        return 0.0 if wanted <= FREE_S else wanted / SHARE
+
+    def step_for(self, size: int) -> int:
+        """From which step on another picture of ``size`` bytes may be taken."""
+        return math.ceil(self.steps * (self.bytes + size) / MOST_BYTES)
+
+
+@dataclass
+class Rhythm:
+    """When one picture is due: at multiples of ``interval``, as far as the budget allows.
+
+    ``apart`` is the least training time between two, in seconds. ``next`` is the step before which none is taken,
+    ``seconds`` and ``bytes`` what the latest one cost.
+    """
+
+    interval: int
+    apart: float = 0.0
+    next: int = 0
+    taken_at: int = -1
+    seconds: float = 0.0
+    bytes: int = 0
+
+    def place(self, step: int) -> int:
+        """The next step after ``step`` at which it is due."""
+        return math.ceil(max(self.next, step + 1) / self.interval) * self.interval
+
+    def due(self, step: int) -> bool:
+        """Whether it is due at ``step``."""
+        return step > 0 and step >= self.next and step % self.interval == 0 and self.taken_at != step
+
+    def took(self, step: int, seconds: float, size: int, budget: Budget) -> None:
+        """Count what was just taken."""
+        self.taken_at, self.seconds, self.bytes = step, seconds, size
+        budget.seconds += seconds
+        budget.bytes += size
+
+    def plan(self, step: int, clock: float, pace: float, budget: Budget) -> bool:
+        """Set ``next`` after ``step``; ``pace`` is the seconds of a step. Whether one is left out for its cost."""
+        wait = budget.clock_for(self.seconds) - clock
+        costs = max(step + _steps_in(wait, pace), budget.step_for(self.bytes))
+        self.next = max(costs, step + _steps_in(self.apart, pace))
+        return costs > step + self.interval
+
+    def allowed(self, step: int, clock: float, budget: Budget) -> bool:
+        """Whether the budget has room for one at ``step``. The first one is always taken."""
+        return self.taken_at < 0 or (budget.clock_for(self.seconds) <= clock and budget.step_for(self.bytes) <= step)
+
+
+def _steps_in(seconds: float, pace: float) -> int:
+    return math.ceil(max(seconds, 0.0) / max(pace, 1e-9))
+
+
+class Pictures:
+    """All pictures of a run. Raises ``ProblemError`` for a function whose picture the exercise does not declare.
+
+    ``evaluation`` and ``epoch`` are the steps between two, ``steps`` those of the whole run; ``evaluates``: blocks end
+    at evaluations anyway.
+    """
+
+    def __init__(
+        self,
+        specs: Sequence[PictureSpec],
+        functions: Mapping[str, Callable[[], Any]],
+        *,
+        evaluation: int,
+        epoch: int,
+        steps: int,
+        evaluates: bool,
+    ) -> None:
+        unknown = sorted(functions.keys() - {spec.id for spec in specs})
+        if unknown:
+            text = f"Model.pictures has {unknown[0]!r}, which the exercise does not declare."
+            raise problem("exercise.picture", text, "Add it to the exercise's pictures, or correct its id.")
+        every = {"evaluation": evaluation, "epoch": epoch}
+        self._all = [
+            (
+                Picture(spec, functions[spec.id]),
+                Rhythm(
+                    max(1, every[spec.every] if isinstance(spec.every, str) else spec.every),
+                    apart=0.0 if spec.every == "evaluation" and evaluates else APART_S,
+                ),
+            )
+            for spec in specs
+            if spec.id in functions
+        ]
+        self._budget = Budget(steps)
+        self._told: set[str] = set()
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._all)
+
+    def compile(self) -> None:
+        """Trace each function, and call it once: a first call takes longer than any later one."""
+        for picture, _ in self._all:
+            picture.compile()
+
+    def places(self, step: int) -> Iterator[int]:
+        """The next step of each picture after ``step``: a block must end there."""
+        return (rhythm.place(step) for _, rhythm in self._all)
+
+    def take(self, step: int, clock: float, pace: float) -> Iterator[Event]:
+        """What is due at ``step`` and training clock ``clock``; ``pace`` is the seconds that a step takes."""
+        for picture, rhythm in self._all:
+            if not rhythm.due(step):
+                continue
+            allowed = rhythm.allowed(step, clock, self._budget)
+            if allowed:
+                yield from self._take(picture, rhythm, step)
+            if rhythm.plan(step, clock, pace, self._budget) or not allowed:
+                yield from self._tell(_RARE)
+
+    def take_last(self, step: int) -> Iterator[Event]:
+        """All that were not taken at this last step, whatever they cost; none of a run that did no step."""
+        for picture, rhythm in self._all:
+            if step > 0 and rhythm.taken_at != step:
+                yield from self._take(picture, rhythm, step)
+
+    def _take(self, picture: Picture, rhythm: Rhythm, step: int) -> Iterator[Event]:
+        start = time.perf_counter()
+        figure, left_out = picture.take(step)
+        rhythm.took(step, time.perf_counter() - start, size_of(figure), self._budget)
+        yield figure
+        if left_out:
+            yield from self._tell(left_out)
+
+    def _tell(self, text: str) -> Iterator[Log]:
+        """Once."""
+        if text not in self._told:
+            self._told.add(text)
+            yield Log(text=text)
+
+
+_RARE: Final = (
+    f"Pictures are taken less often than the exercise asks, because they may take {100 * SHARE:.0f} % of the training"
+    f" time and {MOST_BYTES >> 20} MiB."
+)
+
+
+# --- What -------------------------------------------------------------------------------------------------------------
+
+
+class Picture:
+    """One picture: its function, and what that returns as an event."""
+
+    def __init__(self, spec: PictureSpec, function: Callable[[], Any]) -> None:
+        self.spec = spec
+        self._function = tf.function(function, input_signature=[], autograph=False)
+        self._compiled: Any = None
+
+    def compile(self) -> None:
+        """Trace the function and call it once. Raises ``ProblemError`` when it changes variables."""
+        if self._compiled is None:
+            self._compiled = self._function.get_concrete_function()
+            graph = self._compiled.graph.as_graph_def()
+            nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
+            writes = sorted({node.op for node in nodes if node.op.startswith(("Assign", "ResourceApply"))})
+            if writes:
+                text = f"The picture {self.spec.id} changes a variable ({writes[0]}): training would depend on it."
+                raise problem("exercise.picture", text, "Only read variables there.")
+            self._compiled()
+
+    def take(self, step: int) -> tuple[Figure, str]:
+        """The picture after ``step`` updates, and what was left out of it, as a sentence or empty.
+
+        Raises ``ProblemError`` when it has not the shape that its form asks for.
+        """
+        self.compile()
+        returned = self._compiled()
+        parts = [np.asarray(one) for one in (returned if isinstance(returned, list | tuple) else [returned])]
+        expected, shapes = _EXPECTED[self.spec.form]
+        if self.spec.answers:
+            expected, shapes = f"({expected}, classes [n], answers [n])", {(*one, 1, 1) for one in ((3,), (4,))}
+        if tuple(part.ndim for part in parts) not in shapes or len({len(part) for part in parts}) > 1:
+            found = ", ".join(f"{part.dtype} {list(part.shape)}" for part in parts) or "nothing"
+            text = f"The picture {self.spec.id} should return {expected}, and returned {found}."
+            raise problem("exercise.picture", text, "Correct its function in Model.pictures.")
+        return _MAKERS[self.spec.form](self.spec, step, parts)
+
+
+_EXPECTED: Final[dict[str, tuple[str, set[tuple[int, ...]]]]] = {
+    "images": ("images [n, height, width] or [n, height, width, 3]", {(3,), (4,)}),
+    "scatter": ("(points [n, 2], classes [n])", {(2, 1)}),
+    "histogram": ("values [n] or (values [n], classes [n])", {(1,), (1, 1)}),
+    "matrix": ("a matrix [rows, columns]", {(2,)}),
+    "bars": ("values [n]", {(1,)}),
+}
+"""What a form's function returns, in words and as numbers of dimensions."""
+
+
+def size_of(figure: Figure) -> int:
+    """Bytes of the arrays of an event."""
+    return sum(len(value) for name in figure.__struct_fields__ if isinstance(value := getattr(figure, name), bytes))
+
+
+def _images(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Image, str]:
+    images = parts[0]
+    if images.ndim == 3:
+        images = images[..., np.newaxis]
+    count, height, width, channels = images.shape
+    if channels not in (1, 3):
+        text = f"The images of {spec.id} have {channels} channels."
+        raise problem("exercise.picture", text, "Return 1 channel (grey) or 3 (red, green, blue).")
+    fit = FRAME_BYTES // max(1, height * width * channels)
+    if not fit:
+        text = f"The images of {spec.id} are too large: {width} × {height} pixels."
+        raise problem("exercise.picture", text, "Make them smaller, with tf.image.resize for example.")
+    kept = np.clip(np.nan_to_num(images[:fit].astype(np.float32)), 0, 1)
+    classes, answers = (_bytes(part[:fit], "<i4") for part in parts[1:]) if len(parts) == 3 else (b"", b"")
+    figure = Image(
+        name=spec.id,
+        step=step,
+        width=width,
+        height=height,
+        channels=channels,
+        data=np.rint(255 * kept).astype(np.uint8).tobytes(),
+        count=len(kept),
+        classes=classes,
+        answers=answers,
+    )
+    return figure, f"Only {fit:,} of the {count:,} images of “{spec.title}” are kept." if fit < count else ""
+
+
+def _scatter(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Matrix, str]:
+    points, classes = parts
+    if points.shape[1] != 2:
+        text = f"The points of {spec.id} have {points.shape[1]} coordinates."
+        raise problem("exercise.picture", text, "Return points [n, 2].")
+    table = np.column_stack([points.astype(np.float64), classes.astype(np.float64)])
+    kept, left_out = _thinned(spec, table, 24)
+    return _matrix_event(spec, step, kept, columns=("x", "y", "class")), left_out
+
+
+def _histogram(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Histogram, str]:
+    values = parts[0].astype(np.float32)
+    edges = _edges(values, spec.log_x)
+    counts, _ = np.histogram(values[np.isfinite(values)], edges)
+    whole = len(parts) == 2 or spec.threshold is not None
+    order, left_out = _thinned(spec, np.arange(len(values)), 8) if whole else (np.arange(0), "")
+    figure = Histogram(
+        name=spec.id,
+        step=step,
+        edges=_bytes(edges, "<f8"),
+        counts=_bytes(counts, "<i8"),
+        values=_bytes(values[order], "<f4"),
+        classes=_bytes(parts[1][order], "<i4") if len(parts) == 2 else b"",
+    )
+    return figure, left_out
+
+
+def _edges(values: Array, log: bool) -> npt.NDArray[np.float64]:
+    """Of bins that hold all finite values; of equal ratio where ``log``, without what is not above 0."""
+    finite = values[np.isfinite(values) & ((values > 0) | (not log))].astype(np.float64)
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (1.0, 2.0)
+    if log:
+        edges: npt.NDArray[np.float64] = np.geomspace(low, high if high > low else 2 * low, BINS + 1)
+    else:
+        edges = np.linspace(low, high if high > low else low + max(abs(low), 1.0), BINS + 1)
+    edges[0], edges[-1] = min(edges[0], low), max(edges[-1], high)  # rounding may not lose the outer values
+    return edges
+
+
+def _matrix(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Matrix, str]:
+    table = parts[0].astype(np.float64)
+    fit = FRAME_BYTES // 8
+    if table.size > fit:
+        text = f"The matrix of {spec.id} is too large: {table.shape[0]:,} × {table.shape[1]:,}."
+        raise problem("exercise.picture", text, f"Return at most {fit:,} values.")
+    return _matrix_event(spec, step, table, _labels(spec, len(table)), _labels(spec, table.shape[1])), ""
+
+
+def _bars(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Matrix, str]:
+    return _matrix_event(spec, step, parts[0][np.newaxis, :].astype(np.float64), (), _labels(spec, len(parts[0]))), ""
+
+
+def _labels(spec: PictureSpec, count: int) -> tuple[str, ...]:
+    """The exercise's, as far as they are as many."""
+    return spec.labels if len(spec.labels) == count else ()
+
+
+def _matrix_event(
+    spec: PictureSpec, step: int, table: Array, rows: tuple[str, ...] = (), columns: tuple[str, ...] = ()
+) -> Matrix:
+    return Matrix(
+        name=spec.id,
+        step=step,
+        rows=table.shape[0],
+        columns=table.shape[1],
+        data=_bytes(table, "<f8"),
+        row_labels=rows,
+        column_labels=columns,
+    )
+
+
+def _thinned(spec: PictureSpec, rows: Array, each: int) -> tuple[Array, str]:
+    """As many ``rows`` of ``each`` bytes as fit into a frame, evenly spaced; and what was left out."""
+    fit = FRAME_BYTES // each
+    if len(rows) <= fit:
+        return rows, ""
+    kept = rows[np.linspace(0, len(rows) - 1, fit).astype(np.int64)]
+    return kept, f"Only {fit:,} of the {len(rows):,} values of “{spec.title}” are kept."
+
+
+def _bytes(array: Array, dtype: str) -> bytes:
+    return np.ascontiguousarray(array, dtype).tobytes()
+
+
+_MAKERS: Final[dict[str, Callable[[PictureSpec, int, Sequence[Array]], tuple[Figure, str]]]] = {
+    "images": _images,
+    "scatter": _scatter,
+    "histogram": _histogram,
+    "matrix": _matrix,
+    "bars": _bars,
+}

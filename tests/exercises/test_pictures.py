@@ -1,0 +1,238 @@
+"""Pictures: what each form becomes in the journal, when they are taken, and that training does not notice them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from clew_agent.datasets.dataset import DataSet
+from clew_agent.exercises.softmax import Softmax, SoftmaxSettings
+from clew_agent.training import pictures
+from clew_agent.training.engine import Engine
+from clew_agent.training.exercise import Model, Setup
+from clew_agent.training.pictures import FRAME_BYTES, MOST_BYTES, SHARE, Budget, Rhythm
+from clew_shared.base.problem import ProblemError
+from clew_shared.cards import Bars, ConfusionMatrix, Gallery, HistogramPlot, ImageGrid, PictureSpec, Scatter
+from clew_shared.journal.events import Event, Histogram, Image, Log, Matrix
+from clew_shared.journal.frames import MAX_FRAME, encode_frame
+from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.params import build
+from clew_shared.reading import read_run
+from tests.exercises import attempts
+from tests.exercises.attempts import STOP, attempt, new_run
+from tests.exercises.training import assert_same_bits, train
+
+Function = Callable[[], Any]
+
+
+class Pictured(Softmax):
+    """Softmax with a picture of each form: weights and 20 test images."""
+
+    id = "pictured"
+    pictures: ClassVar[tuple[PictureSpec, ...]] = (
+        ImageGrid("weights", columns=5, every=10),
+        Gallery("mistakes", "Wrong answers", every="epoch"),
+        Scatter("scores", every=1),
+        HistogramPlot("certainty", "Certainty", threshold=0.5),
+        HistogramPlot("entries", log_y=True),
+        ConfusionMatrix("confusion", labels=tuple("0123456789")),
+        Bars("norms", "Norm of each digit's weights"),
+    )
+
+    def build(self, setup: Setup[SoftmaxSettings]) -> Model:
+        """The same model."""
+        model, test = super().build(setup), setup.require_data().test
+        W = model.parts[0].variables["W"]
+        x, y = tf.constant(test.x[:20]), tf.constant(test.y[:20])
+
+        def answers() -> tf.Tensor:
+            return tf.argmax(tf.matmul(x, W), 1, tf.int32)
+
+        functions: dict[str, Function] = {
+            "weights": lambda: 0.5 + tf.reshape(tf.transpose(W), [10, 28, 28]),
+            "mistakes": lambda: (tf.reshape(x, [20, 28, 28]), y, answers()),
+            "scores": lambda: (tf.matmul(x, W)[:, :2], y),
+            "certainty": lambda: (tf.reduce_max(tf.nn.softmax(tf.matmul(x, W)), 1), tf.cast(answers() == y, tf.int32)),
+            "entries": lambda: tf.reshape(W, [-1]),
+            "confusion": lambda: tf.math.confusion_matrix(y, answers(), 10),
+            "norms": lambda: tf.norm(W, axis=0),
+        }
+        return dataclasses.replace(model, pictures=functions)
+
+
+def make(exercise: Softmax, data: DataSet, steps: int = 60) -> Engine:
+    engine = Engine(exercise, build(SoftmaxSettings, {"steps": steps, "evaluate_every": 20}), 1, data)
+    engine.compile()
+    return engine
+
+
+def test_each_form_becomes_an_event_and_training_does_not_notice(small_digits: DataSet) -> None:
+    engine, plain = make(Pictured(), small_digits), make(Softmax(), small_digits)
+    assert engine.compile_pictures() > 0
+    assert plain.compile_pictures() == 0
+    taken: list[Event] = []
+    while not engine.done:
+        engine.run_block()
+        taken += engine.take_pictures()
+    taken += engine.take_pictures(last=True)
+    train(plain)
+    assert_same_bits(engine.variables, plain.variables)
+
+    history = History()
+    for event in taken:
+        assert len(encode_frame(event)) < MAX_FRAME
+        history.feed(1, event)
+    assert history.damages == []
+    assert history.figures.keys() == {spec.id for spec in Pictured.pictures}
+    assert {figures[-1].step for figures in history.figures.values()} == {60}, "the end has all of them"
+    steps = [one.step for one in history.figures["confusion"]]
+    assert (steps[0], steps[-1], set(steps) <= {20, 40, 60}) == (20, 60, True)
+
+    weights, mistakes, scores, certainty, entries, confusion, norms = (
+        history.figures[spec.id][-1] for spec in Pictured.pictures
+    )
+    W = engine.variables["weights/softmax/W"]
+    x, y = small_digits.test.x[:20], small_digits.test.y[:20]
+    answers = np.argmax(x @ W, 1)
+    assert isinstance(weights, Image)
+    assert (weights.count, weights.height, weights.width, weights.channels) == (10, 28, 28, 1)
+    grey = np.frombuffer(weights.data, np.uint8).reshape(10, 784)
+    np.testing.assert_array_equal(grey, np.rint(255 * np.clip(0.5 + W.T, 0, 1)))
+    assert isinstance(mistakes, Image)
+    assert np.frombuffer(mistakes.classes, "<i4").tolist() == y.tolist()
+    assert np.frombuffer(mistakes.answers, "<i4").tolist() == answers.tolist()
+    assert isinstance(scores, Matrix)
+    assert (scores.rows, scores.column_labels) == (20, ("x", "y", "class"))
+    assert isinstance(certainty, Histogram)
+    assert len(np.frombuffer(certainty.values, "<f4")) == 20
+    assert np.frombuffer(certainty.classes, "<i4").tolist() == (answers == y).astype(int).tolist()
+    assert isinstance(entries, Histogram)
+    assert (entries.values, entries.classes) == (b"", b""), "nobody needs each of them"
+    assert np.frombuffer(entries.counts, "<i8").sum() == W.size
+    assert isinstance(confusion, Matrix)
+    assert np.frombuffer(confusion.data, "<f8").sum() == 20
+    assert confusion.row_labels == confusion.column_labels == tuple("0123456789")
+    assert isinstance(norms, Matrix)
+    np.testing.assert_allclose(np.frombuffer(norms.data, "<f8"), np.linalg.norm(W, axis=0), rtol=1e-5)
+
+
+def only(spec: PictureSpec, function: Function) -> Pictured:
+    """An exercise with one picture."""
+
+    class One(Pictured):
+        pictures = (spec,)
+
+        def build(self, setup: Setup[SoftmaxSettings]) -> Model:
+            return dataclasses.replace(super().build(setup), pictures={"one": function})
+
+    return One()
+
+
+def taken(spec: PictureSpec, function: Function, data: DataSet) -> list[Event]:
+    """What a run of one step has at its end."""
+    engine = make(only(spec, function), data, steps=1)
+    engine.compile_pictures()
+    engine.run_block()
+    return list(engine.take_pictures(last=True))
+
+
+@pytest.mark.parametrize(
+    ("spec", "function", "said"),
+    [
+        (ImageGrid("other"), lambda: tf.zeros([3, 4, 4]), "has 'one', which the exercise does not declare"),
+        (ImageGrid("one"), lambda: tf.zeros([3, 4]), r"should return images .*, and returned float32 \[3, 4\]"),
+        (ImageGrid("one"), lambda: tf.zeros([3, 4, 4, 2]), "have 2 channels"),
+        (ImageGrid("one"), lambda: tf.zeros([1, 1000, 1000]), "too large: 1000 × 1000 pixels"),
+        (Gallery("one"), lambda: tf.zeros([3, 4, 4]), r"classes \[n\], answers \[n\]"),
+        (Scatter("one"), lambda: (tf.zeros([3, 3]), tf.zeros([3])), "have 3 coordinates"),
+        (Scatter("one"), lambda: (tf.zeros([3, 2]), tf.zeros([2])), r"\[3, 2\], float32 \[2\]"),
+        (ConfusionMatrix("one"), lambda: tf.zeros([400, 400]), "too large: 400 × 400"),
+        (Bars("one"), lambda: tf.zeros([3, 3]), "should return values"),
+    ],
+)
+def test_a_picture_that_cannot_be_shown_is_refused_with_what_it_should_be(
+    spec: PictureSpec, function: Function, said: str, small_digits: DataSet
+) -> None:
+    with pytest.raises(ProblemError, match=said) as found:
+        taken(spec, function, small_digits)
+    assert found.value.problems[0].hint
+
+
+def test_a_picture_may_not_change_variables(small_digits: DataSet) -> None:
+    """Or the run would depend on when pictures were taken."""
+    counter = tf.Variable(0.0)
+
+    def count() -> tf.Tensor:
+        counter.assign_add(1.0)
+        return tf.zeros([3])
+
+    with pytest.raises(ProblemError, match="one changes a variable"):
+        taken(Bars("one"), count, small_digits)
+
+
+def test_what_does_not_fit_into_a_frame_is_left_out_and_said(small_digits: DataSet) -> None:
+    images, said = taken(ImageGrid("one", "All"), lambda: tf.zeros([2000, 28, 28]), small_digits)
+    assert isinstance(images, Image)
+    assert isinstance(said, Log)
+    assert images.count == FRAME_BYTES // 784
+    assert said.text == f"Only {images.count:,} of the 2,000 images of “All” are kept."
+    values = np.array([math.nan, -math.inf, 1, 2, 2], np.float32)
+    found, *_ = taken(HistogramPlot("one", log_x=True), lambda: tf.constant(values), small_digits)
+    assert isinstance(found, Histogram)
+    assert np.frombuffer(found.counts, "<i8").sum() == 3, "only what is finite"
+
+
+# When
+
+
+def test_pictures_take_their_share_of_time_and_bytes_and_no_more() -> None:
+    """Steps of 1 ms; a picture every 10 steps that costs 5 ms and 100 kB."""
+    budget, rhythm = Budget(steps=100_000), Rhythm(10)
+    taken, rare = [], False
+    for step in range(1, 100_001):
+        if rhythm.due(step):
+            clock = step / 1000
+            if rhythm.allowed(step, clock, budget):
+                rhythm.took(step, 0.005, 100_000, budget)
+                taken.append(step)
+            rare |= rhythm.plan(step, clock, 0.001, budget)
+    assert taken[0] == 10
+    assert rare
+    assert all(step % 10 == 0 for step in taken)
+    assert budget.seconds <= SHARE * 100 + 0.005
+    assert budget.bytes <= MOST_BYTES
+    assert budget.bytes > 0.9 * MOST_BYTES, "the bytes bound this one, and it uses them"
+    assert np.diff(taken).max() < 2000, "evenly over the run"
+
+
+def test_a_cheap_picture_of_every_step_does_not_cut_blocks_to_pieces() -> None:
+    budget, rhythm = Budget(steps=100_000), Rhythm(1, apart=pictures.APART_S)
+    rhythm.took(10, 1e-4, 100, budget)
+    assert not rhythm.plan(10, 0.01, 0.001, budget), "nothing is left out for its cost"
+    assert rhythm.place(10) == 10 + round(pictures.APART_S / 0.001)
+
+
+def test_a_run_that_is_stopped_has_its_last_pictures(
+    tmp_path: Path, small_digits: DataSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(attempts.EXERCISES, "pictured", Pictured())
+    folder = new_run(tmp_path / "run", "pictured", steps=500)
+    attempt(folder, {30: STOP}, data=small_digits)
+    history = read_run(folder.path)
+    stopped = history.fold.step
+    assert (history.fold.state, stopped < 60) == (RunState.STOPPED, True)
+    assert {figures[-1].step for figures in history.figures.values()} == {stopped}
+    assert [log.text for log in history.logs if "Pictures compiled" in log.text]
+    attempt(folder, data=small_digits)
+    history = read_run(folder.path)
+    assert {figures[-1].step for figures in history.figures.values()} == {500}
+    steps = [one.step for one in history.figures["weights"]]
+    assert steps == sorted({10, stopped, *steps}), "those of both attempts"
