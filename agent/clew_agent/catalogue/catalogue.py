@@ -24,7 +24,12 @@ from clew_shared.catalogue import decode, load_builtin
 
 IMPORT_LIMIT_S = 120.0
 """For one child. TensorFlow alone takes two to four seconds, on a cold network disk half a minute."""
-_ORDER = ("linear-regression", "softmax", "cnn", "minibatch", "vectorize", "model-parallel")
+_ORDER = (
+    *("linear-regression", "softmax", "cnn"),
+    *("minibatch", "vectorize", "model-parallel", "imagenet-bench"),
+    *("activations", "rnn", "autoencoder", "anomaly", "transfer"),
+    *("vae", "gan"),
+)
 """How the courses go through the built-in exercises; others follow by chapter and title."""
 
 

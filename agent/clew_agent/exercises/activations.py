@@ -7,7 +7,15 @@ from typing import Annotated
 import tensorflow as tf
 
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
-from clew_agent.training.layers import Activation, correct, cross_entropy, dense_layers, leaky_relu, through, variables_of
+from clew_agent.training.layers import (
+    Activation,
+    correct,
+    cross_entropy,
+    dense_layers,
+    leaky_relu,
+    through,
+    variables_of,
+)
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
 from clew_shared.cards import Bars, Goal, Lane, MetricSpec, PlotSpec, Preset, RaceSpec
@@ -89,12 +97,14 @@ class Activations(Exercise[ActivationsSettings]):
         Preset(name="relu", title="ReLU", values={"activation": "relu"}),
         Preset(name="leaky-relu", title="Leaky ReLU", values={"activation": "leaky-relu"}),
         Preset(
-            name="tiny", title="Tiny", values={"steps": 100, "activation": "relu"}, data="digits", help="The built-in small digits."
+            name="tiny",
+            title="Tiny",
+            values={"steps": 100, "activation": "relu"},
+            data="digits",
+            help="The built-in small digits.",
         ),
     )
-    goals = (
-        Goal(id="deep", text="95 %", metric="test_accuracy", op=">=", value=0.95, which="best"),
-    )
+    goals = (Goal(id="deep", text="95 %", metric="test_accuracy", op=">=", value=0.95, which="best"),)
     races = (
         RaceSpec(
             id="activations",

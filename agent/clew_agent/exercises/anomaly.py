@@ -87,7 +87,7 @@ class Anomaly(Exercise[AnomalySettings]):
         ),
     )
     pictures = (
-        HistogramPlot("errors", "Error of test samples", threshold=0.08, labels=("normal", "anomaly"), log_x=True),
+        HistogramPlot("errors", "Error of test samples", threshold=0.05, labels=("normal", "anomaly"), log_x=True),
         ImageGrid("reconstructions", "Originals and reconstructions", columns=10),
     )
     baseline = "twos"
@@ -95,11 +95,15 @@ class Anomaly(Exercise[AnomalySettings]):
         Preset(name="twos", title="Two as the anomaly", help=""),
         Preset(name="ones", title="One as the anomaly", values={"anomaly": 1}),
         Preset(name="fraud", title="Credit cards", values={"anomaly": 1, "hidden": 16, "code": 4}),
-        Preset(name="tiny", title="Tiny", values={"steps": 400, "hidden": 64}, data="digits", help="The built-in small digits."),
+        Preset(
+            name="tiny",
+            title="Tiny",
+            values={"steps": 400, "evaluate_every": 100, "hidden": 64},
+            data="digits",
+            help="The built-in small digits.",
+        ),
     )
-    goals = (
-        Goal(id="found", text="F-score 80 %", metric="test_f_score", op=">=", value=0.8, which="best"),
-    )
+    goals = (Goal(id="found", text="F-score 80 %", metric="test_f_score", op=">=", value=0.8, which="best"),)
 
     def build(self, setup: Setup[AnomalySettings]) -> Model:
         """Only normal samples train; validation and test keep all."""
@@ -139,7 +143,9 @@ class Anomaly(Exercise[AnomalySettings]):
             """Errors of test samples, and 1 for the anomalies among them."""
             return errors(tf.constant(data.test.x)), tf.cast(tf.constant(data.test.y) == options.anomaly, tf.int32)
 
-        shown = np.concatenate([np.flatnonzero(data.test.y == options.anomaly)[:10], np.flatnonzero(data.test.y != options.anomaly)[:10]])
+        shown = np.concatenate(
+            [np.flatnonzero(data.test.y == options.anomaly)[:10], np.flatnonzero(data.test.y != options.anomaly)[:10]]
+        )
 
         def reconstructions() -> tf.Tensor:
             x = tf.constant(data.test.x[shown])

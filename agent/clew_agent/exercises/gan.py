@@ -102,17 +102,25 @@ class Gan(Exercise[GanSettings]):
     presets = (
         Preset(name="course", title="Course's values", help=""),
         Preset(name="oscillation", title="Oscillation", values={"learning_rate": 0.01, "dropout": 0.0}),
-        Preset(name="mode-collapse", title="Mode collapse", values={"optimizer": "adam", "learning_rate": 0.005, "dropout": 0.0}),
+        Preset(
+            name="mode-collapse",
+            title="Mode collapse",
+            values={"optimizer": "adam", "learning_rate": 0.005, "dropout": 0.0},
+        ),
         Preset(
             name="vanishing-gradient",
             title="Vanishing gradient",
             values={"generator_loss": "saturating", "discriminator_steps": 5, "dropout": 0.0},
         ),
-        Preset(name="tiny", title="Tiny", values={"steps": 300}, data="digits", help="The built-in small digits."),
+        Preset(
+            name="tiny",
+            title="Tiny",
+            values={"steps": 300, "evaluate_every": 100},
+            data="digits",
+            help="The built-in small digits.",
+        ),
     )
-    goals = (
-        Goal(id="classes", text="7 of 10 classes", metric="samples_classes", op=">=", value=7),
-    )
+    goals = (Goal(id="classes", text="7 of 10 classes", metric="samples_classes", op=">=", value=7),)
 
     def build(self, setup: Setup[GanSettings]) -> Model:
         """A generator from noise to pixels, a discriminator from pixels to one score, a small classifier."""
@@ -146,21 +154,15 @@ class Gan(Exercise[GanSettings]):
             logits = through(classifier, batch.x)
             return Loss(batch.mean(cross_entropy(logits, batch.y)), {"accuracy": batch.mean(correct(logits, batch.y))})
 
-        def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
-            """Here a batch is noise."""
-            answer = tf.nn.softmax(through(classifier, through(generator, batch.x)))
-            return {"answers": tf.cast(answer > CLEAR, tf.float32)}
+        def answers(z: tf.Tensor) -> tf.Tensor:
+            """What the classifier reads in the images drawn from the noise ``z``: [batch, classes] of 0 and 1."""
+            answer = tf.nn.softmax(through(classifier, through(generator, z)))
+            return tf.cast(answer > CLEAR, tf.float32)
 
         def classes(means: Mapping[str, npt.NDArray[np.float64]]) -> dict[str, float]:
             return {"classes": float(np.sum(means["answers"] >= ENOUGH)), "clear": float(np.sum(means["answers"]))}
 
         noise = random.normal([DRAWN, options.noise], setup.seed, "noise of the evaluation")
-
-        def samples() -> tf.Tensor:
-            return as_images(through(generator, noise[:100]), data)
-
-        def class_counts() -> tf.Tensor:
-            return tf.reduce_sum(evaluate(Batch(noise, noise, tf.range(DRAWN, dtype=tf.int64)))["answers"], 0)
 
         parts = [
             Part(
@@ -176,10 +178,13 @@ class Gan(Exercise[GanSettings]):
         drawn = Samples(noise.numpy(), np.zeros(DRAWN, np.int32))
         return Model(
             parts=parts,
-            evaluate=evaluate,
+            evaluate=lambda batch: {"answers": answers(batch.x)},  # here a sample is noise
             summarize=classes,
             evaluation_sets={"samples": drawn},
-            pictures={"samples": samples, "classes": class_counts},
+            pictures={
+                "samples": lambda: as_images(through(generator, noise[:100]), data),
+                "classes": lambda: tf.reduce_sum(answers(noise), 0),
+            },
         )
 
 

@@ -87,9 +87,7 @@ class Rnn(Exercise[RnnSettings]):
             help="The built-in small digits.",
         ),
     )
-    goals = (
-        Goal(id="read", text="97 %", metric="test_accuracy", op=">=", value=0.97, which="best"),
-    )
+    goals = (Goal(id="read", text="97 %", metric="test_accuracy", op=">=", value=0.97, which="best"),)
     races = (
         RaceSpec(
             id="cells",
@@ -141,7 +139,7 @@ class Rnn(Exercise[RnnSettings]):
             return {"accuracy": correct(scores(states(batch.x)[-1]), batch.y)}
 
         def gradients() -> tf.Tensor:
-            """How much the loss depends on the state after each row: the length of its gradient, the last one being 1."""
+            """How much the loss depends on the state after each row: the length of its gradient, 1 after the last."""
             x, y = tf.constant(data.train.x[:LOOKED_AT]), tf.constant(data.train.y[:LOOKED_AT])
             with tf.GradientTape() as tape:
                 read = states(x)

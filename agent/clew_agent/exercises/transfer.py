@@ -48,7 +48,15 @@ class TransferSettings(BatchSettings, frozen=True, kw_only=True):
         ),
     ] = "all"
     images: Annotated[
-        int, Knob("Images", "Number of training images, from the beginning of the file.", "Transfer", ge=10, le=60_000, log=True)
+        int,
+        Knob(
+            "Images",
+            "Number of training images, from the beginning of the file.",
+            "Transfer",
+            ge=10,
+            le=60_000,
+            log=True,
+        ),
     ] = 500
     confidence: Annotated[
         float,
@@ -87,15 +95,17 @@ class Transfer(Exercise[TransferSettings]):
         MetricSpec(name="test_f_score", label="Test F-score", per_step=False, better="higher", format="percent"),
         MetricSpec(name="test_coverage", label="Coverage", per_step=False, better="higher", format="percent"),
         MetricSpec(
-            name="test_given_accuracy", label="Accuracy of given answers", per_step=False, better="higher", format="percent"
+            name="test_given_accuracy",
+            label="Accuracy of given answers",
+            per_step=False,
+            better="higher",
+            format="percent",
         ),
     )
     plots = (
         PlotSpec(id="loss", title="Loss", metrics=("loss",), log=True),
         PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy", "test_accuracy"), format="percent"),
-        PlotSpec(
-            id="given", title="Coverage", metrics=("test_coverage", "test_given_accuracy"), format="percent"
-        ),
+        PlotSpec(id="given", title="Coverage", metrics=("test_coverage", "test_given_accuracy"), format="percent"),
     )
     pictures = (ConfusionMatrix("confusion", "Confusion of test images"),)
     baseline = "scratch"

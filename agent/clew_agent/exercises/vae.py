@@ -13,7 +13,15 @@ from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Set
 from clew_agent.training.images import as_images, in_rows
 from clew_agent.training.layers import dense_layers, through, variables_of
 from clew_agent.training.random import StepContext
-from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
+from clew_agent.training.settings import (
+    BatchSettings,
+    BatchSize,
+    LearningRate,
+    OptimizerName,
+    OrderName,
+    ScheduleName,
+    Steps,
+)
 from clew_shared.cards import Goal, ImageGrid, MetricSpec, PlotSpec, Preset, Scatter
 from clew_shared.params import Knob
 
@@ -28,19 +36,32 @@ SCATTERED = 2000
 class VaeSettings(BatchSettings, frozen=True, kw_only=True):
     """The code and the two terms of the loss."""
 
-    code: Annotated[int, Knob("Code", "Numbers in the code. The pictures show the first two.", "Network", ge=2, le=64)] = 2
-    hidden: Annotated[int, Knob("Hidden units", "Size of the first and the last layer.", "Network", ge=1, le=4096)] = 512
+    code: Annotated[
+        int, Knob("Code", "Numbers in the code. The pictures show the first two.", "Network", ge=2, le=64)
+    ] = 2
+    hidden: Annotated[
+        int,
+        Knob(
+            "Hidden units",
+            "Size of the layers next to the pixels; the others have half of it.",
+            "Network",
+            ge=1,
+            le=4096,
+        ),
+    ] = 512
     reconstruction_weight: Annotated[
         float, Knob("Reconstruction weight", "How much it counts that the image comes back.", "Loss", ge=0, le=100)
     ] = 1.0
     kl_weight: Annotated[
-        float, Knob("KL weight", "How much it counts that the codes follow a normal distribution.", "Loss", ge=0, le=100)
+        float,
+        Knob("KL weight", "How much it counts that the codes follow a normal distribution.", "Loss", ge=0, le=100),
     ] = 1.0
     optimizer: OptimizerName = "adam"
-    learning_rate: LearningRate = 1e-3
+    learning_rate: LearningRate = 2e-3
+    schedule: ScheduleName = "cosine"
     batch_size: BatchSize = 100
     order: OrderName = "shuffle"
-    steps: Steps = 10000
+    steps: Steps = 5000
 
 
 class Vae(Exercise[VaeSettings]):
@@ -82,18 +103,22 @@ class Vae(Exercise[VaeSettings]):
         Preset(name="both", title="Both terms", help=""),
         Preset(name="reconstruction-only", title="Reconstruction only", values={"kl_weight": 0.0}),
         Preset(name="kl-only", title="KL only", values={"reconstruction_weight": 0.0}),
-        Preset(name="tiny", title="Tiny", values={"steps": 300}, data="digits", help="The built-in small digits."),
+        Preset(
+            name="tiny",
+            title="Tiny",
+            values={"steps": 300, "evaluate_every": 100},
+            data="digits",
+            help="The built-in small digits.",
+        ),
     )
-    goals = (
-        Goal(id="bound", text="Test loss below 150", metric="test_loss", op="<=", value=150.0),
-    )
+    goals = (Goal(id="bound", text="Test loss below 150", metric="test_loss", op="<=", value=150.0),)
 
     def build(self, setup: Setup[VaeSettings]) -> Model:
-        """One hidden layer each way."""
+        """Two hidden layers each way, the one next to the pixels twice as large."""
         options, data = setup.settings, setup.require_data()
-        pixels = data.train.x.shape[1]
-        encoder = dense_layers(setup, "encoder", [pixels, options.hidden, 2 * options.code], tf.nn.relu)
-        decoder = dense_layers(setup, "decoder", [options.code, options.hidden, pixels], tf.nn.relu)
+        pixels, hidden = data.train.x.shape[1], (options.hidden, max(options.hidden // 2, 1))
+        encoder = dense_layers(setup, "encoder", [pixels, *hidden, 2 * options.code], tf.nn.relu)
+        decoder = dense_layers(setup, "decoder", [options.code, *reversed(hidden), pixels], tf.nn.relu)
 
         def encode(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             """Of each code the mean and the logarithm of the variance, both [batch, code]."""
@@ -138,7 +163,9 @@ class Vae(Exercise[VaeSettings]):
             """From one test image to another, in ten steps along the straight line between their codes."""
             first, last = tf.split(encode(tf.constant(test.x[:20]))[0], 2)
             share = np.linspace(0, 1, 10, dtype=np.float32)[None, :, None]
-            return as_images(decode(tf.reshape(first[:, None] * (1 - share) + last[:, None] * share, [-1, options.code])), data)
+            return as_images(
+                decode(tf.reshape(first[:, None] * (1 - share) + last[:, None] * share, [-1, options.code])), data
+            )
 
         def reconstructions() -> tf.Tensor:
             x = tf.constant(test.x[:20])

@@ -84,5 +84,7 @@ class Evaluator:
     def _require(self, found: Mapping[str, object]) -> None:
         missing = [name for name in self._names if name not in found]
         if missing:
-            text = f"The exercise promises {self._prefix}{missing[0]}, but its evaluation gives only {', '.join(found)}."
+            text = (
+                f"The exercise promises {self._prefix}{missing[0]}, but its evaluation gives only {', '.join(found)}."
+            )
             raise problem("exercise.metric", text, "Return it from evaluate or take it off the exercise's metrics.")

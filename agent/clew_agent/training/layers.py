@@ -122,9 +122,12 @@ class Dense:
         return self.activation(tf.matmul(x, self.weights) + self.offset)
 
 
+Layers = tuple[Dense, ...]
+
+
 def dense_layers(
     setup: Setup[Any], name: str, sizes: Sequence[int], activation: Activation, last: Activation = tf.identity
-) -> tuple[Dense, ...]:
+) -> Layers:
     """Layers ``name``1, ``name``2, … from ``sizes[0]`` inputs on; the ``last`` activation is the last layer's.
 
     Weights are drawn with the deviation that keeps the size of what goes forward and backward alike (Glorot and Bengio,
