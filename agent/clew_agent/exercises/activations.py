@@ -22,6 +22,37 @@ from clew_shared.cards import Bars, Goal, Lane, MetricSpec, PlotSpec, Preset, Ra
 from clew_shared.params import Choice, Knob
 
 GUIDE = """\
+## Find out where the gradient gets lost
+
+A network learns by its gradient, which goes from the loss back to the first layer. Each layer multiplies it by the slope
+of its activation. A sigmoid's slope is 0.25 at most, so six layers leave very little. This exercise trains the same
+network, with the same initial weights and images, with four activations.
+
+## What to do
+
+1. Press **Run** with sigmoids. What accuracy does a network have that gives the same answer to every image?
+2. Choose ReLU and run again. Compare the first layer's gradient norm in both runs.
+3. Reduce the number of layers with sigmoids until the network learns. How many can it have?
+4. Start the *Activation race*. Which of the four would you take for 20 layers?
+
+## What to watch
+
+*Gradient norm of each layer* shows the length of the gradient from the first layer to the last. With sigmoids it falls
+by about the same factor from layer to layer: on a logarithmic axis the bars are a staircase.
+
+## Questions
+
+- Why do the last layer's weights change, and the accuracy does not?
+- What is tanh's largest slope, and why is that better than a sigmoid's?
+
+> **Hint: numbers to compare with**
+> With seed 1 on MNIST and 2000 steps, sigmoids ended at 9.6 % of the test images and ReLU at 96.4 %, each in under
+> 20 seconds on two cores. The first layer's gradient norm, as a mean over the run, was 0.00017 and 1.04: a factor of
+> 6,000.
+
+> **Hint: what a better optimizer can do**
+> Adam divides each gradient by its usual size, so it moves the first layer even where the gradient is small. Try it
+> with sigmoids.
 """
 
 ACTIVATIONS: dict[str, Activation] = {
@@ -92,10 +123,15 @@ class Activations(Exercise[ActivationsSettings]):
     pictures = (Bars("gradients", "Gradient norm of each layer", log=True),)
     baseline = "sigmoid"
     presets = (
-        Preset(name="sigmoid", title="Sigmoid", help=""),
-        Preset(name="tanh", title="tanh", values={"activation": "tanh"}),
-        Preset(name="relu", title="ReLU", values={"activation": "relu"}),
-        Preset(name="leaky-relu", title="Leaky ReLU", values={"activation": "leaky-relu"}),
+        Preset(name="sigmoid", title="Sigmoid", help="Six layers, of which the first learns nothing."),
+        Preset(name="tanh", title="tanh", values={"activation": "tanh"}, help="A slope of up to 1."),
+        Preset(name="relu", title="ReLU", values={"activation": "relu"}, help="A slope of 1, or of 0."),
+        Preset(
+            name="leaky-relu",
+            title="Leaky ReLU",
+            values={"activation": "leaky-relu"},
+            help="No unit is ever quite off.",
+        ),
         Preset(
             name="tiny",
             title="Tiny",
@@ -104,7 +140,17 @@ class Activations(Exercise[ActivationsSettings]):
             help="The built-in small digits.",
         ),
     )
-    goals = (Goal(id="deep", text="95 %", metric="test_accuracy", op=">=", value=0.95, which="best"),)
+    goals = (
+        Goal(
+            id="deep",
+            text="95 %",
+            metric="test_accuracy",
+            op=">=",
+            value=0.95,
+            which="best",
+            detail="Six layers or more: which activation gets there?",
+        ),
+    )
     races = (
         RaceSpec(
             id="activations",

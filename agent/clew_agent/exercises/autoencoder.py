@@ -20,7 +20,40 @@ from clew_shared.cards import Goal, ImageGrid, MetricSpec, PlotSpec, Preset
 from clew_shared.params import Choice, Condition, Knob
 
 GUIDE = """\
-GUIDE
+## Draw an image from a few numbers
+
+An *encoder* reduces the 784 pixels of an image to a short code, and a *decoder* draws the image again from the code. They
+are trained together, and nobody gives them labels: the target is the image itself. Principal components (PCA) are the
+best that can be done with straight lines. Every evaluation compares the network with PCA of the same size.
+
+## What to do
+
+1. Press **Run**: 32 numbers, one layer each way. By what factor is its error smaller than that of PCA?
+2. Make the code smaller, down to 2. What do the reconstructions lose first?
+3. *Sparse*: the code is larger, but each active unit costs. Raise the penalty until the images suffer.
+4. *Denoising*: the network sees noise and has to draw the clean image.
+5. *Deep*, without and with greedy pre-training. Does it help to train the layers one after the other first?
+
+## What to watch
+
+*Originals and reconstructions* shows test images and below each what the network draws. With noise there is a third row
+in the middle: what the network gets to see. During pre-training the loss is that of one pair of layers, so it jumps when
+the next pair begins.
+
+## Questions
+
+- Without activations, what would the network learn at best?
+- Why can a code with more numbers than the image has pixels be useful?
+
+> **Hint: numbers to compare with**
+> With seed 1 on MNIST and 5000 steps, the undercomplete network ended at a test error of 0.0096, and PCA with 32
+> components has 0.0167: a factor of 1.7, after 25 seconds on two busy cores. *Denoising* with 128 numbers reached a
+> factor of 2.6. The preset *Sparse* ended with 30 % of its units active.
+
+> **Hint: does pre-training help?**
+> In 2006 it made deep networks possible, because initial weights were badly chosen and sigmoids let the gradient
+> vanish. With today's initial weights and ReLU it may only take steps away from training the whole network. Compare
+> *Deep* with *Deep, pre-trained*: both have 5000 steps in all.
 """
 
 SHOWN, COLUMNS = 20, 10
@@ -115,18 +148,52 @@ class Autoencoder(Exercise[AutoencoderSettings]):
     baseline = "undercomplete"
     presets = (
         Preset(name="undercomplete", title="Undercomplete", help="One layer to the code, one back."),
-        Preset(name="sparse", title="Sparse", values={"kind": "sparse", "code": 256, "penalty": 0.03}),
-        Preset(name="denoising", title="Denoising", values={"kind": "denoising", "code": 128}),
-        Preset(name="deep", title="Deep", values={"kind": "deep"}),
-        Preset(name="greedy", title="Deep, pre-trained", values={"kind": "deep", "pretraining": 500}),
+        Preset(
+            name="sparse",
+            title="Sparse",
+            help="256 numbers, of which few are active.",
+            values={"kind": "sparse", "code": 256, "penalty": 0.03},
+        ),
+        Preset(
+            name="denoising",
+            title="Denoising",
+            help="Clean images from noisy ones.",
+            values={"kind": "denoising", "code": 128},
+        ),
+        Preset(name="deep", title="Deep", help="Three layers each way.", values={"kind": "deep"}),
+        Preset(
+            name="greedy",
+            title="Deep, pre-trained",
+            help="Pair by pair first.",
+            values={"kind": "deep", "pretraining": 500},
+        ),
         Preset(
             name="tiny",
             title="Tiny",
+            help="The built-in small digits.",
             values={"steps": 2000, "code": 4, "learning_rate": 0.005, "evaluate_every": 100},
             data="digits",
         ),
     )
-    goals = (Goal(id="pca", text="Better than PCA", metric="test_gain", op=">=", value=1.0, which="last"),)
+    goals = (
+        Goal(
+            id="twice",
+            text="Half of PCA's error",
+            metric="test_gain",
+            op=">=",
+            value=2.0,
+            which="best",
+            detail="With 32 numbers: what do more layers bring?",
+        ),
+        Goal(
+            id="pca",
+            text="Better than PCA",
+            metric="test_gain",
+            op=">=",
+            value=1.0,
+            detail="A smaller test error than PCA with a code of the same size.",
+        ),
+    )
 
     def build(self, setup: Setup[AutoencoderSettings]) -> Model:
         """Layers to the code and the same sizes back, a last sigmoid because pixels are between 0 and 1."""

@@ -15,6 +15,35 @@ from clew_shared.cards import Bars, Goal, Lane, MetricSpec, PlotSpec, Preset, Ra
 from clew_shared.params import Choice, Knob
 
 GUIDE = """\
+## Read an image row by row
+
+A recurrent network reads a sequence with the same weights at every step and keeps what it has read in its *state*. Here
+the sequence is an image: 28 rows, one after the other, and the answer comes after the last. The gradient has to go back
+through all 28 steps, so what a simple cell saw at the top is easily lost. Gates keep it.
+
+## What to do
+
+1. Press **Run** with the simple cell.
+2. Run with GRU and with LSTM. How many steps does each need to reach 90 %?
+3. Compare *Gradient norm of the state after each row* of the three. Which cell still has a gradient at the top rows?
+4. Reach 97 % of the test images with values of your own.
+
+## What to watch
+
+The bars show how much the loss depends on the state after each row, compared with the state after the last. Bars that
+fall to the left mean that early rows teach the network little. Bars that rise mean that the gradient explodes.
+
+## Questions
+
+- How many weights does each cell have? Is the comparison fair with the same number of units?
+- Why does an LSTM's forget gate begin open?
+
+> **Hint: numbers to compare with**
+> With seed 1 on MNIST, 64 units and 1000 steps at a rate of 0.001, the simple cell ended at 91.6 % of the test images,
+> GRU at 93.9 % and LSTM at 94.9 %, each in about a minute on two busy cores.
+
+> **Hint: reach 97 %**
+> A rate of 0.003 and 2000 steps bring an LSTM to 97.95 % and a GRU to 97.91 % (seed 1, 70 and 49 seconds).
 """
 
 Cell = Callable[[tf.Tensor, tuple[tf.Tensor, ...]], tuple[tf.Tensor, ...]]
@@ -76,9 +105,9 @@ class Rnn(Exercise[RnnSettings]):
     pictures = (Bars("gradients", "Gradient norm of the state after each row", log=True),)
     baseline = "simple"
     presets = (
-        Preset(name="simple", title="Simple RNN", help=""),
-        Preset(name="gru", title="GRU", values={"cell": "gru"}),
-        Preset(name="lstm", title="LSTM", values={"cell": "lstm"}),
+        Preset(name="simple", title="Simple RNN", help="The state goes through one tanh."),
+        Preset(name="gru", title="GRU", values={"cell": "gru"}, help="Two gates: keep the state, or reset it."),
+        Preset(name="lstm", title="LSTM", values={"cell": "lstm"}, help="Three gates and a memory of its own."),
         Preset(
             name="tiny",
             title="Tiny",
@@ -87,7 +116,17 @@ class Rnn(Exercise[RnnSettings]):
             help="The built-in small digits.",
         ),
     )
-    goals = (Goal(id="read", text="97 %", metric="test_accuracy", op=">=", value=0.97, which="best"),)
+    goals = (
+        Goal(
+            id="read",
+            text="97 %",
+            metric="test_accuracy",
+            op=">=",
+            value=0.97,
+            which="best",
+            detail="With a cell, a rate and a number of steps of your own.",
+        ),
+    )
     races = (
         RaceSpec(
             id="cells",

@@ -16,6 +16,37 @@ from clew_shared.cards import ConfusionMatrix, Goal, MetricSpec, PlotSpec, Prese
 from clew_shared.params import Choice, Knob
 
 GUIDE = """\
+## Begin with what another network has learnt
+
+A network that has read 50,000 images has learnt what strokes and corners look like. With few images of your own, it is
+better to take its layers and train only the last ones. This exercise has the network of the exercise *CNN on MNIST*, and
+500 images of another data set.
+
+## What to do
+
+1. Press **Run** to train from scratch: 50 steps with 500 images of the small digits.
+2. Train *CNN on MNIST* with a rate of 0.001, and copy the path of that run's folder.
+3. Paste it into *Weights*, choose *The last two layers*, and run again with the same budget.
+4. Compare *The last layer*, *The last two layers* and *All layers*. Which is best with 100 images, which with 1000?
+5. Raise the *Confidence*. How many images get no answer, and how many of the given answers are right?
+
+## What to watch
+
+*Coverage* is the share of test images that get an answer at the confidence that you ask for. *Confusion* shows which
+digits are taken for which. Training, validation and test images are kept apart: choose values by the validation accuracy.
+
+## Questions
+
+- The first layers stay as they are. Why do they fit images from other pens and another scanner?
+- When would you rather give no answer?
+
+> **Hint: what a weights file is**
+> The folder of a run, one of its checkpoints, or an `.npz` file with arrays called `conv1`, `conv1_offset`, `conv2`,
+> `conv2_offset`, `dense` and `dense_offset`. On a cluster, the path must exist on the node. Nothing is downloaded.
+
+> **Hint: numbers to compare with**
+> With seed 1, the digits and 50 steps, the network from scratch read 85.7 % of the test images. With layers from 1000
+> steps of *CNN on MNIST* at a rate of 0.001 it read 88.0 % (last layer retrained), 94.0 % (last two) and 93.7 % (all).
 """
 
 LAYERS = ("conv1", "conv2", "dense", "output")
@@ -110,11 +141,20 @@ class Transfer(Exercise[TransferSettings]):
     pictures = (ConfusionMatrix("confusion", "Confusion of test images"),)
     baseline = "scratch"
     presets = (
-        Preset(name="scratch", title="From scratch", help=""),
+        Preset(name="scratch", title="From scratch", help="New weights in all layers."),
         Preset(name="tiny", title="Tiny", values={"steps": 20}, data="digits", help="The built-in small digits."),
     )
     goals = (
-        Goal(id="few", text="95 % with 50 steps", metric="test_accuracy", op=">=", value=0.95, which="at", step=50),
+        Goal(
+            id="few",
+            text="92 % with 50 steps",
+            metric="test_accuracy",
+            op=">=",
+            value=0.92,
+            which="at",
+            step=50,
+            detail="On the small digits, with 500 images and the layers of an earlier run.",
+        ),
     )
 
     def build(self, setup: Setup[TransferSettings]) -> Model:

@@ -26,6 +26,38 @@ from clew_shared.cards import Goal, ImageGrid, MetricSpec, PlotSpec, Preset, Sca
 from clew_shared.params import Knob
 
 GUIDE = """\
+## Put all digits on a plane
+
+An autoencoder's code has gaps: draw from a point between two codes and you may get nothing. A *variational* autoencoder
+has an encoder with two vectors, a mean and a variance for each number of the code. The decoder gets a number drawn from
+there. The loss has two terms: the image must come back (*reconstruction*), and the codes together must look like a normal
+distribution (*KL*). Then every point of the plane can be drawn.
+
+## What to do
+
+1. Press **Run** and watch the *Manifold*: 400 points of the plane, drawn by the decoder. How many digits do you find?
+2. Run *Reconstruction only*. Compare the scatter plots of the codes, and what is drawn between two digits.
+3. Run *KL only*. What does every image look like now, and why is that the best answer?
+4. Change the KL weight between 0.1 and 4. What do you gain, what do you lose?
+5. Give the code 10 numbers. The test loss falls: why is the manifold worse to look at?
+
+## What to watch
+
+*Codes of test images* colours each test image's place by its class. *From one digit to another* follows the straight line
+between two codes.
+
+## Questions
+
+- Which two digits lie beside each other, and what does an image between them look like?
+- Why does the encoder give a variance, and not only a place?
+
+> **Hint: numbers to compare with**
+> With seed 1 on MNIST and 5000 steps the preset *Both terms* ended at a test loss of 144.5 nats (138.2 for the
+> reconstruction, 6.3 for KL), after 113 seconds on two busy cores. A CNN that reads 98 % of the test images was sure
+> (0.9 or more) of 8 of the 10 digits on its manifold.
+
+> **Hint: what a nat is**
+> The loss is minus a logarithm of a probability, with the natural logarithm. 1 nat is 1.44 bits.
 """
 
 SIDE = 20
@@ -100,9 +132,14 @@ class Vae(Exercise[VaeSettings]):
     )
     baseline = "both"
     presets = (
-        Preset(name="both", title="Both terms", help=""),
-        Preset(name="reconstruction-only", title="Reconstruction only", values={"kl_weight": 0.0}),
-        Preset(name="kl-only", title="KL only", values={"reconstruction_weight": 0.0}),
+        Preset(name="both", title="Both terms", help="Reconstruction and KL."),
+        Preset(
+            name="reconstruction-only",
+            title="Reconstruction only",
+            values={"kl_weight": 0.0},
+            help="Codes wherever they like.",
+        ),
+        Preset(name="kl-only", title="KL only", values={"reconstruction_weight": 0.0}, help="Codes that say nothing."),
         Preset(
             name="tiny",
             title="Tiny",
@@ -111,7 +148,16 @@ class Vae(Exercise[VaeSettings]):
             help="The built-in small digits.",
         ),
     )
-    goals = (Goal(id="bound", text="Test loss below 150", metric="test_loss", op="<=", value=150.0),)
+    goals = (
+        Goal(
+            id="bound",
+            text="Test loss below 150",
+            metric="test_loss",
+            op="<=",
+            value=150.0,
+            detail="With a code of two numbers and both weights 1.",
+        ),
+    )
 
     def build(self, setup: Setup[VaeSettings]) -> Model:
         """Two hidden layers each way, the one next to the pixels twice as large."""
