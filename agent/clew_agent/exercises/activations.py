@@ -24,9 +24,9 @@ from clew_shared.params import Choice, Knob
 GUIDE = """\
 ## Find out where the gradient gets lost
 
-A network learns by its gradient, which goes from the loss back to the first layer. Each layer multiplies it by the slope
-of its activation. A sigmoid's slope is 0.25 at most, so six layers leave very little. This exercise trains the same
-network, with the same initial weights and images, with four activations.
+A network learns by its gradient, which goes from the loss back to the first layer. Each layer multiplies it by the
+slope of its activation. A sigmoid's slope is 0.25 at most, so six layers leave very little. This exercise trains the
+same network, with the same initial weights and images, with four activations.
 
 ## What to do
 
@@ -103,7 +103,7 @@ class Activations(Exercise[ActivationsSettings]):
     summary = "Train a deep network with sigmoid, tanh and ReLU, and see where the gradient gets lost."
     guide = GUIDE
     Settings = ActivationsSettings
-    datasets = ("mnist", "fashion-mnist", "digits")
+    datasets = ("mnist", "digits")
     jit = True
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower"),

@@ -22,9 +22,9 @@ from clew_shared.params import Choice, Condition, Knob
 GUIDE = """\
 ## Draw an image from a few numbers
 
-An *encoder* reduces the 784 pixels of an image to a short code, and a *decoder* draws the image again from the code. They
-are trained together, and nobody gives them labels: the target is the image itself. Principal components (PCA) are the
-best that can be done with straight lines. Every evaluation compares the network with PCA of the same size.
+An *encoder* reduces the 784 pixels of an image to a short code, and a *decoder* draws the image again from the code.
+They are trained together, and nobody gives them labels: the target is the image itself. Principal components (PCA) are
+the best that can be done with straight lines. Every evaluation compares the network with PCA of the same size.
 
 ## What to do
 
@@ -37,8 +37,8 @@ best that can be done with straight lines. Every evaluation compares the network
 ## What to watch
 
 *Originals and reconstructions* shows test images and below each what the network draws. With noise there is a third row
-in the middle: what the network gets to see. During pre-training the loss is that of one pair of layers, so it jumps when
-the next pair begins.
+in the middle: what the network gets to see. During pre-training the loss is that of one pair of layers, so it jumps
+when the next pair begins.
 
 ## Questions
 
@@ -130,7 +130,7 @@ class Autoencoder(Exercise[AutoencoderSettings]):
     summary = "Reduce an image to a few numbers, draw it again from them, and beat principal components."
     guide = GUIDE
     Settings = AutoencoderSettings
-    datasets = ("mnist", "fashion-mnist", "digits")
+    datasets = ("mnist", "digits")
     jit = True
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower"),

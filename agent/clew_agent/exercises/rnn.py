@@ -86,7 +86,7 @@ class Rnn(Exercise[RnnSettings]):
     summary = "Read images as sequences, and see what a network with gates remembers of the first rows."
     guide = GUIDE
     Settings = RnnSettings
-    datasets = ("mnist", "fashion-mnist", "digits")
+    datasets = ("mnist", "digits")
     jit = False
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower"),

@@ -19,8 +19,8 @@ GUIDE = """\
 ## Begin with what another network has learnt
 
 A network that has read 50,000 images has learnt what strokes and corners look like. With few images of your own, it is
-better to take its layers and train only the last ones. This exercise has the network of the exercise *CNN on MNIST*, and
-500 images of another data set.
+better to take its layers and train only the last ones. This exercise has the network of the exercise *CNN on MNIST*,
+and 500 images of another data set.
 
 ## What to do
 
@@ -33,7 +33,8 @@ better to take its layers and train only the last ones. This exercise has the ne
 ## What to watch
 
 *Coverage* is the share of test images that get an answer at the confidence that you ask for. *Confusion* shows which
-digits are taken for which. Training, validation and test images are kept apart: choose values by the validation accuracy.
+digits are taken for which. Training, validation and test images are kept apart: choose values by the validation
+accuracy.
 
 ## Questions
 
@@ -112,7 +113,7 @@ class Transfer(Exercise[TransferSettings]):
     summary = "Take the layers of a network that has read many images, and train the last ones with few."
     guide = GUIDE
     Settings = TransferSettings
-    datasets = ("digits", "mnist", "fashion-mnist")
+    datasets = ("digits", "mnist")
     jit = False  # XLA is up to twenty times slower for convolutions on a CPU
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower"),
