@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from clew_agent.datasets.dataset import DataSet, Split, aligned, check_labels, junk
+from clew_agent.datasets.dataset import DataSet, Rows, Split, aligned, check_labels, junk
 from clew_agent.datasets.files import digest, read_bytes
 
 SUFFIXES = (".csv", ".csv.gz")
@@ -70,14 +70,14 @@ def _parse(path: Path) -> tuple[list[str], npt.NDArray[np.float64]]:
     return names, table
 
 
-def _scaled(x: npt.NDArray[np.float64], train: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+def _scaled(x: npt.NDArray[np.float64], train: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Columns from 0 to 1 over ``train``; what lies outside of that in other rows is cut off."""
     low, high = train.min(0), train.max(0)
-    width = np.where(high > low, high - low, 1)
-    return np.clip((x - low) / width, 0, 1).astype(np.float32)
+    scaled: npt.NDArray[np.float64] = np.clip((x - low) / np.where(high > low, high - low, 1), 0, 1)
+    return scaled
 
 
-def _aligned(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _aligned(rows: npt.NDArray[np.float64]) -> Rows:
     place = aligned(rows.shape)
     place[:] = rows
     return place
