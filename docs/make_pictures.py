@@ -28,6 +28,7 @@ RUNS = (
     ("--preset", "adam"),
     ("--preset", "slides"),
 )
+LONG = ("--preset", "long", "--evaluate-every", "1000")
 _LIMIT_S = 600
 
 
@@ -38,7 +39,7 @@ def call(home: Path, *words: str) -> None:
 
 
 def paint(theme: str, tab: str, file: str) -> None:
-    """One picture, in a process of its own: the window with all recorded runs, a race, or the guide of ``cnn``."""
+    """One picture, in a process of its own: the window with all runs, their pictures, a race, or a guide."""
     from clew_gui.app import build_app
     from clew_gui.session.run_record import run_record
     from clew_gui.views.runs.recorded import RecordedSession, read_heads
@@ -47,9 +48,11 @@ def paint(theme: str, tab: str, file: str) -> None:
 
     places = find_places()
     session = RecordedSession(read_heads(() if tab == "guide" else places.runs.iterdir()), run_record(places))
-    exercise = {"run": "softmax", "race": "linear-regression"}.get(tab, "cnn")
+    exercise = {"run": "softmax", "pictures": "softmax", "race": "linear-regression"}.get(tab, "cnn")
     program = build_app(places, session=session, memory=NoMemory(), theme=theme, exercise=exercise)
     program.window.head.tabs.setCurrentIndex(0 if tab == "guide" else 1)
+    if tab == "pictures":
+        program.window.run_view.controls.pages.button("pictures").click()
     keep(program, session, file, RACE_SIZE if tab == "race" else SIZE)
 
 
@@ -231,8 +234,11 @@ def main() -> None:
         home = Path(folder)
         for words in RUNS:
             call(home, "-m", "clew_gui", "run", "softmax", *words, *data)
+        call(home / "pictures", "-m", "clew_gui", "run", "softmax", *LONG, *data)
         call(home / "race", "-m", "clew_gui", "race", "linear-regression")
         call(home / "race", __file__, "paint", "light", "race", str(IMAGES / "race-light.png"))
+        for theme in ("light", "dark"):
+            call(home / "pictures", __file__, "paint", theme, "pictures", str(IMAGES / f"pictures-{theme}.png"))
         shown = ("run", "guide", "sites", "waiting", "node")
         for theme, tab in (*(("light", tab) for tab in shown), ("dark", "run")):
             call(home, __file__, "paint", theme, tab, str(IMAGES / f"{tab}-{theme}.png"))

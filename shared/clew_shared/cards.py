@@ -256,8 +256,10 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a viewer needs to offer, explain and draw an exercise without importing it.
 
     ``guide`` is Markdown; a quoted paragraph that begins with ``> **Hint: title**`` unfolds on request. ``source`` is
-    the text of the very file that runs and ``source_hash`` its SHA-256. ``datasets`` are the accepted data sets, the
-    default first; empty when the exercise needs none. A file that cannot be imported becomes a card with ``problem``.
+    the text of the very file that runs and ``source_hash`` its SHA-256; ``earlier_hashes`` are those of earlier texts
+    that train in the same way to the bit, so that their runs go on with this one. ``datasets`` are the accepted data
+    sets, the default first; empty when the exercise needs none. A file that cannot be imported becomes a card with
+    ``problem``.
     """
 
     id: str
@@ -284,6 +286,7 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     datasets: tuple[str, ...] = ()
     source: str = ""
     source_hash: str = ""
+    earlier_hashes: tuple[str, ...] = ()
     file: str = ""
     problem: Problem | None = None
 

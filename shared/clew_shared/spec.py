@@ -20,6 +20,7 @@ MAX_BYTES = 1 << 20
 _TABLES = ("params", "options")
 SINGLE = StrategyCard(id="single", title="One device")
 """What an exercise can be run with whose card names nothing."""
+PARAMETER_SERVER = "parameter-server"
 PRECISIONS = ("float32", "bfloat16", "float16")
 SITE_PATH = "site:"
 """What begins a path of the site itself, where one of this computer could stand."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import tensorflow as tf
 
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
+from clew_agent.training.images import around_grey, mistakes
 from clew_agent.training.layers import correct, cross_entropy
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
-from clew_shared.cards import Goal, Lane, MetricSpec, PlotSpec, Preset, RaceSpec
+from clew_shared.cards import ConfusionMatrix, Gallery, Goal, ImageGrid, Lane, MetricSpec, PlotSpec, Preset, RaceSpec
 
 GUIDE = """\
 ## Train a single layer and beat 90.79 %
@@ -27,6 +28,9 @@ train that matrix, first with the values on the slides, then with your own.
 
 Does the accuracy still rise when the loss is flat? How much does the raw curve jump from batch to batch, and what
 does a larger batch do to it?
+
+Look at *Pictures* as well. Which pixels speak for a digit, and which against it? Would you have read the images that it
+gets wrong, and which digits does it confuse?
 
 > **Hint: choose a rate**
 > Adam divides every step by the size of recent gradients, so 0.5 is far too long for it. Start at 0.001 and move by
@@ -65,6 +69,7 @@ class Softmax(Exercise[SoftmaxSettings]):
     Settings = SoftmaxSettings
     datasets = ("mnist", "digits")
     jit = True
+    earlier_hashes = ("b3e9f954cc82ecce1d5d59934332e3e48b735b8d9b2ea52f5ff70f76a6414e5c",)
     metrics = (
         MetricSpec(name="loss", label="Training loss", better="lower"),
         MetricSpec(name="accuracy", label="Training accuracy", better="higher", format="percent"),
@@ -78,6 +83,11 @@ class Softmax(Exercise[SoftmaxSettings]):
     plots = (
         PlotSpec(id="loss", title="Loss", metrics=("loss", "test_loss"), log=True),
         PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy", "test_accuracy"), format="percent"),
+    )
+    pictures = (
+        ImageGrid("weights", "Weights of each digit", columns=5),
+        Gallery("mistakes", "Wrong answers"),
+        ConfusionMatrix("confusion", "1,000 test images"),
     )
     baseline = "slides"
     presets = (
@@ -152,8 +162,19 @@ class Softmax(Exercise[SoftmaxSettings]):
             logits = scores(batch.x)
             return {"loss": cross_entropy(logits, batch.y), "accuracy": correct(logits, batch.y)}
 
+        height, width, _ = data.image_shape
+        x, y = tf.constant(data.test.x[:1000]), tf.constant(data.test.y[:1000])
+
+        def answers() -> tf.Tensor:
+            return tf.argmax(scores(x), 1, tf.int32)
+
+        pictures = {
+            "weights": lambda: around_grey(tf.reshape(tf.transpose(W), [-1, height, width])),
+            "mistakes": lambda: mistakes(tf.reshape(x, [-1, height, width]), y, answers()),
+            "confusion": lambda: tf.math.confusion_matrix(y, answers(), data.classes),
+        }
         part = Part("softmax", {"W": W, "b": b}, loss, setup.optimizer())
-        return Model(parts=[part], evaluate=evaluate, evaluation_sets=setup.held_out())
+        return Model(parts=[part], evaluate=evaluate, evaluation_sets=setup.held_out(), pictures=pictures)
 
 
 EXERCISE = Softmax()

@@ -13,12 +13,14 @@ from collections.abc import Callable
 import msgspec
 import zmq
 
+from clew_agent.node import operating_system
 from clew_agent.peers.messages import (
     BEAT_S,
     CHIEF,
     SILENCE_S,
     Beat,
     ChiefAddress,
+    Die,
     FromChief,
     Join,
     Message,
@@ -124,6 +126,8 @@ class ChiefLink:
             message = decode_from_chief(payload)
         except msgspec.DecodeError:
             return  # of another version; silence ends this process in the end
+        if isinstance(message, Die):
+            operating_system.end_by_force()
         if not isinstance(message, Beat):
             self._in.put(message)
 

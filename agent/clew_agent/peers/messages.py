@@ -130,12 +130,25 @@ class Block(Message, frozen=True, kw_only=True, tag="block"):
     live: tuple[float, ...] = ()
 
 
+class Serve(Message, frozen=True, kw_only=True, tag="serve"):
+    """To a peer under parameter servers, when all are prepared: what it is in TensorFlow's cluster, whose addresses
+    (``host:port``) are given by job (chief, worker, ps)."""
+
+    job: str
+    number: int
+    cluster: dict[str, tuple[str, ...]]
+
+
+class Die(Message, frozen=True, kw_only=True, tag="die"):
+    """To a peer: end by SIGKILL, because somebody wants to see what happens then."""
+
+
 class Leave(Message, frozen=True, kw_only=True, tag="leave"):
     """To a peer: the attempt is over."""
 
 
 FromPeer = Beat | Join | Prepared | Built | Complaint
-FromChief = Beat | Cluster | Block | Leave
+FromChief = Beat | Cluster | Block | Serve | Die | Leave
 
 
 def encode(message: Message) -> bytes:
@@ -172,6 +185,10 @@ class Silence:
     def heard(self, index: int) -> None:
         """This one has said something."""
         self._heard[index] = self._looked - self._slept
+
+    def forget(self, index: int) -> None:
+        """Another process has this number from now on."""
+        self._heard.pop(index, None)
 
     def seconds(self, index: int) -> float:
         """For how long nothing was heard of it; 0 for one that was never heard."""

@@ -36,6 +36,7 @@ from clew_agent.peers.messages import (
     Join,
     Leave,
     Prepared,
+    Serve,
     read_address,
 )
 from clew_agent.peers.port import PortKeeper
@@ -44,7 +45,7 @@ from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import build
-from clew_shared.spec import RunSpec, read_spec
+from clew_shared.spec import PARAMETER_SERVER, RunSpec, read_spec
 
 
 class _Left(Exception):
@@ -57,6 +58,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--attempt", type=int, required=True)
     parser.add_argument("--index", type=int, required=True)
+    parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--exercises", type=Path)
     options = parser.parse_args(argv)
     _prepare_process()
@@ -64,7 +66,8 @@ def main(argv: Sequence[str]) -> int:
     chief = read_address(folder, options.attempt)
     if (chief.boot, chief.pid) == (operating_system.boot_id(), os.getppid()):
         operating_system.die_with_parent(getattr(signal, "SIGKILL", signal.SIGTERM))
-    keeper = PortKeeper(LOOPBACK if chief.address == LOOPBACK else address_towards(chief.address))
+    address = LOOPBACK if chief.address == LOOPBACK else address_towards(chief.address)
+    keeper = PortKeeper(address, options.port)
     link = ChiefLink(chief, _join(Index(options.index), keeper), _gone)
     link.start()
     code = _Work(folder, options.attempt, Index(options.index), options.exercises, link, keeper).run()
@@ -146,6 +149,9 @@ class _Work:
 
         spec = read_spec(self._folder.spec_of(self._attempt))
         configure(devices=spec.devices, precision=spec.precision)
+        if spec.strategy == PARAMETER_SERVER:
+            self._serve()
+            return
         exercise, card = find_exercise(spec.exercise, self._exercises)
         name = spec.data or (card.datasets[0] if card.datasets else "")
         data = load(name, find_search(find_places())) if name else None
@@ -154,6 +160,21 @@ class _Work:
         if not isinstance(cluster, Cluster):
             raise TypeError(f"the chief began with {type(cluster).__name__}")
         self._train(exercise, spec, data, cluster)
+
+    def _serve(self) -> None:
+        """Be one of the processes that a coordinator uses: everything it does comes from there."""
+        from clew_agent.strategies.parameter_server import serve
+
+        self._link.send(Prepared())
+        place = self._hear()
+        if not isinstance(place, Serve):
+            raise TypeError(f"the chief began with {type(place).__name__}")
+        server = serve(place.cluster, place.job, place.number)
+        self._keeper.release()
+        self._link.training()
+        self._link.send(Built())
+        self._hear()
+        del server
 
     def _train(self, exercise: object, spec: RunSpec, data: DataSet | None, cluster: Cluster) -> None:
         from clew_agent.strategies.registry import make_strategy

@@ -9,13 +9,15 @@ class PortKeeper:
     """A port that this process keeps until TensorFlow's own server has taken it as well.
 
     Both allow that (``SO_REUSEPORT``), and connections go to the one that listens: nobody else can take it meanwhile.
+    ``port`` 0: any.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, port: int = 0) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the process that had it before is gone
         if hasattr(socket, "SO_REUSEPORT"):
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        self._socket.bind((address, 0))
+        self._socket.bind((address, port))
         self.address = address
         self.port: int = self._socket.getsockname()[1]
 

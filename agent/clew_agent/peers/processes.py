@@ -5,6 +5,7 @@ Which processes were started is written down, so that a guard whose trainer was 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
@@ -40,10 +41,14 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     local: bool
 
 
-def peer_command(folder: Path, attempt: int, index: Index, exercises: Path | None) -> list[str]:
-    """The command line of a peer. ``-P``: a file in the current folder must not stand in for a module."""
+def peer_command(folder: Path, attempt: int, index: Index, exercises: Path | None, port: int = 0) -> list[str]:
+    """The command line of a peer, which is to keep ``port`` for TensorFlow (0: any).
+
+    ``-P``: a file in the current folder must not stand in for a module.
+    """
     words = [sys.executable, "-P", "-m", "clew_agent", "peer", str(folder), "--attempt", str(attempt)]
-    return [*words, "--index", str(index), *(["--exercises", str(exercises)] if exercises else [])]
+    words += ["--index", str(index), *(["--port", str(port)] if port else [])]
+    return [*words, *(["--exercises", str(exercises)] if exercises else [])]
 
 
 class PeerProcess:
@@ -111,8 +116,9 @@ def clear(folder: RunFolder, attempt: int) -> None:
 
 
 def allow_list(places: Places, folder: RunFolder, attempt: int) -> Path:
-    """The folder with the keys that the chief of an attempt lets in."""
-    return places.private / "peers" / f"{folder.path.name}-{attempt:04d}"
+    """The folder with the keys that the chief of an attempt lets in; run folders of the same name have one each."""
+    known = hashlib.sha256(os.fsencode(folder.path.absolute())).hexdigest()[:16]
+    return places.private / "peers" / f"{known}-{attempt:04d}"
 
 
 def end_left(folder: RunFolder, attempt: int) -> None:

@@ -33,11 +33,13 @@ from clew_agent.peers.messages import (
     Built,
     ChiefAddress,
     Complaint,
+    Die,
     Index,
     Join,
     Leave,
     Message,
     Prepared,
+    Serve,
     Silence,
     decode_from_peer,
     encode,
@@ -52,7 +54,7 @@ from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.wakeup import WakeupPipe
-from clew_shared.journal.events import Event, Peer
+from clew_shared.journal.events import Event, Log, Peer
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.wire.channel import ID_BYTES, KeyPair, allow
 
@@ -67,10 +69,15 @@ _CUT_S = 5.0
 _GRACE_S = 5.0
 """When a peer is lost TensorFlow comes back with an error, usually at once; a trainer that hangs longer is ended."""
 _LEAVE_S = 5.0
+_REPLACE_S = 2.0
+"""A process that is to be replaced gets so long to end; nothing else is heard meanwhile."""
 _POLL_S = 0.2
 _NUMBER = bytes(ID_BYTES)
 
-CommandFor = Callable[[Index], Sequence[str]]
+CommandFor = Callable[[Index, int], Sequence[str]]
+"""The command line of a peer, with the port that it is to keep (0: any)."""
+_MOST_REPLACEMENTS = 3
+"""A peer is replaced so often before it could even join; then its place is given up, and the run with it."""
 
 
 @dataclass
@@ -88,6 +95,15 @@ class _Peer:
     complaint: Complaint | None = None
     complained: float = 0.0
     cut: float = 0.0
+    role: str = "worker"
+    number: int = 0
+    port: int = 0
+    """Where TensorFlow reaches it; a process that replaces it keeps it."""
+    replaced: int = 0
+    """How many processes have taken its place since it last was at work."""
+    asked_to_die: bool = False
+    placed: bool = False
+    factor: float = 1.0
 
     @property
     def name(self) -> str:
@@ -95,6 +111,12 @@ class _Peer:
         host = self.joined.host if self.joined is not None else self.host or operating_system.host_name()
         pid = f" (process {self.joined.pid})" if self.joined is not None else ""
         return f"Peer {self.index} on {host}{pid}"
+
+    def start_over(self) -> None:
+        """Nothing is known any more of the process that was here."""
+        self.process, self.identity, self.joined = None, b"", None
+        self.prepared = self.built = self.placed = self.asked_to_die = False
+        self.complaint, self.cut = None, 0.0
 
 
 @dataclass(frozen=True)
@@ -117,6 +139,8 @@ class _Shared:
     lost: Problem | None = None
     noticed: bool = False
     ended: bool = False
+    all_built: bool = False
+    servers_lost: int = 0
 
 
 class Peers:
@@ -124,7 +148,8 @@ class Peers:
 
     ``tell`` takes the events for the journal, ``stuck`` ends this process when a peer is lost and the trainer hangs
     in TensorFlow; both are called in the thread of this object. ``command`` is the command line of a peer, None when
-    somebody else starts it. Raises ``ProblemError`` when the job's nodes are not known.
+    somebody else starts it. ``roles`` are given under parameter servers, (worker or ps, number) for each peer: they
+    are told what they are, and one that is lost is replaced. Raises ``ProblemError`` when the nodes are not known.
     """
 
     def __init__(
@@ -139,6 +164,7 @@ class Peers:
         *,
         command: CommandFor | None = None,
         limits: Limits | None = None,
+        roles: Sequence[tuple[str, int]] = (),
     ) -> None:
         self._folder = folder
         self._attempt = attempt
@@ -147,11 +173,19 @@ class Peers:
         self._stuck = stuck
         self._command = command
         self._limits = limits or Limits()
-        self._peers = [_Peer(Index(number), host) for number, host in enumerate(place(count, hosts)) if number]
+        self._serving = bool(roles)
+        known = roles or [("worker", number) for number in range(1, count)]
+        there = place(count, hosts)[1:]
+        self._peers = [
+            _Peer(Index(index), host, role=role, number=number)
+            for index, (host, (role, number)) in enumerate(zip(there, known, strict=True), start=1)
+        ]
+        self._cast = False
+        """Whether peers are to be told what they are."""
         self._by_identity: dict[bytes, _Peer] = {}
         self._allowed = processes.allow_list(places, folder, attempt)
         self._shared = _Shared()
-        self._out: queue.SimpleQueue[tuple[Message, threading.Event]] = queue.SimpleQueue()
+        self._out: queue.SimpleQueue[tuple[Message | None, threading.Event, _Peer | None]] = queue.SimpleQueue()
         self._wakeup = WakeupPipe()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._router: GuardedRouter | None = None
@@ -168,7 +202,7 @@ class Peers:
     def start(self) -> None:
         """Listen and start all peers. Raises ``ProblemError`` or ``OSError`` when that is not possible."""
         gpus = find_devices(1).gpus
-        if gpus and self.together > 1:
+        if gpus and self.together > 1 and not self._serving:
             text = f"Several processes on one node would use the same GPU ({gpus[0].name})."
             hint = "Use the strategy mirrored on one node, or ask the scheduler for as many nodes as processes."
             raise problem("peers.gpu", text, hint, "nodes")
@@ -197,15 +231,18 @@ class Peers:
         self._thread.start()
 
     def _start_processes(self, command: CommandFor) -> None:
-        started: list[PeerProcess] = []
         for peer in self._peers:
             try:
-                peer.process = PeerProcess(self._folder, peer.index, peer.host, command(peer.index), self._hosts)
+                self._start_process(peer, command)
             except OSError as error:
                 text = f"{peer.name} could not be started: {error.strerror or error}."
                 raise problem("peers.start", text, "Start the run with one node.", peer.host) from None
-            started.append(peer.process)
-            processes.note_started(self._folder, self._attempt, started)
+
+    def _start_process(self, peer: _Peer, command: CommandFor) -> None:
+        words = command(peer.index, peer.port)
+        peer.process = PeerProcess(self._folder, peer.index, peer.host, words, self._hosts)
+        started = [one.process for one in self._peers if one.process is not None]
+        processes.note_started(self._folder, self._attempt, started)
 
     def gather(self, go_on: Callable[[], None] = lambda: None) -> tuple[str, ...]:
         """Wait until all have joined and are prepared; returns ``host:port`` of every worker, the chief's own first.
@@ -224,6 +261,68 @@ class Peers:
             go_on()
             if time.monotonic() > deadline and not shared.all_joined:
                 raise ProblemError(*self._missing())
+
+    def form(self, go_on: Callable[[], None] = lambda: None) -> dict[str, tuple[str, ...]]:
+        """Under parameter servers: have all peers be what they are, and wait until they are it.
+
+        Returns the addresses (``host:port``) of TensorFlow's cluster by job. Raises ``ProblemError``.
+        """
+        self._put(None)
+        shared = self._shared
+        while True:
+            with shared.changed:
+                shared.changed.wait_for(lambda: shared.all_built or shared.lost is not None, _POLL_S)
+                if shared.lost is not None:
+                    raise ProblemError(shared.lost)
+                if shared.all_built:
+                    return self._cluster()
+            go_on()
+
+    def _cluster(self) -> dict[str, tuple[str, ...]]:
+        chief, *others = self._workers()
+        jobs: dict[str, list[str]] = {"chief": [chief], "worker": [], "ps": []}
+        for peer, address in zip(self._peers, others, strict=True):
+            jobs[peer.role].append(address)
+        return {job: tuple(addresses) for job, addresses in jobs.items()}
+
+    @property
+    def servers_lost(self) -> int:
+        """How many parameter servers were lost until now, and replaced or being replaced."""
+        with self._shared.changed:
+            return self._shared.servers_lost
+
+    @property
+    def complete(self) -> bool:
+        """Whether all peers are what they are to be in the cluster."""
+        with self._shared.changed:
+            return self._shared.all_built
+
+    def add(self) -> None:
+        """Start one more worker. Raises ``OSError``."""
+        number, index = self.roles()["worker"], len(self._peers) + 1
+        peer = _Peer(Index(index), place(index + 1, self._hosts)[-1], role="worker", number=number)
+        with self._shared.changed:
+            self._shared.all_built = False
+        self._peers.append(peer)
+        if self._command is not None:
+            self._start_process(peer, self._command)
+
+    def roles(self) -> dict[str, int]:
+        """How many peers there are in each role."""
+        found = [peer.role for peer in self._peers]
+        return {role: found.count(role) for role in dict.fromkeys(found)}
+
+    def slow(self, number: int, factor: float) -> None:
+        """Have the journal say that this worker is slowed from now on."""
+        peer = next(one for one in self._peers if (one.role, one.number) == ("worker", number))
+        peer.factor = factor
+        self._tell(peer, "slowed")
+
+    def kill(self, role: str, number: int) -> None:
+        """Have a peer end by SIGKILL."""
+        peer = next(one for one in self._peers if (one.role, one.number) == (role, number))
+        peer.asked_to_die = True
+        self._put(Die(), peer)
 
     def _workers(self) -> Iterator[str]:
         if self._keeper is None:
@@ -249,11 +348,16 @@ class Peers:
         TensorFlow may hold up all threads of this process from the next moment on.
         """
         self.check()
-        said = threading.Event()
-        self._out.put((message, said))
-        self._wakeup.wake()
+        said = self._put(message)
         while not said.wait(_POLL_S):
             self.check()
+
+    def _put(self, message: Message | None, peer: _Peer | None = None) -> threading.Event:
+        """Have the thread send ``message`` to ``peer``, or to all; None stands for each one's place in the cluster."""
+        said = threading.Event()
+        self._out.put((message, said, peer))
+        self._wakeup.wake()
+        return said
 
     def lead(self, first: int, count: int, live: Sequence[float]) -> None:
         """Have all peers do this block as well."""
@@ -289,8 +393,7 @@ class Peers:
         with self._shared.changed:
             self._shared.noticed = True
         if self._thread.is_alive():
-            self._out.put((Leave(), threading.Event()))
-            self._wakeup.wake()
+            self._put(Leave())
             self._thread.join()
         else:
             self._end_all()
@@ -323,14 +426,28 @@ class Peers:
         for identity, _, payload in messages:
             self._hear(identity, payload)
         while not self._out.empty():
-            message, said = self._out.get()
-            self._say(message)
+            message, said, peer = self._out.get()
+            if message is None:
+                self._cast = True
+            else:
+                self._say(message, self._peers if peer is None else [peer])
             said.set()
             if isinstance(message, Leave):
                 return False
+        if self._cast:
+            self._give_places()
         self._beat()
         self._look()
         return True
+
+    def _give_places(self) -> None:
+        """Tell peers what they are."""
+        if not all(peer.prepared for peer in self._peers):  # then the places of all are known
+            return
+        for peer in self._peers:
+            if not peer.placed:
+                peer.placed = True
+                self._say(Serve(job=peer.role, number=peer.number, cluster=self._cluster()), [peer])
 
     def _hear(self, identity: bytes, payload: bytes) -> None:
         try:
@@ -347,7 +464,8 @@ class Peers:
             peer.prepared = True
             self._note(prepared=all(one.prepared for one in self._peers))
         elif isinstance(message, Built):
-            peer.built = True
+            peer.built, peer.replaced = True, 0
+            self._note(built=all(one.built for one in self._peers))
         elif isinstance(message, Complaint) and peer.complaint is None:
             peer.complaint, peer.complained = message, time.monotonic()
 
@@ -358,33 +476,36 @@ class Peers:
         peer.identity, peer.joined = identity, join
         self._by_identity[identity] = peer
         self._silence.heard(peer.index)
-        self._tell(peer, "joined")
+        self._tell(peer, "replaced" if peer.replaced else "joined")
+        peer.port = join.port
         self._note(joined=len(self._by_identity) == len(self._peers))
 
-    def _note(self, joined: bool = False, prepared: bool = False) -> None:
+    def _note(self, joined: bool = False, prepared: bool = False, built: bool = False) -> None:
         with self._shared.changed:
             self._shared.all_joined |= joined
             self._shared.all_prepared |= prepared
+            self._shared.all_built = self._shared.all_built or built
             self._shared.changed.notify_all()
 
     def _tell(self, peer: _Peer, status: str) -> None:
         joined = peer.joined
         event = Peer(
-            role="worker",
-            index=peer.index,
+            role=peer.role,
+            index=peer.number,
             host=joined.host if joined is not None else peer.host or operating_system.host_name(),
             address=joined.address if joined is not None else "",
             port=joined.port if joined is not None else 0,
             pid=joined.pid if joined is not None else 0,
             devices=joined.devices if joined is not None else (),
             status=status,
+            factor=peer.factor,
         )
         with suppress(ProblemError):  # the disk refuses; the trainer learns that by itself
             self._tell_event(event)
 
-    def _say(self, message: Message) -> None:
+    def _say(self, message: Message, peers: Sequence[_Peer]) -> None:
         payload = encode(message)
-        for peer in self._peers:
+        for peer in peers:
             if peer.identity and self._router is not None:
                 there = self._router.send(peer.identity, _NUMBER, payload)
                 peer.cut = 0.0 if there else peer.cut or time.monotonic()
@@ -393,12 +514,14 @@ class Peers:
         now = time.monotonic()
         if now - self._beaten >= BEAT_S:
             self._beaten = now
-            self._say(Beat())
+            self._say(Beat(), self._peers)
 
     def _look(self) -> None:
         if self._shared.lost is None:
             found = next(((peer, why) for peer in self._peers if (why := self._why_lost(peer))), None)
-            if found is not None:
+            if found is not None and self._replaceable(found[0]):
+                self._replace(*found)
+            elif found is not None:
                 self._lose(*found)
         elif not self._shared.noticed and time.monotonic() - self._lost_at > self._limits.grace:
             self._end_all()
@@ -442,6 +565,29 @@ class Peers:
 
     def _complained(self, peer: _Peer, found: Problem) -> Problem:
         return Problem(found.code, f"{peer.name}: {found.text}", found.hint, found.where)
+
+    def _replaceable(self, peer: _Peer) -> bool:
+        """Under parameter servers another process can do a peer's work, as soon as all have been at work once."""
+        return self._cast and peer.port > 0 and self._command is not None and peer.replaced < _MOST_REPLACEMENTS
+
+    def _replace(self, peer: _Peer, why: Problem) -> None:
+        self._tell(peer, "killed" if peer.asked_to_die else "lost")
+        with suppress(ProblemError):  # the disk refuses; the trainer learns that by itself
+            self._tell_event(Log(text=f"{why.text} Another process takes its place.", level="warning"))
+        if peer.process is not None:
+            peer.process.end(_REPLACE_S)
+        self._by_identity.pop(peer.identity, None)
+        self._silence.forget(peer.index)
+        peer.start_over()
+        peer.replaced += 1
+        with self._shared.changed:
+            self._shared.servers_lost += peer.role == "ps"
+            self._shared.all_built = False
+        if self._command is not None:
+            try:
+                self._start_process(peer, self._command)
+            except OSError as error:
+                self._lose(peer, _lost(f"{peer.name} could not be started: {error}.", "", peer))
 
     def _lose(self, peer: _Peer, why: Problem) -> None:
         self._lost_at = time.monotonic()

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from clew_agent.node.exit_codes import BAD_INPUT
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.exporters.rows import ExportRows
-from clew_shared.exporters.tensorboard import first_record, records, restart_record
+from clew_shared.exporters.tensorboard import figure_record, first_record, records, restart_record
 from clew_shared.journal.curves import Floats, PointsLayout
-from clew_shared.journal.events import Attempt, Evaluation, Points, Schema
+from clew_shared.journal.events import Attempt, Evaluation, Histogram, Image, Points, Schema
 from clew_shared.journal.files import Damage, FrameReader, attempts, journal_path
+from clew_shared.journal.history import fits
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import read_spec
 
@@ -110,6 +111,8 @@ class RunEvents:
             case Evaluation() if event.step >= 0:
                 values = {name: np.array([value]) for name, value in event.values.items()}
                 yield from _records(np.array([event.step]), values, np.array([event.time]))
+            case Image() | Histogram() if fits(event):
+                yield figure_record(event)
 
     def _begin(self, event: Attempt) -> Iterator[bytes]:
         if self._path is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from clew_agent.strategies import local_sgd, mirrored, multi_worker, single
+from clew_agent.strategies import local_sgd, mirrored, multi_worker, parameter_server, single
 from clew_agent.strategies.base import Strategy
 from clew_agent.strategies.local_sgd import LocalSgd
 from clew_agent.strategies.mirrored import Mirrored
@@ -12,7 +12,7 @@ from clew_agent.strategies.multi_worker import MultiWorker
 from clew_agent.strategies.single import Single
 from clew_shared.params import Value
 
-CARDS = (single.CARD, mirrored.CARD, local_sgd.CARD, multi_worker.CARD)
+CARDS = (single.CARD, mirrored.CARD, local_sgd.CARD, multi_worker.CARD, parameter_server.CARD)
 """In the order in which they are offered. Every exercise that trains on batches can be run with each of them."""
 
 

@@ -29,7 +29,7 @@ from clew_shared.cards import Catalogue
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, read_spec, to_table, to_toml
-from clew_shared.wire.messages import AnyReply, Done, MoveRun, Pause, Reply, RunStatus, SetLive, Stop, Unpause
+from clew_shared.wire.messages import AnyReply, Done, MoveRun, Reply, RunningRunRequest, RunStatus, Stop
 
 _log = logging.getLogger(__name__)
 
@@ -183,7 +183,7 @@ class RunManager:
             self.registry.touch()
         self._keep_record()
 
-    def steer(self, run: str, request: Pause | Unpause | SetLive | Stop, caller: Caller) -> Reply | None:
+    def steer(self, run: str, request: RunningRunRequest | Stop, caller: Caller) -> Reply | None:
         """Pass a command on to the trainer, which answers it. Raises ``ProblemError`` when there is no trainer."""
         tracked = self.registry.get(run)
         if not self._at_work(tracked):

@@ -38,15 +38,13 @@ from clew_shared.wire.messages import (
     Hello,
     MoveRun,
     OpenService,
-    Pause,
     Refused,
     Reply,
-    SetLive,
+    RunningRunRequest,
     Shutdown,
     StartRun,
     Status,
     Stop,
-    Unpause,
     Welcome,
     decode_request,
     unknown_kind,
@@ -246,7 +244,7 @@ class Supervisor:
         return Done()
 
     def _command(
-        self, caller: Caller, request: ContinueRun | MoveRun | Pause | Unpause | SetLive | Stop | OpenService
+        self, caller: Caller, request: ContinueRun | MoveRun | RunningRunRequest | Stop | OpenService
     ) -> Reply | None:
         match request:
             case ContinueRun():

@@ -26,12 +26,10 @@ from clew_shared.wire.messages import (
     AnyRequest,
     Done,
     Hello,
-    Pause,
     Refused,
     Reply,
-    SetLive,
+    RunningRunRequest,
     Stop,
-    Unpause,
     Welcome,
     decode_request,
 )
@@ -51,7 +49,7 @@ class Superseded(Stop, frozen=True, kw_only=True):
     """A later attempt of the run has begun elsewhere; this one counts no more. Never sent."""
 
 
-Command = Pause | Unpause | Stop | SetLive
+Command = RunningRunRequest | Stop
 Check = Callable[[Command], Problem | None]
 _POLL_S = 0.25
 _STOP_NOW_S = 5.0
@@ -85,7 +83,7 @@ class ControlRequests:
 
 
 class Control:
-    """Answers Hello, Pause, Unpause, Stop and SetLive of those whose key lies in the run's allow-list folder.
+    """Answers Hello, Stop and the other requests to a running run, of those whose key lies in its allow-list folder.
 
     ``check`` says why a command cannot be carried out, or None; what it lets through goes into ``commands`` and is
     answered with ``Done``. The address file is written by ``start`` and removed by ``close``.

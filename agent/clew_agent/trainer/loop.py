@@ -17,14 +17,14 @@ from clew_agent.trainer.deadline import Deadline
 from clew_agent.trainer.recorder import PATIENCE_S, Recorder
 from clew_agent.trainer.time_limit import Timekeeper
 from clew_shared.base.problem import Problem, ProblemError
-from clew_shared.journal.events import Checkpoint, Diverged, Evaluation, Event, Live, Log, Points, State
+from clew_shared.journal.events import Checkpoint, Diverged, Evaluation, Event, Live, Log, Points, State, Updates
 from clew_shared.journal.history import JOB_ENDED
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder, record_file
-from clew_shared.wire.messages import Pause, SetLive, Stop
+from clew_shared.wire.messages import DisturbCluster, Pause, SetLive, Stop
 
 if TYPE_CHECKING:
-    from clew_agent.training.engine import Engine, TrainedBlock
+    from clew_agent.training.engine import Engine, TrainedBlock, UpdateColumns
 
 SCHEMA = 1
 _FRAME_BYTES = 512 * 1024
@@ -42,7 +42,7 @@ class Loop:
     an earlier attempt made at that step or later, ``diverged`` the metrics that it reported as no finite numbers.
     ``damaged`` are checkpoints that were passed over and may be replaced. ``patience`` bounds how long a full disk may
     hold up a checkpoint, in seconds. ``timekeeper`` knows when the job around the run is over. ``check`` raises when
-    training cannot go on, because a process of the run is lost.
+    training cannot go on, because a process of the run is lost; ``disturb`` does what somebody asks of its cluster.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class Loop:
         patience: float = PATIENCE_S,
         timekeeper: Timekeeper | None = None,
         check: Callable[[], None] = lambda: None,
+        disturb: Callable[[DisturbCluster], None] = lambda _: None,
     ) -> None:
         self._engine = engine
         self._recorder = recorder
@@ -71,6 +72,7 @@ class Loop:
         self._patience = patience
         self._time = timekeeper or Timekeeper(Deadline(), commands, folder.path.name, recorder.put)
         self._check = check
+        self._disturb = disturb
         self._next_look = 0.0
         self._clock = 0.0
         self._saved_at = saved_at
@@ -119,6 +121,8 @@ class Loop:
         block = self._engine.run_block(self._waiting[0].step if self._waiting else None)
         for points in split(block, self._clock, _FRAME_BYTES):
             self._recorder.put(points)
+        if block.updates is not None:
+            self._recorder.put(updates_event(block.updates, self._clock))
         self._clock += block.seconds
         if block.nonfinite is not None:
             self._tell_divergence(block)
@@ -183,6 +187,8 @@ class Loop:
                     return self._stop(command)
                 if isinstance(command, SetLive):
                     self._set_live(command)
+                elif isinstance(command, DisturbCluster):
+                    self._disturb(command)
                 elif isinstance(command, Pause) != paused:
                     paused = not paused
                     state = RunState.PAUSED if paused else RunState.RUNNING
@@ -269,6 +275,19 @@ class Loop:
         records = tuple(record_file(self._folder.path, path) for path in files_below(self._saved))
         name = self._saved.relative_to(self._folder.path).as_posix()
         self._recorder.put(Checkpoint(step=step, folder=name, files=records, seconds=seconds))
+
+
+def updates_event(updates: UpdateColumns, clock: float) -> Updates:
+    """``updates`` for the journal; ``clock`` is the training clock at the beginning of their block."""
+    return Updates(
+        steps=updates.steps.astype("<i8").tobytes(),
+        workers=updates.workers.astype("<i4").tobytes(),
+        ended=(updates.ended + clock).astype("<f8").tobytes(),
+        seconds=updates.seconds.astype("<f4").tobytes(),
+        staleness=updates.staleness.astype("<i4").tobytes(),
+        accepted=updates.accepted.astype("u1").tobytes(),
+        moved=updates.moved,
+    )
 
 
 def split(block: TrainedBlock, clock: float, limit: int) -> Iterator[Points]:

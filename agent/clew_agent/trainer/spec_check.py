@@ -20,9 +20,9 @@ from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card, find_preset, load_builtin
 from clew_shared.journal.files import check_size
 from clew_shared.params import Value, check
-from clew_shared.spec import RunSpec
+from clew_shared.spec import PARAMETER_SERVER, RunSpec
 
-STRATEGIES = frozenset({"single", "mirrored", "local-sgd", "multi-worker"})
+STRATEGIES = frozenset({"single", "mirrored", "local-sgd", "multi-worker", PARAMETER_SERVER})
 """What this version can train with (``strategies.registry``, which needs TensorFlow). A card may name others: they are
 refused, not taken for one of these."""
 
@@ -99,7 +99,7 @@ def combine(problems: Sequence[Problem]) -> Problem:
 
 
 def _file(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
-    if spec.source_hash not in ("", card.source_hash):
+    if spec.source_hash not in ("", card.source_hash, *card.earlier_hashes):
         text = (
             f"The spec was made for another version of {card.id}: its file has the SHA-256"
             f" {card.source_hash[:12]}…, the spec names {spec.source_hash[:12]}…."

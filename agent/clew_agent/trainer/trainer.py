@@ -37,6 +37,7 @@ from clew_agent.peers.peer import tf_config
 from clew_agent.peers.processes import TENSORFLOW_OF_SEVERAL, peer_command
 from clew_agent.peers.roll_call import Peers
 from clew_agent.trainer import checkpoints, compile_cache
+from clew_agent.trainer.cluster import ClusterRun
 from clew_agent.trainer.control import Command, Control, ControlRequests, JobEnds, TimeIsUp
 from clew_agent.trainer.deadline import Deadline
 from clew_agent.trainer.first_frame import describe_attempt, quick_card
@@ -53,9 +54,9 @@ from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.history import no_tensorflow
 from clew_shared.journal.lifecycle import RunFold, RunState
 from clew_shared.journal.run_folder import RunFolder, final_files
-from clew_shared.params import build, convert
-from clew_shared.spec import RunSpec, read_spec
-from clew_shared.wire.messages import SetLive, Stop
+from clew_shared.params import Params, build, convert
+from clew_shared.spec import PARAMETER_SERVER, RunSpec, read_spec
+from clew_shared.wire.messages import DisturbCluster, SetLive, Stop
 
 if TYPE_CHECKING:
     from clew_agent.catalogue.examine import AnyExercise
@@ -197,6 +198,7 @@ class _Attempt:
         self._engine: Engine | None = None
         self._trained = False
         self._peers: Peers | None = None
+        self._cluster: ClusterRun | None = None
 
     def run(self) -> State:
         """Everything up to the last state, which is returned. This is the process's border: nothing is raised."""
@@ -263,6 +265,8 @@ class _Attempt:
 
     def _check(self, command: Command) -> Problem | None:
         """Why a command cannot be carried out; called in the control thread."""
+        if isinstance(command, DisturbCluster):
+            return self._cluster.refuses(command) if self._cluster is not None else _NO_CLUSTER
         if not isinstance(command, SetLive):
             return None
         specs = self._card.params if self._card is not None else ()
@@ -283,7 +287,10 @@ class _Attempt:
             raise_all(misfits(spec, card, search))
         self._go_on()
         self._recorder.put(State(state=RunState.PREPARING, step=start.step))
-        if spec.nodes > 1:
+        roles = cluster_roles(spec)
+        if roles:
+            self._start_peers(1 + len(roles), roles)
+        elif spec.nodes > 1:
             raise_all(_too_many_devices(spec))
             self._start_peers(spec.nodes)
         data = self._data(data_name(spec, card)) if card is not None else None
@@ -295,22 +302,23 @@ class _Attempt:
             return self._measure(exercise, spec, data)
         return self._loop(self._build(exercise, spec, data, start), start)
 
-    def _start_peers(self, nodes: int) -> None:
+    def _start_peers(self, count: int, roles: Sequence[tuple[str, int]] = ()) -> None:
         for name, value in TENSORFLOW_OF_SEVERAL.items():
             os.environ.setdefault(name, value)
 
-        def command(index: Index) -> list[str]:
-            return peer_command(self._folder.path, self._attempt, index, self._exercises)
+        def command(index: Index, port: int) -> list[str]:
+            return peer_command(self._folder.path, self._attempt, index, self._exercises, port)
 
         self._peers = Peers(
             self._folder,
             self._attempt,
-            nodes,
+            count,
             read_hosts(),
             find_places(),
             self._recorder.put,
             self._end_stuck,
             command=command,
+            roles=roles,
         )
         self._peers.start()
 
@@ -361,6 +369,8 @@ class _Attempt:
         from clew_agent.training.runtime import run_operations_plainly
 
         settings, peers = build(exercise.Settings, spec.params), self._peers
+        if spec.strategy == PARAMETER_SERVER:
+            return self._build_on_cluster(exercise, settings, spec, data, start)
         if peers is not None:
             workers = self._staged("peers", lambda: peers.gather(self._go_on), _tell_workers)
             os.environ[CLUSTER] = tf_config(workers, CHIEF)
@@ -377,6 +387,27 @@ class _Attempt:
         if engine.logical_devices:
             self._sharing = spec.devices * (peers.together if peers is not None else 1)
         self._tell_devices()
+        return self._ready(engine, start)
+
+    def _build_on_cluster(
+        self, exercise: AnyExercise, settings: Params, spec: RunSpec, data: DataSet | None, start: AttemptStart
+    ) -> Engine:
+        from clew_agent.strategies.parameter_server import ParameterServerSettings
+        from clew_agent.training.servers import ServerEngine
+
+        options, peers = build(ParameterServerSettings, spec.options), self._peers
+        if peers is not None:
+            self._staged("peers", lambda: peers.gather(self._go_on), _tell_workers)
+            peers.release_port()
+        run = ClusterRun(options, peers, self._recorder.put)
+        cluster = self._staged("cluster", lambda: run.form(self._go_on))
+        make = partial(ServerEngine, exercise, settings, spec.seed, data, strategy=cluster, precision=spec.precision)
+        engine = self._staged("build", make)
+        engine.renew, engine.larger = run.renew, run.larger
+        self._cluster = run
+        return self._ready(engine, start)
+
+    def _ready(self, engine: Engine, start: AttemptStart) -> Engine:
         self._staged("compile", engine.compile)
         cache = compile_cache.in_use(find_places())
         if cache is not None:
@@ -438,6 +469,7 @@ class _Attempt:
             patience=self._patience,
             timekeeper=self._time,
             check=self._peers.check if self._peers is not None else lambda: None,
+            disturb=self._cluster.disturb if self._cluster is not None else lambda _: None,
         )
         return loop.run()
 
@@ -449,7 +481,17 @@ def _stopped_early(command: Stop | None, step: int) -> State:
     return msgspec.structs.replace(last, reason=reason)
 
 
+def cluster_roles(spec: RunSpec) -> list[tuple[str, int]]:
+    """What the other processes of a run are under parameter servers, in the order in which they take the nodes."""
+    if spec.strategy != PARAMETER_SERVER or spec.options.get("mode") == "lock-free":
+        return []
+    workers, servers = (int(spec.options.get(name, default) or 1) for name, default in (("workers", 2), ("servers", 1)))
+    return [*(("worker", number) for number in range(workers)), *(("ps", number) for number in range(servers))]
+
+
+_NO_CLUSTER = Problem("cluster.none", "This run has no parameter-server cluster that trains.", "", "run")
 _STAGES = {
+    "cluster": "TensorFlow's cluster formed",
     "peers": "All processes joined",
     "import": "TensorFlow and the exercise imported",
     "data": "Data read",

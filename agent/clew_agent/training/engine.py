@@ -42,10 +42,24 @@ Lead = Callable[[int, int, Sequence[float]], None]
 
 
 @dataclass(frozen=True)
+class UpdateColumns:
+    """One value for each gradient that came back, in the order in which the servers took them; see ``Updates``."""
+
+    steps: npt.NDArray[np.int64]
+    workers: npt.NDArray[np.int32]
+    ended: npt.NDArray[np.float64]
+    seconds: npt.NDArray[np.float32]
+    staleness: npt.NDArray[np.int32]
+    accepted: npt.NDArray[np.uint8]
+    moved: int
+
+
+@dataclass(frozen=True)
 class TrainedBlock:
     """Steps ``first`` to ``first + count - 1``: one array [count] for each of the engine's ``per_step`` metrics.
 
     ``seconds`` is what the steps took. ``nonfinite`` is the first step with a value that is no finite number, or None.
+    ``updates``: the gradients that came back meanwhile, under parameter servers.
     """
 
     first: int
@@ -53,6 +67,7 @@ class TrainedBlock:
     values: tuple[npt.NDArray[np.floating[Any]], ...]
     seconds: float
     nonfinite: int | None = None
+    updates: UpdateColumns | None = None
 
 
 class Engine:
@@ -76,29 +91,12 @@ class Engine:
     ) -> None:
         self.plan = Plan.of(settings)
         self.per_step: tuple[MetricSpec, ...] = tuple(spec for spec in exercise.metrics if spec.per_step)
-        self._strategy = strategy or Single()
-        with self._strategy.scope():
-            self._model = exercise.build(Setup(settings, seed, data, fused=not exercise.jit))
-            self._state = state.named_state(self._model)
-        samples = _training_samples(self._model, data)
-        self.samples_per_epoch = len(samples.x)
-        self.batch_size = min(self.plan.batch_size or self.samples_per_epoch, self.samples_per_epoch)
+        self._exercise, self._setup = exercise, Setup(settings, seed, data, fused=not exercise.jit)
+        self._precision = precision
         self._live_specs = {spec.name: spec for spec in describe(type(settings)) if spec.live}
         self._progress = TrainingProgress([float(getattr(settings, name)) for name in self._live_specs])
-        step = TrainingStep(
-            model=self._model,
-            source=BatchSource(samples, make_order(self.plan.order, len(samples.x), samples.y, self.batch_size, seed)),
-            strategy=self._strategy,
-            metrics=self.per_step,
-            live=tuple(self._live_specs),
-            seed=seed,
-            batch_size=self.batch_size,
-            loss_scale=LOSS_SCALE if precision == "float16" else 1.0,
-            state=tuple(self._state.values()),
-        )
-        jit = exercise.jit and self._strategy.whole and precision == "float32"  # XLA leaves no graph to rewrite
-        self._program = BlockProgram(step, capacity(self.steps, step), jit)
-        self._evaluators = _evaluators(self._model, [spec.name for spec in exercise.metrics if not spec.per_step])
+        self._assemble(strategy or Single())
+        self._clock, self._trained = 0.0, 0
         self._pictures = Pictures(
             exercise.pictures,
             self._model.pictures,
@@ -107,11 +105,37 @@ class Engine:
             steps=self.steps,
             evaluates=bool(self._evaluators),
         )
-        self._clock, self._trained = 0.0, 0
         self._stopping = EarlyStopping(self.plan.patience, self._model.watch)
-        self._sizer = BlockSizer(self._program.capacity)
         self._block_steps = block_steps or self._sizer.next
         self._lead = lead
+
+    def _assemble(self, strategy: Strategy) -> None:
+        """Make the model and the step on the devices of ``strategy``."""
+        self._strategy, exercise, setup = strategy, self._exercise, self._setup
+        with strategy.scope():
+            self._model = exercise.build(setup)
+            self._state = state.named_state(self._model)
+        samples = _training_samples(self._model, setup.data)
+        self.samples_per_epoch = size = len(samples.x)
+        self.batch_size = min(self.plan.batch_size or size, size)
+        step = TrainingStep(
+            model=self._model,
+            source=BatchSource(samples, make_order(self.plan.order, size, samples.y, self.batch_size, setup.seed)),
+            strategy=strategy,
+            metrics=self.per_step,
+            live=tuple(self._live_specs),
+            seed=setup.seed,
+            batch_size=self.batch_size,
+            loss_scale=LOSS_SCALE if self._precision == "float16" else 1.0,
+            state=tuple(self._state.values()),
+        )
+        self._prepare(step)
+        self._evaluators = _evaluators(self._model, [spec.name for spec in exercise.metrics if not spec.per_step])
+
+    def _prepare(self, step: TrainingStep) -> None:
+        plain = self._strategy.whole and self._precision == "float32"  # XLA leaves no graph to rewrite
+        self._program = BlockProgram(step, capacity(self.steps, step), self._exercise.jit and plain)
+        self._sizer = BlockSizer(self._program.capacity)
 
     @property
     def steps(self) -> int:
@@ -212,12 +236,15 @@ class Engine:
             self._lead(first, count, self._progress.live.tolist())
         rows = self._program(first, count, self._progress.live)
         seconds = time.perf_counter() - start
+        self._count(count, seconds)
+        columns = tuple(rows[:, place].astype(spec.dtype) for place, spec in enumerate(self.per_step))
+        return TrainedBlock(first, count, columns, seconds, self._nonfinite(first, rows))
+
+    def _count(self, count: int, seconds: float) -> None:
         self._sizer.record(count, seconds)
         self._progress.step += count
         self._clock += seconds
         self._trained += count
-        columns = tuple(rows[:, place].astype(spec.dtype) for place, spec in enumerate(self.per_step))
-        return TrainedBlock(first, count, columns, seconds, self._nonfinite(first, rows))
 
     def follow(self, first: int, count: int, live: Sequence[float]) -> None:
         """In a process that is led: do the block that the leading one does just now."""

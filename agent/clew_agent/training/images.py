@@ -12,6 +12,19 @@ from clew_agent.datasets.dataset import DataSet
 from clew_agent.training.random import StepContext
 
 
+def around_grey(images: tf.Tensor) -> tf.Tensor:
+    """Weights [n, height, width] as images: grey is 0, white the largest of all, black as far below 0."""
+    return 0.5 + 0.5 * images / tf.maximum(tf.reduce_max(tf.abs(images)), 1e-12)
+
+
+def mistakes(
+    images: tf.Tensor, labels: tf.Tensor, answers: tf.Tensor, count: int = 30
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """The first ``count`` of ``images`` [n, ...] whose answer is not the label, with both: for a ``Gallery``."""
+    wrong = tf.where(tf.not_equal(labels, answers))[:count, 0]
+    return tf.gather(images, wrong), tf.gather(labels, wrong), tf.gather(answers, wrong)
+
+
 def augment(
     images: tf.Tensor, context: StepContext, *, shift: float = 2, degrees: float = 10, zoom: float = 0.1
 ) -> tf.Tensor:

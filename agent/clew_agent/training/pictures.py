@@ -31,7 +31,8 @@ MOST_BYTES: Final = 16 << 20
 """All pictures of an attempt, spread evenly over its steps: a window keeps them in memory."""
 FRAME_BYTES: Final = 900_000
 """One picture, below the 1 MiB that a frame may have."""
-BINS: Final = 64
+BINS: Final = (10, 64)
+"""At least and at most so many bins: few values in many bins are a comb."""
 
 
 # --- When -------------------------------------------------------------------------------------------------------------
@@ -96,6 +97,12 @@ class Rhythm:
         return self.taken_at < 0 or (budget.clock_for(self.seconds) <= clock and budget.step_for(self.bytes) <= step)
 
 
+def _rhythm(spec: PictureSpec, evaluation: int, epoch: int, evaluates: bool) -> Rhythm:
+    """That of a picture; where blocks end anyway, because the run evaluates there, it may be as fast as it likes."""
+    every = {"evaluation": evaluation, "epoch": epoch}[spec.every] if isinstance(spec.every, str) else spec.every
+    return Rhythm(max(1, every), apart=0.0 if evaluates and every % evaluation == 0 else APART_S)
+
+
 def _steps_in(seconds: float, pace: float) -> int:
     return math.ceil(max(seconds, 0.0) / max(pace, 1e-9))
 
@@ -121,15 +128,8 @@ class Pictures:
         if unknown:
             text = f"Model.pictures has {unknown[0]!r}, which the exercise does not declare."
             raise problem("exercise.picture", text, "Add it to the exercise's pictures, or correct its id.")
-        every = {"evaluation": evaluation, "epoch": epoch}
         self._all = [
-            (
-                Picture(spec, functions[spec.id]),
-                Rhythm(
-                    max(1, every[spec.every] if isinstance(spec.every, str) else spec.every),
-                    apart=0.0 if spec.every == "evaluation" and evaluates else APART_S,
-                ),
-            )
+            (Picture(spec, functions[spec.id]), _rhythm(spec, evaluation, epoch, evaluates))
             for spec in specs
             if spec.id in functions
         ]
@@ -139,6 +139,10 @@ class Pictures:
     def __bool__(self) -> bool:
         """Whether there are any."""
         return bool(self._all)
+
+    def replace(self, functions: Mapping[str, Callable[[], Any]]) -> None:
+        """The model was made again, on other devices: its functions instead of the earlier ones."""
+        self._all = [(Picture(one.spec, functions[one.spec.id]), rhythm) for one, rhythm in self._all]
 
     def compile(self) -> None:
         """Trace each function, and call it once: a first call takes longer than any later one."""
@@ -265,6 +269,7 @@ def _images(spec: PictureSpec, step: int, parts: Sequence[Array]) -> tuple[Image
         channels=channels,
         data=np.rint(255 * kept).astype(np.uint8).tobytes(),
         count=len(kept),
+        columns=spec.columns,
         classes=classes,
         answers=answers,
     )
@@ -302,10 +307,11 @@ def _edges(values: Array, log: bool) -> npt.NDArray[np.float64]:
     """Of bins that hold all finite values; of equal ratio where ``log``, without what is not above 0."""
     finite = values[np.isfinite(values) & ((values > 0) | (not log))].astype(np.float64)
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (1.0, 2.0)
+    bins = min(max(round(1.5 * math.sqrt(finite.size)), BINS[0]), BINS[1])
     if log:
-        edges: npt.NDArray[np.float64] = np.geomspace(low, high if high > low else 2 * low, BINS + 1)
+        edges: npt.NDArray[np.float64] = np.geomspace(low, high if high > low else 2 * low, bins + 1)
     else:
-        edges = np.linspace(low, high if high > low else low + max(abs(low), 1.0), BINS + 1)
+        edges = np.linspace(low, high if high > low else low + max(abs(low), 1.0), bins + 1)
     edges[0], edges[-1] = min(edges[0], low), max(edges[-1], high)  # rounding may not lose the outer values
     return edges
 

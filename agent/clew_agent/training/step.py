@@ -5,6 +5,7 @@ keep the metrics.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,11 +49,18 @@ class BatchSource:
     """
 
     def __init__(self, samples: Samples, order: Order) -> None:
+        self.arrays = samples
         self._x = resident(samples.x)
         self._y = resident(samples.y)
         simple = isinstance(order, FileOrder)
         self._pick = order.pick if simple else tf.function(order.pick, jit_compile=True, autograph=False)
         self._whole = isinstance(order, FileOrder) and order.samples == order.batch
+
+    def at(self, x: tf.Tensor, y: tf.Tensor) -> BatchSource:
+        """The same samples in the same order, where they lie as ``x`` and ``y``: in another process."""
+        there = copy(self)
+        there._x, there._y = x, y
+        return there
 
     def pick(self, step: tf.Tensor) -> Pick:
         """Which samples make up the global batch of ``step``."""
@@ -117,6 +125,10 @@ class TrainingStep:
         values: dict[str, tf.Tensor] = {}
         for part in self.model.parts:
             values |= self._train(part, batch, rows, step, now)
+        return self.columns(values)
+
+    def columns(self, values: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        """The per-step metrics among ``values`` as one row [metrics]."""
         missing = [spec.name for spec in self.metrics if spec.name not in values]
         if missing:
             known = ", ".join(values)
@@ -130,22 +142,14 @@ class TrainingStep:
         variables = list(part.variables.values())
         part.optimizer.rate.set(step, now)
         first: Loss | None = None
-        norms: dict[str, tf.Tensor] = {}
         for repetition in range(part.repeats):
-            context = StepContext(self.seed, step, now, rows, part.name, repetition)
-            with tf.GradientTape() as tape:
-                loss = part.loss(batch, context)
-                value = loss.value if self.loss_scale == 1 else loss.value * self.loss_scale
-            gradients = tape.gradient(value, variables)
-            if self.loss_scale != 1:
-                gradients = [None if one is None else one / self.loss_scale for one in gradients]
-            norms = norms or self._gradient_norms(part, gradients)
+            loss, gradients = self.loss_and_gradients(part, batch, rows, step, now, repetition)
             self.strategy.apply(part.optimizer.rule, gradients, variables)
             first = first or loss
         if first is None:
             raise problem("exercise.repeats", f"The part {part.name} has {part.repeats} repeats; at least 1 is needed.")
         name = "loss" if len(self.model.parts) == 1 else f"{part.name}_loss"
-        return {name: first.value, **norms, **first.metrics}
+        return {name: first.value, **first.metrics}
 
     def _gradient_norms(self, part: Part, gradients: Sequence[tf.Tensor | None]) -> dict[str, tf.Tensor]:
         """The length of the gradient of all of the part's variables, and of each, where a metric asks for it."""
@@ -160,6 +164,28 @@ class TrainingStep:
         if self.strategy.replicas > 1:
             gradients = [self.strategy.total(one) / self.strategy.replicas for one in gradients]
         return tf.linalg.global_norm(gradients)
+
+    def loss_and_gradients(
+        self,
+        part: Part,
+        batch: Batch,
+        rows: Rows,
+        step: tf.Tensor,
+        now: Mapping[str, tf.Tensor],
+        repetition: int = 0,
+    ) -> tuple[Loss, list[tf.Tensor | None]]:
+        """The loss of ``part`` for these rows, and its gradient for each of the part's variables.
+
+        Where a metric asks for the norm of a gradient, it is among the loss' metrics.
+        """
+        context = StepContext(self.seed, step, now, rows, part.name, repetition)
+        with tf.GradientTape() as tape:
+            loss = part.loss(batch, context)
+            value = loss.value if self.loss_scale == 1 else loss.value * self.loss_scale
+        gradients = tape.gradient(value, list(part.variables.values()))
+        if self.loss_scale != 1:
+            gradients = [None if one is None else one / self.loss_scale for one in gradients]
+        return Loss(loss.value, {**self._gradient_norms(part, gradients), **loss.metrics}), gradients
 
 
 # --- Block ------------------------------------------------------------------------------------------------------------

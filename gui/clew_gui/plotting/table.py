@@ -62,16 +62,17 @@ def write_csv(path: Path, extracts: Iterable[Extract]) -> int:
 
     The file appears whole: it is written beside its place and moved there.
     """
-    return _write(path, HEADER, (block for item in extracts for block in _rows(item)))
+    return write_rows(path, HEADER, (block for item in extracts for block in _rows(item)))
 
 
 def write_series_csv(path: Path, extracts: Iterable[SeriesExtract]) -> int:
     """Write measured relations to ``path``, in the columns of ``clew export``, and return the number of rows. As
     ``write_csv`` otherwise."""
-    return _write(path, SERIES_HEADER.split(","), (_series_rows(item) for item in extracts))
+    return write_rows(path, SERIES_HEADER.split(","), (_series_rows(item) for item in extracts))
 
 
-def _write(path: Path, header: Sequence[str], blocks: Iterable[Sequence[Sequence[str]]]) -> int:
+def write_rows(path: Path, header: Sequence[str], blocks: Iterable[Sequence[Sequence[str]]]) -> int:
+    """Write a table to ``path`` and return the number of rows. As ``write_csv`` otherwise."""
     rows = 0
     part = path.with_name(path.name + ".part")
     try:

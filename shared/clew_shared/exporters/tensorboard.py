@@ -8,14 +8,18 @@ matrix and their checksums computed column by column, much faster than one call 
 
 from __future__ import annotations
 
+import math
 import struct
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clew_shared.exporters.rows import ExportRows, as_history, base_name, replacing, rows_of, series_of
+from clew_shared.journal.events import Histogram, Image, Matrix
 from clew_shared.journal.history import History
 
 Bytes = NDArray[np.uint8]
@@ -25,7 +29,8 @@ def export_tensorboard(source: History | Path, out: Path) -> Path:
     """``<exercise>-<run>/events.out.tfevents.<start>.clew`` in ``out``, one scalar tag a metric, named like it.
 
     TensorBoard holds scalars as float32. A measured relation over whole numbers (time against batch size) becomes a tag
-    as well, with x as its step; others have no place there. Open it with ``tensorboard --logdir OUT``.
+    as well, with x as its step; others have no place there. Pictures become images and histograms, tables have no
+    place. Open it with ``tensorboard --logdir OUT``.
     """
     history = as_history(source)
     fold = history.fold
@@ -36,6 +41,8 @@ def export_tensorboard(source: History | Path, out: Path) -> Path:
             file.writelines(records(rows))
         for measured in _measured(history):
             file.writelines(records(measured))
+        for figures in history.figures.values():
+            file.writelines(figure_record(figure) for figure in figures if not isinstance(figure, Matrix))
     return path
 
 
@@ -88,6 +95,73 @@ def _events(
     return np.concatenate([_repeat(part, len(steps)) if isinstance(part, bytes) else part for part in columns], axis=1)
 
 
+# --- Pictures ---------------------------------------------------------------------------------------------------------
+
+
+def figure_record(figure: Image | Histogram) -> bytes:
+    """A picture as one record, named like it: summary = 5 {value = 1 {tag = 1, image = 4 or histo = 5}}."""
+    value = _field(0x22, _image(figure)) if isinstance(figure, Image) else _field(0x2A, _histo(figure))
+    summary = _field(0x2A, _field(0x0A, _field(0x0A, figure.name.encode()) + value))
+    event = b"\x09" + struct.pack("<d", figure.time) + b"\x10" + _varint(max(figure.step, 0)) + summary
+    length = struct.pack("<Q", len(event))
+    return length + _checksum(length) + event + _checksum(event)
+
+
+def _image(figure: Image) -> bytes:
+    """height = 1, width = 2, colorspace = 3 (1 grey, 3 RGB), encoded_image_string = 4: all images in rows, as a PNG."""
+    images = np.frombuffer(figure.data, np.uint8).reshape(figure.count, figure.height, figure.width, figure.channels)
+    grid = _in_rows(images, figure.columns)
+    height, width, channels = grid.shape
+    size = b"\x08" + _varint(height) + b"\x10" + _varint(width) + b"\x18" + _varint(channels)
+    return size + _field(0x22, png(grid))
+
+
+def _in_rows(images: Bytes, columns: int) -> Bytes:
+    """[n, height, width, channels] as one image, a grey pixel between two; ``columns`` 0: about as many as rows."""
+    count, height, width, channels = images.shape
+    across = min(columns or math.ceil(math.sqrt(count)), count) or 1
+    down = max(1, -(-count // across))
+    grid = np.full((down * (height + 1) - 1, across * (width + 1) - 1, channels), 128, np.uint8)
+    for number, image in enumerate(images):
+        top, left = number // across * (height + 1), number % across * (width + 1)
+        grid[top : top + height, left : left + width] = image
+    return grid
+
+
+def png(image: Bytes) -> bytes:
+    """uint8 [height, width, 1 or 3] as a PNG (ISO/IEC 15948), each row without a filter."""
+    height, width, channels = image.shape
+    rows = np.zeros((height, 1 + width * channels), np.uint8)
+    rows[:, 1:] = image.reshape(height, -1)
+    head = struct.pack(">IIBBBBB", width, height, 8, 0 if channels == 1 else 2, 0, 0, 0)
+    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(rows.tobytes(), 6)), (b"IEND", b""))
+    chunks = (
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in parts
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def _histo(figure: Histogram) -> bytes:
+    """min = 1, max = 2, num = 3, sum = 4, sum_squares = 5, bucket_limit = 6, bucket = 7 (both packed). The sums are
+    those of the middles of the bins where the values are not known."""
+    edges, counts = np.frombuffer(figure.edges, "<f8"), np.frombuffer(figure.counts, "<i8").astype("<f8")
+    values = np.frombuffer(figure.values, "<f4").astype(np.float64)
+    values, weights = (values[np.isfinite(values)], 1.0) if values.size else ((edges[:-1] + edges[1:]) / 2, counts)
+    sums = float((values * weights).sum()), float((values * values * weights).sum())
+    numbers = (float(edges[0]), float(edges[-1]), float(counts.sum()), *sums)
+    fields = b"".join(bytes([8 * k + 1]) + struct.pack("<d", number) for k, number in enumerate(numbers, 1))
+    return fields + _field(0x32, edges[1:].astype("<f8").tobytes()) + _field(0x3A, counts.tobytes())
+
+
+def _checksum(data: bytes) -> bytes:
+    """The masked CRC-32C of one record, byte by byte: there is no other of its length to do beside it."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = _TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8
+    crc ^= 0xFFFFFFFF
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
 def _framed(events: Bytes) -> Bytes:
     """Each row as a TFRecord."""
     count, size = events.shape
@@ -122,6 +196,9 @@ def _crc_table() -> NDArray[np.uint32]:
     for _ in range(8):
         table = np.where(table & 1, table >> 1 ^ np.uint32(0x82F63B78), table >> 1)
     return table.astype(np.uint32)
+
+
+_TABLE: Final[list[int]] = _crc_table().tolist()
 
 
 def _masked_crc32c(rows: Bytes) -> NDArray[np.uint32]:

@@ -150,6 +150,8 @@ class Image(Event, frozen=True, kw_only=True, tag="image"):
     channels: int
     data: bytes
     count: int = 1
+    columns: int = 0
+    """Images in a row; 0: as many as fit."""
     classes: bytes = b""
     answers: bytes = b""
 
@@ -182,19 +184,31 @@ class Matrix(Event, frozen=True, kw_only=True, tag="matrix"):
     column_labels: tuple[str, ...] = ()
 
 
-class Update(Event, frozen=True, kw_only=True, tag="update"):
-    """One applied or dropped gradient under parameter servers."""
+class Updates(Event, frozen=True, kw_only=True, tag="updates"):
+    """Gradients that workers sent to parameter servers, in the order in which the servers took them.
 
-    step: int
-    worker: int
-    seconds: float
-    staleness: int = 0
-    accepted: bool = True
+    Each field is one little-endian array with a value for each gradient. ``steps`` (int64) is the step that it made;
+    for one that was dropped, the step that it would have been. ``workers`` (int32) are the workers' numbers, ``ended``
+    (float64) the training clock when the answer came, ``seconds`` (float32) how long the worker had it, ``staleness``
+    (int32) how many other updates came between its reading of the weights and its own update, ``accepted`` (uint8) 0
+    for dropped ones. ``moved``: bytes of weights and gradients that one of them sends over the network.
+    """
+
+    steps: bytes
+    workers: bytes
+    ended: bytes
+    seconds: bytes
+    staleness: bytes
+    accepted: bytes
+    moved: int = 0
 
 
 class Peer(Event, frozen=True, kw_only=True, tag="peer"):
-    """A process of a distributed run beside the one that writes the journal: joined, lost, ended.
+    """A process of a distributed run beside the one that writes the journal.
 
+    ``role`` is worker or ps (parameter server). ``status`` is joined, lost, ended, and under parameter servers also
+    slowed (its ``factor``: each of its updates takes so many times as long; 1 again for not slowed), killed (because
+    somebody asked for it) and replaced (a new process has its place, at the same address).
     ``address`` and ``port`` are where TensorFlow reaches it.
     """
 
@@ -206,6 +220,7 @@ class Peer(Event, frozen=True, kw_only=True, tag="peer"):
     pid: int = 0
     devices: tuple[str, ...] = ()
     status: str = ""
+    factor: float = 1.0
 
 
 class State(Event, frozen=True, kw_only=True, tag="state"):
@@ -289,7 +304,7 @@ AnyEvent = (
     | Image
     | Histogram
     | Matrix
-    | Update
+    | Updates
     | Peer
     | State
     | Live

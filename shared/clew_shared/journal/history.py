@@ -157,8 +157,8 @@ class LogEntries:
             self._all, self.logs = kept, [saying.log for saying in kept]
 
 
-def _fits(event: Image | Histogram | Matrix) -> bool:
-    """Whether its arrays are as long as they should be."""
+def fits(event: Image | Histogram | Matrix) -> bool:
+    """Whether the arrays of a picture are as long as they should be."""
     match event:
         case Image():
             known = event.channels in (1, 3) and min(event.width, event.height) > 0 and event.count >= 0
@@ -349,7 +349,7 @@ class History:
     def _pictured(self, attempt: int, event: Figure, offset: int) -> None:
         """Keep a picture in the order of steps; of two at the same step the later one. One that does not fit itself is
         damage."""
-        if not _fits(event):
+        if not fits(event):
             self._damaged(attempt, f"the picture {event.name} of step {event.step} has not the size it names", offset)
             return
         known = self.figures.setdefault(event.name, [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -113,6 +113,22 @@ class SetLive(Request, frozen=True, kw_only=True, tag="live"):
     run: str
     name: str
     value: float
+
+
+class DisturbCluster(Request, frozen=True, kw_only=True, tag="disturb"):
+    """Disturbs the parameter-server cluster of a run, to see what that does: ``slow`` makes worker ``index`` take
+    ``factor`` times as long for each update (1: as before), ``kill`` ends the process ``index`` of a ``role`` with
+    SIGKILL, ``add`` starts one more worker."""
+
+    run: str
+    action: Literal["slow", "kill", "add"]
+    role: Literal["worker", "ps"] = "worker"
+    index: int = 0
+    factor: float = 1.0
+
+
+RunningRunRequest = Pause | Unpause | SetLive | DisturbCluster
+"""What a run is asked for while it trains."""
 
 
 class OpenService(Request, frozen=True, kw_only=True, tag="open"):
@@ -240,6 +256,7 @@ AnyRequest = (
     | Unpause
     | Stop
     | SetLive
+    | DisturbCluster
     | OpenService
     | Shutdown
 )

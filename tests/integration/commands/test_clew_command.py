@@ -35,6 +35,40 @@ class NoQt:
 
 sys.meta_path.insert(0, NoQt())
 """
+WINDOW_OF_ONES_OWN = """
+import sys
+from pathlib import Path
+from PySide6.QtCore import QTimer
+import msgspec
+from clew_gui.app import build_app
+from clew_gui.session.run_record import run_record
+from clew_gui.views.runs.recorded import RecordedSession, read_heads
+from clew_gui.views.window.window_state import NoMemory
+from clew_shared.base.places import find_places
+from clew_shared.cards import Catalogue, ExerciseCard
+
+places = find_places()
+session = RecordedSession(read_heads([Path(sys.argv[1])]), run_record(places))
+catalogue = Catalogue(exercises=(msgspec.json.decode(sys.argv[2], type=ExerciseCard),))
+program = build_app(places, session=session, catalogue=catalogue, memory=NoMemory(), exercise="two-layers")
+program.window.head.tabs.setCurrentIndex(1)
+program.window.resize(1600, 900)
+program.window.show()
+
+def look():
+    said = program.shell.plots.pictures.accessibleDescription() if program.shell.plots else ""
+    if "step" in said:
+        print(said)
+        program.app.quit()
+    else:
+        QTimer.singleShot(50, look)
+
+program.ready.connect(look)
+program.app.exec()
+program.window.close()
+program.close()
+"""
+
 LESSON = Path(__file__).parents[3] / "docs" / "adding-an-exercise.md"
 
 
@@ -183,7 +217,21 @@ def test_an_exercise_of_ones_own_runs_as_the_page_says(tmp_path: Path) -> None:
     assert json_line(done.stdout)["metrics"]["test_accuracy"] > 0.7
     shown = json.loads(clew("show", tmp_path / "run", "--json").stdout)
     assert (shown["params"]["hidden"], shown["params"]["activation"]) == (30, "tanh")
-    assert "Two layers" in clew("catalogue", "two-layers", "--exercises", lab).stdout
+    cards = clew("catalogue", "two-layers", "--exercises", lab, "--json").stdout
+    assert "Two layers" in cards
+
+    figures = read_run(tmp_path / "run").figures
+    assert {name: found[-1].step for name, found in figures.items()} == {"units": 60, "confusion": 60}
+    window = subprocess.run(
+        [sys.executable, "-c", WINDOW_OF_ONES_OWN, str(tmp_path / "run"), cards],
+        env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=True,
+    )
+    assert "What each hidden unit looks for at step 60: 30 images of 28 × 28 pixels" in window.stdout
+    assert "Answers to 500 test images at step 60" in window.stdout
 
 
 # --- Stopping and going on --------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ class Chief:
         assert isinstance(event, Peer)
         self.events.append(event)
 
-    def _command(self, index: Index) -> Sequence[str]:
+    def _command(self, index: Index, _: int) -> Sequence[str]:
         return [sys.executable, "-P", str(IDLE), str(self.folder.path), str(index), self._hows[index - 1]]
 
     @property

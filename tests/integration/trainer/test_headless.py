@@ -86,7 +86,8 @@ def test_a_run_from_spec_to_seal(tmp_path: Path) -> None:
 
     assert states(found) == [RunState.STARTING, RunState.PREPARING, RunState.RUNNING, RunState.FINISHED]
     stages = [event.stage for event in found if isinstance(event, Log) and event.stage]
-    assert stages == ["data", "import", "build", "compile", "compile"], "the steps first, then the evaluation"
+    expected = ["data", "import", "build", "compile", "compile", "compile"]
+    assert stages == expected, "the steps first, then the evaluation, then the pictures"
     schema = next(event for event in found if isinstance(event, Schema))
     assert [metric.name for metric in schema.metrics if metric.per_step] == ["loss", "accuracy"]
     points = [event for event in found if isinstance(event, Points)]

@@ -8,6 +8,7 @@ import json
 import math
 import sys
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from clew_shared.exporters import (
     export_tensorboard,
 )
 from clew_shared.exporters.rows import CHUNK_ROWS
-from clew_shared.journal.events import Attempt, Points, Schema, Series
+from clew_shared.journal.events import Attempt, Histogram, Image, Points, Schema, Series
 from clew_shared.journal.history import History
 from clew_shared.reading import read_run
 from tests.unit.runs import RUN, small_run
@@ -277,6 +278,30 @@ def test_tensorboard_has_what_was_measured_over_whole_numbers(tmp_path: Path) ->
     assert [(one.step, one.value) for one in board.Scalars("NumPy")] == [
         (step, pytest.approx(1e-6 * value)) for step, value in ((10, 1), (100, 2), (1000, 3))
     ]
+
+
+def test_tensorboard_has_images_and_histograms(tmp_path: Path) -> None:
+    """As TensorBoard reads them: the PNG of all images in rows, and the bins."""
+    history = history_of(3)
+    data = bytes(range(6)) * 3
+    history.feed(
+        1, Image(time=5.0, name="samples", step=200, width=1, height=2, channels=3, count=3, columns=2, data=data)
+    )
+    edges, counts = np.array([0, 1, 2], "<f8").tobytes(), np.array([5, 7], "<i8").tobytes()
+    history.feed(1, Histogram(time=6.0, name="error", step=300, edges=edges, counts=counts))
+    folder = export_tensorboard(history, tmp_path).parent
+    reader = importlib.import_module("tensorboard.backend.event_processing.event_accumulator")
+    accumulator = reader.EventAccumulator(str(folder))
+    accumulator.Reload()
+    (image,), (histogram,) = accumulator.Images("samples"), accumulator.Histograms("error")
+    assert (image.step, image.wall_time, image.width, image.height) == (200, 5.0, 3, 5)
+    grid = np.asarray(importlib.import_module("PIL.Image").open(BytesIO(image.encoded_image_string)))
+    assert grid.shape == (5, 3, 3), "two beside each other and one below, a pixel between them"
+    assert grid[0, 0].tolist() == grid[0, 2].tolist() == grid[3, 0].tolist() == [0, 1, 2]
+    assert grid[2, 0].tolist() == grid[4, 2].tolist() == [128] * 3
+    bins = histogram.histogram_value
+    assert (histogram.step, bins.min, bins.max, bins.num, bins.sum) == (300, 0, 2, 12, 5 * 0.5 + 7 * 1.5)
+    assert (list(bins.bucket_limit), list(bins.bucket)) == ([1, 2], [5, 7])
 
 
 @pytest.mark.parametrize("export", [export_series_csv, export_series_jsonl, export_series_parquet])

@@ -26,7 +26,7 @@ from clew_agent.services.tensorboard import EventFolder
 from clew_agent.services.token_gate import MAX_HEAD, AccessVerdict, Answer, TokenCheck, TokenGate
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
-from clew_shared.journal.events import Evaluation, Schema
+from clew_shared.journal.events import Evaluation, Image, Schema
 from clew_shared.journal.files import JournalWriter
 from tests.unit.runs import METRICS, RUN, begin_run, describe, points
 
@@ -323,11 +323,22 @@ def test_what_is_not_there_is_said_with_what_to_do(kind: str, code: str, words: 
 # --- Event files that follow journals ---------------------------------------------------------------------------------
 
 
-def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
+def board(folder: Path) -> Any:
     """What TensorBoard itself reads."""
     reader: Any = importlib.import_module("tensorboard.backend.event_processing.event_accumulator")
     accumulator = reader.EventAccumulator(str(folder), size_guidance={"scalars": 0})
     accumulator.Reload()
+    return accumulator
+
+
+def tags(folder: Path) -> dict[str, Any]:
+    """The names by kind."""
+    return dict(board(folder).Tags())
+
+
+def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
+    """The values by name."""
+    accumulator = board(folder)
     return {tag: [(e.step, e.value) for e in accumulator.Scalars(tag)] for tag in accumulator.Tags()["scalars"]}
 
 
@@ -345,8 +356,11 @@ def test_event_files_follow_a_journal_and_its_next_attempt(tmp_path: Path, expec
         assert scalars(seen)["loss"] == [(0, 4.0), (1, 3.0)]
         writer.append(points(2, [2, 1]))
         writer.append(Evaluation(step=4, values={"test_accuracy": 0.5}))
+        writer.append(Image(name="samples", step=4, width=2, height=1, channels=1, data=b"\0\xff"))
+        writer.append(Image(name="torn", step=4, width=2, height=2, channels=1, data=b"\0\xff"))
     folder.update()
     folder.update()
+    assert tags(seen)["images"] == ["samples"], "pictures too, as far as they are whole"
     assert scalars(seen) == {
         "loss": [(0, 4.0), (1, 3.0), (2, 2.0), (3, 1.0)],
         "W": [(step, 10.0 * step) for step in range(4)],

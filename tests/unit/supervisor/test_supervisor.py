@@ -46,6 +46,7 @@ CARD = ExerciseCard(
     id="toy",
     title="Toy",
     source_hash="abc",
+    earlier_hashes=("ab0",),
     params=(ParamSpec(name="steps", kind="int", label="Steps", default=10, ge=1),),
     presets=(Preset(name="tiny", title="Tiny"),),
     strategies=(
@@ -70,6 +71,7 @@ CARDS = Catalogue(exercises=(CARD, BROKEN))
         ({"precision": "int8", "nodes": 0}, ["spec.nodes", "spec.precision"]),
         ({"exercise": "toi"}, ["exercise.unknown"]),
         ({"exercise": "broken"}, ["exercise.broken"]),
+        ({"source_hash": "ab0"}, []),
         ({"source_hash": "abd"}, ["spec.source"]),
         ({"params": {"steps": 0}}, ["params.value"]),
         ({"params": {"stops": 1}}, ["params.unknown"]),

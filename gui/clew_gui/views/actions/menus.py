@@ -199,7 +199,8 @@ class WindowActions(QObject):
             return
         feed.set_card(scope.card)
         controls = self._window.run_view.controls
-        controls.offer_pages(bool(scope.card.surfaces), scope.card.kind == "measurement")
+        card = scope.card
+        controls.offer_pages(bool(card.surfaces), card.kind == "measurement", bool(card.pictures))
         wanted = set(scope.shown())
         selected = scope.run()
         runs = [run for run in scope.runs() if run.id in wanted]

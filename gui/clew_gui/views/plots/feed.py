@@ -33,6 +33,7 @@ class FeedCursor:
     scale: tuple[int, int] = (0, 0)
     bad: bool = False
     measured: int = 0
+    figures: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 class PlotFeed:
@@ -50,6 +51,7 @@ class PlotFeed:
             self._plots.set_plots(card.plots, card.goals, card.metrics)
             self._plots.set_surfaces(card.surfaces)
             self._plots.set_measured(card.measured, card.kind == "measurement")
+            self._plots.set_pictures(card.pictures)
 
     def drop(self, run: str) -> None:
         """Forget what was brought of a run."""
@@ -91,6 +93,7 @@ class PlotFeed:
             longest = max(columns, key=lambda name: len(columns[name].steps))
             self._bring_clock(run.id, cursor, columns[longest], cursor.points.get(longest, (0, 0))[0], history)
         self._bring_series(run.id, cursor, history)
+        self._bring_figures(run.id, cursor, history)
         if complete:
             self._bring_events(run.id, cursor, history)
         return sum(brought), complete
@@ -138,6 +141,13 @@ class PlotFeed:
         if size != cursor.measured:
             cursor.measured = size
             self._plots.set_series(run, history.series)
+
+    def _bring_figures(self, run: str, cursor: FeedCursor, history: History) -> None:
+        """All pictures when there is a new one, or fewer: what they hold is not copied."""
+        known = {name: (len(found), found[-1].step) for name, found in history.figures.items()}
+        if known != cursor.figures:
+            cursor.figures = known
+            self._plots.set_figures(run, history.figures)
 
     def _bring_events(self, run: str, cursor: FeedCursor, history: History) -> None:
         for event in history.live[cursor.live :]:

@@ -11,14 +11,16 @@ from PySide6.QtGui import QPainter
 from clew_gui.plotting.model import RunStyle
 from clew_gui.views.theme.theme import Theme
 
-Kind = Literal["curves", "surface", "measured"]
-"""``PlotSpec``, ``SurfaceSpec`` and ``SeriesPlot`` of a card."""
-Page = Literal["curves", "surface", "both", "measured"]
+Kind = Literal["curves", "surface", "measured", "pictures"]
+"""``PlotSpec``, ``SurfaceSpec``, ``SeriesPlot`` and ``PictureSpec`` of a card."""
+Page = Literal["curves", "surface", "both", "measured", "pictures", "beside"]
 KINDS_OF: Final[dict[Page, tuple[Kind, ...]]] = {
     "curves": ("curves",),
     "surface": ("surface",),
     "both": ("curves", "surface"),
     "measured": ("measured",),
+    "pictures": ("pictures",),
+    "beside": ("curves", "pictures"),
 }
 
 

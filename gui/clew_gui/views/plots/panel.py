@@ -16,18 +16,20 @@ from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QWidget
 
 from clew_gui.plotting.model import EXPECTED, Ghost, RunEvent, RunStyle, View, resolve_plots
 from clew_gui.plotting.numbers import count_text
+from clew_gui.plotting.pictures import HEADER, picture_rows
 from clew_gui.plotting.series import SeriesStore, XUnit
 from clew_gui.plotting.smoothing import window_for
-from clew_gui.plotting.table import Extract, extract, write_csv, write_series_csv
+from clew_gui.plotting.table import Extract, extract, write_csv, write_rows, write_series_csv
 from clew_gui.views.plots.curves.canvas import PlotCanvas
 from clew_gui.views.plots.export import ExportedPicture
-from clew_gui.views.plots.kinds import KINDS_OF, Kind, Page, PlotKind
+from clew_gui.views.plots.kinds import KINDS_OF, Kind, Page, Picture, PlotKind
 from clew_gui.views.plots.measured.canvas import MeasuredView
+from clew_gui.views.plots.pictures.view import PicturesView
 from clew_gui.views.plots.surface.surface import SurfaceView
 from clew_gui.views.theme.theme import Theme
 from clew_shared.base.problem import Problem, ProblemError
-from clew_shared.cards import Goal, MetricSpec, PlotSpec, SeriesPlot, SurfaceSpec
-from clew_shared.journal.history import Measured
+from clew_shared.cards import Goal, MetricSpec, PictureSpec, PlotSpec, SeriesPlot, SurfaceSpec
+from clew_shared.journal.history import Figure, Measured
 
 KINDS: Final = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Values (*.csv)"}
 
@@ -93,23 +95,31 @@ class ConvergencePlots(QWidget):
         self.canvas = PlotCanvas(self.store, theme, self)
         self.surface = SurfaceView(self.store, theme, self)
         self.measured = MeasuredView(theme, self)
-        self.kinds: dict[Kind, PlotKind] = {"curves": self.canvas, "surface": self.surface, "measured": self.measured}
+        self.pictures = PicturesView(theme, self)
+        self.kinds: dict[Kind, PlotKind] = {
+            "curves": self.canvas,
+            "surface": self.surface,
+            "measured": self.measured,
+            "pictures": self.pictures,
+        }
         self._page: Page = "curves"
         self.surface.hide()
         self.measured.hide()
+        self.pictures.hide()
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(8)
         layout.addWidget(self.canvas, 11)
         layout.addWidget(self.surface, 9)
         layout.addWidget(self.measured, 11)
+        layout.addWidget(self.pictures, 11)
         self._writer = _Writer()
         self._writer.done.connect(self._written, Qt.ConnectionType.QueuedConnection)
         self.canvas.run_clicked.connect(self.run_clicked)
         self.surface.run_clicked.connect(self.run_clicked)
         self.canvas.run_hovered.connect(self.run_hovered)
         self.canvas.view_changed.connect(self.view_changed)
-        for part in (self.canvas, self.surface, self.measured):
+        for part in (self.canvas, self.surface, self.measured, self.pictures):
             part.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
             part.customContextMenuRequested.connect(lambda at, part=part: self._show_menu(part, at))
         self.setFocusProxy(self.canvas)
@@ -140,13 +150,19 @@ class ConvergencePlots(QWidget):
         if shown or self._page == "measured":
             self.show_page("measured" if shown else "curves")
 
+    def set_pictures(self, pictures: Sequence[PictureSpec]) -> None:
+        """The pictures that runs of an exercise take, on the pages "pictures" and "beside"."""
+        self.pictures.set_pictures(pictures)
+        if not pictures and "pictures" in KINDS_OF[self._page]:
+            self.show_page("curves")
+
     def show_page(self, page: Page) -> None:
-        """The curves, the surface, both beside each other, or what was measured."""
+        """The curves, the surface or pictures, alone or beside the curves; or what was measured."""
         self._page = page
         self.surface.list_runs(page != "both")
         for name, kind in self.kinds.items():
             kind.setVisible(name in KINDS_OF[page])
-        focus = {"surface": self.surface, "measured": self.measured}
+        focus: dict[Page, QWidget] = {"surface": self.surface, "measured": self.measured, "pictures": self.pictures}
         self.setFocusProxy(focus.get(page, self.canvas))
 
     @property
@@ -191,6 +207,10 @@ class ConvergencePlots(QWidget):
         """All that a run measured so far, by name."""
         self.measured.set_series(run_id, series)
 
+    def set_figures(self, run_id: str, figures: Mapping[str, Sequence[Figure]]) -> None:
+        """All pictures that a run took so far, by name."""
+        self.pictures.set_figures(run_id, figures)
+
     def truncate(self, run_id: str, metric: str | None, step: float) -> None:
         """Take away what was recorded at or after ``step``, with its events: a later attempt wins."""
         self.store.truncate(run_id, metric, step)
@@ -222,6 +242,7 @@ class ConvergencePlots(QWidget):
         self.canvas.set_events(self._events)
         self.canvas.forget(run_id)
         self.measured.forget(run_id)
+        self.pictures.forget(run_id)
 
     def _changed(self, run_id: str) -> None:
         if any(run.run_id == run_id for run in self.canvas.runs):
@@ -275,7 +296,12 @@ class ConvergencePlots(QWidget):
 
     # ------------------------------------------------------------ files
     def _picture(self) -> ExportedPicture:
-        beside = self.measured if self.page == "measured" else self.surface if self.page != "curves" else None
+        others: dict[Kind, Picture] = {
+            "surface": self.surface,
+            "measured": self.measured,
+            "pictures": self.pictures,
+        }
+        beside = next((others[kind] for kind in KINDS_OF[self.page] if kind in others), None)
         return ExportedPicture(self.canvas, self.store, tuple(self._events), self._theme, beside=beside)
 
     def copy_picture(self) -> None:
@@ -297,8 +323,8 @@ class ConvergencePlots(QWidget):
         return extract(self.store, [run.run_id for run in self.canvas.runs], metrics)
 
     def save_csv(self, path: Path) -> int:
-        """Write every value of the shown curves, ``run,step,metric,value,wall_time``, or of what was measured; returns
-        the number of rows.
+        """Write every value of the shown curves, ``run,step,metric,value,wall_time``, or of what was measured, or the
+        pictures that are shown; returns the number of rows.
 
         It waits until the file is written; raises OSError. ``export`` does the same in a thread.
         """
@@ -309,6 +335,9 @@ class ConvergencePlots(QWidget):
         if self.page == "measured":
             measured = self.measured.extracts()
             return lambda path: write_series_csv(path, measured)
+        if self.page == "pictures":
+            run, taken = self.pictures.shown
+            return lambda path: write_rows(path, HEADER, (rows for one in taken for rows in picture_rows(run, one)))
         extracts = self.extracts()
         return lambda path: write_csv(path, extracts)
 
@@ -351,6 +380,8 @@ class ConvergencePlots(QWidget):
         if self.page == "measured":
             self._entry(menu, "Logarithmic axes", lambda: self.set_log_y(not self.view.log_y)).setCheckable(True)
             menu.actions()[0].setChecked(self.view.log_y)
+        elif self.page == "pictures":
+            self._entry(menu, "All pictures, as they are now", self.reset_zoom)
         elif self.page == "surface":
             self._entry(menu, "Show the whole map\tHome", self.reset_zoom)
         else:

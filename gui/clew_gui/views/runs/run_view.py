@@ -24,7 +24,7 @@ from clew_gui.views.theme.parts import (
 )
 from clew_shared.cards import ExerciseCard
 
-PAGES = (("curves", "Curves"), ("surface", "Surface"), ("both", "Both"))
+PAGES = (("curves", "Curves"), ("surface", "Surface"), ("pictures", "Pictures"), ("both", "Both"))
 UNITS = (("step", "Step"), ("epoch", "Epoch"), ("images", "Images"), ("seconds", "Seconds"))
 LOW = 560
 NARROW = 660
@@ -78,7 +78,7 @@ class PlotControls(QWidget):
     """How the curves are looked at, and how they leave the window."""
 
     page_changed = Signal(str)
-    """Show "curves", "surface", "both" or "measured"."""
+    """A page of ``views.plots.kinds``."""
     unit_chosen = Signal(str)
     log_toggled = Signal(bool)
     smoothing_moved = Signal(float)
@@ -87,9 +87,10 @@ class PlotControls(QWidget):
 
     def __init__(self, look: Appearance) -> None:
         super().__init__()
-        self._page, self._wish, self._measured = "curves", "", False
+        self._page, self._wish = "curves", ""
+        self._surface = self._measured = self._pictures = False
         self.pages = Segments(PAGES, "curves", "Plots")
-        self.pages.setToolTip("Curves over the steps, or the paths of the weights over the loss surface")
+        self.pages.setToolTip("Curves over the steps, the paths of the weights over the loss surface, or pictures")
         self.pages.chosen.connect(self._page_chosen)
         self.pages.hide()
         self.units = Segments(UNITS, "step", "X axis")
@@ -147,21 +148,24 @@ class PlotControls(QWidget):
         self._make_room()
 
     def _make_room(self) -> None:
-        curves = self._page not in ("surface", "measured")
+        curves = self._page not in ("surface", "measured", "pictures")
         room = self.width() - (0 if self.pages.isHidden() else self.pages.sizeHint().width() + 8)
         for widget in (self.units, self.smoothing):
             widget.setVisible(curves)
-        self.log.setVisible(self._page != "surface")
+        self.log.setVisible(self._page not in ("surface", "pictures"))
         for key, needed in (("epoch", 540), ("images", NARROW)):
             self.units.button(key).setVisible(room >= needed or self.units.current() == key)
         self._smooth_word.setVisible(curves and room >= NARROW - 60)
         self.smoothing.setFixedWidth(96 if room >= NARROW else 64)
         lay_out_now(self.pages, self.units, self)
 
-    def offer_pages(self, surface: bool, measured: bool) -> None:
-        """Whether the exercise has a surface to show, or only what it measures."""
-        self._measured = measured
-        self.pages.setVisible(surface and not measured)
+    def offer_pages(self, surface: bool, measured: bool, pictures: bool = False) -> None:
+        """Whether the exercise has a surface or pictures to show, or only what it measures."""
+        self._surface, self._measured, self._pictures = surface, measured, pictures
+        self.pages.setVisible((surface and not measured) or pictures)
+        self.pages.button("curves").setText("Measured" if measured else "Curves")
+        self.pages.button("surface").setVisible(surface and not measured)
+        self.pages.button("pictures").setVisible(pictures)
         self._choose_page()
         self._make_room()
 
@@ -172,16 +176,21 @@ class PlotControls(QWidget):
 
     def _choose_page(self) -> None:
         """The page that a person chose, as far as it is there; else both where there is room for both."""
-        wide = self.width() >= WIDE
-        self.pages.button("both").setVisible(wide)
-        wanted = self._wish or ("both" if wide else "curves")
-        if self.pages.isHidden() or (wanted == "both" and not wide):
-            wanted = "measured" if self._measured else "curves"
-        if wanted != self._page:
-            self._page = wanted
-            if wanted != "measured":
-                self.pages.choose(wanted)
-            self.page_changed.emit(wanted)
+        both = self.width() >= WIDE and not self._measured and not self.pages.isHidden()
+        self.pages.button("both").setVisible(both)
+        there = {"curves": True, "surface": self._surface and not self._measured, "pictures": self._pictures}
+        wanted = self._wish or "both"
+        if not there.get(wanted, both):
+            wanted = "both" if both else "curves"
+        page = wanted
+        if wanted == "both" and not self._surface:
+            page = "beside"
+        elif wanted == "curves" and self._measured:
+            page = "measured"
+        if page != self._page:
+            self._page = page
+            self.pages.choose(wanted)
+            self.page_changed.emit(page)
 
     def set_scales(self, images: bool) -> None:
         """An exercise without batches has neither epochs nor images."""

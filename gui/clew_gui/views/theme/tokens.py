@@ -41,6 +41,7 @@ class Theme(msgspec.Struct, frozen=True):
     stale_soft: str
     neutral_soft: str
     curves: tuple[str, ...]
+    classes: tuple[str, ...]  # of points in a plane, which a name at their middle tells apart as well
 
     @property
     def dark(self) -> bool:
@@ -53,6 +54,10 @@ class Theme(msgspec.Struct, frozen=True):
         if not isinstance(value, str):
             raise AttributeError(f"{role} is not a colour role")
         return value
+
+    def class_colour(self, number: int) -> str:
+        """The colour of a class; from the eleventh on they repeat."""
+        return self.classes[number % len(self.classes)]
 
     def curve(self, index: int) -> CurveStyle:
         """Hue and dash of the run with this index. From the seventh on the hues repeat with a dash."""
@@ -97,6 +102,18 @@ LIGHT: Final = Theme(
     stale_soft="#F0E9F9",
     neutral_soft="#E9ECF1",
     curves=("#2F5BD7", "#F0690F", "#003C1E", "#D269B4", "#96875A", "#5A0F69"),
+    classes=(
+        "#1F6FB4",
+        "#D9630A",
+        "#23862B",
+        "#C4232B",
+        "#7E57C2",
+        "#7A4A3E",
+        "#C9559F",
+        "#6B6B6B",
+        "#8A8A00",
+        "#0E8FA3",
+    ),
 )
 DARK: Final = Theme(
     name="dark",
@@ -126,6 +143,18 @@ DARK: Final = Theme(
     stale_soft="#2C2242",
     neutral_soft="#262D38",
     curves=("#7AA2FF", "#FFA52D", "#D2FFD2", "#D22D87", "#87783C", "#963CFF"),
+    classes=(
+        "#5AA9F0",
+        "#FFA24C",
+        "#58C463",
+        "#FF6B6B",
+        "#B79AF0",
+        "#C08F80",
+        "#F29BD4",
+        "#A8A8A8",
+        "#D6D64A",
+        "#3FD0E0",
+    ),
 )
 
 

@@ -1,0 +1,317 @@
+"""Parameter servers hold the variables; workers read them, compute gradients and send those back.
+
+The coordinator, which is the trainer, hands out batches (``tf.distribute.ParameterServerStrategy`` and its
+``ClusterCoordinator``; Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014). The
+mode says how workers keep together: not at all (async), in step (sync), or at most so many updates apart (bounded; Ho
+et al., "More effective distributed ML via a stale synchronous parallel parameter server", NIPS 2013). lock-free needs
+no server: threads of one process change the same memory (Niu et al., "Hogwild!", NIPS 2011).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+from tensorflow.python.data.experimental.ops import testing
+
+from clew_agent.strategies.base import Rows
+from clew_shared.base.problem import problem
+from clew_shared.cards import StrategyCard
+from clew_shared.params import Choice, Condition, Knob, Params, describe
+
+ASYNC, SYNC, BOUNDED, LOCK_FREE = "async", "sync", "bounded", "lock-free"
+WAIT, DROP = "wait", "drop"
+_GROUP = "Cluster"
+_CONNECTS = "WorkerPreemptionHandler"
+"""The name of the coordinator's thread that connects to workers that have come back."""
+_CONNECTS_WITHIN_S = 60.0
+
+
+class ParameterServerSettings(Params, frozen=True, kw_only=True):
+    """How many processes, and how they keep together."""
+
+    mode: Annotated[
+        str,
+        Knob(
+            "Mode",
+            "asynchronous: a gradient is applied whenever it comes; synchronous: each worker computes a part of every"
+            " batch, and all parts make one update; bounded: no gradient may be too old; lock-free: threads of one"
+            " process change the same memory, unprotected.",
+            group=_GROUP,
+            choices=(
+                Choice(ASYNC, "Asynchronous"),
+                Choice(SYNC, "Synchronous"),
+                Choice(BOUNDED, "Bounded staleness"),
+                Choice(LOCK_FREE, "Lock-free threads"),
+            ),
+        ),
+    ] = ASYNC
+    staleness: Annotated[
+        int,
+        Knob(
+            "Staleness bound",
+            "So many updates of others may come between the reading of the weights and the update.",
+            group=_GROUP,
+            unit="updates",
+            ge=0,
+            le=1000,
+            shown_when=Condition("mode", (BOUNDED,)),
+        ),
+    ] = 2
+    late: Annotated[
+        str,
+        Knob(
+            "Too late",
+            "wait: a batch is handed out only when no gradient can become too old by it; drop: the server drops a"
+            " gradient that is too old.",
+            group=_GROUP,
+            choices=(
+                Choice(WAIT, "Wait"),
+                Choice(DROP, "Drop"),
+            ),
+            shown_when=Condition("mode", (BOUNDED,)),
+        ),
+    ] = WAIT
+    workers: Annotated[
+        int, Knob("Workers", "Processes, or threads, that compute gradients.", group=_GROUP, ge=1, le=64)
+    ] = 2
+    servers: Annotated[
+        int,
+        Knob(
+            "Servers",
+            "Processes that hold the variables, which are shared out among them.",
+            group=_GROUP,
+            ge=1,
+            le=16,
+            shown_when=Condition("mode", (ASYNC, SYNC, BOUNDED)),
+        ),
+    ] = 1
+
+
+CARD = StrategyCard(
+    id="parameter-server",
+    title="Parameter servers",
+    params=describe(ParameterServerSettings),
+    nodes=True,
+    help="Servers hold the weights. Workers read them, compute gradients of their own batches and send them back.",
+)
+
+
+class Cluster:
+    """What the engine asks of workers that it hands batches out to. This one is for workers on other processes.
+
+    Makes TensorFlow's coordinator in this process, which must not have computed anything before. ``addresses`` are
+    ``host:port`` of every process by its job (chief, ps, worker); the chief is this one.
+    """
+
+    whole = False
+    processes = 1
+    reduced_bytes = 0
+    remote = True
+
+    def __init__(self, addresses: Mapping[str, Sequence[str]], settings: ParameterServerSettings) -> None:
+        self.mode, self.staleness, self.late = settings.mode, settings.staleness, settings.late
+        self.replicas = self.workers = len(addresses["worker"])
+        self.slowed = dict[int, float]()
+        self._look: Callable[[], None] = lambda: None
+        spec = tf.train.ClusterSpec(dict(addresses))
+        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+            spec, rpc_layer="grpc", task_type="chief", task_id=0
+        )
+        self._strategy = tf.distribute.ParameterServerStrategy(resolver)
+        self._coordinator = tf.distribute.coordinator.ClusterCoordinator(self._strategy)
+        self._numbers = self._numbered()
+
+    def _numbered(self) -> Any:
+        """Each worker's own number, for what runs there; TensorFlow has no public name for its list of workers."""
+        there = self._coordinator._cluster.workers
+        made = [
+            one.create_resource(tf.function(lambda number=number: tf.constant(number)), (), {})
+            for number, one in enumerate(there)
+        ]
+        return tf.distribute.experimental.coordinator.PerWorkerValues(tuple(made))
+
+    @property
+    def lanes(self) -> int:
+        """How many batches are under way at a time: one for each worker."""
+        return self.workers
+
+    def close(self) -> None:
+        """End the coordinator's threads. One that connects to a worker again is waited for: the next coordinator must
+        not do that at the same time, because TensorFlow's list of processes is one for the whole process."""
+        self._coordinator._cluster.stop()
+        for thread in threading.enumerate():
+            if thread.name == _CONNECTS:
+                thread.join(_CONNECTS_WITHIN_S)
+
+    def watch(self, look: Callable[[], None]) -> None:
+        """Have ``look`` called now and then while the coordinator waits; it may raise."""
+        self._look = look
+
+    def look(self) -> None:
+        """Called while waiting."""
+        self._look()
+
+    def scope(self) -> AbstractContextManager[object]:
+        """Where variables are made on the servers, shared out among them."""
+        scope: AbstractContextManager[object] = self._strategy.scope()
+        return scope
+
+    def run(self, replica: Callable[[], tf.Tensor]) -> tf.Tensor:
+        """What one worker does."""
+        return replica()
+
+    def rows(self, batch: int) -> Rows:
+        """A worker computes whole batches, unless it is told otherwise."""
+        return Rows(batch, batch)
+
+    def apply(self, rule: Any, gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]) -> None:
+        """One update where the variables are."""
+        apply_on_server(rule, gradients, variables)
+
+    def after_step(self, step: tf.Tensor, state: Sequence[tf.Variable]) -> None:
+        """Nothing."""
+
+    def beside(self, variable: tf.Variable) -> AbstractContextManager[object]:
+        """Where more variables are made on the server that holds ``variable``."""
+        beside: AbstractContextManager[object] = self._strategy.extended.colocate_vars_with(variable)
+        return beside
+
+    def total(self, values: tf.Tensor) -> tf.Tensor:
+        """Refused: workers do not talk to each other."""
+        text = "This exercise needs sums over all workers in a step (batch normalisation), and they work apart."
+        raise problem("spec.strategy", text, "Choose mirrored or multi-worker.", "strategy")
+
+    def settle(self, state: Sequence[tf.Variable]) -> None:
+        """Nothing: there is one copy of everything."""
+
+    def keep(self, samples: Any) -> Any:
+        """Give every worker the training samples, once; ``here`` finds them there."""
+        x, y = samples.x, samples.y
+
+        def whole() -> tf.data.Dataset:
+            return tf.data.Dataset.from_tensors((x, y)).repeat()
+
+        return iter(self._coordinator.create_per_worker_dataset(whole))
+
+    def here(self, data: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """The samples, in what a worker computes."""
+        x, y = next(data)
+        return x, y
+
+    def pauses(self, usual: float) -> tf.Tensor:
+        """How many seconds each worker is to sleep in an update that usually takes it ``usual`` seconds [workers]."""
+        return tf.constant([usual * (self.slowed.get(number, 1.0) - 1) for number in range(self.workers)], tf.float64)
+
+    def schedule(self, function: Any, data: Any, lane: int, ticket: int, batch: int, *more: tf.Tensor) -> Any:
+        """Have some worker call ``function``; ``fetch`` waits for its result."""
+        words = (tf.constant(lane), tf.constant(ticket, tf.int64), tf.constant(batch, tf.int64), *more, self._numbers)
+        return self._coordinator.schedule(function, args=(data, *words))
+
+    def fetch(self, scheduled: Any) -> npt.NDArray[np.float64]:
+        """The result of what was scheduled."""
+        row: npt.NDArray[np.float64] = scheduled.fetch()
+        return row
+
+    def call(self, function: Any, *words: Any) -> npt.NDArray[np.float64]:
+        """Schedule and wait. Another worker repeats it when the first is lost."""
+        return self.fetch(self.schedule(function, *words))
+
+    def guard(self, variable: tf.Variable) -> None:
+        """Have ``exclusively`` be a matter of the server that holds ``variable``."""
+        with tf.device(variable.device):
+            self._section = tf.CriticalSection(shared_name="update")
+
+    def exclusively(self, work: Callable[[], tf.Tensor]) -> tf.Tensor:
+        """Traced: have the guarding server do ``work`` for one worker at a time."""
+        return self._section.execute(work)
+
+
+class Threads(Cluster):
+    """Threads of this process that change the same variables, and nothing keeps them from doing it at the same time."""
+
+    remote = False
+
+    def __init__(self, settings: ParameterServerSettings) -> None:
+        self.mode, self.staleness, self.late = settings.mode, settings.staleness, settings.late
+        self.replicas = self.workers = settings.workers
+        self.slowed = {}
+        self._look = lambda: None
+
+    def close(self) -> None:
+        """Nothing."""
+
+    def scope(self) -> AbstractContextManager[object]:
+        """Variables are made in this process."""
+        return nullcontext()
+
+    def keep(self, samples: Any) -> Any:
+        """The samples lie in this process already."""
+        self._samples = tf.constant(samples.x), tf.constant(samples.y)
+        return None
+
+    def here(self, data: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """The samples."""
+        return self._samples
+
+    def schedule(self, function: Any, data: Any, lane: int, ticket: int, batch: int, *more: tf.Tensor) -> Any:
+        """A lane is a worker here."""
+        words = (tf.constant(lane), tf.constant(ticket, tf.int64), tf.constant(batch, tf.int64), *more)
+        return function(None, *words, tf.constant(lane))
+
+    def fetch(self, scheduled: Any) -> npt.NDArray[np.float64]:
+        """It is there already."""
+        row: npt.NDArray[np.float64] = scheduled.numpy()
+        return row
+
+    def beside(self, variable: tf.Variable) -> AbstractContextManager[object]:
+        """All are in this process."""
+        return nullcontext()
+
+    def guard(self, variable: tf.Variable) -> None:
+        """Nothing is guarded."""
+
+    def exclusively(self, work: Callable[[], tf.Tensor]) -> tf.Tensor:
+        """Not exclusively: that is what this mode is about."""
+        return work()
+
+
+def serve(cluster: Mapping[str, Sequence[str]], job: str, number: int) -> object:
+    """Be one of the processes that a coordinator uses, as long as the returned object lives."""
+    spec = tf.train.ClusterSpec({name: list(addresses) for name, addresses in cluster.items()})
+    return tf.distribute.Server(spec, job_name=job, task_index=number)
+
+
+def apply_on_server(rule: Any, gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]) -> None:
+    """One update by a Keras optimizer where the variables are.
+
+    Keras' own ``apply`` has all replicas of a strategy meet first, which workers that are apart never do; these are its
+    other lines.
+    """
+    pairs = [
+        (gradient, variable) for gradient, variable in zip(gradients, variables, strict=True) if gradient is not None
+    ]
+    rate = rule._get_current_learning_rate()
+    if rule.weight_decay:
+        for _, variable in pairs:
+            decay = tf.cast(rate, variable.dtype) * tf.cast(rule.weight_decay, variable.dtype)
+            variable.assign_sub(variable.read_value() * decay, read_value=False)
+    for gradient, variable in pairs:
+        with tf.device(variable.device):
+            rule.update_step(gradient, variable, tf.cast(rate, variable.dtype))
+    rule.iterations.value.assign_add(1, read_value=False)
+
+
+def pause(seconds: tf.Tensor) -> tf.Tensor:
+    """Traced: sleep where this is computed; returns 0. TensorFlow's only operation that sleeps is one for its tests."""
+
+    def sleep() -> tf.Tensor:
+        one = tf.data.Dataset.range(1).apply(testing.sleep(tf.cast(seconds * 1e6, tf.int64)))
+        return one.reduce(tf.constant(0, tf.int64), lambda _, value: value)
+
+    return tf.cond(seconds > 0.0, sleep, lambda: tf.constant(0, tf.int64))

@@ -1,0 +1,114 @@
+"""The trainer's side of a parameter-server cluster: forms it of the run's peers, renews it, disturbs it on request."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from clew_agent.peers.messages import SILENCE_S
+from clew_agent.peers.roll_call import Peers
+from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.journal.events import Event, Log, Peer
+from clew_shared.wire.messages import DisturbCluster
+
+if TYPE_CHECKING:
+    from clew_agent.strategies.parameter_server import Cluster, ParameterServerSettings
+
+_KNOWN_WITHIN_S = SILENCE_S + 3.0
+"""Why an update failed is known within so long: a server that is frozen is found by its silence."""
+MOST_WORKERS = 64
+
+
+class ClusterRun:
+    """One attempt's cluster. ``peers`` is None for threads, which need no other process; ``tell`` takes events."""
+
+    def __init__(self, settings: ParameterServerSettings, peers: Peers | None, tell: Callable[[Event], None]) -> None:
+        self._settings = settings
+        self._peers = peers
+        self._tell = tell
+        self._servers_lost = 0
+        self._workers = settings.workers
+        self._now: Cluster | None = None
+
+    def form(self, go_on: Callable[[], None] = lambda: None) -> Cluster:
+        """The cluster of all peers, as soon as all are there. Raises ``ProblemError``."""
+        from clew_agent.strategies.parameter_server import Cluster, Threads
+
+        if self._peers is None:
+            self._now = Threads(self._settings)
+            return self._now
+        slowed = self._now.slowed if self._now is not None else {}
+        self._servers_lost = self._peers.servers_lost
+        addresses = self._peers.form(go_on)
+        if self._now is not None:
+            self._now.close()
+        self._now = Cluster(addresses, self._settings)
+        self._now.slowed = slowed
+        self._now.watch(self._look)
+        self._workers = self._now.workers
+        return self._now
+
+    def renew(self, error: BaseException) -> Cluster:
+        """After an error of TensorFlow: a new cluster, when that was because of a lost server."""
+        deadline = time.monotonic() + _KNOWN_WITHIN_S
+        while self._peers is not None and time.monotonic() < deadline:
+            self._peers.check()
+            if self._peers.servers_lost != self._servers_lost:
+                start = time.perf_counter()
+                cluster = self.form()
+                seconds = time.perf_counter() - start
+                text = f"The cluster has formed again in {seconds:.1f} s and goes on where it was."
+                self._tell(Log(text=text, stage="renew", seconds=seconds))
+                return cluster
+            time.sleep(0.05)
+        raise error
+
+    def larger(self) -> Cluster | None:
+        """The cluster with the workers that were added, once they are there."""
+        if self._peers is None or self._peers.roles()["worker"] == self._workers or not self._peers.complete:
+            return None
+        return self.form()
+
+    def _look(self) -> None:
+        if self._peers is not None:
+            self._peers.check()
+            if self._peers.servers_lost != self._servers_lost:
+                raise problem("cluster.server", "A parameter server is lost.")
+
+    def refuses(self, command: DisturbCluster) -> Problem | None:
+        """Why the cluster cannot be disturbed so; None when it can. May be called in any thread."""
+        roles = self._peers.roles() if self._peers is not None else {"worker": self._workers, "ps": 0}
+        if self._peers is None and command.action != "slow":
+            text = "The workers of this run are threads of one process: they cannot be ended or added."
+            return Problem("cluster.threads", text, "Slow one of them, or choose another mode.", "action")
+        if command.action == "add":
+            if roles["worker"] < MOST_WORKERS:
+                return None
+            return Problem("cluster.full", f"A cluster has at most {MOST_WORKERS} workers.", where="action")
+        if not 0 <= command.index < roles[command.role]:
+            kind = "worker" if command.role == "worker" else "server"
+            text = f"There is no {kind} {command.index}: this run has {roles[command.role]}, counted from 0."
+            return Problem("cluster.index", text, where="index")
+        if command.action == "slow" and (command.role != "worker" or not 1 <= command.factor <= 100):
+            text = "Only a worker can be slowed, by a factor from 1 to 100."
+            return Problem("cluster.factor", text, where="factor")
+        return None
+
+    def disturb(self, command: DisturbCluster) -> None:
+        """Do what ``refuses`` does not refuse."""
+        if self._now is None:
+            return
+        if command.action == "slow":
+            self._now.slowed[command.index] = command.factor
+            if self._peers is not None:
+                self._peers.slow(command.index, command.factor)
+            else:
+                self._tell(Peer(role="worker", index=command.index, host="", status="slowed", factor=command.factor))
+        elif self._peers is not None and command.action == "kill":
+            self._peers.kill(command.role, command.index)
+        elif self._peers is not None:
+            try:
+                self._peers.add()
+            except (OSError, ProblemError) as error:
+                self._tell(Log(text=f"The worker could not be added: {error}", level="warning"))

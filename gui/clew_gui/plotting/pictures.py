@@ -1,0 +1,255 @@
+"""Pictures that a run took as arrays to be drawn; what a threshold makes of scores; rows for a file."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from clew_gui.plotting.pyramid import FloatArray
+from clew_shared.cards import PictureSpec
+from clew_shared.journal.events import Histogram, Image, Matrix
+from clew_shared.journal.history import Figure
+
+Labels = npt.NDArray[np.int32]
+
+KINDS: Final[dict[str, type[Figure]]] = {
+    "images": Image,
+    "scatter": Matrix,
+    "histogram": Histogram,
+    "matrix": Matrix,
+    "bars": Matrix,
+}
+"""The event of each form."""
+
+
+@dataclass(frozen=True, eq=False)
+class TakenPicture:
+    """A picture of the card, and what a run took of it by some step; None as long as it took none."""
+
+    spec: PictureSpec
+    figure: Figure | None
+
+
+def taken_at(
+    specs: Sequence[PictureSpec], figures: Mapping[str, Sequence[Figure]], step: int | None
+) -> tuple[TakenPicture, ...]:
+    """Each picture as it was latest at ``step``; None: at the end. One of another form than the card's is none."""
+    found = []
+    for spec in specs:
+        known = figures.get(spec.id, ())
+        place = len(known) if step is None else bisect_right(known, step, key=lambda one: one.step)
+        latest = known[place - 1] if place else None
+        found.append(TakenPicture(spec, latest if isinstance(latest, KINDS[spec.form]) else None))
+    return tuple(found)
+
+
+def steps_of(specs: Sequence[PictureSpec], figures: Mapping[str, Sequence[Figure]]) -> list[int]:
+    """All steps at which one of the pictures was taken."""
+    return sorted({figure.step for spec in specs for figure in figures.get(spec.id, ())})
+
+
+# --- Arrays -----------------------------------------------------------------------------------------------------------
+
+
+def pixels(image: Image) -> npt.NDArray[np.uint8]:
+    """uint8 [count, height, width, channels]."""
+    shape = image.count, image.height, image.width, image.channels
+    return np.frombuffer(image.data, np.uint8).reshape(shape)
+
+
+def integers(data: bytes) -> Labels:
+    """The classes or answers of an event."""
+    return np.frombuffer(data, "<i4").astype(np.int32)
+
+
+def table(matrix: Matrix) -> FloatArray:
+    """float64 [rows, columns]."""
+    return np.frombuffer(matrix.data, "<f8").astype(np.float64).reshape(matrix.rows, matrix.columns)
+
+
+def points(matrix: Matrix) -> tuple[FloatArray, Labels]:
+    """The points [n, 2] of a scatter plot that are finite numbers, and their classes; none of a table of other form."""
+    values = table(matrix)
+    if matrix.columns != 3:
+        return np.empty((0, 2)), np.empty(0, np.int32)
+    good = np.isfinite(values).all(axis=1)
+    return values[good, :2], values[good, 2].astype(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """Counts [classes, bins] between ``edges``; one row, of class -1, where the values have no classes."""
+
+    edges: FloatArray
+    counts: FloatArray
+    classes: tuple[int, ...]
+
+
+def distribution(histogram: Histogram) -> Distribution:
+    """How often values occur in each bin, class by class."""
+    edges = np.frombuffer(histogram.edges, "<f8").astype(np.float64)
+    if not histogram.classes:
+        counts = np.frombuffer(histogram.counts, "<i8").astype(np.float64)
+        return Distribution(edges, counts[np.newaxis, :], (-1,))
+    values, classes = scores(histogram)
+    known = tuple(int(one) for one in np.unique(classes))
+    rows = [np.histogram(values[classes == one], edges)[0].astype(np.float64) for one in known]
+    return Distribution(edges, np.array(rows).reshape(len(rows), len(edges) - 1), known)
+
+
+def scores(histogram: Histogram) -> tuple[FloatArray, Labels]:
+    """The values themselves that are finite, with their classes."""
+    values = np.frombuffer(histogram.values, "<f4").astype(np.float64)
+    classes = integers(histogram.classes) if histogram.classes else np.zeros(len(values), np.int32)
+    good = np.isfinite(values)
+    return values[good], classes[good]
+
+
+# --- Threshold --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Scores above a threshold are judged to be of class 1, all others of class 0: how many of each are right."""
+
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+    true_negatives: int
+
+    @property
+    def precision(self) -> float | None:
+        """How many of those that are judged to be of class 1 are: TP / (TP + FP). None where there are none."""
+        return _ratio(self.true_positives, self.true_positives + self.false_positives)
+
+    @property
+    def recall(self) -> float | None:
+        """How many of class 1 are found: TP / (TP + FN). None where there are none."""
+        return _ratio(self.true_positives, self.true_positives + self.false_negatives)
+
+    @property
+    def f_score(self) -> float | None:
+        """The harmonic mean of both: 2 TP / (2 TP + FP + FN). None where there is nothing to find."""
+        wrong = self.false_positives + self.false_negatives
+        return _ratio(2 * self.true_positives, 2 * self.true_positives + wrong)
+
+
+def judge(values: FloatArray, classes: Labels, threshold: float) -> Judgement:
+    """What a threshold makes of ``values`` [n], whose true ``classes`` [n] are 0, or 1 and above."""
+    above, true = values > threshold, classes > 0
+    return Judgement(
+        true_positives=int(np.count_nonzero(above & true)),
+        false_positives=int(np.count_nonzero(above & ~true)),
+        false_negatives=int(np.count_nonzero(~above & true)),
+        true_negatives=int(np.count_nonzero(~above & ~true)),
+    )
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+# --- Layout -----------------------------------------------------------------------------------------------------------
+
+
+def tile_columns(count: int, width: float, height: float, aspect: float = 1.35) -> int:
+    """In how many columns ``count`` tiles come nearest to ``aspect`` (width by height)."""
+
+    def distance(columns: int) -> float:
+        rows = -(-count // columns)
+        return abs(float(np.log(width / columns / (height / rows) / aspect)))
+
+    return min(range(1, count + 1), key=distance, default=1)
+
+
+def grid_columns(count: int, size: tuple[float, float], room: tuple[float, float], below: float = 0.0) -> int:
+    """In how many columns ``count`` images of ``size`` (width, height), each with ``below`` pixels for words under it,
+    are largest in ``room``."""
+
+    def scale(columns: int) -> float:
+        rows = -(-count // columns)
+        return min(room[0] / (columns * size[0]), (room[1] - rows * below) / (rows * size[1]))
+
+    return max(range(1, count + 1), key=scale, default=1)
+
+
+# --- Table ------------------------------------------------------------------------------------------------------------
+
+
+HEADER: Final = ("run", "step", "picture", "index", "name", "x", "y", "value")
+_COLOURS: Final = {1: ("grey",), 3: ("red", "green", "blue")}
+
+
+def picture_rows(run: str, taken: TakenPicture) -> Iterator[list[tuple[str, ...]]]:
+    """What a picture shows as rows of ``HEADER``, in blocks.
+
+    Images have a row for each pixel and colour (x to the right, y down, from 0 to 255), histograms one for each value,
+    or for each bin (from x to y) where only these are known.
+    """
+    figure, spec = taken.figure, taken.spec
+    if figure is None:
+        return
+    for block in _cells(spec, figure):
+        yield [(run, str(figure.step), spec.id, *map(str, cells)) for cells in block]
+
+
+def _cells(spec: PictureSpec, figure: Figure) -> Iterator[list[tuple[Any, ...]]]:
+    match figure:
+        case Image():
+            answers = integers(figure.answers) if figure.answers else ()
+            classes = integers(figure.classes) if figure.answers else ()
+            for k, image in enumerate(pixels(figure)):
+                name = f" {classes[k]} answered {answers[k]}" if len(answers) and len(classes) else ""
+                yield [
+                    (k, colour + name, x, y, int(image[y, x, c]))
+                    for c, colour in enumerate(_COLOURS[figure.channels])
+                    for y in range(figure.height)
+                    for x in range(figure.width)
+                ]
+        case Histogram() if figure.values:
+            values, classes = scores(figure)
+            named = bool(figure.classes)
+            yield [
+                (k, class_name(spec, int(one)) if named else "", "", "", repr(float(value)))
+                for k, (value, one) in enumerate(zip(values, classes, strict=True))
+            ]
+        case Histogram():
+            found = distribution(figure)
+            yield [
+                (k, "", repr(float(found.edges[k])), repr(float(found.edges[k + 1])), int(found.counts[0, k]))
+                for k in range(found.counts.shape[1])
+            ]
+        case Matrix() if spec.form == "scatter":
+            places, classes = points(figure)
+            yield [
+                (k, class_name(spec, int(one)), repr(float(x)), repr(float(y)), "")
+                for k, ((x, y), one) in enumerate(zip(places, classes, strict=True))
+            ]
+        case Matrix():
+            values = table(figure)
+            across, down = table_names(spec, figure)
+            if spec.form == "bars":
+                yield [(k, name, "", "", repr(float(values[0, k]))) for k, name in enumerate(across)]
+            else:
+                cells = ((y, x) for y in range(figure.rows) for x in range(figure.columns))
+                yield [
+                    (k, f"{down[y]} answered {across[x]}", x, y, repr(float(values[y, x])))
+                    for k, (y, x) in enumerate(cells)
+                ]
+
+
+def table_names(spec: PictureSpec, matrix: Matrix) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of the columns and of the rows: those that were recorded, else the card's, else numbers."""
+    across = matrix.column_labels or tuple(class_name(spec, k) for k in range(matrix.columns))
+    down = matrix.row_labels or tuple(class_name(spec, k) for k in range(matrix.rows))
+    return across, down
+
+
+def class_name(spec: PictureSpec, number: int) -> str:
+    """The label of a class, or its number."""
+    return spec.labels[number] if 0 <= number < len(spec.labels) else str(number)

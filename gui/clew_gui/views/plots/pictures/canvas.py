@@ -1,0 +1,213 @@
+"""The widget that shows the pictures of one run at one step: read out by mouse, thresholds moved by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QWidget
+
+from clew_gui.plotting.model import RunStyle
+from clew_gui.plotting.pictures import TakenPicture, steps_of, taken_at
+from clew_gui.views.plots.drawing.widget import DrawnWidget
+from clew_gui.views.plots.pictures.art import PicturesArt
+from clew_gui.views.plots.pictures.axes import Counts
+from clew_gui.views.theme.theme import Theme
+from clew_shared.cards import PictureSpec
+from clew_shared.journal.history import Figure
+
+_KEYS: Final = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
+
+
+class PicturesCanvas(DrawnWidget):
+    """Shows the selected run's pictures, or those of the last run that has any, as they were at ``step`` (None: at the
+    end, also when more are taken)."""
+
+    steps_changed = Signal()
+    """Another run is shown, or it took more pictures."""
+    walked = Signal(int)
+    """Go so many pictures forward (left and right arrow)."""
+    threshold_moved = Signal(str, float)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__("Pictures", theme, parent)
+        self._specs: tuple[PictureSpec, ...] = ()
+        self._figures: dict[str, dict[str, tuple[Figure, ...]]] = {}
+        self._large = ""
+        self._ring = False
+        self._read: QPointF | None = None
+        self._gripped = ""
+        self._kept: tuple[QSize, PicturesArt] | None = None
+        self.step: int | None = None
+        self.thresholds: dict[str, float] = {}
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    # ------------------------------------------------------------ what is shown
+    def set_specs(self, specs: Sequence[PictureSpec]) -> None:
+        """The pictures of a card, with their thresholds where the exercise has them."""
+        self._specs = tuple(specs)
+        self._large = ""
+        self.step = None
+        self.reset_thresholds()
+
+    def reset_thresholds(self) -> None:
+        """Back to where the exercise has them."""
+        self.thresholds = {spec.id: spec.threshold for spec in self._specs if spec.threshold is not None}
+        self._change()
+
+    def set_figures(self, run_id: str, figures: Mapping[str, Sequence[Figure]]) -> None:
+        """All pictures that a run took so far."""
+        self._figures[run_id] = {name: tuple(found) for name, found in figures.items()}
+        self.touch()
+
+    def forget(self, run_id: str) -> None:
+        """Forget a run's pictures."""
+        if self._figures.pop(run_id, None) is not None:
+            self.touch()
+
+    @property
+    def run(self) -> RunStyle | None:
+        """The run whose pictures are shown."""
+        there = [run for run in self._runs if any(self._figures.get(run.run_id, {}).values())]
+        selected = [run for run in self._runs if run.selected]
+        return next(iter([run for run in there if run.selected] or there[-1:] or selected), None)
+
+    @property
+    def steps(self) -> list[int]:
+        """The steps at which the shown run took pictures."""
+        run = self.run
+        return steps_of(self._specs, self._figures.get(run.run_id, {})) if run is not None else []
+
+    @property
+    def taken(self) -> tuple[TakenPicture, ...]:
+        """The pictures that are shown; one alone when it was made large."""
+        run = self.run
+        found = taken_at(self._specs, self._figures.get(run.run_id, {}) if run is not None else {}, self.step)
+        return tuple(one for one in found if self._large in ("", one.spec.id))
+
+    def set_step(self, step: int | None) -> None:
+        """Show the pictures as they were at ``step``; None: the latest ones."""
+        if step != self.step:
+            self.step = step
+            self._change()
+
+    def set_threshold(self, picture: str, value: float) -> None:
+        """Move the threshold of a histogram."""
+        if self.thresholds.get(picture) != value:
+            self.thresholds[picture] = value
+            self.threshold_moved.emit(picture, value)
+            self._change()
+
+    def enlarge(self, picture: str) -> None:
+        """Show one picture alone; all of them for an empty name."""
+        if picture != self._large:
+            self._large = picture
+            self._change()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Change the colours."""
+        self._kept = None
+        super().set_theme(theme)
+
+    def _change(self) -> None:
+        self._kept = None
+        self._redraw()
+
+    def _advance(self) -> None:
+        self._timer.stop()
+        self._kept = None
+        self.steps_changed.emit()
+        self._describe(self.art().summary())
+        self.update()
+
+    def art(self, size: QSize | None = None) -> PicturesArt:
+        """The pictures in ``size`` for a file; by default in the widget's own, where the slider says the step."""
+        room, taken = size or self.size(), self.taken
+        latest = max((one.figure.step for one in taken if one.figure is not None), default=None)
+        said = None if size is not None else latest
+        return PicturesArt(taken, room.width(), room.height(), self._theme, self.thresholds, said)
+
+    # ------------------------------------------------------------ painting
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The pictures. While only the pointer moves they are not laid out again."""
+        del event
+        painter = QPainter(self)
+        self.shown.paint(painter, self._read)
+        if self._ring:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+            painter.setPen(QPen(QColor(self._theme.accent), 2))
+            painter.drawRoundedRect(self.rect().adjusted(1, 1, -1, -1), 6, 6)
+        painter.end()
+
+    @property
+    def shown(self) -> PicturesArt:
+        """The layout that is on the screen."""
+        if self._kept is None or self._kept[0] != self.size():
+            self._kept = self.size(), self.art()
+        return self._kept[1]
+
+    # ------------------------------------------------------------ mouse and keys
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Take hold of a threshold."""
+        number = self.shown.grip_at(event.position())
+        if event.button() is Qt.MouseButton.LeftButton and number is not None:
+            self._gripped = self.shown.taken[number].spec.id
+        else:
+            super().mousePressEvent(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Move the threshold, or read out what is under the pointer."""
+        if self._gripped:
+            self._drag(event.position().x())
+            return
+        grip = self.shown.grip_at(event.position()) is not None
+        self.setCursor(Qt.CursorShape.SizeHorCursor) if grip else self.unsetCursor()
+        self._read = event.position()
+        self.update()
+
+    def _drag(self, column: float) -> None:
+        for tile, form in zip(self.shown.tiles, self.shown.forms, strict=True):
+            if tile.taken.spec.id == self._gripped and isinstance(form, Counts):
+                self.set_threshold(self._gripped, form.value_at(column))
+                return
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Let go."""
+        super().mouseReleaseEvent(event)
+        self._gripped = ""
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Show one picture alone, or all of them again."""
+        number = self.shown.tile_at(event.position())
+        if event.button() is Qt.MouseButton.LeftButton:
+            self.enlarge("" if self._large or number is None else self.shown.taken[number].spec.id)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Take the read-out away."""
+        super().leaveEvent(event)
+        self._read = None
+        self.update()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Left and right go through the steps; Escape shows all pictures again."""
+        if Qt.Key(event.key()) in _KEYS:
+            self.walked.emit(_KEYS[Qt.Key(event.key())])
+        elif event.key() == Qt.Key.Key_Escape and self._large:
+            self.enlarge("")
+        else:
+            super().keyPressEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Show a ring when reached by keyboard."""
+        self._ring = event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
+        super().focusInEvent(event)
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Take the ring away."""
+        self._ring = False
+        super().focusOutEvent(event)
+        self.update()

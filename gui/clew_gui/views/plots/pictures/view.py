@@ -1,0 +1,168 @@
+"""The page of pictures: all of them at one step, a slider over the steps, and one for a threshold."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from PySide6.QtCore import QSignalBlocker, QSize, Qt
+from PySide6.QtGui import QPainter
+from PySide6.QtWidgets import QSlider, QWidget
+
+from clew_gui.plotting.model import RunStyle
+from clew_gui.plotting.numbers import count_text, value_text
+from clew_gui.plotting.pictures import TakenPicture
+from clew_gui.views.plots.pictures.axes import Counts
+from clew_gui.views.plots.pictures.canvas import PicturesCanvas
+from clew_gui.views.theme.parts import column, label, row
+from clew_gui.views.theme.theme import Theme
+from clew_shared.cards import PictureSpec
+from clew_shared.journal.history import Figure
+
+_FINE: Final = 1000
+"""Places of the threshold's slider."""
+
+
+class PicturesView(QWidget):
+    """What the shown run took pictures of. The slider stays at the end while a run goes on, until it is moved."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.canvas = PicturesCanvas(theme, self)
+        self.slider = _slider("Step of the pictures", "Step (left and right arrow)")
+        self.threshold = _slider("Threshold", "Values above the threshold are judged to be of class 1")
+        self._step, self._run = label("", "caption", "2"), label("", "captionStrong")
+        self._value, self._word = label("", "caption", "2"), label("Threshold", "caption", "2")
+        self._word.setBuddy(self.threshold)
+        for words in (self._step, self._value):
+            words.setMinimumWidth(words.fontMetrics().horizontalAdvance("step 1,000,000"))
+        self._steps: tuple[int, ...] = ()
+        self._foot = QWidget()
+        line = row(
+            self._run, self.slider, self._step, 8, self._word, self.threshold, self._value, parent=self._foot, gap=8
+        )
+        line.setStretchFactor(self.slider, 3)
+        line.setStretchFactor(self.threshold, 2)
+        line.setContentsMargins(6, 2, 6, 2)
+        box = column(self.canvas, self._foot, gap=2, parent=self)
+        box.setStretchFactor(self.canvas, 1)
+        self.slider.valueChanged.connect(self._slid)
+        self.threshold.valueChanged.connect(self._moved)
+        self.canvas.steps_changed.connect(self._refresh)
+        self.canvas.walked.connect(self._walk)
+        self.canvas.threshold_moved.connect(self._refresh)
+        self.setFocusProxy(self.canvas)
+
+    # ------------------------------------------------------------ what is shown
+    def set_pictures(self, specs: Sequence[PictureSpec]) -> None:
+        """The pictures of an exercise's card."""
+        self.canvas.set_specs(specs)
+        self._refresh()
+
+    def set_figures(self, run_id: str, figures: Mapping[str, Sequence[Figure]]) -> None:
+        """All pictures that a run took so far."""
+        self.canvas.set_figures(run_id, figures)
+
+    def forget(self, run_id: str) -> None:
+        """Forget a run's pictures."""
+        self.canvas.forget(run_id)
+
+    def set_runs(self, runs: Sequence[RunStyle]) -> None:
+        """Show the selected one of these runs."""
+        self.canvas.set_runs(runs)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Change the colours."""
+        self.canvas.set_theme(theme)
+
+    def touch(self) -> None:
+        """There is something new."""
+        self.canvas.touch()
+
+    def reset_zoom(self) -> None:
+        """All pictures, the latest ones, with the exercise's thresholds."""
+        self.canvas.enlarge("")
+        self.canvas.set_step(None)
+        self.canvas.reset_thresholds()
+        self._refresh()
+
+    @property
+    def shown(self) -> tuple[str, tuple[TakenPicture, ...]]:
+        """The run, and its pictures as they are shown."""
+        run = self.canvas.run
+        return (run.run_id if run is not None else "", self.canvas.taken)
+
+    # ------------------------------------------------------------ files
+    def accessibleDescription(self) -> str:
+        """The pictures in words."""
+        return self.canvas.accessibleDescription()
+
+    def paint_to(self, painter: QPainter, size: QSize, scale: float) -> None:
+        """The pictures for a file."""
+        del scale  # images keep the pixels that they have
+        self.canvas.art(size).paint(painter)
+
+    # ------------------------------------------------------------ sliders
+    def _refresh(self) -> None:
+        """Make both sliders and their words fit what is shown."""
+        self._steps = tuple(self.canvas.steps)
+        step, run = self.canvas.step, self.canvas.run
+        place = len(self._steps) if step is None else bisect_right(self._steps, step)
+        with QSignalBlocker(self.slider):
+            self.slider.setRange(0, max(len(self._steps) - 1, 0))
+            self.slider.setValue(max(place - 1, 0))
+        self.slider.setEnabled(len(self._steps) > 1)
+        self._run.setText(run.label if run is not None else "")
+        self._step.setText(f"step {count_text(self._steps[max(place - 1, 0)])}" if self._steps else "")
+        self._foot.setVisible(bool(self._steps))
+        self._refresh_threshold()
+
+    def _refresh_threshold(self) -> None:
+        counts = self._counts
+        for widget in (self._word, self.threshold, self._value):
+            widget.setVisible(counts is not None)
+        if counts is None:
+            return
+        picture, form = counts
+        value = self.canvas.thresholds[picture]
+        rect = form.axes.frame.rect
+        with QSignalBlocker(self.threshold):
+            self.threshold.setValue(round(_FINE * (form.column(value) - rect.left()) / max(rect.width(), 1.0)))
+        self._value.setText(value_text(value))
+
+    @property
+    def _counts(self) -> tuple[str, Counts] | None:
+        """The first histogram whose threshold can be moved."""
+        art = self.canvas.shown
+        for tile, form in zip(art.tiles, art.forms, strict=True):
+            if isinstance(form, Counts) and form.judgement is not None:
+                return tile.taken.spec.id, form
+        return None
+
+    def _slid(self, place: int) -> None:
+        """At its right end the slider follows the run."""
+        last = place >= len(self._steps) - 1
+        self.canvas.set_step(None if last else self._steps[place])
+        self._refresh()
+
+    def _walk(self, by: int) -> None:
+        self.slider.setValue(self.slider.value() + by)
+
+    def _moved(self, place: int) -> None:
+        counts = self._counts
+        if counts is not None:
+            picture, form = counts
+            rect = form.axes.frame.rect
+            value = form.value_at(rect.left() + rect.width() * place / _FINE)
+            self.canvas.set_threshold(picture, value if math.isfinite(value) else 0.0)
+
+
+def _slider(name: str, tip: str) -> QSlider:
+    slider = QSlider(Qt.Orientation.Horizontal)
+    slider.setRange(0, _FINE)
+    slider.setMinimumWidth(60)
+    slider.setAccessibleName(name)
+    slider.setToolTip(tip)
+    return slider

@@ -1,0 +1,312 @@
+"""Pictures that a run took, as people meet them: a page of tiles, a slider over the steps, a threshold that moves."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QImage
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+
+from clew_gui.plotting.pictures import HEADER, Judgement, judge, tile_columns
+from clew_gui.views.plots.feed import PlotFeed
+from clew_gui.views.plots.panel import ConvergencePlots
+from clew_gui.views.plots.pictures.art import EMPTY
+from clew_gui.views.plots.pictures.axes import Counts
+from clew_gui.views.plots.pictures.cells import Images, Table
+from clew_gui.views.plots.pictures.view import PicturesView
+from clew_gui.views.runs.run_view import PlotControls
+from clew_gui.views.theme.parts import Appearance
+from clew_gui.views.theme.theme import DARK, LIGHT, Theme
+from clew_shared.cards import Bars, ConfusionMatrix, ExerciseCard, Gallery, HistogramPlot, ImageGrid, Scatter
+from clew_shared.catalogue import find_card, load_builtin
+from clew_shared.journal.events import Histogram, Image, Matrix
+from clew_shared.journal.history import Figure
+from tests.gui.fakes import FakeRun, FakeSession
+from tests.gui.plots.test_plots import colours
+
+PICTURES = (
+    ImageGrid("digits", "Reconstructions", columns=2),
+    Gallery("wrong", "Wrong answers", labels=("zero", "one", "two")),
+    Scatter("codes", "Latent space"),
+    HistogramPlot("errors", "Error", threshold=0.5, labels=("normal", "fraud")),
+    ConfusionMatrix("confusion", labels=("cat", "dog")),
+    Bars("norms", "Gradient norm", labels=("first", "second"), log=True),
+)
+SCORES = np.array([0.1, 0.2, 0.4, 0.6, 0.3, 0.7, 0.9], np.float32)
+CLASSES = np.array([0, 0, 0, 0, 1, 1, 1], np.int32)
+
+
+def matrix(name: str, step: int, values: list[list[float]], columns: tuple[str, ...] = ()) -> Matrix:
+    table = np.array(values, "<f8")
+    rows, wide = table.shape
+    return Matrix(name=name, step=step, rows=rows, columns=wide, data=table.tobytes(), column_labels=columns)
+
+
+def taken(step: int) -> list[Figure]:
+    """One picture of each form; the larger the step, the brighter the images."""
+    grey = np.full([4, 3, 3], step // 4, np.uint8).tobytes()
+    classes, answers = np.array([0, 1, 2, 1], "<i4").tobytes(), np.array([0, 2, 2, 1], "<i4").tobytes()
+    edges = np.linspace(0, 1, 11).astype("<f8")
+    counts = np.histogram(SCORES, edges)[0].astype("<i8")
+    image = Image(name="digits", step=step, width=3, height=3, channels=1, count=4, data=grey)
+    return [
+        image,
+        msgspec.structs.replace(image, name="wrong", classes=classes, answers=answers),
+        matrix("codes", step, [[0, 0, 0], [1, 1, 1], [1, 2, 1], [float("nan"), 0, 0]], ("x", "y", "class")),
+        Histogram(
+            name="errors",
+            step=step,
+            edges=edges.tobytes(),
+            counts=counts.tobytes(),
+            values=SCORES.tobytes(),
+            classes=CLASSES.tobytes(),
+        ),
+        matrix("confusion", step, [[8, 2], [1, 9]]),
+        matrix("norms", step, [[0.001, 0.1]]),
+    ]
+
+
+def pictured(session: FakeSession, *steps: int) -> FakeRun:
+    run = session.add()
+    run.begin(1000)
+    for step in steps:
+        run.feed(*taken(step))
+    return run
+
+
+@pytest.fixture
+def card() -> ExerciseCard:
+    return msgspec.structs.replace(find_card(load_builtin().exercises, "softmax"), id="pictured", pictures=PICTURES)
+
+
+@pytest.fixture
+def panel(qtbot: QtBot) -> ConvergencePlots:
+    panel = ConvergencePlots(LIGHT)
+    qtbot.addWidget(panel)
+    panel.resize(1000, 640)
+    with qtbot.waitExposed(panel):
+        panel.show()
+    return panel
+
+
+@pytest.fixture
+def feed(panel: ConvergencePlots, card: ExerciseCard) -> PlotFeed:
+    feed = PlotFeed(panel)
+    feed.set_card(card)
+    panel.show_page("pictures")
+    return feed
+
+
+def show(feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, *runs: FakeRun) -> PicturesView:
+    for run in runs:
+        feed.bring(run, 10_000)
+    feed.show(runs, runs[0].id, "")
+    qtbot.waitUntil(lambda: not panel.pictures.canvas._timer.isActive(), timeout=5000)
+    return panel.pictures
+
+
+def steps_shown(view: PicturesView) -> set[int]:
+    return {one.figure.step for one in view.canvas.taken if one.figure is not None}
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_each_form_is_painted_in_the_colours_of_the_theme_and_said_in_words(
+    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, theme: Theme
+) -> None:
+    panel.set_theme(theme)
+    view = show(feed, panel, qtbot, pictured(FakeSession(), 400))
+    found = colours(view.canvas.grab().toImage())
+    assert {theme.surface.upper(), theme.accent.upper(), "#646464"} <= found, "100 of 255 is the images' grey"
+    assert view.accessibleDescription() == (
+        "Reconstructions at step 400: 4 images of 3 × 3 pixels."
+        " Wrong answers at step 400: 4 images of 3 × 3 pixels, 1 of them answered wrongly."
+        " Latent space at step 400: 3 points of 2 classes."
+        " Error at step 400: 7 values from 0 to 1.00, threshold 0.500:"
+        " Precision 66.67 %, Recall 66.67 %, F-score 66.67 %."
+        " Confusion at step 400: 17 of 20 right, the most frequent mistake is dog instead of cat (2)."
+        " Gradient norm at step 400: first 0.00100, second 0.100"
+    )
+
+
+def test_the_slider_goes_back_in_time_and_follows_the_run_at_its_end(
+    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot
+) -> None:
+    run = pictured(FakeSession())
+    view = show(feed, panel, qtbot, run)
+    assert view.accessibleDescription() == EMPTY
+    run.feed(*taken(100), *taken(200))
+    show(feed, panel, qtbot, run)
+    assert steps_shown(view) == {200}
+    latest = view.canvas.grab().toImage()
+    run.feed(*taken(300))
+    show(feed, panel, qtbot, run)
+    assert steps_shown(view) == {300}, "it follows"
+    assert view.canvas.grab().toImage() != latest
+
+    view.canvas.setFocus()
+    QTest.keyClick(view.canvas, Qt.Key.Key_Left)
+    assert steps_shown(view) == {200}
+    run.feed(*taken(400))
+    show(feed, panel, qtbot, run)
+    assert steps_shown(view) == {200}, "who looks back is not disturbed"
+    view.slider.setValue(0)
+    assert steps_shown(view) == {100}
+    view.slider.setValue(view.slider.maximum())
+    run.feed(*taken(500)[:1])
+    show(feed, panel, qtbot, run)
+    assert steps_shown(view) == {400, 500}, "each picture as it was latest"
+
+
+def test_the_selected_run_is_shown_and_a_later_attempt_takes_pictures_back(
+    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot
+) -> None:
+    session = FakeSession()
+    first, second = pictured(session, 100), pictured(session, 700)
+    view = show(feed, panel, qtbot, second, first)
+    assert steps_shown(view) == {700}
+    feed.show([first, second], first.id, "")
+    view.canvas._advance()
+    assert steps_shown(view) == {100}
+    first.history.figures.pop("norms")
+    show(feed, panel, qtbot, first)
+    assert [one.figure is None for one in view.canvas.taken] == [False] * 5 + [True]
+    assert view.accessibleDescription().endswith("Gradient norm: not taken yet")
+
+
+def test_a_threshold_is_moved_and_all_that_follows_equals_scikit_learns(
+    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot
+) -> None:
+    view = show(feed, panel, qtbot, pictured(FakeSession(), 100))
+
+    def form() -> Counts:
+        return next(one for one in view.canvas.shown.forms if isinstance(one, Counts))
+
+    rect = form().axes.frame.rect
+    grip = QPoint(round(form().column(0.5)), round(rect.center().y()))
+    QTest.mousePress(view.canvas, Qt.MouseButton.LeftButton, pos=grip)
+    QTest.mouseMove(view.canvas, QPoint(round(form().column(0.25)), grip.y()))
+    QTest.mouseRelease(view.canvas, Qt.MouseButton.LeftButton)
+    value = view.canvas.thresholds["errors"]
+    assert value == pytest.approx(0.25, abs=0.01)
+    assert_as_scikit_learn(form().judgement, value)
+    assert form().judgement == Judgement(3, 2, 0, 2)
+    assert view.accessibleDescription().count("Precision 60.00 %, Recall 100.00 %") == 1
+
+    view.threshold.setValue(800)
+    value = view.canvas.thresholds["errors"]
+    assert value == pytest.approx(0.8, abs=0.01)
+    assert_as_scikit_learn(form().judgement, value)
+    view.reset_zoom()
+    assert view.canvas.thresholds == {"errors": 0.5}
+
+
+def assert_as_scikit_learn(found: Judgement | None, threshold: float) -> None:
+    assert found is not None
+    answers = (threshold < SCORES).astype(int)
+    counted = [found.true_negatives, found.false_positives, found.false_negatives, found.true_positives]
+    assert counted == confusion_matrix(CLASSES, answers, labels=[0, 1]).ravel().tolist()
+    expected = precision_recall_fscore_support(CLASSES, answers, average="binary")[:3]
+    assert (found.precision, found.recall, found.f_score) == pytest.approx(tuple(expected))
+
+
+def test_where_nothing_is_judged_or_nothing_is_there_no_ratio_is_made_up() -> None:
+    nothing = judge(np.array([0.1, 0.2]), np.array([0, 0], np.int32), 0.5)
+    assert (nothing.precision, nothing.recall, nothing.f_score) == (None, None, None)
+    missed = judge(np.array([0.1, 0.2]), np.array([0, 1], np.int32), 0.5)
+    assert (missed.precision, missed.recall, missed.f_score) == (None, 0.0, 0.0)
+
+
+def test_what_is_under_the_pointer_is_read_out_and_a_double_click_shows_one_picture_alone(
+    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot
+) -> None:
+    view = show(feed, panel, qtbot, pictured(FakeSession(), 100))
+    canvas = view.canvas
+    grid, wrong, codes, errors, confusion, norms = canvas.shown.forms
+    assert isinstance(grid, Images)
+    assert isinstance(wrong, Images)
+    assert isinstance(confusion, Table)
+    assert grid.columns == 2
+    assert [form.read(QPointF(-5, -5)) for form in canvas.shown.forms] == [""] * 6
+    assert grid.read(grid.box(3).center()) == "image 4"
+    assert wrong.read(wrong.box(1).center()) == "one, answer two"
+    assert confusion.read(confusion.box(0, 1).center()) == "class cat, answer dog: 2"
+    assert errors.read(QPointF(*centre(errors, 0.35))) == "0.300 to 0.400: normal 0, fraud 1"
+    assert norms.read(canvas.shown.tiles[5].room.topLeft() + QPointF(20, 8)) == "first: 0.00100"
+    assert codes.words() == "3 points of 2 classes", "one is no finite number"
+    plain = canvas.grab().toImage()
+    QTest.mouseMove(canvas, confusion.box(0, 1).center().toPoint())
+    assert canvas.grab().toImage() != plain
+
+    tile = canvas.shown.tiles[4].rect
+    QTest.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=tile.center().toPoint())
+    assert [one.spec.id for one in canvas.taken] == ["confusion"]
+    assert canvas.shown.tiles[0].rect.width() > 2 * tile.width()
+    canvas.setFocus()
+    QTest.keyClick(canvas, Qt.Key.Key_Escape)
+    assert len(canvas.taken) == 6
+
+
+def centre(form: object, value: float) -> tuple[float, float]:
+    assert isinstance(form, Counts)
+    return form.column(value), form.axes.frame.rect.center().y()
+
+
+def test_they_leave_as_picture_drawing_and_table(
+    feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, tmp_path: Path
+) -> None:
+    run = pictured(FakeSession(), 100)
+    show(feed, panel, qtbot, run)
+    panel.save_png(tmp_path / "pictures.png")
+    panel.save_svg(tmp_path / "pictures.svg")
+    rows = panel.save_csv(tmp_path / "pictures.csv")
+    assert QImage(str(tmp_path / "pictures.png")).width() == 2 * panel.pictures.width()
+    drawing = QSvgRenderer(str(tmp_path / "pictures.svg"))
+    assert drawing.isValid()
+    text = (tmp_path / "pictures.svg").read_text(encoding="utf-8")
+    assert all(word in text for word in ("Latent space", "66.67 %", "Reconstructions at step 100"))
+    with (tmp_path / "pictures.csv").open(encoding="utf-8") as file:
+        head, *lines = list(csv.reader(file))
+    assert tuple(head) == HEADER
+    assert len(lines) == rows == 36 + 36 + 3 + 7 + 4 + 2
+    assert [run.id, "100", "digits", "0", "grey", "0", "0", "25"] == lines[0]
+    assert [run.id, "100", "wrong", "1", "grey 1 answered 2", "2", "2", "25"] in lines
+    assert [run.id, "100", "codes", "2", "1", "1.0", "2.0", ""] in lines
+    assert [run.id, "100", "errors", "4", "fraud", "", "", repr(float(SCORES[4]))] in lines
+    assert [run.id, "100", "confusion", "1", "cat answered dog", "1", "0", "2.0"] in lines
+    assert [run.id, "100", "norms", "1", "second", "", "", "0.1"] in lines
+
+
+def test_the_page_is_offered_alone_and_beside_the_curves(qtbot: QtBot) -> None:
+    controls = PlotControls(Appearance(LIGHT))
+    qtbot.addWidget(controls)
+    pages: list[str] = []
+    controls.page_changed.connect(pages.append)
+    controls.resize(1200, 40)
+    controls.show()
+    controls.offer_pages(surface=False, measured=False, pictures=True)
+    assert pages[-1] == "beside", "there is room for both"
+    assert not controls.units.isHidden()
+    controls.pages.button("pictures").click()
+    assert pages[-1] == "pictures"
+    assert controls.units.isHidden()
+    assert controls.pages.button("surface").isHidden()
+    controls.offer_pages(surface=False, measured=False, pictures=False)
+    assert pages[-1] == "curves"
+    assert controls.pages.isHidden()
+    controls.offer_pages(surface=False, measured=True, pictures=True)
+    assert pages[-1] == "pictures", "what a person chose, where it is there"
+    controls.pages.button("curves").click()
+    assert pages[-1] == "measured"
+
+
+def test_tiles_have_the_shape_of_pictures() -> None:
+    assert [tile_columns(6, *size) for size in ((1200, 700), (400, 1200), (3000, 300))] == [3, 1, 6]
+    assert tile_columns(1, 100, 100) == 1
