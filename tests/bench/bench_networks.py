@@ -1,4 +1,4 @@
-"""The networks to look into, with their defaults on the real MNIST: what each reaches, against what its guide states."""
+"""The networks to look into, in their presets on the real MNIST: what each reaches, and what its guide states."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
 from tests.bench.measure import machine, table
 
-METHOD = """`clew run EXERCISE --preset PRESET --seed 1` as a student types it, on the real MNIST. `least` and `most` bound
-the value after the last step: they are what the guides state, with room for another processor's rounding. Seconds are
-from the start of the run to its end."""
+METHOD = """`clew run EXERCISE --preset PRESET --seed 1` as a student types it, on the real MNIST. `least` and `most`
+bound the value after the last step: they are what the guides state, with room for another processor's rounding.
+Seconds are from the start of the run to its end."""
 _LIMIT_S = 3600
 _WANTED: tuple[tuple[str, str, str, float, float], ...] = (
     ("activations", "sigmoid", "test_accuracy", 0.0, 0.2),
