@@ -7,7 +7,7 @@ BENCH_ARGS ?=
 ROUNDS ?=
 SOAK_MINUTES ?=
 
-.PHONY: help setup run test check format bench soak cluster-up cluster-down
+.PHONY: help setup run test check format bench soak gpu-check cluster-up cluster-down
 
 help:
 	@echo "make run            open the window; without a display run an exercise headless and write a picture"
@@ -16,6 +16,7 @@ help:
 	@echo "make format         let ruff rewrite what it can"
 	@echo "make bench          measure speed (BENCH_ARGS='--only loops' to choose); takes 40 minutes on a quiet machine"
 	@echo "make soak           the fault tests, each scenario many times: ROUNDS=10 or SOAK_MINUTES=60, up to the first failure"
+	@echo "make gpu-check      train on this machine's GPUs in every way, and keep the log in docs; without a GPU it does nothing"
 	@echo "make cluster-up     a small Slurm cluster in network namespaces, as root; make cluster-down ends it"
 	@echo "make setup          make .venv and install what is missing"
 
@@ -46,6 +47,9 @@ bench: setup
 
 soak: setup
 	@$(PY) -m tests.soak $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SOAK_MINUTES),--minutes $(SOAK_MINUTES)) $(PYTEST_ARGS)
+
+gpu-check: setup
+	@$(PY) -m tests.gpu_check
 
 cluster-up: setup
 	@packaging/cluster/cluster up

@@ -18,7 +18,12 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-FAULTS = ("tests/integration/faults", "tests/cluster/test_remote_run_faults.py")
+PEERS = "tests/integration/peers/test_multi_worker.py"
+FAULTS = (
+    "tests/integration/faults",
+    "tests/cluster/test_remote_run_faults.py",
+    f"{PEERS}::test_what_dies_or_freezes_ends_the_run_which_goes_on_from_its_checkpoint",
+)
 PARSERS = ("-m", "hypothesis", "tests/unit", "tests/contract")
 """Property tests make more examples in a soak."""
 _TIMEOUT_S = 3600

@@ -43,6 +43,9 @@ class RunTiming(NamedTuple):
     seconds: tuple[float, ...]
     reduced_bytes: int = 0
     """What each device sends in one step."""
+    input_seconds: float = 0.0
+    reduce_seconds: float = 0.0
+    """What picking a batch takes, and one all-reduce of these bytes; 0: not measured."""
 
     @property
     def rate(self) -> float:
@@ -84,6 +87,8 @@ class ScalingRow(NamedTuple):
     efficiency: float
     efficiency_interval: Interval | None
     reduced_bytes: int = 0
+    input_seconds: float = 0.0
+    reduce_seconds: float = 0.0
 
     @property
     def step_seconds(self) -> float:
@@ -146,8 +151,9 @@ def time_run(history: History, replicas: int, warm_up: int) -> RunTiming | None:
         if kept > 0 and block.seconds > 0:
             images.append(float(kept * max(size, 1)))
             seconds.append(block.seconds * kept / block.size)
-    sent = history.schema.reduced_bytes if history.schema is not None else 0
-    return RunTiming(replicas, max(size, 1), tuple(images), tuple(seconds), sent) if images else None
+    schema = history.schema
+    parts = (schema.reduced_bytes, schema.input_seconds, schema.reduce_seconds) if schema is not None else ()
+    return RunTiming(replicas, max(size, 1), tuple(images), tuple(seconds), *parts) if images else None
 
 
 def shared_by(histories: Iterable[History]) -> int:
@@ -195,6 +201,8 @@ def _row(replicas: int, timings: Sequence[RunTiming], fewest: int, base: Estimat
         efficiency=speedup * share,
         efficiency_interval=Interval(between.low * share, between.high * share) if between is not None else None,
         reduced_bytes=timings[0].reduced_bytes,
+        input_seconds=median(timing.input_seconds for timing in timings),
+        reduce_seconds=median(timing.reduce_seconds for timing in timings),
     )
 
 
@@ -327,14 +335,25 @@ def network_between(one: ScalingRow, two: ScalingRow, weak: bool = False) -> Net
     return Network(two.reduced_bytes / extra) if extra > 0 and two.reduced_bytes else None
 
 
+def network_of(row: ScalingRow) -> Network | None:
+    """The network of a row whose all-reduce was measured by itself; None where it was not."""
+    if row.replicas < 2 or not row.reduced_bytes or row.reduce_seconds <= 0:
+        return None
+    return Network(allreduce_seconds(row.replicas, row.reduced_bytes, Network(1.0)) / row.reduce_seconds)
+
+
 def forecast_of(scaling: Scaling, counts: Sequence[int] = (2, 4, 8, 16)) -> tuple[Forecast, ...]:
-    """What more devices should give, from the measured steps of one and of two; empty without these."""
+    """What more devices should give, from a measured step of one and an all-reduce: that of the fewest for which it was
+    measured, else as it shows in the steps of two. Empty without these."""
     rows = {row.replicas: row for row in scaling.rows}
-    network = network_between(rows[1], rows[2], scaling.weak) if 1 in rows and 2 in rows else None
-    if network is None:
+    one, two = rows.get(1), rows.get(2)
+    measured = ((row, network) for row in scaling.rows if (network := network_of(row)) is not None)
+    row, network = next(measured, (two, None))
+    if network is None and one is not None and two is not None:
+        network = network_between(one, two, scaling.weak)
+    if one is None or row is None or network is None:
         return ()
-    one = rows[1]
-    return forecast(one.step_seconds, one.batch_size, rows[2].reduced_bytes, network, counts, scaling.weak)
+    return forecast(one.step_seconds, one.batch_size, row.reduced_bytes, network, counts, scaling.weak)
 
 
 # --- Reference --------------------------------------------------------------------------------------------------------
@@ -394,8 +413,9 @@ def conclude(
     measured = _measured(rows[0], last, gpus)
     shared = shared_cores(last.replicas, cores) if not gpus else ""
     if shared:
-        return Conclusion(shared, measured, shared=True)
-    details = (_limit(scaling, gpus), _reduction(scaling, gpus), _compared(last, reference))
+        return Conclusion(shared, f"{measured} {_where_time_goes(last, gpus)}".rstrip(), shared=True)
+    goes = _where_time_goes(last, gpus)
+    details = (_limit(scaling, gpus), goes or _reduction(scaling, gpus), _compared(last, reference))
     return Conclusion(measured, " ".join(filter(None, details)))
 
 
@@ -476,15 +496,48 @@ def _limit(scaling: Scaling, gpus: bool) -> str:
     return words + off
 
 
+class StepShares(NamedTuple):
+    """Where the time of a step goes: shares from 0 to 1 that add up to 1."""
+
+    input: float
+    compute: float
+    reduce: float
+
+
+def step_shares(row: ScalingRow) -> StepShares | None:
+    """The shares of a row's step, from what was measured of input and reduction alone; None where that was not done."""
+    if not row.input_seconds and not row.reduce_seconds:
+        return None
+    picked = min(row.input_seconds / row.step_seconds, 1.0)
+    reduced = min(row.reduce_seconds / row.step_seconds, 1.0 - picked)
+    return StepShares(picked, 1.0 - picked - reduced, reduced)
+
+
+def _where_time_goes(last: ScalingRow, gpus: bool) -> str:
+    """The shares of a step on the most devices, where they were measured."""
+    shares = step_shares(last)
+    if shares is None:
+        return ""
+    who = _amount_inside(last.replicas, gpus)
+    words = f"On {who} a step is {_percent(shares.input)} input, {_percent(shares.compute)} computing"
+    if not last.reduce_seconds:
+        return f"{words}."
+    return f"{words} and {_percent(shares.reduce)} reduction of {in_bytes(last.reduced_bytes)}."
+
+
 def _reduction(scaling: Scaling, gpus: bool) -> str:
-    """Where the time goes: the share of a step that passes with sending gradients."""
+    """The share of the reduction as the steps of several devices show it, where it was not measured by itself."""
     last = scaling.rows[-1]
     found = [one for one in forecast_of(scaling, (last.replicas,)) if last.replicas > 1]
     if not found:
         return ""
-    share = 100 * min(found[0].reduce_seconds / last.step_seconds, 1.0)
+    share = _percent(min(found[0].reduce_seconds / last.step_seconds, 1.0))
     who = _amount_inside(last.replicas, gpus)
-    return f"On {who} the reduction of {in_bytes(last.reduced_bytes)} takes about {share:.0f} % of a step."
+    return f"On {who} the reduction of {in_bytes(last.reduced_bytes)} takes about {share} of a step."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _compared(last: ScalingRow, reference: Reference | None) -> str:
@@ -513,6 +566,8 @@ def as_table(scaling: Scaling, steps: int) -> list[dict[str, object]]:
             "devices": row.replicas,
             "batch_size": row.batch_size,
             "reduced_bytes": row.reduced_bytes,
+            "input_seconds": row.input_seconds,
+            "reduce_seconds": row.reduce_seconds,
             "repeats": row.repeats,
             "interval_over": row.over,
             "seconds": row.step_seconds * steps,

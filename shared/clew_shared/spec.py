@@ -22,6 +22,8 @@ SINGLE = StrategyCard(id="single", title="One device")
 """What an exercise can be run with whose card names nothing."""
 PARAMETER_SERVER = "parameter-server"
 PRECISIONS = ("float32", "bfloat16", "float16")
+SPREAD = ("strategy", "devices", "nodes")
+"""The fields in which a further attempt of a run may differ from the one before."""
 SITE_PATH = "site:"
 """What begins a path of the site itself, where one of this computer could stand."""
 
@@ -197,3 +199,15 @@ def strategy_for(card: ExerciseCard, devices: int, nodes: int = 1) -> str:
     """The first strategy of ``card`` that runs on so many devices and nodes; "single" when none does."""
     fits = (one.id for one in card.strategies if devices in one.devices and (nodes == 1 or one.nodes))
     return next(fits, SINGLE.id)
+
+
+def spread_again(spec: RunSpec, card: ExerciseCard, changes: Mapping[str, Any]) -> RunSpec:
+    """``spec`` with another ``strategy``, ``devices`` or ``nodes``, as far as given: what was not follows from that."""
+    spread = msgspec.structs.replace(spec, **changes)
+    if "strategy" not in changes and check_strategy(spread, card):
+        spread = msgspec.structs.replace(spread, strategy=strategy_for(card, spread.devices, spread.nodes))
+    if spread.strategy == SINGLE.id:
+        spread = msgspec.structs.replace(spread, **{"devices": 1, "nodes": 1, **changes})
+    if spread.strategy != spec.strategy:
+        spread = msgspec.structs.replace(spread, options={})
+    return spread

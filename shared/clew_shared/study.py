@@ -178,6 +178,18 @@ def scaling_kind(specs: Sequence[RunSpec]) -> Literal["strong", "weak"] | None:
     return "strong" if len(batches) == 1 else "weak"
 
 
+def is_timed(spec: RunSpec) -> bool:
+    """Whether the run is one of a study over devices or nodes, so that whatever trains beside it would falsify it."""
+    return bool(spec.study) and scaling_kind([spec]) is not None
+
+
+def largest(study: StudySpec) -> RunSpec:
+    """The base on as many devices and nodes as any run of the study needs: what one job for all of them asks for."""
+    specs = [run.spec for run in study_runs(study)]
+    most = {place: max((getattr(spec, place) for spec in specs), default=1) for place in PLACES}
+    return msgspec.structs.replace(study.base, **most)
+
+
 def usual_warm_up(steps: Value) -> int:
     """How many steps of a timed run do not count unless somebody says otherwise: 20, at most a quarter of them."""
     return min(20, steps // 4) if isinstance(steps, int) else 20

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from clew_shared.journal.events import Attempt, Peer
 from clew_shared.journal.files import Record, read_journal
-from tests.cluster.mini import MiniCluster
+from tests.cluster.mini import FOLDER, MiniCluster
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
 
@@ -79,13 +81,16 @@ def test_every_way_to_a_node_leads_to_the_same_result(site: str, clew: Clew, her
     assert (found["metrics"], found["best"]) == (here["metrics"], here["best"])
 
 
-def test_a_run_spreads_over_two_nodes_of_its_job(clew: Clew, here: dict[str, Any], home: Path) -> None:
+@pytest.mark.parametrize("exercise", ["softmax", "cnn"])
+def test_a_run_spreads_over_two_nodes_of_its_job(exercise: str, clew: Clew, here: dict[str, Any], home: Path) -> None:
     """One command asks the scheduler for two nodes; the processes on them meet at the nodes' own addresses."""
-    done = clew(*RUN, "--strategy", "multi-worker", "--nodes", "2", "--site", "minicluster")
+    words = RUN if exercise == "softmax" else ("run", "cnn", "--data", "digits", "--steps", "8", "--json")
+    done = clew(*words, "--strategy", "multi-worker", "--nodes", "2", "--site", "minicluster")
     assert done.returncode == 0, done.stderr
     found = last_line(done)
-    assert (found["state"], found["steps"]) == ("FINISHED", 100)
-    assert found["metrics"] == pytest.approx(here["metrics"], rel=1e-3)
+    assert (found["state"], found["steps"]) == ("FINISHED", 100 if exercise == "softmax" else 8)
+    if exercise == "softmax":
+        assert found["metrics"] == pytest.approx(here["metrics"], rel=1e-3)
     journal = read_journal(home / "mirrors" / found["run"] / "journal.0001")
     events = [item.event for item in journal if isinstance(item, Record)]
     chief = next(event for event in events if isinstance(event, Attempt))
@@ -95,6 +100,63 @@ def test_a_run_spreads_over_two_nodes_of_its_job(clew: Clew, here: dict[str, Any
     assert chief.host != joined.host
     assert joined.address.startswith("10.77.")
     assert clew("verify", "last").returncode == 0
+
+
+@pytest.mark.parametrize("site", ["minicluster", "minicluster-pbs", "minicluster-bw"])
+def test_a_parameter_server_cluster_forms_on_three_nodes_of_a_job(site: str, clew: Clew, home: Path) -> None:
+    """The coordinator, a server and two workers, which meet at the nodes' own addresses."""
+    done = clew("run", "ps-lab", "--data", "digits", "--steps", "100", "--nodes", "3", "--site", site, "--json")
+    assert done.returncode == 0, done.stderr
+    found = last_line(done)
+    assert (found["state"], found["steps"]) == ("FINISHED", 100)
+    assert found["metrics"]["test_accuracy"] > 0.8
+    journal = read_journal(home / "mirrors" / found["run"] / "journal.0001")
+    events = [item.event for item in journal if isinstance(item, Record)]
+    joined = [event for event in events if isinstance(event, Peer) and event.status == "joined"]
+    assert sorted((peer.role, peer.index) for peer in joined) == [("ps", 0), ("worker", 0), ("worker", 1)]
+    chief = next(event for event in events if isinstance(event, Attempt))
+    assert len({chief.host, *(peer.host for peer in joined if peer.role == "worker")}) == 3
+    assert all(peer.address.startswith("10.77.") for peer in joined)
+
+
+def test_a_study_is_one_job_and_nothing_of_it_runs_twice(
+    clew: Clew, cluster: MiniCluster, home: Path, tmp_path: Path
+) -> None:
+    """Ctrl+C ends the study's job; the same study goes on in a second one with what is missing."""
+    file, there = str(tmp_path / "study.toml"), ("--site", "minicluster")
+    asked = ("--data", "digits", "--devices", "1,2", "--steps", "60", "--save", file)
+    command = ("on", "laptop", "env", f"CLEW_HOME={home}", *PROGRAM, "scaling", "softmax", *asked, *there)
+    with subprocess.Popen(
+        [FOLDER / "cluster", *command],
+        env=cluster.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as first:
+        assert first.stdout is not None
+        said = []
+        for line in first.stdout:
+            said.append(line)
+            if line.startswith("1 device: Finished"):
+                for child in psutil.Process(first.pid).children(recursive=True):
+                    child.send_signal(signal.SIGINT)
+    assert first.returncode == 130, said
+    (job,) = json.loads(clew("jobs", "--json").stdout)
+    assert job["stage"] == "ENDED", "it was let go of, with the runs that had not begun"
+    before = {run["run"] for run in json.loads(clew("runs", "--json").stdout) if run["state"] == "FINISHED"}
+    assert 1 <= len(before) <= 2
+    done = clew("study", file, *there, "--json")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("finished before") == len(before)
+    found = last_line(done)
+    assert [(row["devices"], row["repeats"]) for row in found["table"]] == [(1, 1), (2, 1)]
+    runs = json.loads(clew("runs", "--json").stdout)
+    finished = {run["run"] for run in runs if run["state"] == "FINISHED"}
+    assert finished == {run["run"] for run in found["runs"]} >= before
+    assert (len(finished), len(runs) - len(finished)) in ((2, 0), (2, 1)), "one was stopped while it trained"
+    assert all((home / "mirrors" / run["run"] / "journal.0001").exists() for run in runs)
+    jobs = json.loads(clew("jobs", "--json").stdout)
+    assert len(jobs) == (2 if len(before) == 1 else 1)
 
 
 @pytest.fixture

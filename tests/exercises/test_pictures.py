@@ -69,13 +69,9 @@ class Pictured(Softmax):
 
 
 class Plain(Softmax):
-    """Softmax without pictures."""
+    """Softmax' network in an exercise without pictures."""
 
     pictures: ClassVar[Any] = ()
-
-    def build(self, setup: Setup[SoftmaxSettings]) -> Model:
-        """The same model."""
-        return dataclasses.replace(super().build(setup), pictures={})
 
 
 def make(exercise: Softmax, data: DataSet, steps: int = 60) -> Engine:

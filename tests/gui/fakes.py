@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -344,6 +344,11 @@ class FakeSession:
         self.tell(new=frozenset((run.id,)))
         return run.id
 
+    def start_runs(self, specs: Sequence[RunSpec], place: Place) -> tuple[str, ...]:
+        """New runs of one job, queued."""
+        self._ask("start_runs", tuple(specs), place)
+        return tuple(self.start_run(spec) for spec in specs)
+
     def pause(self, run: str) -> None:
         """Paused at once."""
         self._ask("pause", run)
@@ -370,9 +375,9 @@ class FakeSession:
         self.runs[run].feed(Live(name=name, value=value, step=self.runs[run].history.fold.step))
         self.tell(points=frozenset((run,)))
 
-    def continue_run(self, run: str) -> None:
+    def continue_run(self, run: str, *, changes: Mapping[str, str | int] | None = None) -> None:
         """Only noted."""
-        self._ask("continue", run)
+        self._ask("continue", run, *((dict(changes),) if changes else ()))
 
     def move_run(self, run: str, place: int) -> None:
         """Moved at once, and the others make room."""

@@ -33,17 +33,7 @@ from clew_shared.journal.files import FrameReader, Record
 from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run, summary
-from clew_shared.spec import (
-    SINGLE,
-    RunSpec,
-    check_spec,
-    check_strategy,
-    from_toml,
-    read_spec,
-    read_text,
-    strategy_for,
-    to_toml,
-)
+from clew_shared.spec import RunSpec, check_spec, from_toml, read_spec, read_text, spread_again, to_toml
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -154,18 +144,6 @@ def _prepare_resume(folder: RunFolder, exercises: Path | None, changes: Mapping[
     spec = spread_again(before, card, changes)
     raise_all([*check_spec(spec, "the attempt"), *misfits(spec, card, find_search(find_places()))])
     return Prepared(folder, attempt, to_toml(spec) if spec != before else "")
-
-
-def spread_again(spec: RunSpec, card: ExerciseCard, changes: Mapping[str, Any]) -> RunSpec:
-    """``spec`` with another ``strategy``, ``devices`` or ``nodes``, as far as given: what was not follows from that."""
-    spread = msgspec.structs.replace(spec, **changes)
-    if "strategy" not in changes and check_strategy(spread, card):
-        spread = msgspec.structs.replace(spread, strategy=strategy_for(card, spread.devices, spread.nodes))
-    if spread.strategy == SINGLE.id:
-        spread = msgspec.structs.replace(spread, **{"devices": 1, "nodes": 1, **changes})
-    if spread.strategy != spec.strategy:
-        spread = msgspec.structs.replace(spread, options={})
-    return spread
 
 
 def _find_card(exercise: str, exercises: Path | None) -> ExerciseCard:

@@ -61,14 +61,9 @@ _SYNTHETIC = 256
 """Distinct synthetic images: enough for a batch, few enough for memory (150 MB at 224 × 224)."""
 
 
-class ImagenetSettings(BatchSettings, frozen=True, kw_only=True):
-    """A short measurement of ResNet-50."""
+class ImageSettings(BatchSettings, frozen=True, kw_only=True):
+    """Which images a large network trains on."""
 
-    optimizer: OptimizerName = "momentum"
-    learning_rate: LearningRate = 0.01
-    batch_size: BatchSize = 32
-    steps: Steps = 100
-    model: Annotated[str, Knob("Model", "The network.", "Network", choices=MODELS)] = "resnet50"
     image_size: Annotated[
         int,
         Knob(
@@ -92,6 +87,16 @@ class ImagenetSettings(BatchSettings, frozen=True, kw_only=True):
             "Network",
         ),
     ] = ""
+
+
+class ImagenetSettings(ImageSettings, frozen=True, kw_only=True):
+    """A short measurement of ResNet-50."""
+
+    optimizer: OptimizerName = "momentum"
+    learning_rate: LearningRate = 0.01
+    batch_size: BatchSize = 32
+    steps: Steps = 100
+    model: Annotated[str, Knob("Model", "The network.", "Network", choices=MODELS)] = "resnet50"
 
 
 class ImagenetBench(Exercise[ImagenetSettings]):
@@ -151,7 +156,7 @@ class ImagenetBench(Exercise[ImagenetSettings]):
         if size < _SMALLEST[options.model]:
             text = f"Images of {size} × {size} pixels are too small for this network."
             raise problem("exercise.size", text, f"Choose at least {_SMALLEST[options.model]}.", "image_size")
-        samples, classes, read = _samples(options, size, setup.seed)
+        samples, classes, read = samples_of(options, size, setup.seed)
         make = _alexnet if options.model == "alexnet" else _keras_network
         network = make(setup, size, classes)
 
@@ -220,7 +225,7 @@ def _keras_network(setup: Setup[ImagenetSettings], size: int, classes: int) -> _
     def scores(images: tf.Tensor, _: StepContext) -> tf.Tensor:
         return network(images, training=True)
 
-    return _Network(_named(network.trainable_variables), _named(network.non_trainable_variables), scores)
+    return _Network(named(network.trainable_variables), named(network.non_trainable_variables), scores)
 
 
 def _synchronized(layer: Any) -> Any:
@@ -230,11 +235,12 @@ def _synchronized(layer: Any) -> Any:
     return layer.__class__.from_config(config)
 
 
-def _named(variables: list[Any]) -> dict[str, tf.Variable]:
+def named(variables: list[Any]) -> dict[str, tf.Variable]:
+    """Keras' variables by their paths."""
     return {variable.path.replace("/", "."): variable.value for variable in variables}
 
 
-def _samples(options: ImagenetSettings, size: int, seed: int) -> tuple[Samples, int, Callable[[tf.Tensor], tf.Tensor]]:
+def samples_of(options: ImageSettings, size: int, seed: int) -> tuple[Samples, int, Callable[[tf.Tensor], tf.Tensor]]:
     """The samples, how many classes they have, and from a batch of them to images in [0, 1)."""
     if options.folder:
         paths, labels, classes = _files(Path(options.folder).expanduser())

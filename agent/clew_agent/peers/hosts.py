@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -54,7 +55,7 @@ def read_hosts(environment: Mapping[str, str] = os.environ) -> JobHosts:
     nodes = environment.get("SLURM_JOB_NODELIST", "")
     if nodes:
         here = environment.get("SLURMD_NODENAME", "") or operating_system.host_name()
-        cores = environment.get("SLURM_CPUS_PER_TASK", "") or environment.get("SLURM_CPUS_ON_NODE", "")
+        cores = environment.get("SLURM_CPUS_PER_TASK", "") or _fewest_cores(environment)
         return JobHosts(_slurm_names(nodes), here, "srun", cores=cores)
     file = environment.get("PBS_NODEFILE", "")
     if not file:
@@ -97,6 +98,13 @@ def _slurm_names(nodes: str) -> tuple[str, ...]:
         said = answer.stderr.strip() or f"exit code {answer.returncode}"
     text = f"`scontrol show hostnames {nodes}` does not say which nodes the job has: {said[:200]}."
     raise problem("peers.hosts", text, "Start the run with one node, or ask the site's support.", "SLURM_JOB_NODELIST")
+
+
+def _fewest_cores(environment: Mapping[str, str]) -> str:
+    """What every node of the job has: Slurm may give them different numbers, as in ``4,2(x3)``."""
+    told = environment.get("SLURM_JOB_CPUS_PER_NODE", "")
+    counts = [int(one) for one in re.findall(r"(?:^|,)(\d+)", told)]
+    return str(min(counts)) if counts else environment.get("SLURM_CPUS_ON_NODE", "")
 
 
 def _lines(path: Path) -> list[str]:

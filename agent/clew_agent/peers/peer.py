@@ -46,6 +46,7 @@ from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import build
 from clew_shared.spec import PARAMETER_SERVER, RunSpec, read_spec
+from clew_shared.study import is_timed
 
 
 class _Left(Exception):
@@ -162,7 +163,10 @@ class _Work:
         self._train(exercise, spec, data, cluster)
 
     def _serve(self) -> None:
-        """Be one of the processes that a coordinator uses: everything it does comes from there."""
+        """Be one of the processes that a coordinator uses: everything it does comes from there.
+
+        The chief's silence counts only after minutes: TensorFlow may hold up its threads when a cluster forms again.
+        """
         from clew_agent.strategies.parameter_server import serve
 
         self._link.send(Prepared())
@@ -171,7 +175,6 @@ class _Work:
             raise TypeError(f"the chief began with {type(place).__name__}")
         server = serve(place.cluster, place.job, place.number)
         self._keeper.release()
-        self._link.training()
         self._link.send(Built())
         self._hear()
         del server
@@ -192,6 +195,8 @@ class _Work:
         settings = build(exercise.Settings, spec.params)
         engine = Engine(exercise, settings, spec.seed, data, strategy=strategy, precision=spec.precision)
         engine.compile()
+        if is_timed(spec):
+            engine.measure_parts()
         if cluster.restore:
             engine.restore(self._folder.path / cluster.restore)
         self._link.training()

@@ -180,6 +180,7 @@ class Peers:
             _Peer(Index(index), host, role=role, number=number)
             for index, (host, (role, number)) in enumerate(zip(there, known, strict=True), start=1)
         ]
+        self._formed = len(self._peers)
         self._cast = False
         """Whether peers are to be told what they are."""
         self._by_identity: dict[bytes, _Peer] = {}
@@ -267,6 +268,10 @@ class Peers:
 
         Returns the addresses (``host:port``) of TensorFlow's cluster by job. Raises ``ProblemError``.
         """
+        if self._keeper is not None and len(self._peers) != self._formed:
+            self._keeper.release()  # TensorFlow makes a new server for another set of processes, and keeps the old one
+            self._keeper = PortKeeper(self._keeper.address)
+        self._formed = len(self._peers)
         self._put(None)
         shared = self._shared
         while True:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,9 +26,11 @@ from clew_shared.base.foreign import from_json
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import Catalogue
+from clew_shared.catalogue import find_card
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
-from clew_shared.spec import RunSpec, read_spec, to_table, to_toml
+from clew_shared.spec import SPREAD, RunSpec, read_spec, spread_again, to_table, to_toml
+from clew_shared.study import is_timed
 from clew_shared.wire.messages import AnyReply, Done, MoveRun, Reply, RunningRunRequest, RunStatus, Stop
 
 _log = logging.getLogger(__name__)
@@ -131,8 +133,9 @@ class RunManager:
         self._enqueue(TrackedRun(folder, spec), 1)
         return Done(run=spec.run)
 
-    def resume(self, run: str) -> Reply:
-        """Queue a further attempt of a run that has ended. Raises ``ProblemError`` when that makes no sense."""
+    def resume(self, run: str, catalogue: Catalogue, changes: Mapping[str, str | int] | None = None) -> Reply:
+        """Queue a further attempt of a run that has ended, with ``changes`` of how it spreads over devices. Raises
+        ``ProblemError`` when that makes no sense."""
         tracked = (self.registry.claim(run) if self._job else None) or self.registry.get(run)
         if self._queue.position(run) or self._at_work(tracked):
             return Done(run=run)
@@ -140,20 +143,34 @@ class RunManager:
             raise problem("run.finished", "This run has finished; there is nothing to continue.", "Start a new run.")
         with suppress(ProblemError):  # one that cannot be read any more is the trainer's to refuse
             tracked.spec = read_spec(tracked.folder.latest_spec)  # a terminal may have gone on on other devices
-        few = self._queue.devices.problem(tracked.spec.devices)
+        spec = self._spread_again(tracked.spec, catalogue, changes or {})
+        few = self._queue.devices.problem(spec.devices)
         if few is not None:
             raise ProblemError(few)
+        if tracked.attempt:
+            _keep_changed(tracked.folder.changed_spec(tracked.attempt + 1), spec if spec != tracked.spec else None)
+        tracked.spec = spec
         if tracked.cancelled:  # it left the queue before it began, and its folder went with it
             _make_folder(tracked.folder.path, tracked.spec)
         self._enqueue(tracked, tracked.attempt + 1)
         return Done(run=run)
 
+    def _spread_again(self, spec: RunSpec, catalogue: Catalogue, changes: Mapping[str, str | int]) -> RunSpec:
+        """``spec`` with these changes, checked. Raises ``ProblemError`` with all that is wrong."""
+        if all(getattr(spec, name) == value for name, value in changes.items()):
+            return spec
+        spread = spread_again(spec, find_card(catalogue.exercises, spec.exercise), changes)
+        found = check_spec(spread, catalogue, self._search, self._strategies)
+        if found:
+            raise ProblemError(combine(found))
+        return spread
+
     def begin(self, spec: RunSpec, catalogue: Catalogue, incarnation: str) -> bool:
         """Begin a run that a job's folder names, or go on with it, once in each ``incarnation`` of the job.
 
-        One that has finished, that trains, or that a person stopped or took out of the queue is left as it is. False
-        when that has to wait: an earlier attempt of this node is still ending. Raises ``ProblemError`` with all that is
-        wrong.
+        One that has finished, that trains, or that a person stopped or took out of the queue is left as it is. One that
+        another job left spreads as ``spec`` says now. False when that has to wait: an earlier attempt of this node is
+        still ending. Raises ``ProblemError`` with all that is wrong.
         """
         if self._begun.get(spec.run) == incarnation or spec.run in self._stopped:
             return True
@@ -165,7 +182,8 @@ class RunManager:
             if tracked is None:
                 self.start(spec, catalogue)
             elif tracked.attempt and tracked.fold.state is not RunState.FINISHED:
-                self.resume(spec.run)
+                here = tracked.fold.job == self._job
+                self.resume(spec.run, catalogue, {} if here else {name: getattr(spec, name) for name in SPREAD})
         except ProblemError:
             del self._begun[spec.run]
             raise
@@ -243,7 +261,7 @@ class RunManager:
         tracked.problem_text, tracked.cancelled = "", False
         self._cancelled.pop(tracked.run, None)
         self._stopped.discard(tracked.run)
-        self._queue.add(QueueEntry(tracked.run, attempt, tracked.spec.devices))
+        self._queue.add(_entry(tracked, attempt))
         self._keep_record()
         self.registry.add(tracked)
 
@@ -309,7 +327,7 @@ class RunManager:
         if tracked.problem_text or tracked.cancelled:
             return
         if not tracked.wanted and tracked.attempt < attempt:
-            self._queue.again(QueueEntry(tracked.run, attempt, tracked.spec.devices))
+            self._queue.again(_entry(tracked, attempt))
         elif not tracked.attempt:  # this agent's own, or of an agent that kept no account of attempts
             tracked.problem_text = "Its processes ended before it began."
 
@@ -362,6 +380,23 @@ class RunManager:
             write_private(self._record_file, msgspec.json.encode(record))
         except OSError as error:
             _log.error("The run queue cannot be kept in %s: %s", self._record_file, error)
+
+
+def _keep_changed(path: Path, spec: RunSpec | None) -> None:
+    """Write the spec of an attempt that spreads otherwise than the one before; None: it does not."""
+    try:
+        if spec is None:
+            path.unlink(missing_ok=True)  # of an attempt that left the queue before it began
+        else:
+            write_private(path, to_toml(spec).encode())
+    except OSError as error:
+        hint = "Make room, or move CLEW_HOME."
+        raise problem("run.folder", f"{path} cannot be written: {error}.", hint, str(path)) from None
+
+
+def _entry(tracked: TrackedRun, attempt: int) -> QueueEntry:
+    spec = tracked.spec
+    return QueueEntry(tracked.run, attempt, spec.devices, alone=is_timed(spec))
 
 
 def _make_folder(path: Path, spec: RunSpec) -> RunFolder:

@@ -9,11 +9,13 @@ from clew_shared.spec import RunSpec
 
 
 class QueueEntry(msgspec.Struct, frozen=True):
-    """One attempt of one run, and for how many devices it asks."""
+    """One attempt of one run, and for how many devices it asks. ``alone``: it is timed, so nothing may train beside
+    it."""
 
     run: str
     attempt: int
     devices: int = 1
+    alone: bool = False
 
 
 class QueueRecord(msgspec.Struct, frozen=True):
@@ -22,7 +24,8 @@ class QueueRecord(msgspec.Struct, frozen=True):
     ``devices`` are the ids that each running run has, ``attempts`` which attempt of it runs; earlier agents did not
     keep them. ``cancelled`` are the runs that left the queue before they began and have no folder that would tell of
     them. ``begun`` are the runs of a job that its agent has begun by itself, with the incarnation of the job;
-    ``stopped`` are those that a person has stopped: they stay so when the job starts again.
+    ``stopped`` are those that a person has stopped: they stay so when the job starts again. ``alone`` are the running
+    ones that nothing may train beside.
     """
 
     waiting: tuple[QueueEntry, ...] = ()
@@ -32,6 +35,7 @@ class QueueRecord(msgspec.Struct, frozen=True):
     cancelled: tuple[RunSpec, ...] = ()
     begun: dict[str, str] = {}
     stopped: frozenset[str] = frozenset()
+    alone: frozenset[str] = frozenset()
 
 
 class RunQueue:
@@ -39,7 +43,7 @@ class RunQueue:
 
     Nobody is passed over for want of devices: while the first that waits needs four of them and three are free, those
     behind it wait as well, so that its turn comes. Only a run whose own last attempt is still ending lets others by.
-    A run waits in it once.
+    A run that is timed has all devices idle beside its own. A run waits in it once.
     """
 
     def __init__(self, devices: Devices | None = None, record: QueueRecord | None = None) -> None:
@@ -48,11 +52,18 @@ class RunQueue:
         self._waiting = list(record.waiting)
         self._held = {run: record.devices.get(run, ()) for run in record.running}
         self._attempts = {run: record.attempts.get(run, 0) for run in record.running}
+        self._alone = set(record.alone)
 
     @property
     def record(self) -> QueueRecord:
         """What a successor needs to go on."""
-        return QueueRecord(tuple(self._waiting), tuple(self._held), dict(self._held), dict(self._attempts))
+        return QueueRecord(
+            waiting=tuple(self._waiting),
+            running=tuple(self._held),
+            devices=dict(self._held),
+            attempts=dict(self._attempts),
+            alone=frozenset(self._alone),
+        )
 
     def __contains__(self, run: str) -> bool:
         return run in self._held or self.position(run) > 0
@@ -94,10 +105,14 @@ class RunQueue:
     def next_to_start(self) -> QueueEntry | None:
         """Give devices to the first that waits, and return it; None when too few are free or nobody waits."""
         entry = next((entry for entry in self._waiting if entry.run not in self._held), None)
-        taken = self.devices.take(entry.devices, self._held) if entry is not None else None
-        if entry is None or taken is None:
+        if entry is None or self._alone or (entry.alone and self._held):
+            return None
+        taken = self.devices.take(entry.devices, self._held)
+        if taken is None:
             return None
         self._waiting.remove(entry)
+        if entry.alone:
+            self._alone.add(entry.run)
         self._held[entry.run], self._attempts[entry.run] = taken, entry.attempt
         return entry
 
@@ -116,6 +131,7 @@ class RunQueue:
     def ended(self, run: str) -> bool:
         """Take the devices of ``run`` back; False when it had none."""
         self._attempts.pop(run, None)
+        self._alone.discard(run)
         return self._held.pop(run, None) is not None
 
     def again(self, entry: QueueEntry) -> None:

@@ -220,7 +220,7 @@ class Supervisor:
                 return self._status(caller, request)
             case Fetch():
                 return self._fetch(caller, request)
-            case GetCatalogue() | StartRun() if not self._catalogue.ready():
+            case GetCatalogue() | StartRun() | ContinueRun() if not self._catalogue.ready():
                 self._early.append((caller, request))
                 return None
             case GetCatalogue():
@@ -248,7 +248,7 @@ class Supervisor:
     ) -> Reply | None:
         match request:
             case ContinueRun():
-                return self._desk.resume(request.run)
+                return self._desk.resume(request.run, self._catalogue.get(), request.changes)
             case MoveRun():
                 return self._desk.move(request)
             case Stop():

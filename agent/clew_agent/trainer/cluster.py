@@ -44,6 +44,7 @@ class ClusterRun:
         if self._now is not None:
             self._now.close()
         self._now = Cluster(addresses, self._settings)
+        self._peers.release_port()
         self._now.slowed = slowed
         self._now.watch(self._look)
         self._workers = self._now.workers

@@ -56,6 +56,7 @@ from clew_shared.journal.lifecycle import RunFold, RunState
 from clew_shared.journal.run_folder import RunFolder, final_files
 from clew_shared.params import Params, build, convert
 from clew_shared.spec import PARAMETER_SERVER, RunSpec, read_spec
+from clew_shared.study import is_timed
 from clew_shared.wire.messages import DisturbCluster, SetLive, Stop
 
 if TYPE_CHECKING:
@@ -387,7 +388,7 @@ class _Attempt:
         if engine.logical_devices:
             self._sharing = spec.devices * (peers.together if peers is not None else 1)
         self._tell_devices()
-        return self._ready(engine, start)
+        return self._ready(engine, start, is_timed(spec))
 
     def _build_on_cluster(
         self, exercise: AnyExercise, settings: Params, spec: RunSpec, data: DataSet | None, start: AttemptStart
@@ -398,7 +399,6 @@ class _Attempt:
         options, peers = build(ParameterServerSettings, spec.options), self._peers
         if peers is not None:
             self._staged("peers", lambda: peers.gather(self._go_on), _tell_workers)
-            peers.release_port()
         run = ClusterRun(options, peers, self._recorder.put)
         cluster = self._staged("cluster", lambda: run.form(self._go_on))
         make = partial(ServerEngine, exercise, settings, spec.seed, data, strategy=cluster, precision=spec.precision)
@@ -407,8 +407,10 @@ class _Attempt:
         self._cluster = run
         return self._ready(engine, start)
 
-    def _ready(self, engine: Engine, start: AttemptStart) -> Engine:
+    def _ready(self, engine: Engine, start: AttemptStart, timed: bool = False) -> Engine:
         self._staged("compile", engine.compile)
+        if timed:
+            engine.measure_parts()
         cache = compile_cache.in_use(find_places())
         if cache is not None:
             compile_cache.vouch(cache)
@@ -452,6 +454,8 @@ class _Attempt:
             replicas=engine.replicas,
             reduced_bytes=engine.reduced_bytes,
             shared_cores=cores() if self._sharing > 1 else 0,
+            input_seconds=engine.parts.input_seconds,
+            reduce_seconds=engine.parts.reduce_seconds,
         )
         self._recorder.put(schema)
         self._trained = True

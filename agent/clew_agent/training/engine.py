@@ -23,6 +23,7 @@ from clew_agent.training.order import make_order, steps_per_epoch
 from clew_agent.training.pictures import Pictures
 from clew_agent.training.state import EarlyStopping, Plan, TrainingProgress
 from clew_agent.training.step import BatchSource, BlockProgram, BlockSizer, TrainingStep, capacity
+from clew_agent.training.timing import StepParts, measure_parts
 from clew_shared.base.problem import problem
 from clew_shared.cards import MetricSpec
 from clew_shared.journal.events import Event
@@ -95,6 +96,7 @@ class Engine:
         self._precision = precision
         self._live_specs = {spec.name: spec for spec in describe(type(settings)) if spec.live}
         self._progress = TrainingProgress([float(getattr(settings, name)) for name in self._live_specs])
+        self.parts = StepParts()
         self._assemble(strategy or Single())
         self._clock, self._trained = 0.0, 0
         self._pictures = Pictures(
@@ -133,6 +135,7 @@ class Engine:
         self._evaluators = _evaluators(self._model, [spec.name for spec in exercise.metrics if not spec.per_step])
 
     def _prepare(self, step: TrainingStep) -> None:
+        self._traced = step
         plain = self._strategy.whole and self._precision == "float32"  # XLA leaves no graph to rewrite
         self._program = BlockProgram(step, capacity(self.steps, step), self._exercise.jit and plain)
         self._sizer = BlockSizer(self._program.capacity)
@@ -207,6 +210,10 @@ class Engine:
         self._program(0, 0, self._progress.live)
         self._warm_up()
         return time.perf_counter() - start
+
+    def measure_parts(self) -> None:
+        """Measure what ``parts`` holds; after ``compile``, in all processes of the run."""
+        self.parts = measure_parts(self._traced)
 
     def compile_evaluation(self) -> float:
         """Trace and compile what ``evaluate`` does, unless it is to do that itself; returns the seconds it took."""

@@ -337,6 +337,8 @@ CSV_HEADS = (
     "speedup_low",
     "speedup_high",
     "efficiency",
+    "input_seconds",
+    "reduce_seconds",
 )
 
 
@@ -348,5 +350,5 @@ def as_csv(rows: Iterable[ScalingRow]) -> str:
     for row in rows:
         rate, ratio = row.rate.interval or ("", ""), row.speedup_interval or ("", "")
         head = (row.replicas, row.batch_size, row.repeats, row.step_seconds, row.rate.value)
-        out.writerow((*head, *rate, row.speedup, *ratio, row.efficiency))
+        out.writerow((*head, *rate, row.speedup, *ratio, row.efficiency, row.input_seconds, row.reduce_seconds))
     return text.getvalue()

@@ -64,6 +64,11 @@ def for_run(allocation: Allocation, spec: RunSpec) -> Allocation:
     return msgspec.structs.replace(allocation, nodes=max(allocation.nodes, spec.nodes), gpus=gpus)
 
 
+def refit(allocation: Allocation, spec: RunSpec) -> Allocation:
+    """``allocation`` with just the nodes and GPUs that the run of ``spec`` spreads over now, be they fewer."""
+    return msgspec.structs.replace(allocation, nodes=spec.nodes, gpus=allocation.gpus and spec.devices)
+
+
 def check_allocation(allocation: Allocation, where: str = "") -> list[Problem]:
     """Everything that is wrong with it, whatever the scheduler. ``where`` is put before the fields' names."""
     _, found = check(FIELDS, msgspec.structs.asdict(allocation))

@@ -211,6 +211,12 @@ class RunModel:
         return fold.done and fold.sealed and self.state is fold.state and not waits and self.catching_up is None
 
     @property
+    def withdrawn(self) -> bool:
+        """Whether it ended in the agent's queue, before it began: there is no journal to come."""
+        listed = self.status
+        return not self.history.fold.attempt and listed is not None and listed.state in TERMINAL and not listed.size
+
+    @property
     def _is_ahead(self) -> bool:
         """Whether more of the journal is here than there was when the agent spoke last: the rest came as files."""
         told = self.status

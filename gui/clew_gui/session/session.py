@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,11 +25,11 @@ from clew_gui.session.runs import RunModel, RunTable, not_begun
 from clew_gui.session.site_jobs import SiteJobs
 from clew_gui.sites.site import LOCAL
 from clew_shared.base.places import Places
-from clew_shared.base.problem import problem, raise_all
+from clew_shared.base.problem import ProblemError, problem, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card
 from clew_shared.params import check
-from clew_shared.spec import MAX_NAME, RunSpec
+from clew_shared.spec import MAX_NAME, RunSpec, check_spec, check_strategy, spread_again
 from clew_shared.wire.messages import ContinueRun, MoveRun, Pause, SetLive, StartRun, Stop, Unpause
 
 if TYPE_CHECKING:
@@ -121,9 +121,9 @@ class Session:
             if place is None or (place.site in ("", LOCAL) and not place.job):
                 self._start_here(spec)
             else:
-                self._start_there(spec, place)
+                self._start_there((spec,), place)
         except OSError as error:
-            raise problem("session.disk", f"The run cannot be recorded in {self._places.mirrors}: {error}.") from None
+            raise self._unrecorded(error) from None
         with suppress(OSError):  # a disk is waited for when the agent is running already
             self._record.settle()
         return spec.run
@@ -133,26 +133,51 @@ class Session:
         self._intake.started.add(spec.run)
         self._link.ask(StartRun(spec=spec))
 
-    def _start_there(self, spec: RunSpec, place: Place) -> None:
+    def start_runs(self, specs: Sequence[RunSpec], place: Place) -> tuple[str, ...]:
+        """Ask for several runs at a place on a site and return their ids: one job begins them in this order, each as
+        soon as there are devices for it. Their models exist at once. Raises ``ProblemError`` like ``start_run``."""
+        for spec in specs:
+            card = find_card(self._intake.catalogue.exercises, spec.exercise)
+            raise_all(check(card.params, spec.params)[1])
+        names = sorted(str(uuid.uuid4()) for _ in specs)  # the job's agent begins runs in the order of their names
+        named = [msgspec.structs.replace(spec, run=name) for spec, name in zip(specs, names, strict=True)]
+        try:
+            for spec in named:
+                self._runs.mirror(spec.run).keep_spec(spec, lasting=False)
+            self._start_there(named, place)
+        except OSError as error:
+            raise self._unrecorded(error) from None
+        with suppress(OSError):  # a disk is waited for when the agent is running already
+            self._record.settle()
+        return tuple(names)
+
+    def _unrecorded(self, error: OSError) -> ProblemError:
+        return problem("session.disk", f"The run cannot be recorded in {self._places.mirrors}: {error}.")
+
+    def _start_there(self, specs: Sequence[RunSpec], place: Place) -> None:
         held = None
         try:
             if place.job and place.data:
                 text = "A file of this computer can go only with the run's own job, not to a held node."
                 raise problem("job.data", text, "Run it on the site itself, or name data that are there.", "data")
-            if place.job:
+            for spec in specs if place.job else ():
                 held = self._jobs.give(place.job, spec)
-            job = place.job or self._jobs.submit(place, spec)
+            job = place.job or self._jobs.submit(place, *specs)
         except BaseException:
-            shutil.rmtree(self._places.mirrors / spec.run, ignore_errors=True)
+            for spec in specs:
+                shutil.rmtree(self._places.mirrors / spec.run, ignore_errors=True)
             raise
-        self._link.release(spec.run)
-        model = self._runs.add(spec, lasting=False)
+        models = []
+        for spec in specs:
+            self._link.release(spec.run)
+            models.append(self._runs.add(spec, lasting=False))
         if held is None:
             self._jobs.follow(job)
-        else:
+            return
+        for model in models:
             model.link = job
-            held.adopt(spec.run)
-            held.ask(StartRun(spec=as_there(spec)))
+            held.adopt(model.id)
+            held.ask(StartRun(spec=as_there(model.spec)))
 
     def hold(self, place: Place) -> str:
         """Take an allocation and keep it, without a run yet; the job's UUID. Raises ``ProblemError``."""
@@ -210,19 +235,28 @@ class Session:
         try:
             self._runs.add(spec)
         except OSError as error:
-            raise problem("session.disk", f"The run cannot be recorded in {self._places.mirrors}: {error}.") from None
+            raise self._unrecorded(error) from None
 
-    def continue_run(self, run: str, allocation: Allocation | None = None) -> None:
-        """Go on from the last checkpoint as a new attempt; where the run's job is over, in a job like that one, or with
-        this ``allocation``."""
-        model = self.runs[self._known(run)]
-        if model.job is None:
-            self._ask(run, ContinueRun(run=run))
-        elif model.job.over:
-            self._jobs.continue_in_next(model, allocation)
-        else:
-            self._ask(run, ContinueRun(run=run))
+    def continue_run(
+        self, run: str, allocation: Allocation | None = None, changes: Mapping[str, str | int] | None = None
+    ) -> None:
+        """Go on from the last checkpoint as a new attempt, with ``changes`` of strategy, devices or nodes; where the
+        run's job is over, in a job like that one, or with this ``allocation``. Raises ``ProblemError``."""
+        model, given = self.runs[self._known(run)], changes or {}
+        if model.job is not None and model.job.over:
+            change = (lambda spec: self._spread_again(spec, given)) if given else None
+            self._jobs.continue_in_next(model, allocation, change)
+            return
+        strategy, devices, nodes = str(given.get("strategy", "")), given.get("devices", 0), given.get("nodes", 0)
+        self._ask(run, ContinueRun(run=run, strategy=strategy, devices=int(devices), nodes=int(nodes)))
+        if model.job is not None:
             self._jobs.continued(model)
+
+    def _spread_again(self, spec: RunSpec, changes: Mapping[str, str | int]) -> RunSpec:
+        card = find_card(self._intake.catalogue.exercises, spec.exercise)
+        spread = spread_again(spec, card, changes)
+        raise_all([*check_spec(spread, "the run"), *check_strategy(spread, card)])
+        return spread
 
     def move_run(self, run: str, place: int) -> None:
         """Put a waiting run at a place of its agent's queue, 1 being the next."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from clew_gui.jobs.job import JobNews, Stage
-from clew_gui.schedulers.allocation import Allocation
+from clew_gui.schedulers.allocation import Allocation, refit
 from clew_gui.session.fetcher import Fetcher
 from clew_gui.session.inbox import Inbox
 from clew_gui.session.job_model import JobModel, LinkState, LinkStatus, Place
@@ -144,14 +144,23 @@ class SiteJobs:
         model.runs.append(spec.run)
         return link
 
-    def continue_in_next(self, model: RunModel, allocation: Allocation | None = None) -> str:
+    def continue_in_next(
+        self,
+        model: RunModel,
+        allocation: Allocation | None = None,
+        change: Callable[[RunSpec], RunSpec] | None = None,
+    ) -> str:
         """Send a job that goes on with a run whose job is over, like the one before; with this ``allocation`` if one is
-        given. Raises ``ProblemError``."""
+        given, and as ``change`` spreads it over devices. Raises ``ProblemError``."""
         desks = self._needed()
         last = desks.book.order(desks.book.job_of(model.id))
         asked = last.allocation if allocation is None else allocation
+        spec = next((spec for spec in last.runs if spec.run == model.id), model.spec)
+        if change is not None:
+            spec = change(spec)
+            asked = refit(asked, spec)
         place = Place(site=last.site, allocation=asked, data=last.data, exercises=last.exercises)
-        job = self.submit(place, next((spec for spec in last.runs if spec.run == model.id), model.spec))
+        job = self.submit(place, spec)
         self.follow(job, model)
         self._hand_over([model])
         return job
@@ -242,7 +251,7 @@ class SiteJobs:
         model = self.models[job]
         runs = [self._runs.models[run] for run in self._runs_of(job) if run in self._runs.models]
         running = model.news.stage is Stage.RUNNING and model.link.state is LinkState.LIVE
-        return running and not model.order.hold and bool(runs) and all(run.complete for run in runs)
+        return running and not model.order.hold and bool(runs) and all(run.complete or run.withdrawn for run in runs)
 
     # --- What other programs do ---------------------------------------------------------------------------------------
 

@@ -90,6 +90,8 @@ class Schema(Event, frozen=True, kw_only=True, tag="schema"):
     ``steps`` is how many the whole run will have (0: unknown), for an exercise whose card was not at hand at first.
     ``replicas`` compute each step together; each sends ``reduced_bytes`` of gradients or weights in one, on average.
     ``shared_cores``: the replicas are parts of one processor, of which they share so many cores (0: they share none).
+    ``input_seconds`` and ``reduce_seconds`` are what picking a batch and one all-reduce of ``reduced_bytes`` take,
+    measured before the first step of a run that is timed (0: not measured).
     """
 
     id: int
@@ -100,6 +102,8 @@ class Schema(Event, frozen=True, kw_only=True, tag="schema"):
     replicas: int = 1
     reduced_bytes: int = 0
     shared_cores: int = 0
+    input_seconds: float = 0.0
+    reduce_seconds: float = 0.0
 
 
 class Points(Event, frozen=True, kw_only=True, tag="points"):

@@ -76,9 +76,19 @@ class StartRun(Request, frozen=True, kw_only=True, tag="start"):
 
 
 class ContinueRun(Request, frozen=True, kw_only=True, tag="continue"):
-    """Resumes an ended run from its last checkpoint as a new attempt."""
+    """Resumes an ended run from its last checkpoint as a new attempt, under another strategy or on another number of
+    devices or nodes where these are given."""
 
     run: str
+    strategy: str = ""
+    devices: int = 0
+    nodes: int = 0
+
+    @property
+    def changes(self) -> dict[str, str | int]:
+        """What is given, by field of the run spec."""
+        given: dict[str, str | int] = {"strategy": self.strategy, "devices": self.devices, "nodes": self.nodes}
+        return {name: value for name, value in given.items() if value}
 
 
 class Pause(Request, frozen=True, kw_only=True, tag="pause"):

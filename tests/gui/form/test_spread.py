@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from pytestqt.qtbot import QtBot
 
-from clew_gui.schedulers.allocation import Allocation, for_run
+from clew_gui.schedulers.allocation import Allocation, for_run, refit
 from clew_gui.views.form.next_run import NextRun
 from clew_gui.views.theme.parts import Appearance
 from clew_shared.cards import ExerciseCard
@@ -78,3 +78,9 @@ def test_the_scheduler_is_asked_for_what_the_run_spreads_over() -> None:
     assert for_run(Allocation(nodes=8), spec) == Allocation(nodes=8), "a site without GPUs is asked for none"
     alone = msgspec.structs.replace(spec, devices=1, nodes=1)
     assert for_run(Allocation(gpus=2, nodes=2), alone) == Allocation(gpus=2, nodes=2)
+
+
+def test_a_run_that_goes_on_with_fewer_asks_for_fewer() -> None:
+    spec = RunSpec(exercise="softmax", strategy="mirrored", devices=2)
+    assert refit(Allocation(gpus=4, nodes=3, time="10"), spec) == Allocation(gpus=2, nodes=1, time="10")
+    assert refit(Allocation(nodes=3), spec) == Allocation()

@@ -35,9 +35,11 @@ from clew_gui.views.sites.dialogs import ConsentDialog, HoldDialog, ScriptDialog
 from clew_gui.views.sites.prompts import ChangedKeyDialog
 from clew_gui.views.sites.sites_dialog import SitesDialog
 from clew_gui.views.theme.parts import Button
+from clew_gui.views.window.window import SPEEDUP_TAB
 from clew_gui.views.window.window_state import NoMemory, WindowState
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.problem import Problem, problem
+from clew_shared.catalogue import load_builtin
 from clew_shared.spec import RunSpec
 from tests.gui import fakes
 from tests.gui.conftest import Opener
@@ -524,3 +526,25 @@ def test_without_a_node_it_is_said_how_to_get_one(softmax: Program, qtbot: QtBot
     deeds(softmax, qtbot)
     softmax.window.actions_[kind].trigger()
     assert "hold one" in softmax.window.messages.accessibleName()
+
+
+def test_a_study_is_measured_where_the_form_says(open_window: Opener, cave: Places, qtbot: QtBot) -> None:
+    """One job for all its runs, which asks for what the largest of them needs."""
+    session = fakes.FakeSession()
+    program = open_window(session, exercise="softmax", catalogue=load_builtin())
+    deeds(program, qtbot)
+    program.window.show_tab(SPEEDUP_TAB)
+    where, view = program.window.next_run.where, program.shell.speedup.view
+    where.choose("site:cave")
+    assert where.form is not None
+    where.form.form.row("gpus").editor.set_value(1)
+    view.repeats.setText("1")
+    assert view.measure.isEnabled()
+    view.measure.click()
+    qtbot.waitUntil(lambda: bool(session.asked), timeout=10_000)
+    asked, specs, place = session.asked[0]
+    assert (asked, place) == ("start_runs", Place(site="cave", allocation=Allocation(gpus=4)))
+    assert [spec.devices for spec in specs] == [1, 2, 4]  # type: ignore[attr-defined]
+    assert program.window.pages.currentIndex() == SPEEDUP_TAB
+    assert view.progress.whole() == "0 of 3 done"
+    assert set(program.desk.scope.shown()) == set(session.runs)

@@ -12,13 +12,13 @@ from PySide6.QtWidgets import QApplication, QDialog, QWidget
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.views.actions.dialogs import CodeDialog, LiveDialog, TextDialog
+from clew_gui.views.actions.dialogs import CodeDialog, ContinueDialog, LiveDialog, TextDialog
 from clew_gui.views.runs.runs_model import COLUMNS
 from clew_gui.views.theme.theme import DARK, LIGHT, apply, font
 from clew_gui.views.window.window_state import FileMemory, NoMemory, WindowState
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
-from clew_shared.journal.events import State
+from clew_shared.journal.events import Checkpoint, Peer, State
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
 from tests.gui import fakes
@@ -166,6 +166,25 @@ def test_stop_after_the_block_leaves_a_run_that_can_go_on(busy: Program) -> None
     assert card.go_on.isEnabled()
     card.go_on.click()
     assert session_of(busy).asked[-1][0] == "continue"
+
+
+def test_a_run_that_lost_a_process_goes_on_with_those_that_are_left(busy: Program) -> None:
+    run = busy.desk.scope.run()
+    assert isinstance(run, fakes.FakeRun)
+    run.feed(Checkpoint(step=run.history.fold.step, folder="checkpoints/1", files=()))
+    for status in ("joined", "lost"):
+        run.feed(Peer(role="worker", index=1, host="node2", status=status))
+    trouble = Problem("peers.lost", "Peer 1 on node2 was killed (SIGKILL).", "Continue the run.")
+    run.feed(State(state=RunState.FAILED, problem=trouble))
+    session_of(busy).tell(states=frozenset((run.id,)))
+    tick(busy)
+    go_on = busy.window.actions_["continue"]
+    for button, nodes in (("fewer", 1), ("same", 2)):
+        go_on.trigger()
+        (dialog,) = (one for one in busy.window.findChildren(ContinueDialog) if one.isVisible())
+        assert dialog.fewer.text().strip() == "On 1 node"
+        getattr(dialog, button).click()
+        assert session_of(busy).asked[-1] == ("continue", run.id, {"nodes": nodes})
 
 
 def test_both_strengths_of_stop_stand_in_the_menu(busy: Program) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,9 @@ def test_one_and_two_devices_are_timed_and_told_to_share_the_cores(home: Path, t
     assert [schema is not None and schema.replicas for schema in schemas] == [1, 2]
     assert schemas[1] is not None
     assert schemas[1].shared_cores >= 1
+    assert all(schema is not None and schema.input_seconds > 0 for schema in schemas)
+    assert [schema.reduce_seconds > 0 for schema in schemas if schema is not None] == [False, True]
+    assert re.search(r"On two devices a step is \d+ % input, \d+ % computing and \d+ % reduction", found["detail"])
     again = clew("study", file, "--json", environ=environ)
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout) == found, "nothing was trained again"

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from clew_agent.node import operating_system
-from clew_shared.journal.events import Attempt, Event, Live, Peer, State
+from clew_shared.journal.events import Attempt, Checkpoint, Event, Live, Peer, State
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
@@ -32,6 +32,7 @@ from tests.integration.agent_runs import (
     wait_for,
     write_spec,
 )
+from tests.integration.faults.chance import Chance
 from tests.integration.trainer.test_headless import Remote
 
 STEPS = 2500
@@ -128,11 +129,21 @@ def test_pause_a_changed_rate_and_a_stop_reach_all(tmp_path: Path) -> None:
 def test_what_dies_or_freezes_ends_the_run_which_goes_on_from_its_checkpoint(
     victim: str, number: signal.Signals, words: str, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "run"
+    """At a random moment; `make soak` does it seven times for each victim."""
+    chance = Chance(f"{victim} {number}")
+    print(f"CLEW_SEED={chance.seed}")
+    for turn in chance.rounds(1, 7):
+        end_and_go_on(tmp_path / str(turn), victim, number, words, chance.dice.randrange(1, STEPS - 1000))
+
+
+def end_and_go_on(path: Path, victim: str, number: signal.Signals, words: str, moment: int) -> None:
+    """Train, send ``number`` to a process after ``moment`` steps, and continue to the end."""
+    path.mkdir()
+    folder = path / "run"
     params = {"steps": STEPS, "evaluate_every": STEPS, "checkpoint_every": 250}
-    spec = write_spec(tmp_path, "softmax", data="digits", strategy="multi-worker", nodes=2, params=params)
+    spec = write_spec(path, "softmax", data="digits", strategy="multi-worker", nodes=2, params=params)
     with running("run", spec, "--out", folder) as process:
-        found = wait_for(folder, trained(300))
+        found = wait_for(folder, trained(moment))
         peer = peers(found)[0]
         os.kill(peer.pid if victim == "peer" else trainer_of(found).pid, number)
         assert end(process)[0] == 1
@@ -150,8 +161,8 @@ def test_what_dies_or_freezes_ends_the_run_which_goes_on_from_its_checkpoint(
     assert done.returncode == 0, done.stderr
     first = events(folder, 2)[0]
     assert isinstance(first, Attempt)
-    assert first.start_step % 250 == 0
-    assert first.start_step > 0
+    assert first.start_step == max((event.step for event in found if isinstance(event, Checkpoint)), default=0)
+    assert first.start_step >= (moment // 250 - 1) * 250
     np.testing.assert_array_equal(read_run(folder).column("loss").steps, np.arange(STEPS))
     assert verify_run(folder).findings == ()
 

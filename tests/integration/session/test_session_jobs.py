@@ -204,9 +204,11 @@ def _stop_with_its_job(window: Window, model: RunModel) -> str:
 def test_a_run_whose_job_is_over_goes_on_in_the_next_as_one_curve(window: Window) -> None:
     model = window.start(**SLOW)
     first = _stop_with_its_job(window, model)
-    window.session.continue_run(model.id)
+    window.session.continue_run(model.id, changes={"devices": 2})
     second = window.job(model)
     assert second != first
+    asked = window.site.book.order(second).runs[0]
+    assert (asked.run, asked.strategy, asked.devices) == (model.id, "spread", 2)
     window.until_state(model, RunState.SUBMITTED)
     window.site.queue(second)
     window.until_state(model, RunState.QUEUED)
@@ -287,11 +289,15 @@ def test_a_held_node_takes_one_run_after_the_other(window: Window) -> None:
         assert model.where == "Test site"
         window.until_state(model, RunState.FINISHED)
         window.until_same(model)
+    study = window.session.start_runs([RunSpec(exercise="stand-in", params={"steps": 50})] * 2, Place(job=job))
+    for model in (window.session.runs[run] for run in study):
+        window.until_state(model, RunState.FINISHED)
+    assert window.session.jobs[job].runs[2:] == [*study]
     window.session.cancel(job)
     window.until(lambda: all(run.settled for run in window.session.runs.values()))
     with pytest.raises(ProblemError, match="allocation is over"):
         window.start(Place(job=job), steps=50)
-    assert len(window.session.runs) == 2
+    assert len(window.session.runs) == 4
 
 
 def test_a_held_node_reads_the_sites_own_data_and_gets_no_file_of_this_computer(

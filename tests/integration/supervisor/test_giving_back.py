@@ -15,6 +15,7 @@ from clew_gui.session.job_managers import JobManagers
 from clew_gui.session.session import Session
 from clew_shared.base.places import Places, find_places
 from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.params import Value
 from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import Done, OpenService, Refused, Service, Shutdown, Stop
 from tests.integration.agents import BOUND_S, STAND_IN, Agent, Viewer, end_all, stand_in_spec, wait_for
@@ -131,6 +132,20 @@ def command(home: object) -> Iterator[Command]:
 def test_the_node_is_given_back_when_the_run_has_ended(command: Command) -> None:
     job = command.run()
     command.stop()
+    command.until(lambda: command.site.address(job) is None)
+
+
+def test_several_runs_train_in_their_order_and_one_that_is_taken_out_keeps_no_node(command: Command) -> None:
+    params: tuple[dict[str, Value], ...] = ({"steps": 50}, SLOW, SLOW)
+    runs = command.session.start_runs([RunSpec(exercise="stand-in", params=one) for one in params], SITE)
+    first, second, third = (command.session.runs[run] for run in runs)
+    (job,) = {model.job.job for model in (first, second, third) if model.job is not None}
+    command.site.begin(job)
+    command.until(lambda: second.state is RunState.RUNNING)
+    assert (first.state, third.state, third.queue) == (RunState.FINISHED, RunState.QUEUED, 1)
+    command.session.stop(third.id)
+    command.until(lambda: third.withdrawn)
+    command.session.stop(second.id)
     command.until(lambda: command.site.address(job) is None)
 
 

@@ -21,7 +21,7 @@ from clew_shared.journal.files import JournalWriter, Record, journal_path, read_
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.journal.verify import verify_run
-from clew_shared.spec import RunSpec, to_toml
+from clew_shared.spec import RunSpec, read_spec, to_toml
 from clew_shared.wire.channel import Channel, KeyPair
 from clew_shared.wire.messages import AgentAddress, ContinueRun, Done, Hello, Refused, StartRun, Stop
 from tests.integration.agents import BOUND_S, STAND_IN, Agent, Viewer, end_all, stand_in_spec, trainers, wait_for
@@ -241,10 +241,12 @@ def test_a_follow_on_job_takes_up_what_has_not_finished(new_job: Callable[..., J
     assert watching.ask(Stop(run=stopped.run)) == Done(run=stopped.run)
     watching.wait_state(stopped.run, RunState.STOPPED)
 
-    second.add(stopped)
+    second.add(msgspec.structs.replace(stopped, strategy="spread", devices=2))
     second.add(finished)
     viewer = second.serve()
     assert viewer.wait_state(stopped.run, RunState.FINISHED).attempt == 2
+    folder = RunFolder(second.places.runs / stopped.run)
+    assert read_spec(folder.latest_spec).devices == 2, "the further job has other devices"
     assert [attempt.job for attempt in second.attempts(stopped.run)] == [first.job, second.job]
     assert viewer.wait_state(done, RunState.FINISHED).attempt == 1
     wait_for(lambda: stopped.run not in watching.statuses(), "the first job's agent lets go")

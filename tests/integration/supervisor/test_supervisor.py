@@ -242,9 +242,13 @@ def test_a_stopped_run_goes_on_as_a_further_attempt(agent: Agent, viewer: Viewer
     viewer.wait_state(run, RunState.RUNNING)
     viewer.ask(Stop(run=run))
     viewer.wait_state(run, RunState.STOPPED)
-    assert viewer.ask(ContinueRun(run=run)) == Done(run=run)
+    assert refusal(viewer.ask(ContinueRun(run=run, devices=3))).code == "spec.devices"
+    assert viewer.ask(ContinueRun(run=run, devices=2)) == Done(run=run)
     status = viewer.wait_state(run, RunState.FINISHED)
     assert status.attempt == 2
+    folder = RunFolder(agent.places.runs / run)
+    specs = [read_spec(folder.spec_of(attempt)) for attempt in (1, 2)]
+    assert [(spec.strategy, spec.devices) for spec in specs] == [("single", 1), ("spread", 2)]
     assert viewer.journal(run, 2) == journal_path(agent.places.runs / run, 2).read_bytes()
     assert refusal(viewer.ask(ContinueRun(run=run))).code == "run.finished"
 

@@ -29,6 +29,7 @@ from clew_shared.scaling import (
     network_between,
     ratio_interval,
     shared_cores,
+    step_shares,
     t95,
     time_run,
 )
@@ -283,3 +284,20 @@ def test_a_forecast_is_made_from_one_and_two_devices_and_says_where_the_time_goe
     assert "On 8 GPUs the reduction of 5.0 MB takes about 58 % of a step." in said.detail
     assert forecast_of(measure([*runs(1, 100), *runs(2, 250)])) == ()
     assert forecast_of(measure(runs(1, 100))) == ()
+
+
+def test_a_measured_all_reduce_makes_the_forecast_and_the_shares_of_a_step() -> None:
+    """One device takes 1 s for a step; four take 0.4 s, of which 8 ms for the input and 0.3 s to reduce 5 MB."""
+    one, four = RunTiming(1, 100, (100.0,), (1.0,), 0, 0.01), RunTiming(4, 100, (100.0,), (0.4,), 5_000_000, 0.008, 0.3)
+    table = measure([one, four])
+    (eight,) = forecast_of(table, (8,))
+    assert eight.reduce_seconds == pytest.approx(0.3 * (14 / 8) / (6 / 4))
+    assert eight.step_seconds == pytest.approx(1.0 / 8 + eight.reduce_seconds)
+    assert step_shares(table.rows[1]) == pytest.approx((0.02, 0.23, 0.75))
+    assert (
+        "On 4 GPUs a step is 2 % input, 23 % computing and 75 % reduction of 5.0 MB."
+        in conclude(table, gpus=True).detail
+    )
+    alone = measure([one, one._replace(replicas=2, input_seconds=0.2, seconds=(0.5,))])
+    assert "two devices a step is 40 % input, 60 % computing." in conclude(alone, cores=2).detail
+    assert step_shares(measure([one._replace(input_seconds=0.0)]).rows[0]) is None

@@ -86,6 +86,20 @@ def test_a_large_run_is_not_passed_over_by_small_ones() -> None:
     assert queue.next_to_start() == QueueEntry("large", 1, 2)
 
 
+def test_a_timed_run_has_nothing_beside_it() -> None:
+    queue = RunQueue(gpus(4))
+    for entry in (QueueEntry("a", 1), QueueEntry("b", 1, 2, alone=True), QueueEntry("c", 1)):
+        queue.add(entry)
+    assert [queue.next_to_start() for _ in range(2)] == [QueueEntry("a", 1), None]
+    queue.ended("a")
+    assert queue.next_to_start() == QueueEntry("b", 1, 2, alone=True)
+    successor = RunQueue(gpus(4), queue.record)
+    assert (queue.next_to_start(), successor.next_to_start()) == (None, None)
+    for one in (queue, successor):
+        one.ended("b")
+        assert one.next_to_start() == QueueEntry("c", 1)
+
+
 def test_a_run_that_waits_for_more_than_there_is_does_not_block_the_others() -> None:
     queue = RunQueue(
         gpus(2), QueueRecord(waiting=(QueueEntry("a", 1, 4), QueueEntry("b", 1, 2), QueueEntry("c", 1, 3)))

@@ -189,7 +189,8 @@ def exercises_folder(argv: Sequence[str]) -> str | None:
 def read_request(argv: Sequence[str], catalogue: Catalogue) -> tuple[RunArguments, ExerciseCard | None, list[Problem]]:
     """Split the command line. Returns it, the exercise's card if it names a known one, and what could not be read."""
     words = join_negative_numbers(argv)
-    named = next((card for card in catalogue.exercises if card.id in words), None)
+    by_id = {card.id: card for card in catalogue.exercises}
+    named = next((by_id[word] for word in words if word in by_id), None)  # a later one may be an option's value
     parser = make_parser([named] if named else catalogue.exercises)
     request = RunArguments()
     _, extras = parser.parse_known_args(words, namespace=request)

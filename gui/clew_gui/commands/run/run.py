@@ -54,7 +54,7 @@ def run(shell: CommandContext, argv: Sequence[str]) -> int:
         from clew_gui.commands.run.site_run import open_terminal, run_there, show_script  # SSH is loaded there
 
         if request.dry_run:
-            return show_script(shell, place, spec, request.json)
+            return show_script(shell, place, (spec,), request.json)
         heading = f"{title(spec, card)}, on {request.site}"
         return run_there(open_terminal(shell), place, spec, card, known, heading, request.json, request.detach)
     if request.queue:
@@ -133,8 +133,8 @@ def _resume_parser() -> Parser:
     parser.add_argument(
         "--exercises", metavar="DIR", help="the folder of your own exercises, if the run is one of them"
     )
-    parser.add_argument("--strategy", metavar="NAME", help="on this computer: go on under another strategy")
-    parser.add_argument("--devices", metavar="N", help="on this computer: go on with so many devices")
+    parser.add_argument("--strategy", metavar="NAME", help="go on under another strategy")
+    parser.add_argument("--devices", metavar="N", help="go on with so many devices, on each node")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the run up")
     parser.add_argument("--detach", action="store_true", help="return when the further job waits in the queue")
     add_allocation_flags(parser, "of the further job, instead of what the last one asked for")

@@ -19,11 +19,12 @@ Strong scaling (the default) divides the same batch among more devices; --weak g
 option of `clew run EXERCISE` that is about all runs can be given as well: --data, --steps, --batch-size and so on.
 Without GPUs the devices are logical ones of the processor: they show how it is done and make nothing faster.
 
---save FILE writes the study first. After Ctrl+C, `clew study FILE` continues it.
+With --site one job does all its runs, one after the other. --save FILE writes the study first; after Ctrl+C
+`clew study FILE` continues it.
 
 The exit status is 0 when every run finished, 1 when one failed, 2 when something asked for is wrong (then nothing was
 started) and 130 when it was stopped."""
-_NOT_HERE = ("out", "name", "queue", "site")
+_NOT_HERE = ("out", "name", "queue")
 _DEVICES = "1,2,4"
 
 
@@ -43,7 +44,11 @@ def scaling(shell: CommandContext, argv: Sequence[str]) -> int:
     spread = ["--devices", str(devices), *(["--nodes", str(nodes)] if nodes > 1 else [])]
     request, card, spec = parse_run([*rest, *spread], known, "")
     given = [name for name in _NOT_HERE if getattr(request, name)]
-    raise_all([Problem("cli.scaling", f"clew scaling does not take --{name}.", "Leave it out.") for name in given])
+    wrong = [Problem("cli.scaling", f"clew scaling does not take --{name}.", "Leave it out.") for name in given]
+    if request.detach and not options.save:
+        text = "Without its file nobody can come back to a study that was left alone."
+        wrong.append(Problem("cli.scaling", text, "Add --save FILE.", "save"))
+    raise_all(wrong)
     asked = options.warm_up
     study = scaling_study(
         spec,
@@ -57,7 +62,7 @@ def scaling(shell: CommandContext, argv: Sequence[str]) -> int:
     raise_all(check_study(study, card))
     if options.save:
         save_study(Path(options.save).expanduser(), study)
-    return run_study(shell, study, card, request.json, request.exercises)
+    return run_study(shell, study, card, known, request)
 
 
 def _axis(devices: str | None, nodes: str | None) -> tuple[str, list[int], int]:

@@ -6,7 +6,7 @@ import argparse
 import os
 import shlex
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from clew_gui.commands.output.result import exit_status, result_lines, resume_li
 from clew_gui.commands.output.result import title as run_title
 from clew_gui.commands.output.standstill import Watched, no_agent, why_unasked
 from clew_gui.commands.output.terminal_lock import TerminalLock
+from clew_gui.commands.run.arguments import count
 from clew_gui.commands.sites.flags import given_allocation
 from clew_gui.jobs.job import Stage
 from clew_gui.schedulers.allocation import build_allocation
@@ -39,8 +40,9 @@ from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.journal.files import attempts
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run, summary
-from clew_shared.spec import RunSpec
+from clew_shared.spec import RunSpec, read_spec
 
 _LOOK_S = 0.05
 _KNOWN_S = 20.0
@@ -81,11 +83,11 @@ def open_session(terminal: SiteTerminal, known: Catalogue, jobs: Collection[str]
         session.close()
 
 
-def show_script(shell: CommandContext, place: Place, spec: RunSpec, as_json: bool) -> int:
-    """Print the job script exactly as it would be sent."""
+def show_script(shell: CommandContext, place: Place, specs: Sequence[RunSpec], as_json: bool) -> int:
+    """Print the script of a job for these runs, exactly as it would be sent."""
     desks = open_terminal(shell).desks
     try:
-        script = desks.preview(place.order(spec))
+        script = desks.preview(place.order(*specs))
     finally:
         desks.close()
     if as_json:
@@ -109,7 +111,7 @@ def run_there(
 
     Raises ``ProblemError`` when nothing could be sent; then nothing is left behind.
     """
-    place = _with_living_node(terminal, place, as_json)
+    place = with_living_node(terminal, place, as_json)
     jobs = (place.job,) if place.job else ()
     with open_session(terminal, known, jobs) as session, stop_requests() as stops:
         run = session.start_run(spec, place)
@@ -127,7 +129,7 @@ def run_there(
         return following.tell_detached() if detach else following.conclude(card)
 
 
-def _with_living_node(terminal: SiteTerminal, place: Place, as_json: bool) -> Place:
+def with_living_node(terminal: SiteTerminal, place: Place, as_json: bool) -> Place:
     """The place without its held allocation if that is over: its scheduler is asked, the book may be old."""
     if not place.job:
         return place
@@ -152,7 +154,8 @@ def resume_there(terminal: SiteTerminal, folder: Path, known: Catalogue, options
     run = folder.name
     raise_all(_not_resumable(terminal, folder, options))
     order = terminal.desks.book.order(terminal.desks.book.job_of(run))
-    given = given_allocation(options)
+    changes, given = _spread_changes(folder, options, known), given_allocation(options)
+    given = {name: value for name, value in given.items() if name not in changes}
     allocation = build_allocation(order.allocation, given) if given else None
     with open_session(terminal, known, (order.job,)) as session, stop_requests() as stops:
         session.recall(run)
@@ -169,7 +172,7 @@ def resume_there(terminal: SiteTerminal, folder: Path, known: Catalogue, options
         if allocation is not None and not following.job.news.over:
             text = f"Run {model.number} goes on in its present job, which keeps its allocation."
             raise problem("cli.site", text, "Leave the flags of the allocation out.", "allocation")
-        session.continue_run(run, allocation)
+        session.continue_run(run, allocation, changes)
         following.begin()
         if options.detach:
             following.until_sent()
@@ -180,6 +183,21 @@ def resume_there(terminal: SiteTerminal, folder: Path, known: Catalogue, options
             terminal.desks.book.forget(following.job.id)
             raise ProblemError(*refused)
         return following.tell_detached() if options.detach else following.conclude(card)
+
+
+def _spread_changes(folder: Path, options: argparse.Namespace, known: Catalogue) -> dict[str, str | int]:
+    """How the run in the mirror ``folder`` is to spread otherwise, as far as given. Nodes of an exercise that trains on
+    one are those of the allocation alone. Raises ``ProblemError`` for numbers that are none."""
+    devices, wrong = count("devices", options.devices)
+    nodes, more = count("nodes", options.allocation_nodes)
+    raise_all([*wrong, *more])
+    exercise = read_spec(RunFolder(folder).spec).exercise
+    strategies = (one for card in known.exercises if card.id == exercise for one in card.strategies)
+    spreads = any(one.nodes for one in strategies)
+    given: dict[str, str | int] = {"strategy": options.strategy or ""}
+    given |= {"devices": devices} if options.devices else {}
+    given |= {"nodes": nodes} if options.allocation_nodes and spreads else {}
+    return {name: value for name, value in given.items() if value}
 
 
 def _not_resumable(terminal: SiteTerminal, folder: Path, options: argparse.Namespace) -> list[Problem]:
@@ -195,9 +213,6 @@ def _not_resumable(terminal: SiteTerminal, folder: Path, options: argparse.Names
     if history.fold.state is RunState.FINISHED:
         text = f"{name} has finished after {history.fold.step:,} steps."
         return [Problem("run.finished", text, "Start a new run with more steps.", run)]
-    if options.strategy or options.devices:
-        text = "A run of a site goes on with its own strategy and devices."
-        return [Problem("cli.site", text, "Leave --strategy and --devices out.", run)]
     if stray := stray_attempts(folder):
         text = f"The copy of {name.lower()} was damaged: attempt {stray[0]} in it was made on this computer by mistake."
         hint = f"Repair it first: clew fetch --site {shlex.quote(book.order(book.job_of(run)).site)} {run[:8]}"
@@ -213,7 +228,8 @@ def _not_resumable(terminal: SiteTerminal, folder: Path, options: argparse.Names
 
 class FollowedSiteRun:
     """A run of ``session`` whose job is not over, or was not when this began. Sentences of the job are said once.
-    Attempts up to ``behind`` are an earlier job's: they are not shown."""
+    Attempts up to ``behind`` are an earlier job's: they are not shown. ``others`` wait in the same job for this run's
+    devices: who stops this one stops them as well."""
 
     def __init__(
         self,
@@ -223,8 +239,10 @@ class FollowedSiteRun:
         as_json: bool,
         stops: Callable[[], int] = lambda: 0,
         behind: int = 0,
+        others: Sequence[str] = (),
     ) -> None:
         self._terminal, self._session, self._stops = terminal, session, stops
+        self._others = others
         self._as_json = as_json
         self._say = terminal.shell.note if as_json else terminal.shell.say
         self.model: RunModel = session.runs[run]
@@ -239,6 +257,11 @@ class FollowedSiteRun:
     def job(self) -> JobModel:
         """The run's latest job."""
         return self._session.jobs[self.model.job.job if self.model.job is not None else ""]
+
+    @property
+    def asked(self) -> bool:
+        """Whether a person asked for its end."""
+        return self._asked > 0
 
     def begin(self) -> None:
         """Say where it goes."""
@@ -258,6 +281,13 @@ class FollowedSiteRun:
             self._turn()
             self._tell_wait()
         return True
+
+    def until_settled(self) -> bool:
+        """Until everything is here that its job, which is over, has left of it; False after Ctrl+C."""
+        while not self.model.settled and not self._stops():
+            self._turn()
+            self._tell_wait()
+        return self.model.settled
 
     def until_sent(self) -> None:
         """Until the scheduler has the job, or it is over."""
@@ -311,23 +341,25 @@ class FollowedSiteRun:
 
     def _stop(self, again: bool) -> None:
         """The first request is for the run, the second for the job; in the queue the first is for the job already."""
+        hold = self.job.order.hold  # the allocation is others' as well
         try:
-            if self.job.order.hold:  # the allocation is others' as well
-                self._session.stop(self.model.id, now=again)
-            elif again or not_begun(self.job.news):
+            if not hold and (again or not_begun(self.job.news)):
                 self._session.cancel(self.job.id)
-            else:
-                self._session.stop(self.model.id)
+                return
+            for run in self.job.runs:
+                if run in self._others:  # before this one, so that none of them begins meanwhile
+                    self._session.stop(run, now=hold and again)
+            self._session.stop(self.model.id, now=hold and again)
         except ProblemError as error:  # it has ended meanwhile
             self._problems += error.problems
 
     def _complete(self) -> bool:
         model, job = self.model, self.job
-        if model.settled or (job.news.over and job.news.phase is None and not job.news.id):
+        if model.settled or model.withdrawn or (job.news.over and job.news.phase is None and not job.news.id):
             return True
         return model.complete and model.history.fold.attempt > self._behind
 
-    def _wait_for_the_job(self) -> None:
+    def wait_for_the_job(self) -> None:
         """See the job end, so that nobody has to log in once more only to learn that; say what keeps that long."""
         begun, asked, told = time.monotonic(), self._asked, False
         while not self.job.order.hold and self._asked == asked:
@@ -396,7 +428,7 @@ class FollowedSiteRun:
     def conclude(self, card: ExerciseCard | None) -> int:
         """Say how the run ended, at once, and then see its job end; returns the exit status."""
         status = self.tell(card)
-        self._wait_for_the_job()
+        self.wait_for_the_job()
         return status
 
     def tell(self, card: ExerciseCard | None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import tomllib
 import uuid
 from collections.abc import Sequence
@@ -21,9 +22,11 @@ from clew_gui.commands.output.study_tables import (
     scaling_summary,
 )
 from clew_gui.commands.run.run import refusal, run_outcome
+from clew_gui.commands.sites.flags import add_site_flags, check_site_flags, data_there, read_place
+from clew_gui.sites.site import LOCAL
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem, raise_all
-from clew_shared.cards import ExerciseCard, Preset
+from clew_shared.cards import Catalogue, ExerciseCard, Preset
 from clew_shared.catalogue import find_card, find_preset
 from clew_shared.journal.files import attempts
 from clew_shared.journal.history import History
@@ -31,14 +34,15 @@ from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import check
 from clew_shared.reading import read_run
-from clew_shared.spec import MAX_NAME, RunSpec, read_spec, read_text
-from clew_shared.study import StudySpec, check_study, from_toml, study_runs, to_toml
+from clew_shared.spec import MAX_NAME, SITE_PATH, RunSpec, read_spec, read_text
+from clew_shared.study import StudySpec, check_study, from_toml, largest, study_runs, to_toml
 
 _DESCRIPTION = """Do the runs of a study one after the other, and show what they have in common and in what they differ.
 
 SPEC.toml is a study: `clew scaling --save` and `clew race --save` write one, and docs/command-line.md has an example to
 write by hand. Runs of this study that are finished are not done again, so a study can be stopped with Ctrl+C and
-continued with the same command.
+continued with the same command. With --site one job does all its runs; several at once where it has devices for them,
+but never beside one that is timed.
 
 The exit status is 0 when every run finished, 1 when one failed, 2 when something asked for is wrong (then nothing was
 started) and 130 when it was stopped."""
@@ -58,7 +62,10 @@ def study(shell: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("file", metavar="SPEC.toml", help="the study")
     parser.add_argument("--exercises", metavar="DIR", help="a folder of your own exercises, if it is one of them")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON that sums the study up")
+    add_site_flags(parser)
     options = parser.parse_args(list(argv))
+    options.site = None if options.site == LOCAL else options.site
+    raise_all(check_site_flags(options))
     known = cards(shell.places, options.exercises)
     path = Path(options.file).expanduser()
     text = read_text(path, "study.read")
@@ -66,8 +73,9 @@ def study(shell: CommandContext, argv: Sequence[str]) -> int:
     card = find_card(known.exercises, found.base.exercise)
     base = complete_base(found.base, card, seeded="seed" in tomllib.loads(text)["base"])
     found = msgspec.structs.replace(found, study=found.study or path.stem[:MAX_NAME], base=base)
-    raise_all(check_study(found, card))
-    return run_study(shell, found, card, options.json, options.exercises)
+    there = data_there(base.data, options.site is not None) if base.data.startswith(SITE_PATH) else []
+    raise_all([*there, *check_study(found, card)])
+    return run_study(shell, found, card, known, options)
 
 
 def complete_base(base: RunSpec, card: ExerciseCard, seeded: bool) -> RunSpec:
@@ -78,17 +86,39 @@ def complete_base(base: RunSpec, card: ExerciseCard, seeded: bool) -> RunSpec:
     seed = base.seed if seeded or preset.seed is None else preset.seed
     data, params = base.data or preset.data, preset.values | base.params
     path = Path(data).expanduser()
-    if data and data not in card.datasets and (path.suffix or len(path.parts) > 1 or path.exists()):
+    if (
+        data
+        and data not in card.datasets
+        and not data.startswith(SITE_PATH)
+        and (path.suffix or len(path.parts) > 1 or path.exists())
+    ):
         data = str(path.absolute())
     return msgspec.structs.replace(base, preset="", seed=seed, data=data, params=params)
 
 
 def run_study(
-    shell: CommandContext, study: StudySpec, card: ExerciseCard, as_json: bool, exercises: str | None = None
+    shell: CommandContext, study: StudySpec, card: ExerciseCard, known: Catalogue, options: argparse.Namespace
 ) -> int:
-    """Do what is left of the study, and show what came out; returns the exit status."""
-    finished = run_all(shell, study, card, as_json, exercises, kept=finished_runs(shell.places, study, card))
-    show_study(shell, study, card, finished, as_json)
+    """Do what is left of the study where ``options`` (those of the command) say, and show what came out; returns the
+    exit status."""
+    place = read_place(shell.places, options, largest(study))
+    if place is None:
+        kept = finished_runs(shell.places, study, card)
+        finished = run_all(shell, study, card, options.json, options.exercises, kept)
+    elif options.dry_run:
+        from clew_gui.commands.run.site_run import show_script  # SSH is loaded there
+
+        return show_script(shell, place, [run.spec for run in study_runs(study)], options.json)
+    else:
+        from clew_gui.commands.run.site_run import open_terminal
+        from clew_gui.commands.run.site_study import SiteStudy
+
+        finished = SiteStudy(open_terminal(shell), place, study, card, options.json).run(known, options.detach)
+        if options.detach:
+            shell.note(f"It goes on by itself. To come back: `clew study` with its file and --site {options.site}")
+            return OK
+    if finished:
+        show_study(shell, study, card, finished, options.json)
     return study_status(study, finished)
 
 
@@ -128,8 +158,8 @@ def run_all(
     done again. Raises ``ProblemError`` when the agent refuses one."""
     runs, left, finished = study_runs(study), list(kept), list[FinishedRun]()
     for number, (title, value, spec) in enumerate(runs, start=1):
-        typed = _typed(spec, card)
-        folder = next((one for one in left if _same(read_spec(RunFolder(one).spec), typed, card)), None)
+        typed = typed_spec(spec, card)
+        folder = next((one for one in left if is_same(read_spec(RunFolder(one).spec), typed, card)), None)
         if folder is not None:
             left.remove(folder)
             finished.append(FinishedRun(StudyResult(title, value, typed, folder, read_run(folder))))
@@ -166,7 +196,7 @@ def study_status(study: StudySpec, finished: Sequence[FinishedRun]) -> int:
     return FAILED if statuses - {OK} else OK
 
 
-def _typed(spec: RunSpec, card: ExerciseCard) -> RunSpec:
+def typed_spec(spec: RunSpec, card: ExerciseCard) -> RunSpec:
     """The spec with values of the right kind; those that the exercise does not know stay as they are."""
     typed, _ = check(card.params, spec.params)
     return msgspec.structs.replace(spec, params={name: typed.get(name, value) for name, value in spec.params.items()})
@@ -178,14 +208,14 @@ def _typed(spec: RunSpec, card: ExerciseCard) -> RunSpec:
 def finished_runs(places: Places, study: StudySpec, card: ExerciseCard) -> list[Path]:
     """The folders of this study's finished runs on this computer, in the order in which they were made."""
     folders = places.runs.iterdir() if study.study and places.runs.is_dir() else ()
-    return sorted((one for one in folders if _is_of(one, study, card) and _finished(one, study.timed)), key=_made)
+    return sorted((one for one in folders if is_of(one, study, card) and is_finished(one, study.timed)), key=_made)
 
 
 def _made(folder: Path) -> float:
     return folder.stat().st_mtime
 
 
-def _is_of(folder: Path, study: StudySpec, card: ExerciseCard) -> bool:
+def is_of(folder: Path, study: StudySpec, card: ExerciseCard) -> bool:
     """Whether it holds a run of the study; what cannot be read holds none."""
     try:
         spec = read_spec(RunFolder(folder).spec)
@@ -194,13 +224,13 @@ def _is_of(folder: Path, study: StudySpec, card: ExerciseCard) -> bool:
     return spec.study == study.study and spec.exercise == card.id
 
 
-def _finished(folder: Path, timed: bool) -> bool:
+def is_finished(folder: Path, timed: bool) -> bool:
     """Whether its run is finished; where it is ``timed``, in one attempt: another may have had other devices."""
     count = len(attempts(folder))
     return (count == 1 or (count > 1 and not timed)) and read_run(folder).fold.state is RunState.FINISHED
 
 
-def _same(kept: RunSpec, wanted: RunSpec, card: ExerciseCard) -> bool:
+def is_same(kept: RunSpec, wanted: RunSpec, card: ExerciseCard) -> bool:
     """Whether a kept run is one that is wanted: everything but its id is equal, the exercise's file as well."""
-    one, other = (msgspec.structs.replace(_typed(spec, card), run="") for spec in (kept, wanted))
+    one, other = (msgspec.structs.replace(typed_spec(spec, card), run="") for spec in (kept, wanted))
     return one == other

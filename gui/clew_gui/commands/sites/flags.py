@@ -54,7 +54,7 @@ def add_site_flags(parser: Parser) -> None:
 def check_site_flags(options: argparse.Namespace, spreads: bool = False) -> list[Problem]:
     """Flags that do not go together. ``spreads``: how many nodes there are is said of the run, here as well."""
     if options.site is not None:
-        wrong = [name for name in ("out", "queue") if getattr(options, name)]
+        wrong = [name for name in ("out", "queue") if getattr(options, name, None)]
         words = "A run on a site is kept where all copies are, and the scheduler queues it"
         return [Problem("cli.site", f"{words}: --{name} does not work there.", "Leave it out.", name) for name in wrong]
     found = only_for_sites(options, "Say which with --site NAME, or leave it out.")

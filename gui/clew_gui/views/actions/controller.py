@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
@@ -32,8 +32,9 @@ _NOTHING_YET = "Clew is still starting; this takes a second or two"
 class WindowController(QObject):
     """Keeps every panel true to the session. Works without one while it is still being made."""
 
-    elsewhere_asked = Signal(RunSpec)
-    """These values are to run on a site, which may need a consent first."""
+    elsewhere_asked = Signal(object, object)
+    """These runs (a tuple of specs) are to go to a site, which may need a consent first; then the callable is to be
+    called with the place."""
     curves_changed = Signal()
     """Which runs are drawn, or how, changed."""
     points = Signal(frozenset)
@@ -172,10 +173,15 @@ class WindowController(QObject):
     # --- What a person asks for ---------------------------------------------------------------------------------------
 
     def _run_asked(self, spec: RunSpec) -> None:
+        self.start_where_chosen((spec,), lambda place: self.start(spec, place))
+
+    def start_where_chosen(self, specs: Sequence[RunSpec], start: Callable[[Place | None], object]) -> None:
+        """Call ``start`` for these runs with the place that the form names, None for this computer: at once, or when a
+        consent that the site needs was given."""
         if self.window.next_run.where.choice().key:
-            self.elsewhere_asked.emit(spec)
+            self.elsewhere_asked.emit(tuple(specs), start)
         else:
-            self.start(spec)
+            start(None)
 
     def start(self, spec: RunSpec, place: Place | None = None) -> bool:
         """Run these values, on this computer or at a place; whether they could be asked for."""
@@ -197,24 +203,41 @@ class WindowController(QObject):
             self._arrived(frozenset((self._awaited,)))
         return True
 
-    def start_all(self, specs: Sequence[RunSpec]) -> None:
-        """Run these one after the other and draw them alone, with the baseline; the running one is on the card."""
+    def start_all(self, specs: Sequence[RunSpec], place: Place | None = None) -> None:
+        """Run these one after the other and draw them alone, with the baseline; the running one is on the card. At a
+        ``place`` they are one job."""
         if self.scope.card is None:
             return
         chosen = self.scope.board.choices(self.scope.card.id)
         chosen.shown.clear()
         chosen.recent.clear()
         chosen.selected = ""
-        started: list[str] = []
-        for spec in specs:
-            if not self.start(spec):
-                break
-            started.append(chosen.selected)
+        started = self._start_each(specs) if place is None else self._start_together(specs, place)
         chosen.shown.update(started)
         chosen.selected, chosen.by_hand = (started or [""])[0], False
         self.window.bottom.select(chosen.selected)
         self._follow()
         self._curves_chosen()
+
+    def _start_each(self, specs: Sequence[RunSpec]) -> list[str]:
+        """The runs that could be asked for of this computer's agent, up to the first that could not."""
+        started: list[str] = []
+        while len(started) < len(specs) and self.begin(lambda session: session.start_run(specs[len(started)])):
+            started.append(self._selected())
+        return started
+
+    def _start_together(self, specs: Sequence[RunSpec], place: Place) -> list[str]:
+        """All of them in one job, or none."""
+        started: list[str] = []
+
+        def start(session: SessionLike) -> str:
+            started.extend(session.start_runs(specs, place))
+            return started[0]
+
+        self.begin(start)
+        self._started.update(started)
+        self._arrived(frozenset(started))
+        return started
 
     def _follow(self) -> None:
         """The running one is on the card until a person selects one."""
@@ -252,9 +275,10 @@ class WindowController(QObject):
         """Change a live hyperparameter of a run, of the selected one if none is named."""
         self.ask(lambda session, selected: session.set_live(run or selected.id, name, value))
 
-    def continue_run(self) -> None:
-        """Go on from the last checkpoint."""
-        self.ask(lambda session, run: session.continue_run(run.id))
+    def continue_run(self, run: str = "", changes: Mapping[str, str | int] | None = None) -> None:
+        """Go on from the last checkpoint with a run, the selected one if none is named, with ``changes`` of its devices
+        or nodes."""
+        self.ask(lambda session, selected: session.continue_run(run or selected.id, changes=changes))
 
     def reuse(self) -> None:
         """Put the selected run's values into the form."""

@@ -146,6 +146,32 @@ class LiveDialog(Dialog):
         self.accept()
 
 
+class ContinueDialog(Dialog):
+    """A run lost some of its processes: go on with as many as before, or with those that are left."""
+
+    nodes_chosen = Signal(int)
+
+    def __init__(self, parent: QWidget, look: Appearance, number: int, why: str, nodes: int, left: int) -> None:
+        super().__init__(parent, f"Continue run {number}", why)
+        text = "It goes on from its last checkpoint. The curve stays the same whatever the number of nodes."
+        self.add(label(text, "body", "2", wrap=True))
+        cancel = Button(look, "Cancel")
+        cancel.clicked.connect(self.reject)
+        self.fewer = Button(look, f"On {_nodes(left)}", "", "", "With those that are left")
+        self.same = Button(look, f"On {_nodes(nodes)} again", "primarySmall", "", "If all nodes work again")
+        for button, count in ((self.fewer, left), (self.same, nodes)):
+            button.clicked.connect(lambda _checked=False, count=count: self._choose(count))
+        self.finish(cancel, None, self.fewer, self.same)
+
+    def _choose(self, nodes: int) -> None:
+        self.nodes_chosen.emit(nodes)
+        self.accept()
+
+
+def _nodes(count: int) -> str:
+    return f"{count} nodes" if count > 1 else "1 node"
+
+
 def _scale(edit: NumberEdit, factor: float) -> None:
     try:
         edit.set_value(float(f"{float(edit.text()) * factor:.6g}"))

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication
 
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.race_actions import Races
-from clew_gui.views.actions.run_actions import LiveChange, QueueActions, Removal
+from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Removal
 from clew_gui.views.actions.speedup_actions import SpeedupActions
 from clew_gui.views.runs.runs_model import COLUMNS
 from clew_gui.views.theme.parts import wear
@@ -64,6 +64,7 @@ class WindowActions(QObject):
         self.speedup = SpeedupActions(window, desk)
         self.live = LiveChange(window, desk)
         self.removal = Removal(desk)
+        self.continuation = Continuation(desk)
         self._join_actions()
         self._join_buttons()
         app.styleHints().colorSchemeChanged.connect(lambda _scheme: self._system_changed())
@@ -87,7 +88,7 @@ class WindowActions(QObject):
             "rate": self.live.ask,
             "stop": lambda: desk.stop(False),
             "stop_now": lambda: desk.stop(True),
-            "continue": desk.continue_run,
+            "continue": self.continuation.go_on,
             "queue_next": queue.run_next,
             "queue_up": lambda: queue.move(-1),
             "queue_down": lambda: queue.move(1),
@@ -133,7 +134,7 @@ class WindowActions(QObject):
         card.pause_asked.connect(desk.pause_or_resume)
         card.rate_asked.connect(self.live.ask)
         card.stop_asked.connect(desk.stop)
-        card.continue_asked.connect(desk.continue_run)
+        card.continue_asked.connect(self.continuation.go_on)
         card.reuse_asked.connect(desk.reuse)
 
     def _offer_back(self, before: RunSpec) -> None:

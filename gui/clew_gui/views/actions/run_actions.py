@@ -8,9 +8,11 @@ from PySide6.QtCore import QObject
 
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation import words
+from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.spec import PARAMETER_SERVER
 
 if TYPE_CHECKING:
     from clew_gui.views.actions.dialogs import LiveDialog
@@ -53,6 +55,49 @@ class Removal:
     def _take_back(self, run: str) -> None:
         self._desk.scope.board.restore(run)
         self._desk.runs_changed()
+
+
+# --- Continuing -------------------------------------------------------------------------------------------------------
+# Going on with a run that has ended; one that lost a process may do with fewer.
+
+
+class Continuation:
+    """Acts on the selected run of a desk."""
+
+    def __init__(self, desk: WindowController) -> None:
+        self._desk = desk
+
+    def go_on(self) -> None:
+        """Go on from the last checkpoint; on how many nodes is asked where one was lost."""
+        from clew_gui.views.actions.dialogs import ContinueDialog
+
+        run = self._desk.scope.run()
+        nodes, left = nodes_left(run) if run is not None else (0, 0)
+        if run is None or not left:
+            self._desk.continue_run()
+            return
+        window, why = self._desk.window, run.history.fold.problem
+        dialog = ContinueDialog(window, window.look, run.number, why.text if why is not None else "", nodes, left)
+        dialog.nodes_chosen.connect(lambda count: self._desk.continue_run(run.id, {"nodes": count}))
+        dialog.open()
+
+
+def nodes_left(run: RunLike) -> tuple[int, int]:
+    """How many nodes an ended run had, and how many of them are left; no left ones where none was lost, and under
+    parameter servers, which replace what they lose."""
+    trouble, peers = run.history.fold.problem, run.history.peers.values()
+    nodes = 1 + len(peers) if peers else run.spec.nodes
+    in_step = run.spec.strategy != PARAMETER_SERVER
+    if (
+        not in_step
+        or nodes < 2
+        or run.state not in TERMINAL
+        or trouble is None
+        or not trouble.code.startswith("peers.")
+    ):
+        return nodes, 0
+    lost = sum(peer.status == "lost" for peer in peers)
+    return nodes, max(nodes - max(lost, 1), 1)
 
 
 # --- Queue actions ----------------------------------------------------------------------------------------------------

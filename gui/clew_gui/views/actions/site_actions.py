@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 from PySide6.QtCore import QObject
@@ -207,13 +207,14 @@ class SiteActions(QObject):
 
     # --- Running there ------------------------------------------------------------------------------------------------
 
-    def run(self, spec: RunSpec) -> None:
-        """Run at the chosen place, once everything that the site runs of its own was agreed to."""
-        place, chosen = self._place(), self._window.next_run.where.choice()
+    def run(self, specs: tuple[RunSpec, ...], start: Callable[[Place | None], object]) -> None:
+        """Call ``start`` for these runs with the chosen place, once everything that the site runs of its own was agreed
+        to."""
+        place, chosen = self._place(specs), self._window.next_run.where.choice()
         if place is None or chosen.site is None:
-            self._desk.start(spec, place)
+            start(place)
         else:
-            self._with_consent(chosen.name, chosen.site, lambda: self._desk.start(spec, place))
+            self._with_consent(chosen.name, chosen.site, lambda: start(place))
 
     def try_here(self) -> None:
         """A short run of the selected run's settings on this computer."""
@@ -308,9 +309,10 @@ class SiteActions(QObject):
         except ProblemError as error:
             self._desk.refused(error)
 
-    def _place(self) -> Place | None:
-        """What is in the form, with the folder of own exercises that the settings name."""
-        place = self._window.next_run.place()
+    def _place(self, specs: Sequence[RunSpec] = ()) -> Place | None:
+        """What is in the form, for these runs or for its own, with the folder of own exercises that the settings
+        name."""
+        place = self._window.next_run.place(specs)
         folder = local_settings(self._places).load().exercises
         return msgspec.structs.replace(place, exercises=folder) if place is not None and folder else place
 

@@ -19,10 +19,12 @@ from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import convert
+from clew_shared.spec import RunSpec
 from clew_shared.study import StudySpec, check_study, scaling_kind, scaling_study, study_runs, usual_warm_up
 
 if TYPE_CHECKING:
     from clew_gui.plotting.speedup import SpeedupScene
+    from clew_gui.session.job_model import Place
     from clew_gui.views.speedup.speedup_view import SpeedupView
 
 COUNTS = (1, 2, 4)
@@ -114,10 +116,9 @@ class SpeedupActions(QObject):
         spread = spread_over(card, form.spec().strategy)
         self._view.measure.set_words(f"Measure {spread.words}" if spread is not None else "Measure")
         alone = "" if spread is not None else _why_alone(card)
-        elsewhere = "A study runs on this computer: choose it at the right" if form.where.choice().key else ""
         _, wrong = self._repeats()
         refused = "" if form.run.isEnabled() else form.run.toolTip()
-        reason = alone or elsewhere or refused or (wrong.text if wrong is not None else "")
+        reason = alone or refused or (wrong.text if wrong is not None else "")
         self._view.measure.allow(not reason, reason)
 
     def _repeats(self) -> tuple[int, Problem | None]:
@@ -144,7 +145,7 @@ class SpeedupActions(QObject):
         return scaling_study(base, spread.counts, axis=spread.axis, repeats=repeats, warm_up=warm_up, weak=weak)
 
     def measure(self) -> None:
-        """Queue the study's runs; the tab shows each as it finishes."""
+        """Queue the study's runs where the form says; the tab shows each as it finishes."""
         study = self.study()
         if study is None or self._desk.scope.card is None:
             return
@@ -153,8 +154,13 @@ class SpeedupActions(QObject):
         except ProblemError as error:
             self._desk.refused(error)
             return
-        self._wish = "weak" if study.weak else "strong"
-        self._desk.start_all([run.spec for run in study_runs(study)])
+        specs = tuple(run.spec for run in study_runs(study))
+        kind: Kind = "weak" if study.weak else "strong"
+        self._desk.start_where_chosen(specs, lambda place: self._start(specs, kind, place))
+
+    def _start(self, specs: Sequence[RunSpec], kind: Kind, place: Place | None) -> None:
+        self._wish = kind
+        self._desk.start_all(specs, place)
         self._window.show_tab(SPEEDUP_TAB)
         self.tell()
 

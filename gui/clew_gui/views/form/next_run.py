@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -233,12 +233,16 @@ class NextRun(QWidget):
         key = str(self.preset.currentData())
         return "" if key in (OWN, SLIDES) else key
 
-    def place(self) -> Place | None:
-        """Where it would run, with as many nodes and GPUs as it spreads over; None for this computer."""
+    def place(self, specs: Sequence[RunSpec] = ()) -> Place | None:
+        """Where it would run, with as many nodes and GPUs as it spreads over, or as any of ``specs`` does; None for
+        this computer."""
         place = self.where.place(self._sets.staged())
         if place is None or place.job:
             return place
-        return msgspec.structs.replace(place, allocation=for_run(place.allocation, self.spec()))
+        allocation = place.allocation
+        for spec in specs or (self.spec(),):
+            allocation = for_run(allocation, spec)
+        return msgspec.structs.replace(place, allocation=allocation)
 
     def _instead(self, change: Callable[[], None]) -> None:
         """Change all values; who typed some may want them back."""

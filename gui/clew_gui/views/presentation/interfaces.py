@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -157,6 +157,9 @@ class SessionLike(Protocol):
     def start_run(self, spec: RunSpec, place: Place | None = None) -> str:
         """Ask for a run, on a site when there is a place; its id."""
 
+    def start_runs(self, specs: Sequence[RunSpec], place: Place) -> Sequence[str]:
+        """Ask for several runs in one job on a site; their ids."""
+
     def try_here(self, run: str) -> str:
         """A short run of the same settings on this computer, while that one waits elsewhere; its id."""
 
@@ -178,8 +181,8 @@ class SessionLike(Protocol):
     def set_live(self, run: str, name: str, value: float) -> None:
         """Change a live hyperparameter."""
 
-    def continue_run(self, run: str) -> None:
-        """Go on from the last checkpoint as a new attempt."""
+    def continue_run(self, run: str, *, changes: Mapping[str, str | int] | None = None) -> None:
+        """Go on from the last checkpoint as a new attempt, with ``changes`` of its devices or nodes."""
 
     def move_run(self, run: str, place: int) -> None:
         """Put a waiting run at a place of the queue, 1 being the next."""

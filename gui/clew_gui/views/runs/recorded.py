@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,6 +171,10 @@ class RecordedSession:
         """Refused."""
         raise self._refuse()
 
+    def start_runs(self, specs: Sequence[RunSpec], place: Place) -> Sequence[str]:
+        """Refused."""
+        raise self._refuse()
+
     def try_here(self, run: str) -> str:
         """Refused."""
         raise self._refuse()
@@ -199,7 +203,7 @@ class RecordedSession:
         """Refused."""
         raise self._refuse()
 
-    def continue_run(self, run: str) -> None:
+    def continue_run(self, run: str, *, changes: Mapping[str, str | int] | None = None) -> None:
         """Refused."""
         raise self._refuse()
 

@@ -19,7 +19,8 @@ from clew_shared.journal.events import Image, Matrix
 _LABEL: Final = 15.0
 """Below an image: its class and the model's answer."""
 _GAP: Final = 3.0
-_SMALLEST_LABELLED: Final = 20.0
+_APART: Final = 8.0
+"""Between the words below two images."""
 _SMALLEST_APART: Final = 24.0
 """Smaller images, those of a manifold for example, lie almost side by side."""
 _ROW: Final = 15.0
@@ -40,7 +41,8 @@ class Images:
         wanted = tile.taken.spec.columns
         if not wanted:
             wanted = grid_columns(count, size, (room.width(), room.height()), below + _GAP)
-        self.columns = max(1, min(wanted, count))
+        words = self._widest() + _APART if below else 0.0
+        self.columns = max(1, min(wanted, count, int(room.width() // words) if words else count))
         self._gap = _GAP if room.width() / self.columns >= _SMALLEST_APART else 1.0
         rows = -(-count // self.columns)
         across = (room.width() - self._gap * (self.columns - 1)) / (self.columns * size[0])
@@ -48,14 +50,22 @@ class Images:
         scale = max(min(across, down), 0.01)
         self._cell = (scale * size[0], scale * size[1])
         self._below = below
-        wide = self.columns * (self._cell[0] + self._gap) - self._gap
+        self._pitch = max(self._cell[0] + self._gap, words)
+        wide = self.columns * self._pitch - self._gap
         self._corner = QPointF(room.left() + max(0.0, 0.5 * (room.width() - wide)), room.top())
+
+    def _widest(self) -> float:
+        """The width of the longest words below an image."""
+        if self._answers is None or self._classes is None:
+            return 0.0
+        pairs = set(zip(self._classes.tolist(), self._answers.tolist(), strict=True))
+        return max((width_of(self._answer(*pair)) for pair in pairs), default=0.0)
 
     def box(self, number: int) -> QRectF:
         """Where image ``number`` is."""
         row, column = divmod(number, self.columns)
         wide, high = self._cell
-        left = self._corner.x() + column * (wide + self._gap)
+        left = self._corner.x() + column * self._pitch + 0.5 * (self._pitch - self._gap - wide)
         return QRectF(left, self._corner.y() + row * (high + self._gap + self._below), wide, high)
 
     def paint(self, painter: QPainter) -> None:
@@ -71,10 +81,8 @@ class Images:
 
     def _label(self, painter: QPainter, number: int, true: int, answer: int) -> None:
         box, theme = self.box(number), self._tile.theme
-        if box.width() < _SMALLEST_LABELLED:
-            return
         text = self._answer(true, answer)
-        below = QRectF(box.left() - 4, box.bottom(), box.width() + 8, _LABEL)
+        below = QRectF(box.center().x() - 0.5 * self._pitch, box.bottom(), self._pitch, _LABEL)
         ink = theme.text2 if true == answer else theme.bad
         write(painter, below, elided(text, below.width(), true != answer), ink, CENTRE, strong=true != answer)
 

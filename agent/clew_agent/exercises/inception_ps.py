@@ -1,0 +1,124 @@
+"""Inception v3 on parameter servers, synthetic images or a folder. NCSA, TensorFlow on Blue Waters, part two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from clew_agent.exercises.imagenet_bench import ImagenetBench, ImageSettings, named, samples_of
+from clew_agent.strategies import parameter_server, single
+from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
+from clew_agent.training.layers import correct, cross_entropy
+from clew_agent.training.random import StepContext
+from clew_agent.training.settings import BatchSize, LearningRate, OptimizerName, Steps
+from clew_shared.base.problem import problem
+from clew_shared.cards import Preset
+
+SIZE, SMALLEST = 299, 75
+
+GUIDE = """\
+## A large network on one server and some workers
+
+Inception v3 has 24 million weights. For each update a worker reads 95 MB from the server and sends as much back, and in
+between it computes for a long time. Is the network between the nodes the limit, or the processor?
+
+## What to do
+
+1. Run with one worker, then with two and four. Does the number of images per second grow as the workers do?
+2. Look at the *Cluster* tab: how long does an update take, and how many bytes does it move? What would your network
+   between nodes need for them?
+3. Take two servers. They share the weights out among themselves, so each sends half.
+4. Set *Image folder* to a folder with a folder of images for each class. Reading and decoding is work as well.
+
+## What to watch
+
+Images per second of each worker, and the loss against the number of images.
+
+> **Hint: batch statistics**
+> Batch normalisation uses the mean and deviation of each worker's own batch here. Workers that are apart cannot share
+> them, so very small batches train badly.
+"""
+
+
+class InceptionPsSettings(ImageSettings, frozen=True, kw_only=True):
+    """A short run."""
+
+    optimizer: OptimizerName = "momentum"
+    learning_rate: LearningRate = 0.01
+    batch_size: BatchSize = 16
+    steps: Steps = 50
+
+
+class _BatchStatistics(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
+    """Batch normalisation by the batch's own statistics, without moving averages that nobody could keep in step."""
+
+    def __init__(self, epsilon: float = 1e-3, **options: Any) -> None:
+        super().__init__(**options)
+        self.epsilon = epsilon
+
+    def build(self, shape: Any) -> None:
+        self.beta = self.add_weight(shape=(shape[-1],), initializer="zeros", name="beta")
+
+    def call(self, x: Any) -> Any:
+        mean, variance = tf.nn.moments(x, list(range(len(x.shape) - 1)))
+        return tf.nn.batch_normalization(x, mean, variance, self.beta, None, self.epsilon)
+
+
+class InceptionPs(Exercise[InceptionPsSettings]):
+    """One network of the ImageNet competition, its weights on servers."""
+
+    id = "inception-ps"
+    title = "Inception on a cluster"
+    subtitle = "24 million weights on servers"
+    chapter = "Many devices"
+    course = "NCSA, TensorFlow on Blue Waters, part two"
+    minutes = 40
+    summary = "Train Inception v3 with a server and some workers, and find what limits it."
+    guide = GUIDE
+    Settings = InceptionPsSettings
+    metrics = ImagenetBench.metrics
+    plots = ImagenetBench.plots
+    presets = (
+        Preset(name="slides", title="Slides' values", help="Synthetic images of 299 × 299 pixels."),
+        Preset(
+            name="tiny",
+            title="Tiny",
+            values={"image_size": 75, "classes": 4, "batch_size": 8, "steps": 6},
+            help="Small images, a minute on a laptop.",
+        ),
+    )
+    goals = ImagenetBench.goals
+    strategies = (parameter_server.CARD, single.CARD)
+
+    def build(self, setup: Setup[InceptionPsSettings]) -> Model:
+        """Keras' Inception v3 with batch statistics."""
+        options = setup.settings
+        size = options.image_size or SIZE
+        if size < SMALLEST:
+            text = f"Images of {size} × {size} pixels are too small for this network."
+            raise problem("exercise.size", text, f"Choose at least {SMALLEST}.", "image_size")
+        samples, classes, read = samples_of(options, size, setup.seed)
+        keras.utils.set_random_seed(setup.seed)
+        plain = keras.applications.InceptionV3(
+            weights=None, input_shape=(size, size, 3), classes=classes, classifier_activation=None
+        )
+        network = keras.models.clone_model(plain, clone_function=_with_batch_statistics)
+
+        def loss(batch: Batch, _: StepContext) -> Loss:
+            logits = network(read(batch.x), training=True)
+            value = batch.mean(cross_entropy(logits, batch.y))
+            return Loss(value, {"accuracy": batch.mean(correct(logits, batch.y))})
+
+        part = Part("inception3", named(network.trainable_variables), loss, setup.optimizer())
+        return Model(parts=[part], train=samples)
+
+
+def _with_batch_statistics(layer: Any) -> Any:
+    if isinstance(layer, keras.layers.BatchNormalization):
+        return _BatchStatistics(layer.epsilon, name=layer.name)
+    return layer.__class__.from_config(layer.get_config())
+
+
+EXERCISE = InceptionPs()

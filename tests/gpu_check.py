@@ -1,0 +1,91 @@
+"""``make gpu-check``: trains on this machine's GPUs in every way that differs there, and keeps the log in docs.
+
+Without a GPU it says so and leaves everything as it is. A run through the agent (whose nursery starts it where the
+driver allows that), one on a single GPU, one on all of them, one in 16 bits, and a study. The exit status is 1 when
+one of them failed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from clew_agent.node.devices import Devices, find_devices
+from clew_gui.session.agent_line import AgentLine
+from clew_gui.targets.target import LocalTarget
+from clew_shared import __version__
+from clew_shared.base.places import find_places
+from clew_shared.base.problem import ProblemError
+from clew_shared.catalogue import find_card, load_builtin
+from clew_shared.wire.messages import Shutdown
+
+LOG = Path(__file__).resolve().parents[1] / "docs" / "gpu-check.log"
+_LIMIT_S = 600.0
+"""For one command: the first one loads CUDA's libraries from a cold disk."""
+Call = Callable[[Sequence[str]], tuple[int, str]]
+"""Runs a command; its exit status and all that it printed."""
+
+
+def main() -> int:
+    """Returns the exit status."""
+    try:
+        return check(find_devices(1), LOG, call)
+    finally:
+        with suppress(ProblemError), AgentLine(LocalTarget(find_places())) as agent:  # there is none without a GPU
+            agent.ask(Shutdown())
+
+
+def check(devices: Devices, log: Path, call: Call) -> int:
+    """Go through all commands on these devices and write ``log``; returns the exit status."""
+    if not devices.gpus:
+        print("There is no GPU here that TensorFlow could use: nothing was tried, and nothing is written.")
+        return 0
+    names = ", ".join(gpu.name for gpu in devices.gpus)
+    parts = [f"Clew {__version__}, {time.strftime('%Y-%m-%d')}, {names}\n"]
+    statuses = []
+    for words in commands(sum(not gpu.slice for gpu in devices.gpus)):
+        status, text = call(words)
+        statuses.append(status)
+        parts.append(f"$ clew {' '.join(words)}\n{text.rstrip()}\nexit status {status}\n")
+        print(parts[-1], flush=True)
+    log.write_text("\n".join(parts), encoding="utf-8")
+    print(f"Written: {log}")
+    return 1 if any(statuses) else 0
+
+
+def commands(gpus: int) -> list[tuple[str, ...]]:
+    """What is tried with so many whole GPUs."""
+    mirrored = next(one for one in find_card(load_builtin().exercises, "softmax").strategies if one.id == "mirrored")
+    counts = [count for count in mirrored.devices if count <= max(gpus, 1)]
+    softmax, most = ("run", "softmax", "--data", "digits", "--steps", "500"), str(counts[-1])
+    return [
+        (*softmax, "--queue"),
+        softmax,
+        (*softmax, "--strategy", "mirrored", "--devices", most),
+        (*softmax, "--strategy", "mirrored", "--devices", most, "--reduce", "float16", "--precision", "float16"),
+        ("scaling", "cnn", "--data", "digits", "--steps", "200", "--devices", ",".join(map(str, counts))),
+    ]
+
+
+def call(words: Sequence[str]) -> tuple[int, str]:
+    """``clew`` with these words; what takes too long counts as failed."""
+    command = [sys.executable, "-P", "-m", "clew_gui", *words]
+    try:
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_LIMIT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return 124, f"It had not ended after {_LIMIT_S:.0f} s."
+    return done.returncode, done.stdout
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["CLEW_HOME"] = folder
+        sys.exit(main())
