@@ -32,6 +32,7 @@ _TITLES = {
     "journal": "A journal of ten million points",
     "plot": "Drawing and panning curves",
     "99": "99 % on MNIST",
+    "networks": "Networks to look into, on MNIST",
 }
 _HEAD = "# Benchmarks\n"
 

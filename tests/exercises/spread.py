@@ -18,7 +18,8 @@ import msgspec
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One training. ``restore`` and ``save`` are checkpoint folders, ``until`` is the step at which it ends."""
+    """One training. ``restore`` and ``save`` are checkpoint folders, ``until`` is the step at which it ends, ``column``
+    the place of the metric to compare among the exercise's."""
 
     exercise: str
     values: dict[str, Any]
@@ -27,6 +28,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     precision: str = "float32"
     data: str = "digits"
     until: int | None = None
+    column: int = 0
     save: str = ""
     restore: str = ""
 
@@ -87,7 +89,7 @@ def outcome(case: Case, devices: int) -> Outcome:
     evaluation: Mapping[str, float] = {}
     until = engine.steps if case.until is None else case.until
     while engine.step < until:
-        losses += map(float, engine.run_block(until).values[0])
+        losses += map(float, engine.run_block(until).values[case.column])
         if engine.evaluation_due():
             evaluation = engine.evaluate()
         if engine.checkpoint_due() and case.save:

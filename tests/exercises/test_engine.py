@@ -123,6 +123,9 @@ def test_which_exercises_xla_compiles_and_which_take_the_fused_optimizer(small_d
         "softmax": (True, False, adam),
         "cnn": (False, True, FusedAdam),
         "imagenet-bench": (False, True, FusedAdam),
+        "rnn": (False, True, FusedAdam),
+        "transfer": (False, True, FusedAdam),
+        **dict.fromkeys(("activations", "anomaly", "autoencoder", "gan", "vae"), (True, False, adam)),
     }
 
 

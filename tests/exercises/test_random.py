@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from clew_agent.strategies.base import Rows
-from clew_agent.training.random import StepContext, truncated_normal
+from clew_agent.training.random import StepContext, key, truncated_normal
 
 
 def context(*, seed: int = 1, step: int = 0, part: str = "", repetition: int = 0) -> StepContext:
@@ -28,3 +28,13 @@ def test_distributions_have_their_moments() -> None:
     assert 0.999 < even.max() < 1
     np.testing.assert_allclose([even.mean(), bell.mean(), bell.std(), cut.mean()], [0.5, 0, 1, 0], atol=0.02)
     assert np.abs(cut).max() <= 2
+
+
+def test_one_device_with_xla_and_several_without_draw_the_same_numbers() -> None:
+    """And even numbers are those of TensorFlow's own kernel, as in runs of earlier versions."""
+    shape, seed = [51, 30], [key(1, "/0/noise"), 0]
+    even, bell = context().uniform(shape, "noise"), context().normal(shape, "noise")
+    np.testing.assert_array_equal(tf.function(lambda: context().uniform(shape, "noise"), jit_compile=True)(), even)
+    compiled = tf.function(lambda: context().normal(shape, "noise"), jit_compile=True)
+    np.testing.assert_allclose(compiled(), bell, atol=2e-6)
+    np.testing.assert_array_equal(tf.random.stateless_uniform(shape, seed, alg="philox"), even)

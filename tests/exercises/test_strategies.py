@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -23,11 +24,18 @@ FULL = Case(
         "schedule": "warmup",
     },
 )
+NETWORKS = [
+    Case(exercise="autoencoder", values={"kind": "denoising", "steps": 10, "batch_size": 51}),
+    Case(exercise="vae", values={"steps": 10, "hidden": 64}),
+    Case(exercise="gan", values={"steps": 10, "discriminator_steps": 2}),
+    Case(exercise="activations", values={"steps": 10, "layers": 2, "activation": "relu"}, column=2),
+]
+"""Losses, and of the last one the norm of a gradient."""
 EVERY_STEP = {"average_every": 1}
 
 
 def alone(case: Case) -> Outcome:
-    return outcome(Case(exercise=case.exercise, values=case.values, strategy="single", data=case.data), 1)
+    return outcome(msgspec.structs.replace(case, strategy="single"), 1)
 
 
 def differ(one: Outcome, other: Outcome) -> float:
@@ -39,15 +47,15 @@ def differ(one: Outcome, other: Outcome) -> float:
 @pytest.mark.parametrize("devices", [2, 4])
 def test_several_devices_train_as_one_does(devices: int) -> None:
     """Batches of 50 and 22 on 4 devices are filled up; dropout, augmentation and batch normalisation are the same."""
-    cases = [SOFTMAX, CNN, FULL]
+    cases = [SOFTMAX, CNN, FULL, *(NETWORKS if devices == 2 else ())]
     for case, spread_out in zip(cases, spread(devices, cases), strict=True):
         single = alone(case)
         assert len(spread_out.losses) == len(single.losses) == 10
         assert differ(spread_out, single) < 1e-5, (case.exercise, devices)
         assert spread_out.evaluation == pytest.approx(single.evaluation, rel=1e-3, abs=5e-3)
         assert (spread_out.replicas, spread_out.logical, spread_out.traces) == (devices, True, 1)
+        assert spread_out.reduced_bytes > single.reduced_bytes == 0
     weights = 784 * 10 + 10
-    assert spread_out.reduced_bytes > single.reduced_bytes == 0
     assert spread(devices, [SOFTMAX])[0].reduced_bytes == 4 * weights
 
 

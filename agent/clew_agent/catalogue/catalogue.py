@@ -24,7 +24,14 @@ from clew_shared.catalogue import decode, load_builtin
 
 IMPORT_LIMIT_S = 120.0
 """For one child. TensorFlow alone takes two to four seconds, on a cold network disk half a minute."""
-_ORDER = ("linear-regression", "softmax", "cnn", "minibatch", "vectorize", "model-parallel")
+OWN_CHAPTER = "Your own"
+"""Of exercises in a folder of someone's own that name no chapter."""
+_ORDER = (
+    *("linear-regression", "softmax", "cnn"),
+    *("minibatch", "vectorize", "model-parallel", "imagenet-bench"),
+    *("activations", "rnn", "autoencoder", "anomaly", "transfer"),
+    *("vae", "gan"),
+)
 """How the courses go through the built-in exercises; others follow by chapter and title."""
 
 
@@ -35,8 +42,9 @@ def make_catalogue(folder: Path | None = None, limit: float = IMPORT_LIMIT_S) ->
     Raises ``ProblemError`` when ``folder`` is no folder of exercises.
     """
     own = folder_files(folder) if folder else ()
-    cards = [*_examine(builtin_files(), limit), *(card for file in own for card in _examine((file,), limit))]
-    return arrange(cards)
+    added = (card for file in own for card in _examine((file,), limit))
+    named = (msgspec.structs.replace(card, chapter=card.chapter or OWN_CHAPTER) for card in added)
+    return arrange([*_examine(builtin_files(), limit), *named])
 
 
 def arrange(cards: Sequence[ExerciseCard]) -> Catalogue:

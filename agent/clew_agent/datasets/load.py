@@ -7,7 +7,7 @@ they are searched says ``clew_agent.datasets.search``.
 
 from __future__ import annotations
 
-from clew_agent.datasets import digits, mnist
+from clew_agent.datasets import digits, mnist, table
 from clew_agent.datasets.dataset import DataSet, Split
 from clew_agent.datasets.search import Search, locate
 
@@ -15,10 +15,14 @@ __all__ = ["DataSet", "Split", "load"]
 
 
 def load(name_or_path: str, search: Search) -> DataSet:
-    """The data set ``name_or_path``. A path must hold MNIST in one of its forms.
+    """The data set ``name_or_path``. A path must hold MNIST, or images like it, in one of its forms, or be a CSV file.
 
     Raises ``ProblemError`` when the name is unknown, nothing is found, or what is found is damaged; a damaged file is
     never passed over for the next place.
     """
     path = locate(name_or_path, search)
-    return digits.read(path) if name_or_path == "digits" else mnist.read(path)
+    if name_or_path == "digits":
+        return digits.read(path)
+    if table.is_table(path):
+        return table.read(path)
+    return mnist.read(path)

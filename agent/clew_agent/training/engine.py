@@ -366,4 +366,6 @@ def _evaluators(model: Model, wanted: list[str]) -> list[Evaluator]:
         return []
     sets = model.evaluation_sets.items()
     asked = {name: [metric for metric in wanted if metric.startswith(f"{name}_")] for name, _ in sets}
-    return [Evaluator(name, x, model.evaluate, asked[name]) for name, x in sets if asked[name] and len(x.x)]
+    return [
+        Evaluator(name, x, model.evaluate, asked[name], model.summarize) for name, x in sets if asked[name] and len(x.x)
+    ]

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
-from clew_agent.training.exercise import Batch, Samples
+from clew_agent.training.exercise import Batch, Samples, Summary
 from clew_agent.training.step import resident
 from clew_shared.base.problem import problem
 
@@ -17,7 +18,8 @@ CHUNK = 1000
 
 
 class Evaluator:
-    """Means of an exercise's per-sample values over one set, as ``{set}_{value}``."""
+    """Means of an exercise's per-sample values over one set, as ``{set}_{value}``, and what ``summarize`` makes of
+    them."""
 
     def __init__(
         self,
@@ -25,13 +27,15 @@ class Evaluator:
         samples: Samples,
         values: Callable[[Batch], Mapping[str, tf.Tensor]],
         wanted: Sequence[str],
+        summarize: Summary | None = None,
     ) -> None:
         self._size = len(samples.x)
         self._x, self._y = resident(samples.x), resident(samples.y)
         self._values = values
-        prefix = f"{name}_"
-        self._names = [metric.removeprefix(prefix) for metric in wanted if metric.startswith(prefix)]
-        self._prefix = prefix
+        self._summarize = summarize
+        self._prefix = f"{name}_"
+        self._names = [metric.removeprefix(self._prefix) for metric in wanted if metric.startswith(self._prefix)]
+        self._shapes: dict[str, tuple[int, ...]] = {}
         self._function = tf.function(self._sums, input_signature=[tf.TensorSpec([], tf.int64)], autograph=False)
         self._compiled: Any = None
 
@@ -40,19 +44,27 @@ class Evaluator:
         self._run(0)
 
     def evaluate(self) -> dict[str, float]:
-        """The means over all samples, in float64."""
+        """The means over all samples, in float64. Raises ``ProblemError`` when a promised value is missing."""
         sums = self._run(math.ceil(self._size / CHUNK))
-        return {self._prefix + name: float(total) / self._size for name, total in zip(self._names, sums, strict=True)}
+        ends = np.cumsum([math.prod(shape) for shape in self._shapes.values()])[:-1]
+        pieces = zip(self._shapes.items(), np.split(sums / self._size, ends), strict=True)
+        means = {name: mean.reshape(shape) for (name, shape), mean in pieces}
+        found = means if self._summarize is None else means | dict(self._summarize(means))
+        self._require(found)
+        return {self._prefix + name: float(found[name]) for name in self._names}
 
     def _run(self, chunks: int) -> Any:
         self._compiled = self._compiled or self._function.get_concrete_function()
         return self._compiled(tf.constant(chunks, tf.int64)).numpy()
 
     def _sums(self, chunks: tf.Tensor) -> tf.Tensor:
-        def body(k: tf.Tensor, sums: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            return k + 1, sums + self._chunk(k)
+        sums_of = tf.function(self._chunk, input_signature=[tf.TensorSpec([], tf.int64)], autograph=False)
+        one = sums_of.get_concrete_function()  # traced before the loop, which must know how many sums there are
 
-        start = (tf.constant(0, tf.int64), tf.zeros([len(self._names)], tf.float64))
+        def body(k: tf.Tensor, sums: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            return k + 1, sums + one(k)
+
+        start = (tf.constant(0, tf.int64), tf.zeros(one.structured_outputs.shape, tf.float64))
         return tf.while_loop(lambda k, _: k < chunks, body, start, parallel_iterations=1)[1]
 
     def _chunk(self, k: tf.Tensor) -> tf.Tensor:
@@ -62,10 +74,17 @@ class Evaluator:
         index = tf.minimum(place, self._size - 1)
         batch = Batch(tf.gather(self._x, index), tf.gather(self._y, index), index, tf.cast(weight, tf.float32))
         values = self._values(batch)
-        missing = [name for name in self._names if name not in values]
+        if self._summarize is None:
+            self._require(values)
+            values = {name: values[name] for name in self._names}
+        self._shapes = {name: tuple(value.shape[1:]) for name, value in values.items()}
+        rows = [tf.reshape(tf.cast(value, tf.float64), [chunk, -1]) for value in values.values()]
+        return tf.reduce_sum(tf.concat(rows, 1) * weight[:, None], 0)
+
+    def _require(self, found: Mapping[str, object]) -> None:
+        missing = [name for name in self._names if name not in found]
         if missing:
             text = (
-                f"The exercise promises {self._prefix}{missing[0]}, but its evaluation gives only {', '.join(values)}."
+                f"The exercise promises {self._prefix}{missing[0]}, but its evaluation gives only {', '.join(found)}."
             )
             raise problem("exercise.metric", text, "Return it from evaluate or take it off the exercise's metrics.")
-        return tf.stack([tf.reduce_sum(tf.cast(values[name], tf.float64) * weight) for name in self._names])

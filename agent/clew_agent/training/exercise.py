@@ -104,14 +104,19 @@ class Part:
     repeats: int = 1
 
 
+Summary = Callable[[Mapping[str, npt.NDArray[np.float64]]], Mapping[str, float]]
+"""From the means of ``Model.evaluate``'s values over one set to values of the whole set, such as a precision."""
+
+
 @dataclass(frozen=True)
 class Model:
     """What ``build`` returns.
 
     ``evaluate`` gives values per sample ({"accuracy": [batch], ...}); their means over ``evaluation_sets`` become
-    "test_accuracy" and so on. ``state`` are variables that change without being trained (moving averages). ``train``
-    replaces the data set's training samples. ``watch`` is the evaluated metric for early stopping, better when
-    higher.
+    "test_accuracy" and so on. What is no mean over samples ``summarize`` computes from such means, which then may have
+    any shape ({"confusion": [batch, classes, classes]}; ``training.judging``). ``state`` are variables that change
+    without being trained (moving averages). ``train`` replaces the data set's training samples. ``watch`` is the
+    evaluated metric for early stopping, better when higher.
 
     ``pictures`` are functions without arguments, by the id of the picture that the exercise declares. They are traced
     once and called between steps, outside of the training clock; what each returns is said where it is declared
@@ -121,6 +126,7 @@ class Model:
 
     parts: Sequence[Part]
     evaluate: Callable[[Batch], Mapping[str, tf.Tensor]] | None = None
+    summarize: Summary | None = None
     evaluation_sets: Mapping[str, Samples] = field(default_factory=dict)
     state: Mapping[str, tf.Variable] = field(default_factory=dict)
     train: Samples | None = None
@@ -155,7 +161,7 @@ class Setup(Generic[SettingsT]):
         return tf.Variable(random.truncated_normal(shape, self.seed, f"initial/{name}") * stddev, name=name)
 
     def optimizer(self) -> Optimizer:
-        """The optimizer that ``TrainingSettings`` describe."""
+        """A new optimizer, as ``TrainingSettings`` describe it."""
         chosen = self.settings
         if not isinstance(chosen, TrainingSettings):
             raise TypeError(

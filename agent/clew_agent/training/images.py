@@ -1,4 +1,6 @@
-"""Changes to images that keep what they show: a network that sees each digit in many places learns the digit."""
+"""Images: changes that keep what they show, so that a network learns the digit and not its place, and rows of a data
+set as images for a picture.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import math
 
 import tensorflow as tf
 
+from clew_agent.datasets.dataset import DataSet
 from clew_agent.training.random import StepContext
 
 
@@ -47,3 +50,16 @@ def augment(
         interpolation="BILINEAR",
         fill_mode="CONSTANT",
     )
+
+
+def as_images(rows: tf.Tensor, data: DataSet) -> tf.Tensor:
+    """``rows`` [n, features] as a picture shows them: [n, height, width], or [n, height, width, 3] in colour."""
+    height, width, channels = data.image_shape
+    return tf.reshape(rows, [-1, height, width] if channels == 1 else [-1, height, width, channels])
+
+
+def in_rows(columns: int, *sets: tf.Tensor) -> tf.Tensor:
+    """Sets [n, ...] of images that belong together, for a grid: a row of ``columns`` of the first set, below it the
+    same of the second, and so on. ``columns`` divides n."""
+    together = tf.stack([tf.reshape(one, [-1, columns, *one.shape[1:]]) for one in sets], 1)
+    return tf.reshape(together, [-1, *sets[0].shape[1:]])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from clew_agent.training.exercise import Batch
+from clew_agent.training.exercise import Batch, Setup
 from clew_agent.training.random import StepContext
 
 
@@ -92,3 +94,65 @@ class BatchNorm:
     def predict(self, x: tf.Tensor) -> tf.Tensor:
         """Normalise ``x`` by the moving averages."""
         return tf.nn.batch_normalization(x, self.mean, self.variance, self.beta, self.gamma, self.epsilon)
+
+
+# --- Fully connected layers -------------------------------------------------------------------------------------------
+# Networks that are a row of them: autoencoders, generators, discriminators.
+
+
+Activation = Callable[[tf.Tensor], tf.Tensor]
+
+
+def leaky_relu(x: tf.Tensor) -> tf.Tensor:
+    """``x`` where it is positive, a fifth of it elsewhere (Maas et al., 2013, with the slope that GANs use)."""
+    return tf.nn.leaky_relu(x, 0.2)
+
+
+@dataclass(frozen=True)
+class Dense:
+    """``activation(x W + b)``, for ``x`` [batch, inputs]."""
+
+    name: str
+    weights: tf.Variable
+    offset: tf.Variable
+    activation: Activation
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        """float32 [batch, units]."""
+        return self.activation(tf.matmul(x, self.weights) + self.offset)
+
+
+Layers = tuple[Dense, ...]
+
+
+def dense_layers(
+    setup: Setup[Any], name: str, sizes: Sequence[int], activation: Activation, last: Activation = tf.identity
+) -> Layers:
+    """Layers ``name``1, ``name``2, … from ``sizes[0]`` inputs on; the ``last`` activation is the last layer's.
+
+    Weights are drawn with the deviation that keeps the size of what goes forward and backward alike (Glorot and Bengio,
+    AISTATS 2010), offsets are 0.
+    """
+    layers = []
+    for number, (inputs, units) in enumerate(pairwise(sizes), 1):
+        own = f"{name}{number}"
+        weights = setup.truncated_normal(own, [inputs, units], stddev=(2 / (inputs + units)) ** 0.5)
+        bend = last if number == len(sizes) - 1 else activation
+        layers.append(Dense(own, weights, tf.Variable(tf.zeros([units]), name=f"{own}_offset"), bend))
+    return tuple(layers)
+
+
+def through(layers: Sequence[Dense], x: tf.Tensor) -> tf.Tensor:
+    """What comes out when ``x`` goes through one layer after the other."""
+    for layer in layers:
+        x = layer(x)
+    return x
+
+
+def variables_of(layers: Sequence[Dense]) -> dict[str, tf.Variable]:
+    """For ``Part.variables``, from the first layer on."""
+    return {key: one for layer in layers for key, one in _own(layer).items()}
+
+
+def _own(layer: Dense) -> dict[str, tf.Variable]:
+    return {layer.name: layer.weights, f"{layer.name}_offset": layer.offset}

@@ -8,6 +8,7 @@ each replica takes its own rows: 1, 2 and 4 replicas drop the same units of the 
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,17 +25,33 @@ def key(seed: int, tag: str) -> int:
 
 def uniform(shape: Sequence[int], seed: int, tag: str, step: tf.Tensor | int = 0) -> tf.Tensor:
     """float32 ``shape``, evenly from 0 (included) to 1 (not included)."""
-    return tf.random.stateless_uniform(shape, _seed(seed, tag, step), alg="philox")
+    return _to_unit(
+        tf.random.stateless_uniform(shape, _seed(seed, tag, step), None, None, dtype=tf.uint32, alg="philox")
+    )
 
 
 def normal(shape: Sequence[int], seed: int, tag: str, step: tf.Tensor | int = 0) -> tf.Tensor:
-    """float32 ``shape``, normal with mean 0 and standard deviation 1."""
-    return tf.random.stateless_normal(shape, _seed(seed, tag, step), alg="philox")
+    """float32 ``shape``, normal with mean 0 and standard deviation 1 (Box and Muller, 1958).
+
+    Not TensorFlow's own, for the reason given in ``_to_unit``.
+    """
+    length, turn = tf.unstack(uniform([2, *shape], seed, tag, step))
+    return tf.sqrt(-2 * tf.math.log(1 - length)) * tf.cos(2 * math.pi * turn)
 
 
 def truncated_normal(shape: Sequence[int], seed: int, tag: str) -> tf.Tensor:
     """float32 ``shape``, normal with mean 0 and deviation 1, drawn again beyond two deviations: for initial weights."""
     return tf.random.stateless_truncated_normal(shape, _seed(seed, tag, 0), alg="philox")
+
+
+def _to_unit(bits: tf.Tensor) -> tf.Tensor:
+    """The lower 23 bits of each uint32 as the fraction of a float32 in [1, 2), minus 1.
+
+    That is what TensorFlow's own kernel does. XLA takes other bits of the same number, so that one device (with XLA)
+    and several (without) would draw different numbers.
+    """
+    fraction = tf.bitwise.bitwise_and(bits, tf.constant(0x7FFFFF, tf.uint32))
+    return tf.bitcast(tf.bitwise.bitwise_or(fraction, tf.constant(0x3F800000, tf.uint32)), tf.float32) - 1
 
 
 def _seed(seed: int, tag: str, step: tf.Tensor | int) -> tf.Tensor:

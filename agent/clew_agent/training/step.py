@@ -151,6 +151,20 @@ class TrainingStep:
         name = "loss" if len(self.model.parts) == 1 else f"{part.name}_loss"
         return {name: first.value, **first.metrics}
 
+    def _gradient_norms(self, part: Part, gradients: Sequence[tf.Tensor | None]) -> dict[str, tf.Tensor]:
+        """The length of the gradient of all of the part's variables, and of each, where a metric asks for it."""
+        by_name = zip(part.variables, gradients, strict=True)
+        asked = {f"{part.name}_gradient": [one for one in gradients if one is not None]}
+        asked |= {f"{name}_gradient": [one] for name, one in by_name if one is not None}
+        wanted = {spec.name for spec in self.metrics}
+        return {name: self._norm(own) for name, own in asked.items() if name in wanted}
+
+    def _norm(self, gradients: Sequence[tf.Tensor]) -> tf.Tensor:
+        """Over all replicas: what each has is the gradient of its share of the batch, and the mean is the whole's."""
+        if self.strategy.replicas > 1:
+            gradients = [self.strategy.total(one) / self.strategy.replicas for one in gradients]
+        return tf.linalg.global_norm(gradients)
+
     def loss_and_gradients(
         self,
         part: Part,
@@ -160,7 +174,10 @@ class TrainingStep:
         now: Mapping[str, tf.Tensor],
         repetition: int = 0,
     ) -> tuple[Loss, list[tf.Tensor | None]]:
-        """The loss of ``part`` for these rows, and its gradient for each of the part's variables."""
+        """The loss of ``part`` for these rows, and its gradient for each of the part's variables.
+
+        Where a metric asks for the norm of a gradient, it is among the loss' metrics.
+        """
         context = StepContext(self.seed, step, now, rows, part.name, repetition)
         with tf.GradientTape() as tape:
             loss = part.loss(batch, context)
@@ -168,7 +185,7 @@ class TrainingStep:
         gradients = tape.gradient(value, list(part.variables.values()))
         if self.loss_scale != 1:
             gradients = [None if one is None else one / self.loss_scale for one in gradients]
-        return loss, gradients
+        return Loss(loss.value, {**self._gradient_norms(part, gradients), **loss.metrics}), gradients
 
 
 # --- Block ------------------------------------------------------------------------------------------------------------

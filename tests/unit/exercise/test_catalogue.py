@@ -118,6 +118,7 @@ def test_own_exercises_join_the_built_in_ones(folder: Path, capsys: pytest.Captu
     assert {"softmax", "mine"} <= cards.keys()
     assert cards["mine"]["source"] == GOOD
     assert cards["mine"]["file"] == str(folder / "any_name.py")
+    assert cards["mine"]["chapter"] == "Your own"
 
 
 def test_each_broken_file_becomes_a_card_that_says_where(folder: Path) -> None:

@@ -1,0 +1,204 @@
+"""The networks to look into: each learns the digits in its tiny preset, takes its pictures and shows what it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from sklearn.decomposition import PCA
+from sklearn.metrics import accuracy_score, precision_recall_fscore_support
+
+from clew_agent.datasets.dataset import DataSet
+from clew_agent.exercises import cnn
+from clew_agent.exercises.autoencoder import principal_components
+from clew_agent.training.engine import Engine
+from clew_agent.training.exercise import Exercise
+from clew_agent.training.judging import answers, flags, summarize_answers, summarize_flags
+from clew_agent.training.weights import read_weights
+from clew_shared.base.problem import ProblemError
+from clew_shared.journal.events import Log
+from clew_shared.params import Value
+from tests.exercises.training import Record, make_engine, train
+
+NETWORKS = ("activations", "rnn", "autoencoder", "anomaly", "vae", "gan", "transfer")
+Tiny = Callable[[str], tuple[Record, dict[str, float], Engine]]
+
+
+def exercise(name: str) -> Exercise[Any]:
+    found: Exercise[Any] = import_module(f"clew_agent.exercises.{name}").EXERCISE
+    return found
+
+
+def preset(name: str, of: str) -> dict[str, Value]:
+    return next(one.values for one in exercise(name).presets if one.name == of)
+
+
+def trained(name: str, values: dict[str, Value], data: DataSet) -> tuple[Record, dict[str, float], Engine]:
+    """What a run records, and what its last evaluation says."""
+    engine = make_engine(exercise(name), values, data)
+    record = train(engine)
+    return record, engine.evaluate(), engine
+
+
+@pytest.fixture(scope="module")
+def tiny(small_digits: DataSet) -> Tiny:
+    """The tiny preset of an exercise, trained once, evaluated at its end only."""
+
+    @cache
+    def once(name: str) -> tuple[Record, dict[str, float], Engine]:
+        values = preset(name, "tiny")
+        return trained(name, values | {"evaluate_every": values["steps"]}, small_digits)
+
+    return once
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_tiny_preset_learns_and_takes_every_picture(name: str, tiny: Tiny) -> None:
+    record, evaluation, engine = tiny(name)
+    assert all(np.isfinite(values).all() for values in record.values())
+    assert set(evaluation) == {spec.name for spec in exercise(name).metrics if not spec.per_step}
+    loss = record.get("loss", record.get("generator_loss"))
+    assert loss is not None
+    assert loss[-5:].mean() < loss[0]
+    taken = [event for event in engine.take_pictures(last=True) if not isinstance(event, Log)]
+    assert [event.name for event in taken] == [spec.id for spec in exercise(name).pictures]  # type: ignore[attr-defined]
+
+
+def test_an_autoencoder_beats_principal_components(tiny: Tiny, small_digits: DataSet) -> None:
+    """And its baseline is scikit-learn's."""
+    _, evaluation, _ = tiny("autoencoder")
+    assert evaluation["test_gain"] == pytest.approx(evaluation["test_pca"] / evaluation["test_error"])
+    assert evaluation["test_gain"] > 1
+    theirs = PCA(4, svd_solver="full").fit(small_digits.train.x.astype(np.float64))
+    expected = theirs.inverse_transform(theirs.transform(small_digits.test.x))
+    ours = principal_components(small_digits.train.x, 4)(tf.constant(small_digits.test.x))
+    np.testing.assert_allclose(ours, expected, atol=1e-4)
+
+
+def test_greedy_pre_training_moves_one_pair_of_layers_after_the_other(small_digits: DataSet) -> None:
+    values: dict[str, Value] = {"kind": "deep", "pretraining": 2, "steps": 8, "optimizer": "sgd"}
+    engine = make_engine(exercise("autoencoder"), values, small_digits)
+    moved = []
+    for stage in range(4):
+        before = engine.variables
+        engine.run_block(2 * stage + 1)
+        after = engine.variables
+        engine.run_block(2 * stage + 2)
+        names = {name for name in before if not np.array_equal(before[name], after[name])}
+        moved.append({name.split("/")[-1] for name in names if name.startswith("weights/") and "offset" not in name})
+    assert moved[:3] == [{"encoder1", "decoder3"}, {"encoder2", "decoder2"}, {"encoder3", "decoder1"}]
+    assert len(moved[3]) == 6
+
+
+def test_the_gradient_vanishes_on_its_way_through_sigmoids(small_digits: DataSet) -> None:
+    first = {}
+    for activation in ("sigmoid", "relu"):
+        record, _, _ = trained("activations", {"activation": activation, "steps": 3}, small_digits)
+        first[activation] = record["layer1_gradient"].mean()
+    assert first["relu"] > 100 * first["sigmoid"]
+
+
+def test_the_recorded_norm_is_that_of_the_whole_gradient(small_digits: DataSet) -> None:
+    """With plain gradient descent a step is the gradient times the rate."""
+    engine = make_engine(exercise("rnn"), {"optimizer": "sgd", "learning_rate": 0.5, "steps": 1}, small_digits)
+    before = engine.variables
+    (norm,) = train(engine)["rnn_gradient"]
+    moves = [engine.variables[name] - value for name, value in before.items() if name.startswith("weights/")]
+    assert norm == pytest.approx(np.sqrt(sum(np.square(move).sum() for move in moves)) / 0.5, rel=1e-4)
+
+
+def test_gates_read_better_than_a_simple_cell(small_digits: DataSet) -> None:
+    values: dict[str, Value] = {"steps": 120, "units": 32, "learning_rate": 0.005, "evaluate_every": 120}
+    found = {cell: trained("rnn", values | {"cell": cell}, small_digits)[1] for cell in ("simple", "gru", "lstm")}
+    for gated in ("gru", "lstm"):
+        assert found[gated]["test_accuracy"] > found["simple"]["test_accuracy"] + 0.05
+
+
+def test_the_failures_of_a_gan_are_what_they_are_named_after(tiny: Tiny, small_digits: DataSet) -> None:
+    good, classes, _ = tiny("gan")
+    short: dict[str, Value] = {"steps": 200, "evaluate_every": 200}
+    _, collapsed, _ = trained("gan", preset("gan", "mode-collapse") | short, small_digits)
+    assert classes["samples_classes"] >= 7
+    assert collapsed["samples_classes"] <= 4
+    short = {"steps": 60, "evaluate_every": 60}
+    vanished, _, _ = trained("gan", preset("gan", "vanishing-gradient") | short, small_digits)
+    assert vanished["generator_gradient"][-20:].mean() < 1e-3 * good["generator_gradient"].mean()
+
+
+def test_an_anomaly_is_judged_as_scikit_learn_judges_it(tiny: Tiny, small_digits: DataSet) -> None:
+    record, evaluation, engine = tiny("anomaly")
+    weights = engine.variables
+    x = drawn = small_digits.test.x.astype(np.float64)
+    for name in ("encoder1", "encoder2", "decoder1", "decoder2"):
+        sums = drawn @ weights[f"weights/autoencoder/{name}"] + weights[f"weights/autoencoder/{name}_offset"]
+        drawn = {"encoder2": sums, "decoder2": 1 / (1 + np.exp(-sums))}.get(name, np.maximum(sums, 0))
+    flagged = np.square(drawn - x).mean(1) > record["threshold"][-1]
+    expected = precision_recall_fscore_support(small_digits.test.y == 2, flagged, average="binary", zero_division=0.0)
+    names = ("test_precision", "test_recall", "test_f_score")
+    assert [evaluation[name] for name in names] == pytest.approx(expected[:3])
+    assert evaluation["test_recall"] > 0.1
+
+
+def test_an_anomaly_of_no_class_is_refused(small_digits: DataSet) -> None:
+    with pytest.raises(ProblemError, match="has the classes 0 to 9, and no class 10"):
+        make_engine(exercise("anomaly"), {"anomaly": 10}, small_digits)
+
+
+def test_answers_are_judged_as_scikit_learn_judges_them() -> None:
+    """With a class that is never answered and one that never occurs."""
+    draw = np.random.default_rng(3)
+    labels = draw.integers(0, 4, 200).astype(np.int32)
+    logits = draw.normal(size=(200, 6)).astype(np.float32) * 2
+    logits[:, 3] = -9
+    values = answers(tf.constant(logits), tf.constant(labels), 0.7)
+    found = summarize_answers({name: value.numpy().astype(np.float64).mean(0) for name, value in values.items()})
+    given = logits.argmax(1)
+    expected = precision_recall_fscore_support(labels, given, average="macro", zero_division=0.0)
+    assert [found[name] for name in ("precision", "recall", "f_score")] == pytest.approx(expected[:3])
+    assert found["accuracy"] == pytest.approx(accuracy_score(labels, given))
+    sure = tf.nn.softmax(logits).numpy().max(1) >= 0.7
+    assert found["coverage"] == pytest.approx(sure.mean())
+    assert found["given_accuracy"] == pytest.approx(accuracy_score(labels[sure], given[sure]))
+
+
+def test_where_nothing_is_flagged_precision_is_nothing() -> None:
+    no = tf.zeros([4], tf.bool)
+    means = {name: value.numpy().astype(np.float64).mean(0) for name, value in flags(no, no).items()}
+    assert summarize_flags(means) == {"precision": 0.0, "recall": 0.0, "f_score": 0.0}
+
+
+def test_layers_of_an_earlier_run_beat_new_ones(small_digits: DataSet, tmp_path: Path) -> None:
+    """The same few images and steps; what is not retrained stays as it came."""
+    source = make_engine(cnn.EXERCISE, {"steps": 60, "learning_rate": 0.001}, small_digits)
+    train(source)
+    source.save(tmp_path / "checkpoints" / "00000060")
+    budget: dict[str, Value] = {"steps": 15, "images": 50, "batch_size": 25}
+    _, scratch, _ = trained("transfer", budget, small_digits)
+    taken: dict[str, Value] = {"weights": str(tmp_path), "retrained": "dense"}
+    _, transferred, engine = trained("transfer", budget | taken, small_digits)
+    assert transferred["test_accuracy"] > scratch["test_accuracy"] + 0.1
+    old, new = source.variables, engine.variables
+    np.testing.assert_array_equal(new["state/conv2"], old["weights/cnn/conv2"])
+    assert not np.array_equal(new["weights/cnn/dense"], old["weights/cnn/dense"])
+
+
+def test_weights_that_do_not_fit_are_refused(small_digits: DataSet, tmp_path: Path) -> None:
+    def refusal(path: Path) -> str:
+        with pytest.raises(ProblemError) as caught:
+            make_engine(exercise("transfer"), {"weights": str(path)}, small_digits)
+        return str(caught.value)
+
+    other = tmp_path / "other.npz"
+    assert "does not exist here" in refusal(other)
+    assert "There are no weights in" in refusal(tmp_path)
+    np.savez(other, conv1=np.zeros([3, 3, 1, 32], np.float32))
+    assert "have the shape (3, 3, 1, 32); this network needs (5, 5, 1, 32)" in refusal(other)
+    assert set(read_weights(str(other), "cnn")) == {"conv1"}
+    other.write_bytes(b"no zip")
+    assert "cannot be read as an .npz file" in refusal(other)
