@@ -26,6 +26,7 @@ _TITLES = {
     "tunnel": "The tunnel to a compute node",
     "loops": "Speed of the training loop",
     "strategies": "Two devices beside bare tf.distribute",
+    "servers": "Parameter servers beside bare TensorFlow loops",
     "kernels": "XLA, fused kernels and updates in turn, per exercise",
     "observation": "What recording and watching cost",
     "peers": "A thousand processes in one run",

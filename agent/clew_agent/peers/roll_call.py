@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import queue
 import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -101,6 +102,9 @@ class _Peer:
     """Where TensorFlow reaches it; a process that replaces it keeps it."""
     replaced: int = 0
     """How many processes have taken its place since it last was at work."""
+    started: float = 0.0
+    added: bool = False
+    """Whether it came while the others trained: they can do without it."""
     asked_to_die: bool = False
     placed: bool = False
     factor: float = 1.0
@@ -240,10 +244,11 @@ class Peers:
                 raise problem("peers.start", text, "Start the run with one node.", peer.host) from None
 
     def _start_process(self, peer: _Peer, command: CommandFor) -> None:
+        peer.started = time.monotonic()
         words = command(peer.index, peer.port)
         peer.process = PeerProcess(self._folder, peer.index, peer.host, words, self._hosts)
-        started = [one.process for one in self._peers if one.process is not None]
-        processes.note_started(self._folder, self._attempt, started)
+        started = [one.process for one in (*self._peers, peer) if one.process is not None]
+        processes.note_started(self._folder, self._attempt, list(dict.fromkeys(started)))
 
     def gather(self, go_on: Callable[[], None] = lambda: None) -> tuple[str, ...]:
         """Wait until all have joined and are prepared; returns ``host:port`` of every worker, the chief's own first.
@@ -284,10 +289,12 @@ class Peers:
             go_on()
 
     def _cluster(self) -> dict[str, tuple[str, ...]]:
-        chief, *others = self._workers()
-        jobs: dict[str, list[str]] = {"chief": [chief], "worker": [], "ps": []}
-        for peer, address in zip(self._peers, others, strict=True):
-            jobs[peer.role].append(address)
+        if self._keeper is None:
+            raise RuntimeError("the peers were not started")
+        jobs = {"chief": [f"{self._keeper.address}:{self._keeper.port}"], "worker": list[str](), "ps": list[str]()}
+        for peer in sorted(self._peers, key=lambda one: one.number):
+            if peer.joined is not None:
+                jobs[peer.role].append(f"{peer.joined.address}:{peer.joined.port}")
         return {job: tuple(addresses) for job, addresses in jobs.items()}
 
     @property
@@ -305,12 +312,12 @@ class Peers:
     def add(self) -> None:
         """Start one more worker. Raises ``OSError``."""
         number, index = self.roles()["worker"], len(self._peers) + 1
-        peer = _Peer(Index(index), place(index + 1, self._hosts)[-1], role="worker", number=number)
-        with self._shared.changed:
-            self._shared.all_built = False
-        self._peers.append(peer)
+        peer = _Peer(Index(index), place(index + 1, self._hosts)[-1], role="worker", number=number, added=True)
         if self._command is not None:
             self._start_process(peer, self._command)
+        with self._shared.changed:
+            self._peers.append(peer)
+            self._shared.all_built = False
 
     def roles(self) -> dict[str, int]:
         """How many peers there are in each role."""
@@ -449,7 +456,7 @@ class Peers:
         """Tell peers what they are."""
         if not all(peer.prepared for peer in self._peers):  # then the places of all are known
             return
-        for peer in self._peers:
+        for peer in [one for one in self._peers if one.prepared]:
             if not peer.placed:
                 peer.placed = True
                 self._say(Serve(job=peer.role, number=peer.number, cluster=self._cluster()), [peer])
@@ -524,7 +531,9 @@ class Peers:
     def _look(self) -> None:
         if self._shared.lost is None:
             found = next(((peer, why) for peer in self._peers if (why := self._why_lost(peer))), None)
-            if found is not None and self._replaceable(found[0]):
+            if found is not None and found[0].added and not found[0].port:
+                self._drop(*found)
+            elif found is not None and self._replaceable(found[0]):
                 self._replace(*found)
             elif found is not None:
                 self._lose(*found)
@@ -540,6 +549,10 @@ class Peers:
             waits = _COMPUTING_S if peer.complaint.computing else 0.0
             if time.monotonic() - peer.complained >= waits:
                 return self._complained(peer, peer.complaint.problem)
+        late = peer.joined is None and self._cast and time.monotonic() - peer.started > self._limits.join
+        if late:
+            text = f"{peer.name} did not answer within {self._limits.join:.0f} s of its start."
+            return _lost(text, "Check that its node works and sees the run's folder.", peer)
         silent = self._silence.seconds(peer.index) if peer.joined is not None else 0.0
         cut = peer.cut and time.monotonic() - peer.cut > _CUT_S
         if silent <= self._most_silence(peer) and not cut:
@@ -571,23 +584,35 @@ class Peers:
     def _complained(self, peer: _Peer, found: Problem) -> Problem:
         return Problem(found.code, f"{peer.name}: {found.text}", found.hint, found.where)
 
+    def _drop(self, peer: _Peer, why: Problem) -> None:
+        """One that was added never came: the others go on as they were."""
+        self._tell(peer, "lost")
+        with suppress(ProblemError):  # the disk refuses; the trainer learns that by itself
+            self._tell_event(Log(text=f"{why.text} The others go on without it.", level="warning"))
+        if peer.process is not None:
+            peer.process.ask_to_end()
+        with self._shared.changed:
+            self._peers.remove(peer)
+            self._shared.all_built = all(one.built for one in self._peers)
+
     def _replaceable(self, peer: _Peer) -> bool:
         """Under parameter servers another process can do a peer's work, as soon as all have been at work once."""
         return self._cast and peer.port > 0 and self._command is not None and peer.replaced < _MOST_REPLACEMENTS
 
     def _replace(self, peer: _Peer, why: Problem) -> None:
+        with self._shared.changed:
+            self._shared.servers_lost += peer.role == "ps"
+            self._shared.all_built = False
         self._tell(peer, "killed" if peer.asked_to_die else "lost")
         with suppress(ProblemError):  # the disk refuses; the trainer learns that by itself
             self._tell_event(Log(text=f"{why.text} Another process takes its place.", level="warning"))
         if peer.process is not None:
-            peer.process.end(_REPLACE_S)
+            with suppress(subprocess.TimeoutExpired):  # a dead disk; it cannot be at work any more
+                peer.process.end(_REPLACE_S)
         self._by_identity.pop(peer.identity, None)
         self._silence.forget(peer.index)
         peer.start_over()
         peer.replaced += 1
-        with self._shared.changed:
-            self._shared.servers_lost += peer.role == "ps"
-            self._shared.all_built = False
         if self._command is not None:
             try:
                 self._start_process(peer, self._command)

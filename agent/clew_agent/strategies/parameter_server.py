@@ -119,6 +119,7 @@ class Cluster:
         self.replicas = self.workers = len(addresses["worker"])
         self.slowed = dict[int, float]()
         self._look: Callable[[], None] = lambda: None
+        self._one_at_a_time = threading.Lock()
         spec = tf.train.ClusterSpec(dict(addresses))
         resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
             spec, rpc_layer="grpc", task_type="chief", task_id=0
@@ -184,7 +185,7 @@ class Cluster:
 
     def total(self, values: tf.Tensor) -> tf.Tensor:
         """Refused: workers do not talk to each other."""
-        text = "This exercise needs sums over all workers in a step (batch normalisation), and they work apart."
+        text = "This exercise needs sums over all devices in a step, as batch normalisation does. Workers are apart."
         raise problem("spec.strategy", text, "Choose mirrored or multi-worker.", "strategy")
 
     def settle(self, state: Sequence[tf.Variable]) -> None:
@@ -204,23 +205,20 @@ class Cluster:
         x, y = next(data)
         return x, y
 
-    def pauses(self, usual: float) -> tf.Tensor:
-        """How many seconds each worker is to sleep in an update that usually takes it ``usual`` seconds [workers]."""
-        return tf.constant([usual * (self.slowed.get(number, 1.0) - 1) for number in range(self.workers)], tf.float64)
+    def pauses(self, usual: float) -> list[float]:
+        """How many seconds each worker is to sleep in an update that usually takes it ``usual`` seconds."""
+        return [usual * (self.slowed.get(number, 1.0) - 1) for number in range(self.workers)]
 
-    def schedule(self, function: Any, data: Any, lane: int, ticket: int, batch: int, *more: tf.Tensor) -> Any:
-        """Have some worker call ``function``; ``fetch`` waits for its result."""
-        words = (tf.constant(lane), tf.constant(ticket, tf.int64), tf.constant(batch, tf.int64), *more, self._numbers)
-        return self._coordinator.schedule(function, args=(data, *words))
+    def schedule(self, function: Any, data: Any, lane: int, words: tf.Tensor) -> Any:
+        """Have some worker call ``function``; ``fetch`` waits for its result. Another one repeats it when the first is
+        lost. Called in the threads of all lanes, one at a time, because the first call is traced."""
+        with self._one_at_a_time:
+            return self._coordinator.schedule(function, args=(data, words, self._numbers))
 
     def fetch(self, scheduled: Any) -> npt.NDArray[np.float64]:
         """The result of what was scheduled."""
         row: npt.NDArray[np.float64] = scheduled.fetch()
         return row
-
-    def call(self, function: Any, *words: Any) -> npt.NDArray[np.float64]:
-        """Schedule and wait. Another worker repeats it when the first is lost."""
-        return self.fetch(self.schedule(function, *words))
 
     def guard(self, variable: tf.Variable) -> None:
         """Have ``exclusively`` be a matter of the server that holds ``variable``."""
@@ -259,10 +257,9 @@ class Threads(Cluster):
         """The samples."""
         return self._samples
 
-    def schedule(self, function: Any, data: Any, lane: int, ticket: int, batch: int, *more: tf.Tensor) -> Any:
+    def schedule(self, function: Any, data: Any, lane: int, words: tf.Tensor) -> Any:
         """A lane is a worker here."""
-        words = (tf.constant(lane), tf.constant(ticket, tf.int64), tf.constant(batch, tf.int64), *more)
-        return function(None, *words, tf.constant(lane))
+        return function(None, words, tf.constant(lane))
 
     def fetch(self, scheduled: Any) -> npt.NDArray[np.float64]:
         """It is there already."""
@@ -305,6 +302,15 @@ def apply_on_server(rule: Any, gradients: Sequence[tf.Tensor | None], variables:
         with tf.device(variable.device):
             rule.update_step(gradient, variable, tf.cast(rate, variable.dtype))
     rule.iterations.value.assign_add(1, read_value=False)
+
+
+def after(work: Callable[[], None]) -> AbstractContextManager[object]:
+    """Traced: do ``work``, and what is in the context only when all of it is done."""
+    graph = tf.compat.v1.get_default_graph()
+    before = len(graph.get_operations())
+    work()
+    done: AbstractContextManager[object] = tf.control_dependencies(graph.get_operations()[before:])
+    return done
 
 
 def pause(seconds: tf.Tensor) -> tf.Tensor:

@@ -121,6 +121,9 @@ def _strategy(spec: RunSpec, card: ExerciseCard, able: Collection[str]) -> Itera
     if not found and (spec.strategy not in able or (spec.devices > 1 and spec.strategy == "single")):
         text = f"This version of Clew cannot train with the strategy {spec.strategy!r} on {spec.devices} devices yet."
         yield Problem("spec.strategy", text, 'Choose the strategy "single" and 1 device.', "strategy")
+    if spec.strategy == PARAMETER_SERVER and spec.options.get("mode") == "lock-free" and spec.nodes > 1:
+        text = f"Lock-free threads are on one node, not on {spec.nodes}."
+        yield Problem("spec.nodes", text, "Take 1 node, or another mode.", "nodes")
 
 
 def _length(card: ExerciseCard, values: dict[str, Value]) -> Iterator[Problem]:

@@ -9,22 +9,24 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent.strategies.base import Rows
-from clew_agent.strategies.parameter_server import BOUNDED, DROP, SYNC, Cluster, apply_on_server, pause
+from clew_agent.strategies.parameter_server import BOUNDED, DROP, SYNC, Cluster, after, apply_on_server, pause
 from clew_agent.training import state
 from clew_agent.training.engine import Engine, TrainedBlock, UpdateColumns
 from clew_agent.training.exercise import Batch
 from clew_agent.training.state import check_resumable
 from clew_agent.training.step import BlockSizer, TrainingStep
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import problem
 from clew_shared.journal.events import Event
 
 _VERSION, _STALENESS, _STATUS, _WORKER, _SECONDS, _METRICS = range(6)
@@ -62,6 +64,10 @@ class _Handed:
     tickets: int = 0
     failure: BaseException | None = None
     ended: bool = False
+
+
+class _TornError(Exception):
+    """A worker was lost in the middle of an update: some of it may have been done."""
 
 
 Renew = Callable[[BaseException], Cluster]
@@ -107,7 +113,10 @@ class ServerEngine(Engine):
         """The next updates; see ``Engine.run_block``."""
         cluster = self.larger()
         if cluster is not None:
-            self.grow(cluster)
+            try:
+                self.grow(cluster)
+            except Exception as error:  # noqa: BLE001  # as in a block
+                self._renew(error)
         first = self.step
         room = min(self._room(), self.steps - first if until is None else until - first)
         while True:
@@ -117,7 +126,9 @@ class ServerEngine(Engine):
                 rows, updates = self._servers.run(first, count, self._progress.live)
                 self._safe = self.variables
                 break
-            except (tf.errors.OpError, ProblemError) as error:
+            except _TornError:
+                self.grow(self.cluster)
+            except Exception as error:  # noqa: BLE001  # what it is when a server is lost differs; others come again
                 self._renew(error)
         seconds = time.perf_counter() - start
         self._count(count, seconds)
@@ -145,6 +156,7 @@ class ServerEngine(Engine):
     def grow(self, cluster: Cluster) -> None:
         """Go on with another cluster, from where it is."""
         self._servers.close()
+        keras.backend.clear_session()  # Keras counts the layers of a process, and names them by that
         self._assemble(cluster)
         self.compile_evaluation()
         self._pictures.replace(self._model.pictures)
@@ -179,9 +191,15 @@ class ServerEngine(Engine):
         self._sizer = BlockSizer(self.steps, BLOCK_S)
 
     def _renew(self, error: BaseException) -> None:
-        if self.renew is None:
-            raise error
-        self.grow(self.renew(error))
+        found: BaseException | None = error
+        while found is not None:
+            if self.renew is None:
+                raise found
+            cluster, found = self.renew(found), None
+            try:
+                self.grow(cluster)
+            except Exception as again:  # noqa: BLE001  # another server may be lost meanwhile; else it comes again
+                found = again
 
     def _fill(self, values: dict[str, npt.NDArray[Any]]) -> None:
         for name, variable in self._state.items():
@@ -218,6 +236,7 @@ class _Servers:
         self._usual = 0.0
         self._live = np.zeros(len(step.live))
         self._threads: list[threading.Thread] = []
+        self._pool = ThreadPoolExecutor(self._lanes)
 
     def _slot(self, variable: tf.Variable) -> tf.Variable:
         """Where a share of this variable's gradient is put."""
@@ -264,13 +283,14 @@ class _Servers:
             while (handed.applied < handed.limit or handed.under_way) and handed.failure is None:
                 handed.changed.wait(_POLL_S)
                 self.cluster.look()
-        return self._taken(started)
+        return self._taken(first, started)
 
     def close(self) -> None:
         """End the lanes."""
         with self._handed.changed:
             self._handed.ended = True
             self._handed.changed.notify_all()
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _begin(self, first: int, live: Row) -> None:
         handed = self._handed
@@ -285,13 +305,15 @@ class _Servers:
                 for thread in lanes:
                     thread.start()
 
-    def _taken(self, started: float) -> tuple[Row, UpdateColumns]:
+    def _taken(self, first: int, started: float) -> tuple[Row, UpdateColumns]:
         with self._handed.changed:
             if self._handed.failure is not None:
                 raise self._handed.failure
             back, self._handed.came_back = self._handed.came_back, []
         back.sort(key=lambda one: one[1][_VERSION])
         rows = np.array([row for _, row in back]).reshape(-1, self._width)
+        if not self.cluster.remote:  # threads may read the same number
+            rows[:, _VERSION] = first + np.arange(len(rows))
         ended = np.array([when - started for when, _ in back])
         applied = rows[:, _STATUS] != _DROPPED
         columns = self._columns(rows, ended, applied)
@@ -326,10 +348,8 @@ class _Servers:
                 ticket, live = handed.tickets, self._live
             started = time.perf_counter()
             try:
-                pauses = self.cluster.pauses(self._usual)
-                row = self.cluster.call(
-                    self._function, self._data, lane, ticket, work.number, tf.constant(live), pauses
-                )
+                words = self._words(lane, ticket, work.number, live)
+                row = self.cluster.fetch(self.cluster.schedule(self._function, self._data, lane, words))
             except BaseException as error:  # noqa: BLE001  # a thread's border: the coordinator's thread raises it
                 with handed.changed:
                     handed.failure = error
@@ -339,6 +359,8 @@ class _Servers:
                 del handed.under_way[lane]
                 handed.came_back.append(self._timed(row, started))
                 handed.applied += row[_STATUS] != _DROPPED
+                if row[_STATUS] == _TORN:
+                    handed.failure = _TornError()
                 handed.changed.notify_all()
 
     def _may_hand_out(self) -> bool:
@@ -352,18 +374,28 @@ class _Servers:
         most = max((one.others + 1 for one in handed.under_way.values()), default=0)
         return max(most, len(handed.under_way)) <= self._bound
 
+    def _words(self, lane: int, ticket: int, number: int, live: Row) -> tf.Tensor:
+        """All that one call is told, as one tensor: each tensor is a message of its own to the worker."""
+        return tf.constant(np.concatenate([(lane, ticket, number), live, self.cluster.pauses(self._usual)]))
+
     # What a worker does; traced.
 
-    def _update(self, data: Any, lane: Any, ticket: Any, batch: Any, live: Any, pauses: Any, worker: Any) -> tf.Tensor:
+    def _unpacked(self, words: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Lane (int32), ticket and batch (int64), the live values and each worker's pause in seconds (float64)."""
+        split = 3 + len(self._step.live)
+        ticket, batch = tf.unstack(tf.cast(words[1:3], tf.int64))
+        return tf.cast(words[0], tf.int32), ticket, batch, words[3:split], words[split:]
+
+    def _update(self, data: Any, words: tf.Tensor, worker: tf.Tensor) -> tf.Tensor:
         """One gradient of one whole batch, applied by the server."""
-        step = self._step
+        step, (lane, ticket, batch, live, pauses) = self._step, self._unpacked(words)
         x, y = self.cluster.here(data)
         read = self._version.read_value()
         with tf.control_dependencies([read]):
             now = dict(zip(step.live, tf.unstack(live, len(step.live)), strict=True))
             source = step.source.at(x, y)
             whole = Rows(step.batch_size, step.batch_size)
-            self._part.optimizer.rate.set(batch, now)
+            self._part.optimizer.rate.set(read, now)
             loss, gradients = step.loss_and_gradients(self._part, source.batch(source.pick(batch)), whole, batch, now)
             metrics = step.columns({"loss": loss.value, **loss.metrics})
         computed = [one for one in gradients if one is not None]
@@ -373,17 +405,17 @@ class _Servers:
         def fresh(torn: tf.Tensor) -> tf.Tensor:
             others = self._version.read_value() - read
             late = others > self._bound
-            status = tf.where(late, _DROPPED, tf.where(torn, _TORN, _APPLIED))
+            status = tf.where(torn, _TORN, tf.where(late, _DROPPED, _APPLIED))
 
             def apply() -> tf.Tensor:
-                apply_on_server(self._part.optimizer.rule, gradients, self._trained)
-                return tf.identity(self._version.assign_add(1, read_value=True)) - 1
+                with after(lambda: apply_on_server(self._part.optimizer.rule, gradients, self._trained)):
+                    return tf.identity(self._version.assign_add(1, read_value=True)) - 1
 
             step_done = tf.cond(tf.equal(status, _APPLIED), apply, self._version.read_value)
             head = (step_done, others, status, worker, 0)
             return tf.concat([tf.stack([tf.cast(one, tf.float64) for one in head]), tf.cast(metrics, tf.float64)], 0)
 
-        with tf.control_dependencies([slept]):
+        with tf.control_dependencies([slept]), tf.device(self._version.device):
             return self.cluster.exclusively(lambda: self._once(lane, ticket, fresh))
 
     def _once(self, lane: tf.Tensor, ticket: tf.Tensor, fresh: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
@@ -418,26 +450,26 @@ class _Servers:
         return np.array(rows), self._columns(table, ended, np.ones(len(table), bool))
 
     def _round(self, number: int, live: Row) -> list[tuple[float, Row]]:
-        started = time.perf_counter()
-        waiting = [
-            self.cluster.schedule(
-                self._function, self._data, share, 0, number, tf.constant(live), self.cluster.pauses(self._usual)
-            )
-            for share in range(self._lanes)
-        ]
-        return [self._timed(self.cluster.fetch(one), started) for one in waiting]
+        waiting = [self._pool.submit(self._one_share, share, number, live) for share in range(self._lanes)]
+        while wait(waiting, _POLL_S).not_done:
+            self.cluster.look()
+        return [one.result() for one in waiting]
+
+    def _one_share(self, share: int, number: int, live: Row) -> tuple[float, Row]:
+        started, words = time.perf_counter(), self._words(share, 0, number, live)
+        return self._timed(self.cluster.fetch(self.cluster.schedule(self._function, self._data, share, words)), started)
 
     def _timed(self, row: Row, started: float) -> tuple[float, Row]:
         """When a row came back, and the row with how long that took, which also is the measure for who is slowed."""
         now = time.perf_counter()
         row[_SECONDS] = now - started
-        if self.cluster.slowed.get(int(row[_WORKER]), 1.0) == 1:
+        if all(factor == 1 for factor in self.cluster.slowed.values()):  # who waits for a slowed one is slow as well
             self._usual += 0.1 * (row[_SECONDS] - self._usual)
         return now, row
 
-    def _share(self, data: Any, lane: Any, _: Any, batch: Any, live: Any, pauses: Any, worker: Any) -> tf.Tensor:
+    def _share(self, data: Any, words: tf.Tensor, worker: tf.Tensor) -> tf.Tensor:
         """The gradient of one share of a batch, put into that share's place on the server."""
-        step = self._step
+        step, (lane, _, batch, live, pauses) = self._step, self._unpacked(words)
         x, y = self.cluster.here(data)
         now = dict(zip(step.live, tf.unstack(live, len(step.live)), strict=True))
         count = -(-step.batch_size // self._lanes)

@@ -151,18 +151,18 @@ class TrainingStep:
         name = "loss" if len(self.model.parts) == 1 else f"{part.name}_loss"
         return {name: first.value, **first.metrics}
 
-    def _gradient_norms(self, part: Part, gradients: Sequence[tf.Tensor | None]) -> dict[str, tf.Tensor]:
+    def _gradient_norms(self, part: Part, gradients: Sequence[tf.Tensor | None], batch: Batch) -> dict[str, tf.Tensor]:
         """The length of the gradient of all of the part's variables, and of each, where a metric asks for it."""
         by_name = zip(part.variables, gradients, strict=True)
         asked = {f"{part.name}_gradient": [one for one in gradients if one is not None]}
         asked |= {f"{name}_gradient": [one] for name, one in by_name if one is not None}
         wanted = {spec.name for spec in self.metrics}
-        return {name: self._norm(own) for name, own in asked.items() if name in wanted}
+        return {name: self._norm(own, batch) for name, own in asked.items() if name in wanted}
 
-    def _norm(self, gradients: Sequence[tf.Tensor]) -> tf.Tensor:
+    def _norm(self, gradients: Sequence[tf.Tensor], batch: Batch) -> tf.Tensor:
         """Over all replicas: what each has is the gradient of its share of the batch, and the mean is the whole's."""
-        if self.strategy.replicas > 1:
-            gradients = [self.strategy.total(one) / self.strategy.replicas for one in gradients]
+        if batch.replicas > 1:
+            gradients = [batch.total(one) / batch.replicas for one in gradients]
         return tf.linalg.global_norm(gradients)
 
     def loss_and_gradients(
@@ -185,7 +185,7 @@ class TrainingStep:
         gradients = tape.gradient(value, list(part.variables.values()))
         if self.loss_scale != 1:
             gradients = [None if one is None else one / self.loss_scale for one in gradients]
-        return Loss(loss.value, {**self._gradient_norms(part, gradients), **loss.metrics}), gradients
+        return Loss(loss.value, {**self._gradient_norms(part, gradients, batch), **loss.metrics}), gradients
 
 
 # --- Block ------------------------------------------------------------------------------------------------------------
