@@ -109,7 +109,7 @@ def test_a_parameter_server_cluster_forms_on_three_nodes_of_a_job(site: str, cle
     assert done.returncode == 0, done.stderr
     found = last_line(done)
     assert (found["state"], found["steps"]) == ("FINISHED", 100)
-    assert found["metrics"]["test_accuracy"] > 0.8
+    assert found["metrics"]["test_accuracy"] > 0.6, "old gradients cost something, and never the same"
     journal = read_journal(home / "mirrors" / found["run"] / "journal.0001")
     events = [item.event for item in journal if isinstance(item, Record)]
     joined = [event for event in events if isinstance(event, Peer) and event.status == "joined"]

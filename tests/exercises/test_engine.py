@@ -107,6 +107,7 @@ def test_which_exercises_xla_compiles_and_which_take_the_fused_optimizer(small_d
     exercise is to be measured both ways before it stands here."""
     found = {}
     small = {"imagenet-bench": {"model": "alexnet", "image_size": 32, "batch_size": 4}}
+    small["inception-ps"] = {"image_size": 75, "batch_size": 2}
     known = (exercise for file in builtin_files() for exercise in import_exercises(file))
     for exercise in (one for one in known if one.kind == "training"):
         settings = build(exercise.Settings, {"optimizer": "adam", **small.get(exercise.id, {})})
@@ -125,6 +126,9 @@ def test_which_exercises_xla_compiles_and_which_take_the_fused_optimizer(small_d
         "imagenet-bench": (False, True, FusedAdam),
         "rnn": (False, True, FusedAdam),
         "transfer": (False, True, FusedAdam),
+        **dict.fromkeys(
+            ("inception-ps", "ps-lab", "ps-regression"), (False, True, FusedAdam)
+        ),  # what workers do is not
         **dict.fromkeys(("activations", "anomaly", "autoencoder", "gan", "vae"), (True, False, adam)),
     }
 

@@ -26,7 +26,7 @@ from clew_shared.wire.messages import DisturbCluster
 
 OPTIMIZERS = tuple(Choice(name.lower(), name) for name in ("SGD", "Momentum", "Nesterov", "RMSprop", "Adam", "Nadam"))
 SCHEDULES = (Choice("constant", "Constant"), Choice("step", "Step"), Choice("cosine", "Cosine"))
-ORDERS = (Choice("file", "File order"), Choice("shuffle", "Shuffled each epoch"))
+ORDERS = (Choice("file", "File order"), Choice("shuffle", "Shuffled"))
 
 
 class Training(Params, frozen=True):

@@ -61,7 +61,7 @@ class _BatchStatistics(keras.layers.Layer):  # type: ignore[misc]  # Keras has n
     def build(self, shape: Any) -> None:
         self.beta = self.add_weight(shape=(shape[-1],), initializer="zeros", name="beta")
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Any, training: bool | None = None, mask: Any = None) -> Any:
         mean, variance = tf.nn.moments(x, list(range(len(x.shape) - 1)))
         return tf.nn.batch_normalization(x, mean, variance, self.beta, None, self.epsilon)
 

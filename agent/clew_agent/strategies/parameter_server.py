@@ -95,7 +95,7 @@ class ParameterServerSettings(Params, frozen=True, kw_only=True):
 
 CARD = StrategyCard(
     id="parameter-server",
-    title="Parameter servers",
+    title="Servers, workers",
     params=describe(ParameterServerSettings),
     nodes=True,
     help="Servers hold the weights. Workers read them, compute gradients of their own batches and send them back.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -388,38 +388,54 @@ class _Servers:
 
     def _update(self, data: Any, words: tf.Tensor, worker: tf.Tensor) -> tf.Tensor:
         """One gradient of one whole batch, applied by the server."""
-        step, (lane, ticket, batch, live, pauses) = self._step, self._unpacked(words)
+        step, (*_, batch, live, pauses) = self._step, self._unpacked(words)
         x, y = self.cluster.here(data)
         read = self._version.read_value()
         with tf.control_dependencies([read]):
             now = dict(zip(step.live, tf.unstack(live, len(step.live)), strict=True))
             source = step.source.at(x, y)
             whole = Rows(step.batch_size, step.batch_size)
-            self._part.optimizer.rate.set(read, now)
             loss, gradients = step.loss_and_gradients(self._part, source.batch(source.pick(batch)), whole, batch, now)
             metrics = step.columns({"loss": loss.value, **loss.metrics})
         computed = [one for one in gradients if one is not None]
         with tf.control_dependencies([metrics, *computed]):
             slept = pause(tf.gather(pauses, worker))
+        with tf.control_dependencies([slept]):
+            told = tf.concat([tf.stack([tf.cast(worker, tf.float64), 0.0]), tf.cast(metrics, tf.float64)], 0)
+            sent = [None if one is None else _at(variable, one) for one, variable in self._pairs(gradients)]
+        with tf.device(self._version.device):
+            lane, ticket, _, live, _ = self._unpacked(words)
+            told = tf.identity(told)
+            self._part.optimizer.rate.set(read, dict(zip(step.live, tf.unstack(live, len(step.live)), strict=True)))
+            with tf.control_dependencies([told, *(one for one in sent if one is not None)]):
+                return self.cluster.exclusively(lambda: self._once(lane, ticket, read, sent, told))
 
-        def fresh(torn: tf.Tensor) -> tf.Tensor:
-            others = self._version.read_value() - read
-            late = others > self._bound
-            status = tf.where(torn, _TORN, tf.where(late, _DROPPED, _APPLIED))
+    def _pairs(self, gradients: Sequence[tf.Tensor | None]) -> Iterator[tuple[tf.Tensor | None, tf.Variable]]:
+        return zip(gradients, self._trained, strict=True)
 
-            def apply() -> tf.Tensor:
-                with after(lambda: apply_on_server(self._part.optimizer.rule, gradients, self._trained)):
-                    return tf.identity(self._version.assign_add(1, read_value=True)) - 1
+    def _fresh(self, read: tf.Tensor, gradients: Sequence[tf.Tensor | None], told: tf.Tensor, torn: tf.Tensor) -> Any:
+        """An update that was not done yet, unless it is too late or was begun once; the row that tells of it."""
+        others = self._version.read_value() - read
+        late = others > self._bound
+        status = tf.where(torn, _TORN, tf.where(late, _DROPPED, _APPLIED))
 
-            step_done = tf.cond(tf.equal(status, _APPLIED), apply, self._version.read_value)
-            head = (step_done, others, status, worker, 0)
-            return tf.concat([tf.stack([tf.cast(one, tf.float64) for one in head]), tf.cast(metrics, tf.float64)], 0)
+        def apply() -> tf.Tensor:
+            with after(lambda: apply_on_server(self._part.optimizer.rule, gradients, self._trained)):
+                return tf.identity(self._version.assign_add(1, read_value=True)) - 1
 
-        with tf.control_dependencies([slept]), tf.device(self._version.device):
-            return self.cluster.exclusively(lambda: self._once(lane, ticket, fresh))
+        step_done = tf.cond(tf.equal(status, _APPLIED), apply, self._version.read_value)
+        head = (step_done, others, status)
+        return tf.concat([tf.stack([tf.cast(one, tf.float64) for one in head]), told], 0)
 
-    def _once(self, lane: tf.Tensor, ticket: tf.Tensor, fresh: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
-        """The result of ``fresh``, or what it was when another worker did it for the same ticket."""
+    def _once(
+        self,
+        lane: tf.Tensor,
+        ticket: tf.Tensor,
+        read: tf.Tensor,
+        gradients: Sequence[tf.Tensor | None],
+        told: tf.Tensor,
+    ) -> tf.Tensor:
+        """The update, or what came of it when another worker did it for the same ticket."""
         known = self._tickets.read_value()
         begun, done = known[lane, 0], known[lane, 1]
         mine = tf.equal(tf.range(self._lanes), lane)[:, tf.newaxis]
@@ -427,7 +443,7 @@ class _Servers:
         def do() -> tf.Tensor:
             opened = tf.where(mine, tf.stack([ticket, done])[tf.newaxis], known)
             with tf.control_dependencies([self._tickets.assign(opened, read_value=False)]):
-                row = fresh(tf.equal(begun, ticket))
+                row = self._fresh(read, gradients, told, tf.equal(begun, ticket))
             kept = tf.where(mine, row[tf.newaxis], self._results.read_value())
             with tf.control_dependencies([self._results.assign(kept, read_value=False)]):
                 closed = self._tickets.assign(tf.where(mine, ticket, known), read_value=False)
@@ -506,3 +522,9 @@ class _Servers:
                 means.append(tf.add_n([slot.read_value() for slot in slots]) / self._lanes)
         apply_on_server(self._part.optimizer.rule, means, self._trained)
         return tf.constant(0)
+
+
+def _at(variable: tf.Variable, value: tf.Tensor) -> tf.Tensor:
+    """``value`` where ``variable`` is: it has arrived before the server begins the update."""
+    with tf.device(variable.device):
+        return tf.identity(value)

@@ -36,7 +36,7 @@ SCHEDULES = (
 )
 ORDERS = (
     Choice("file", "File order"),
-    Choice("shuffle", "Shuffled each epoch"),
+    Choice("shuffle", "Shuffled"),
     Choice("balanced", "Balanced classes"),
 )
 

@@ -86,7 +86,7 @@ def test_what_all_lanes_share_is_told_from_the_form(open_window: Opener) -> None
     card = program.desk.scope.card
     assert card is not None
     shared = shared_words(card, form.spec())
-    assert shared == "seed 1, Digits, built in, schedule constant, batch size 50, shuffled each epoch"
+    assert shared == "seed 1, Digits, built in, schedule constant, batch size 50, shuffled"
     form.race.click()
     dialog = opened(program)
     assert dialog.study().base.data == "digits"
@@ -214,7 +214,7 @@ def test_the_surface_is_a_page_of_the_run_tab_and_beside_the_curves_where_there_
     controls.pages.button("surface").click()
     pages.append(plots.page)
     assert controls.units.isHidden()
-    program.desk.open_exercise("softmax")
+    program.desk.open_exercise("imagenet-bench")
     qtbot.waitUntil(lambda: controls.pages.isHidden(), timeout=5000)
     pages.append(plots.page)
     assert not controls.units.isHidden()

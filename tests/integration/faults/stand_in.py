@@ -69,6 +69,7 @@ class Block:
     values: tuple[npt.NDArray[np.floating[Any]], ...]
     seconds: float
     nonfinite: int | None = None
+    updates: None = None
 
 
 class StandInEngine:
@@ -78,6 +79,7 @@ class StandInEngine:
     plan = SimpleNamespace(batch_size=0)
     batch_size = samples_per_epoch = 0
     replicas, reduced_bytes = 1, 0
+    parts = SimpleNamespace(input_seconds=0.0, reduce_seconds=0.0)
 
     def __init__(self, settings: StandInSettings, seed: int) -> None:
         self._settings = settings
@@ -96,6 +98,12 @@ class StandInEngine:
 
     def compile_evaluation(self) -> float:
         return 0.0
+
+    def compile_pictures(self) -> float:
+        return 0.0
+
+    def take_pictures(self, *, last: bool = False) -> tuple[()]:
+        return ()
 
     def run_block(self, before: int | None = None) -> Block:
         first, start = self.step, time.perf_counter()

@@ -16,14 +16,14 @@ from clew_shared.journal.events import Event, Updates
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
-from clew_shared.wire.messages import DisturbCluster, Done, Refused
+from clew_shared.wire.messages import DisturbCluster, Done, Refused, Stop
 from tests.exercises.spread import Case, spread
 from tests.integration.agent_runs import end, events, running, states, steps_done, trained, wait_for, write_spec
 from tests.integration.peers.test_multi_worker import left, peers
 from tests.integration.trainer.test_headless import Remote
 
 pytestmark = pytest.mark.timeout(240)
-SETTINGS: dict[str, Any] = {"evaluate_every": 10_000, "batch_size": 50}
+SETTINGS: dict[str, Any] = {"evaluate_every": 1_000_000, "batch_size": 50}
 
 
 @pytest.fixture(autouse=True)
@@ -73,8 +73,7 @@ def test_in_step_they_train_as_one_does_also_when_a_worker_is_killed(tmp_path: P
 
 
 def test_a_cluster_is_slowed_hurt_and_enlarged_and_no_step_is_lost_or_done_twice(tmp_path: Path) -> None:
-    steps = 3000
-    spec, folder = servers_spec(tmp_path / "spec", "hurt", steps, mode="async", workers=2), tmp_path / "run"
+    spec, folder = servers_spec(tmp_path / "spec", "hurt", 1_000_000, mode="async", workers=2), tmp_path / "run"
     with running("run", spec, "--out", folder) as process:
         client = Remote("hurt")
         try:
@@ -92,13 +91,35 @@ def test_a_cluster_is_slowed_hurt_and_enlarged_and_no_step_is_lost_or_done_twice
             client.ask(DisturbCluster(run="hurt", action="add"))
             wait_for(folder, lambda found: len(peers(found)) == 4)
             wait_for(folder, lambda found: 2 in column(found, "workers", "<i4"))
+            client.ask(Stop(run="hurt"))
+        finally:
+            client.close()
+        assert end(process)[0] == 130
+    found = events(folder)
+    assert_each_step_once(found, steps_done(found))
+    assert column(found, "staleness", "<i4").max() >= 5
+    assert column(even, "staleness", "<i4").max() <= 2
+    assert states(found)[-1] is RunState.STOPPED
+    assert verify_run(folder).findings == ()
+    assert not left(folder)
+
+
+@pytest.mark.parametrize("late", ["wait", "drop"])
+def test_a_bound_holds_though_a_worker_is_slowed(late: str, tmp_path: Path) -> None:
+    """One that waits hands out nothing that could become too old; one that drops has gradients to drop."""
+    options: dict[str, Any] = {"mode": "bounded", "staleness": 1, "late": late, "workers": 3}
+    spec, folder = servers_spec(tmp_path / "spec", "bound", 400, **options), tmp_path / "run"
+    with running("run", spec, "--out", folder) as process:
+        client = Remote("bound")
+        try:
+            wait_for(folder, trained(20))
+            client.ask(DisturbCluster(run="bound", action="slow", index=1, factor=8))
         finally:
             client.close()
         assert end(process)[0] == 0
     found = events(folder)
-    assert_each_step_once(found, steps)
-    assert column(found, "staleness", "<i4").max() >= 5
-    assert column(even, "staleness", "<i4").max() <= 2
-    assert states(found)[-1] is RunState.FINISHED
-    assert verify_run(folder).findings == ()
-    assert not left(folder)
+    accepted, staleness = column(found, "accepted", "u1") == 1, column(found, "staleness", "<i4")
+    assert_each_step_once(found, 400)
+    assert staleness[accepted].max() == 1
+    assert (not accepted.all()) == (late == "drop")
+    assert (staleness[~accepted] > 1).all()

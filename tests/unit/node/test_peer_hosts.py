@@ -55,6 +55,8 @@ def test_slurm_names_its_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert words[0] == "srun"
     assert {"--overlap", "--nodelist=node2", "--cpus-per-task=8"} < set(words)
     assert words[-len(PROGRAM) :] == PROGRAM
+    uneven = {"SLURM_JOB_NODELIST": "node7", "SLURM_CPUS_ON_NODE": "4", "SLURM_JOB_CPUS_PER_NODE": "4,2(x3)"}
+    assert read_hosts(uneven).cores == "2"
 
 
 def test_a_slurm_that_does_not_name_its_nodes_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
