@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import QObject, Qt, QTimer
+from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
 from clew_gui.views.actions.cluster_actions import ClusterActions
 from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.actions.race_actions import Races
 from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Removal
 from clew_gui.views.actions.speedup_actions import SpeedupActions
@@ -25,7 +26,6 @@ from clew_gui.views.window.window import CLUSTER_TAB, SPEEDUP_TAB, MainWindow
 from clew_gui.views.window.window_state import ThemeChoice
 from clew_shared import __version__
 from clew_shared.base.places import Places
-from clew_shared.base.problem import Problem
 from clew_shared.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -248,25 +248,7 @@ class WindowActions(QObject):
     # --- Files --------------------------------------------------------------------------------------------------------
 
     def _ask_file(self, title: str, name: str, write: Callable[[Path], None]) -> None:
-        from PySide6.QtWidgets import QFileDialog
-
-        dialog = QFileDialog(self._window, title, "", "Values (*.csv)")
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setDefaultSuffix("csv")
-        dialog.selectFile(name)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.fileSelected.connect(lambda path: self._write(Path(path), write))
-        dialog.open()
-
-    def _write(self, path: Path, write: Callable[[Path], None]) -> None:
-        try:
-            write(path)
-        except OSError as error:
-            text = f"{path} could not be written: {error.strerror or error}."
-            hint = "Choose a folder that you can write to and that has free space."
-            self._window.messages.show_problems((Problem("window.export", text, hint, str(path)),))
-        else:
-            self._window.messages.show_note(f"Written: {path}")
+        ask_and_write(self._window, title, name, "Values (*.csv)", write)
 
     def export_table(self) -> None:
         """The runs table as CSV."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QFileDialog
 
 from clew_gui.views.actions.controller import SLOW_TICKS, WindowController
+from clew_gui.views.actions.files import ask_and_write, write_told
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.window.window import SPEEDUP_TAB, MainWindow
@@ -168,19 +169,10 @@ class SpeedupActions(QObject):
 
     def export(self, kind: str, path: Path | None = None) -> None:
         """Write the plots as "png" or "svg", or the table as "csv"; asks for the place when ``path`` is None."""
-        if path is None:
-            self._ask(kind)
+        if path is not None:
+            write_told(self._window, path, partial(self.write, kind))
             return
-        try:
-            self.write(kind, path)
-        except ProblemError as error:
-            self._window.messages.show_problems(error.problems)
-        except OSError as error:
-            text = f"{path} could not be written: {error.strerror or error}."
-            hint = "Choose a folder that you can write to and that has free space."
-            self._window.messages.show_problems((Problem("window.export", text, hint, str(path)),))
-        else:
-            self._window.messages.show_note(f"Written: {path}")
+        ask_and_write(self._window, "Export the speed-up", f"speed-up.{kind}", _FILES[kind], partial(self.write, kind))
 
     def write(self, kind: str, path: Path) -> None:
         """The same without asking. Raises ``OSError`` or ``ProblemError`` where the file cannot be written."""
@@ -196,14 +188,6 @@ class SpeedupActions(QObject):
             save_svg(path, self.scene, title, theme, self._window.logicalDpiX())
         else:
             save_png(path, self.scene, title, theme)
-
-    def _ask(self, kind: str) -> None:
-        dialog = QFileDialog(self._window, "Export the speed-up", "", _FILES[kind])
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setDefaultSuffix(kind)
-        dialog.selectFile(f"speed-up.{kind}")
-        dialog.fileSelected.connect(lambda name: self.export(kind, Path(name)))
-        dialog.open()
 
 
 class Spread(NamedTuple):

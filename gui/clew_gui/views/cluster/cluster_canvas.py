@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QByteArray, QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFontMetricsF,
     QHelpEvent,
-    QImage,
-    QImageWriter,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -22,16 +20,15 @@ from PySide6.QtGui import (
     QPolygonF,
     QWheelEvent,
 )
-from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from clew_gui.base.state_words import counted
 from clew_gui.plotting.cluster import ClusterEvent, ClusterScene, Lane, RateLine, Rates, Staleness, Timeline
 from clew_gui.plotting.layout import spread
 from clew_gui.plotting.ticks import Span, Tick, panned, zoomed
+from clew_gui.views.plots.drawing.files import picture, write_png, write_svg
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import FontKind, Theme, alpha, font
-from clew_shared.base.problem import problem
 from clew_shared.scaling import figures
 
 _FOOT: Final = 22.0
@@ -531,31 +528,13 @@ def _text(painter: QPainter, box: QRectF, text: str, kind: FontKind, colour: str
 
 def save_png(path: Path, scene: ClusterScene, title: str, theme: Theme, scale: float = 2.0) -> None:
     """Write the plots as pixels. Raises ``ProblemError`` where that cannot be done."""
-    image = QImage(_size(scene) * scale, QImage.Format.Format_RGB32)
-    image.setDevicePixelRatio(scale)
-    painter = QPainter(image)
-    _paint_picture(painter, scene, title, theme)
-    painter.end()
-    if not QImageWriter(str(path), QByteArray(b"png")).write(image):
-        raise _not_written(path)
+    write_png(path, picture(_size(scene), scale, lambda painter: _paint_picture(painter, scene, title, theme)))
 
 
 def save_svg(path: Path, scene: ClusterScene, title: str, theme: Theme, dpi: int) -> None:
     """Write the plots as a drawing; ``dpi`` is that of the screen. Raises ``ProblemError`` where it cannot be done."""
-    size = _size(scene)
-    generator = QSvgGenerator()
-    generator.setFileName(str(path))
-    generator.setResolution(dpi)
-    generator.setSize(size)
-    generator.setViewBox(QRect(0, 0, size.width(), size.height()))
-    generator.setTitle(title)
-    generator.setDescription(scene.sentence)
-    painter = QPainter()
-    if not painter.begin(generator):
-        raise _not_written(path)
-    _paint_picture(painter, scene, title, theme)
-    painter.end()
 
+    def paint(painter: QPainter) -> None:
+        _paint_picture(painter, scene, title, theme)
 
-def _not_written(path: Path) -> Exception:
-    return problem("plots.export", f"{path} could not be written.", "Choose a folder you may write to.", str(path))
+    write_svg(path, _size(scene), dpi, title, scene.sentence, paint)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, QRect, QSize
-from PySide6.QtGui import QColor, QFontMetricsF, QImage, QImageWriter, QPainter
-from PySide6.QtSvg import QSvgGenerator
+from PySide6.QtCore import QPoint, QRect, QSize
+from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter
 
 from clew_gui.plotting.model import RunEvent, View
 from clew_gui.plotting.scene import Room, SceneBuilder
@@ -15,10 +15,10 @@ from clew_gui.plotting.series import SeriesStore, XUnit
 from clew_gui.views.plots.curves.canvas import PlotCanvas
 from clew_gui.views.plots.curves.frame_painter import FramePainter
 from clew_gui.views.plots.curves.plots_view import PlotsView
+from clew_gui.views.plots.drawing.files import picture, write_png, write_svg
 from clew_gui.views.plots.drawing.geometry import Medium, gutter_width, stack
 from clew_gui.views.plots.kinds import Picture
 from clew_gui.views.theme.theme import Theme, font
-from clew_shared.base.problem import problem
 
 _LEAST = QSize(860, 480)
 _LEAST_OTHER = QSize(560, 420)
@@ -84,35 +84,19 @@ class ExportedPicture:
 
     def image(self, scale: float = 2.0) -> QImage:
         """As pixels, ``scale`` times as many as logical ones in each direction."""
-        image = QImage(self.size * scale, QImage.Format.Format_RGB32)
-        image.setDevicePixelRatio(scale)
-        image.fill(QColor(self._theme.surface))
-        painter = QPainter(image)
-        self.paint(painter, Medium.PICTURE, ratio=scale)
-        painter.end()
-        return image
+
+        def paint(painter: QPainter) -> None:
+            painter.fillRect(QRect(QPoint(0, 0), self.size), QColor(self._theme.surface))
+            self.paint(painter, Medium.PICTURE, ratio=scale)
+
+        return picture(self.size, scale, paint)
 
     def save_png(self, path: Path, scale: float = 2.0) -> None:
         """Write a PNG; raises ProblemError where that cannot be written."""
-        if not QImageWriter(str(path), QByteArray(b"png")).write(self.image(scale)):
-            raise _not_written(path)
+        write_png(path, self.image(scale))
 
     def save_svg(self, path: Path) -> None:
         """Write an SVG; raises ProblemError where that cannot be written."""
-        generator = QSvgGenerator()
-        generator.setFileName(str(path))
-        generator.setResolution(self._canvas.logicalDpiX())  # fonts are in points: else they do not match the lines
-        generator.setSize(self.size)
-        generator.setViewBox(QRect(0, 0, self.size.width(), self.size.height()))
-        generator.setTitle("Convergence plots")
         described = self._canvas if self._curves.width() or self._beside is None else self._beside
-        generator.setDescription(described.accessibleDescription())
-        painter = QPainter()
-        if not painter.begin(generator):
-            raise _not_written(path)
-        self.paint(painter, Medium.DRAWING)
-        painter.end()
-
-
-def _not_written(path: Path) -> Exception:
-    return problem("plots.export", f"{path} could not be written.", "Choose a folder you may write to.", str(path))
+        dpi, words = self._canvas.logicalDpiX(), described.accessibleDescription()
+        write_svg(path, self.size, dpi, "Convergence plots", words, partial(self.paint, medium=Medium.DRAWING))

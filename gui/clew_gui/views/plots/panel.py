@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from PySide6.QtCore import QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
 
 from clew_gui.plotting.model import EXPECTED, Ghost, RunEvent, RunStyle, View, resolve_plots
 from clew_gui.plotting.numbers import count_text
@@ -26,6 +26,7 @@ from clew_gui.views.plots.kinds import KINDS_OF, Kind, Page, Picture, PlotKind
 from clew_gui.views.plots.measured.canvas import MeasuredView
 from clew_gui.views.plots.pictures.view import PicturesView
 from clew_gui.views.plots.surface.surface import SurfaceView
+from clew_gui.views.theme.dialog import ask_place
 from clew_gui.views.theme.theme import Theme
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Goal, MetricSpec, PictureSpec, PlotSpec, SeriesPlot, SurfaceSpec
@@ -356,13 +357,7 @@ class ConvergencePlots(QWidget):
                 self.saved.emit(path)
 
     def _ask(self, kind: str) -> None:
-        dialog = QFileDialog(self, "Export the plots", "", KINDS[kind])
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setDefaultSuffix(kind)
-        dialog.selectFile(f"curves.{kind}")
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.fileSelected.connect(lambda name: self.export(kind, Path(name)))
-        dialog.open()
+        ask_place(self, "Export the plots", f"curves.{kind}", KINDS[kind], lambda path: self.export(kind, path))
 
     def _written(self, path: Path, rows: int, trouble: Problem | None) -> None:
         del rows

@@ -25,7 +25,7 @@ from clew_gui.sites.site_file import read_site, to_toml
 from clew_gui.sites.store import SiteStore
 from clew_gui.views.sites.prompts import FittedDialog
 from clew_gui.views.sites.site_form import LABELS, SiteForm
-from clew_gui.views.theme.dialog import Dialog
+from clew_gui.views.theme.dialog import Dialog, ask_place
 from clew_gui.views.theme.parts import Appearance, Button, Elided, column, frame, label, row, set_role
 from clew_gui.views.theme.theme import font
 from clew_shared.base.problem import Problem, ProblemError
@@ -421,13 +421,7 @@ class SitesDialog(Dialog):
         self._begin(Draft(name, with_free_title(name, site, self._known()), None))
 
     def _ask_export(self) -> None:
-        dialog = QFileDialog(self, "Export the site", "", "Sites (*.toml)")
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setDefaultSuffix("toml")
-        dialog.selectFile(f"{self._name}.toml")
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.fileSelected.connect(lambda path: self.export_file(Path(path)))
-        dialog.open()
+        ask_place(self, "Export the site", f"{self._name}.toml", "Sites (*.toml)", self.export_file)
 
     def export_file(self, path: Path) -> None:
         """Write the shown site as a file that can be handed on."""

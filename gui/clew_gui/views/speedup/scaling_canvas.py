@@ -6,26 +6,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QByteArray, QEvent, QPointF, QRect, QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QColor,
     QFontMetricsF,
     QHelpEvent,
-    QImage,
-    QImageWriter,
     QPainter,
     QPaintEvent,
     QPen,
     QPolygonF,
 )
-from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from clew_gui.plotting.layout import spread
 from clew_gui.plotting.speedup import Mark, PlotLine, ScalingPlot, SpeedupScene
+from clew_gui.views.plots.drawing.files import picture, write_png, write_svg
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import FontKind, Theme, font
-from clew_shared.base.problem import problem
 
 _FOOT: Final = 24
 _TOP: Final = 8
@@ -219,30 +216,13 @@ def _text(painter: QPainter, box: QRectF, text: str, kind: FontKind, colour: str
 
 def save_png(path: Path, scene: SpeedupScene, title: str, theme: Theme, scale: float = 2.0) -> None:
     """Write the plots as pixels. Raises ``ProblemError`` where that cannot be done."""
-    image = QImage(_PICTURE * scale, QImage.Format.Format_RGB32)
-    image.setDevicePixelRatio(scale)
-    painter = QPainter(image)
-    _paint_picture(painter, scene, title, theme)
-    painter.end()
-    if not QImageWriter(str(path), QByteArray(b"png")).write(image):
-        raise _not_written(path)
+    write_png(path, picture(_PICTURE, scale, lambda painter: _paint_picture(painter, scene, title, theme)))
 
 
 def save_svg(path: Path, scene: SpeedupScene, title: str, theme: Theme, dpi: int) -> None:
     """Write the plots as a drawing; ``dpi`` is that of the screen. Raises ``ProblemError`` where it cannot be done."""
-    generator = QSvgGenerator()
-    generator.setFileName(str(path))
-    generator.setResolution(dpi)
-    generator.setSize(_PICTURE)
-    generator.setViewBox(QRect(0, 0, _PICTURE.width(), _PICTURE.height()))
-    generator.setTitle(title)
-    generator.setDescription(scene.conclusion.sentence)
-    painter = QPainter()
-    if not painter.begin(generator):
-        raise _not_written(path)
-    _paint_picture(painter, scene, title, theme)
-    painter.end()
 
+    def paint(painter: QPainter) -> None:
+        _paint_picture(painter, scene, title, theme)
 
-def _not_written(path: Path) -> Exception:
-    return problem("plots.export", f"{path} could not be written.", "Choose a folder you may write to.", str(path))
+    write_svg(path, _PICTURE, dpi, title, scene.conclusion.sentence, paint)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QLabel, QLayout, QWidget
@@ -47,3 +48,17 @@ class Dialog(QDialog):
         """The row at the bottom; None for the stretch."""
         self._box.addSpacing(6)
         self._box.addLayout(row(*buttons, gap=8))
+
+
+def ask_place(parent: QWidget, title: str, name: str, kinds: str, chosen: Callable[[Path], None]) -> None:
+    """Have a person choose where a file is to be written; ``name`` is the proposed one, ``kinds`` as Qt's dialog has
+    them ("Values (*.csv)")."""
+    from PySide6.QtWidgets import QFileDialog
+
+    dialog = QFileDialog(parent, title, "", kinds)
+    dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+    dialog.setDefaultSuffix(Path(name).suffix[1:])
+    dialog.selectFile(name)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.fileSelected.connect(lambda path: chosen(Path(path)))
+    dialog.open()

@@ -1,0 +1,29 @@
+"""Files that a person exports: asked for, written, and told of in the window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from clew_gui.views.theme.dialog import ask_place
+from clew_gui.views.window.window import MainWindow
+from clew_shared.base.problem import Problem, ProblemError
+
+
+def ask_and_write(window: MainWindow, title: str, name: str, kinds: str, write: Callable[[Path], None]) -> None:
+    """Have a person choose where, and do ``write_told`` there."""
+    ask_place(window, title, name, kinds, lambda path: write_told(window, path, write))
+
+
+def write_told(window: MainWindow, path: Path, write: Callable[[Path], None]) -> None:
+    """Call ``write`` with the path; the window says that it is done, or why it could not be."""
+    try:
+        write(path)
+    except ProblemError as error:
+        window.messages.show_problems(error.problems)
+    except OSError as error:
+        text = f"{path} could not be written: {error.strerror or error}."
+        hint = "Choose a folder that you can write to and that has free space."
+        window.messages.show_problems((Problem("window.export", text, hint, str(path)),))
+    else:
+        window.messages.show_note(f"Written: {path}")
