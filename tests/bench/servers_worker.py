@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from clew_agent.strategies.parameter_server import Cluster, ParameterServerSettings, serve
+from clew_agent.strategies.cluster_settings import ParameterServerSettings
+from clew_agent.strategies.parameter_server import Cluster, serve
 from clew_agent.training.runtime import configure
 from clew_agent.training.servers import ServerEngine
 from clew_shared.params import build

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,78 +20,14 @@ import tensorflow as tf
 from tensorflow.python.data.experimental.ops import testing
 
 from clew_agent.strategies.base import Rows
+from clew_agent.strategies.cluster_settings import ParameterServerSettings
 from clew_shared.base.problem import problem
 from clew_shared.cards import StrategyCard
-from clew_shared.params import Choice, Condition, Knob, Params, describe
+from clew_shared.params import describe
 
-ASYNC, SYNC, BOUNDED, LOCK_FREE = "async", "sync", "bounded", "lock-free"
-WAIT, DROP = "wait", "drop"
-_GROUP = "Cluster"
 _CONNECTS = "WorkerPreemptionHandler"
 """The name of the coordinator's thread that connects to workers that have come back."""
 _CONNECTS_WITHIN_S = 60.0
-
-
-class ParameterServerSettings(Params, frozen=True, kw_only=True):
-    """How many processes, and how they keep together."""
-
-    mode: Annotated[
-        str,
-        Knob(
-            "Mode",
-            "asynchronous: a gradient is applied whenever it comes; synchronous: each worker computes a part of every"
-            " batch, and all parts make one update; bounded: no gradient may be too old; lock-free: threads of one"
-            " process change the same memory, unprotected.",
-            group=_GROUP,
-            choices=(
-                Choice(ASYNC, "Asynchronous"),
-                Choice(SYNC, "Synchronous"),
-                Choice(BOUNDED, "Bounded staleness"),
-                Choice(LOCK_FREE, "Lock-free threads"),
-            ),
-        ),
-    ] = ASYNC
-    staleness: Annotated[
-        int,
-        Knob(
-            "Staleness bound",
-            "So many updates of others may come between the reading of the weights and the update.",
-            group=_GROUP,
-            unit="updates",
-            ge=0,
-            le=1000,
-            shown_when=Condition("mode", (BOUNDED,)),
-        ),
-    ] = 2
-    late: Annotated[
-        str,
-        Knob(
-            "Too late",
-            "wait: a batch is handed out only when no gradient can become too old by it; drop: the server drops a"
-            " gradient that is too old.",
-            group=_GROUP,
-            choices=(
-                Choice(WAIT, "Wait"),
-                Choice(DROP, "Drop"),
-            ),
-            shown_when=Condition("mode", (BOUNDED,)),
-        ),
-    ] = WAIT
-    workers: Annotated[
-        int, Knob("Workers", "Processes, or threads, that compute gradients.", group=_GROUP, ge=1, le=64)
-    ] = 2
-    servers: Annotated[
-        int,
-        Knob(
-            "Servers",
-            "Processes that hold the variables, which are shared out among them.",
-            group=_GROUP,
-            ge=1,
-            le=16,
-            shown_when=Condition("mode", (ASYNC, SYNC, BOUNDED)),
-        ),
-    ] = 1
-
 
 CARD = StrategyCard(
     id="parameter-server",
@@ -136,11 +72,6 @@ class Cluster:
             for number, one in enumerate(there)
         ]
         return tf.distribute.experimental.coordinator.PerWorkerValues(tuple(made))
-
-    @property
-    def lanes(self) -> int:
-        """How many batches are under way at a time: one for each worker."""
-        return self.workers
 
     def close(self) -> None:
         """End the coordinator's threads. One that connects to a worker again is waited for: the next coordinator must

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from clew_agent.peers.messages import SILENCE_S
 from clew_agent.peers.roll_call import Peers
+from clew_agent.strategies.cluster_settings import MOST_WORKERS, ParameterServerSettings
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.journal.events import Event, Log, Peer
 from clew_shared.wire.messages import DisturbCluster
 
 if TYPE_CHECKING:
-    from clew_agent.strategies.parameter_server import Cluster, ParameterServerSettings
+    from clew_agent.strategies.parameter_server import Cluster
 
 _KNOWN_WITHIN_S = SILENCE_S + 3.0
 """Why an update failed is known within so long: a server that is frozen is found by its silence."""
-MOST_WORKERS = 64
 
 
 class ClusterRun:

@@ -280,12 +280,12 @@ class Loop:
 def updates_event(updates: UpdateColumns, clock: float) -> Updates:
     """``updates`` for the journal; ``clock`` is the training clock at the beginning of their block."""
     return Updates(
-        steps=updates.steps.astype("<i8").tobytes(),
-        workers=updates.workers.astype("<i4").tobytes(),
+        steps=updates.steps.tobytes(),
+        workers=updates.workers.tobytes(),
         ended=(updates.ended + clock).astype("<f8").tobytes(),
-        seconds=updates.seconds.astype("<f4").tobytes(),
-        staleness=updates.staleness.astype("<i4").tobytes(),
-        accepted=updates.accepted.astype("u1").tobytes(),
+        seconds=updates.seconds.tobytes(),
+        staleness=updates.staleness.tobytes(),
+        accepted=updates.accepted.tobytes(),
         moved=updates.moved,
     )
 

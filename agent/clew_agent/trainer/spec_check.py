@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from clew_agent.datasets.search import Search, find_search, is_name, locate
+from clew_agent.strategies.cluster_settings import LOCK_FREE
 from clew_shared import spec as specs
 from clew_shared.base.data_files import NAMES
 from clew_shared.base.places import find_places
@@ -121,7 +122,7 @@ def _strategy(spec: RunSpec, card: ExerciseCard, able: Collection[str]) -> Itera
     if not found and (spec.strategy not in able or (spec.devices > 1 and spec.strategy == "single")):
         text = f"This version of Clew cannot train with the strategy {spec.strategy!r} on {spec.devices} devices yet."
         yield Problem("spec.strategy", text, 'Choose the strategy "single" and 1 device.', "strategy")
-    if spec.strategy == PARAMETER_SERVER and spec.options.get("mode") == "lock-free" and spec.nodes > 1:
+    if spec.strategy == PARAMETER_SERVER and spec.options.get("mode") == LOCK_FREE and spec.nodes > 1:
         text = f"Lock-free threads are on one node, not on {spec.nodes}."
         yield Problem("spec.nodes", text, "Take 1 node, or another mode.", "nodes")
 

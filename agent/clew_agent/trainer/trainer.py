@@ -36,6 +36,7 @@ from clew_agent.peers.messages import CHIEF, Cluster, Index
 from clew_agent.peers.peer import tf_config
 from clew_agent.peers.processes import TENSORFLOW_OF_SEVERAL, peer_command
 from clew_agent.peers.roll_call import Peers
+from clew_agent.strategies.cluster_settings import LOCK_FREE, ParameterServerSettings
 from clew_agent.trainer import checkpoints, compile_cache
 from clew_agent.trainer.cluster import ClusterRun
 from clew_agent.trainer.control import Command, Control, ControlRequests, JobEnds, TimeIsUp
@@ -393,7 +394,6 @@ class _Attempt:
     def _build_on_cluster(
         self, exercise: AnyExercise, settings: Params, spec: RunSpec, data: DataSet | None, start: AttemptStart
     ) -> Engine:
-        from clew_agent.strategies.parameter_server import ParameterServerSettings
         from clew_agent.training.servers import ServerEngine
 
         options, peers = build(ParameterServerSettings, spec.options), self._peers
@@ -487,10 +487,13 @@ def _stopped_early(command: Stop | None, step: int) -> State:
 
 def cluster_roles(spec: RunSpec) -> list[tuple[str, int]]:
     """What the other processes of a run are under parameter servers, in the order in which they take the nodes."""
-    if spec.strategy != PARAMETER_SERVER or spec.options.get("mode") == "lock-free":
+    if spec.strategy != PARAMETER_SERVER:
         return []
-    workers, servers = (int(spec.options.get(name, default) or 1) for name, default in (("workers", 2), ("servers", 1)))
-    return [*(("worker", number) for number in range(workers)), *(("ps", number) for number in range(servers))]
+    settings = build(ParameterServerSettings, spec.options)
+    if settings.mode == LOCK_FREE:
+        return []
+    counts = {"worker": settings.workers, "ps": settings.servers}
+    return [(role, number) for role, count in counts.items() for number in range(count)]
 
 
 _NO_CLUSTER = Problem("cluster.none", "This run has no parameter-server cluster that trains.", "", "run")

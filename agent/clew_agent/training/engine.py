@@ -44,7 +44,8 @@ Lead = Callable[[int, int, Sequence[float]], None]
 
 @dataclass(frozen=True)
 class UpdateColumns:
-    """One value for each gradient that came back, in the order in which the servers took them; see ``Updates``."""
+    """One value for each gradient that came back, in the order in which the servers took them; little-endian,
+    as in ``Updates``."""
 
     steps: npt.NDArray[np.int64]
     workers: npt.NDArray[np.int32]
@@ -243,15 +244,19 @@ class Engine:
             self._lead(first, count, self._progress.live.tolist())
         rows = self._program(first, count, self._progress.live)
         seconds = time.perf_counter() - start
-        self._count(count, seconds)
-        columns = tuple(rows[:, place].astype(spec.dtype) for place, spec in enumerate(self.per_step))
-        return TrainedBlock(first, count, columns, seconds, self._nonfinite(first, rows))
+        return self._trained_block(rows, seconds)
 
-    def _count(self, count: int, seconds: float) -> None:
+    def _trained_block(
+        self, rows: npt.NDArray[np.floating[Any]], seconds: float, updates: UpdateColumns | None = None
+    ) -> TrainedBlock:
+        """Count the steps whose metrics are ``rows`` [count, metrics]."""
+        first, count = self.step, len(rows)
         self._sizer.record(count, seconds)
         self._progress.step += count
         self._clock += seconds
         self._trained += count
+        columns = tuple(rows[:, place].astype(spec.dtype) for place, spec in enumerate(self.per_step))
+        return TrainedBlock(first, count, columns, seconds, self._nonfinite(first, rows), updates)
 
     def follow(self, first: int, count: int, live: Sequence[float]) -> None:
         """In a process that is led: do the block that the leading one does just now."""

@@ -20,7 +20,8 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent.strategies.base import Rows
-from clew_agent.strategies.parameter_server import BOUNDED, DROP, SYNC, Cluster, after, apply_on_server, pause
+from clew_agent.strategies.cluster_settings import BOUNDED, DROP, SYNC
+from clew_agent.strategies.parameter_server import Cluster, after, apply_on_server, pause
 from clew_agent.training import state
 from clew_agent.training.engine import Engine, TrainedBlock, UpdateColumns
 from clew_agent.training.exercise import Batch
@@ -104,9 +105,7 @@ class ServerEngine(Engine):
         """Trace the step on every worker, and undo what it did."""
         start = time.perf_counter()
         self._servers.check(self._state)
-        self._safe = self.variables
-        self._servers.warm_up(self._progress.live)
-        self._fill(self._safe)
+        self._begin_with(self.variables)
         return time.perf_counter() - start
 
     def run_block(self, until: int | None = None) -> TrainedBlock:
@@ -130,10 +129,7 @@ class ServerEngine(Engine):
                 self.grow(self.cluster)
             except Exception as error:  # noqa: BLE001  # what it is when a server is lost differs; others come again
                 self._renew(error)
-        seconds = time.perf_counter() - start
-        self._count(count, seconds)
-        columns = tuple(rows[:, place].astype(spec.dtype) for place, spec in enumerate(self.per_step))
-        return TrainedBlock(first, count, columns, seconds, self._nonfinite(first, rows), updates)
+        return self._trained_block(rows, time.perf_counter() - start, updates)
 
     def evaluate(self) -> dict[str, float]:
         """Measure the held-out samples."""
@@ -160,10 +156,10 @@ class ServerEngine(Engine):
         self._assemble(cluster)
         self.compile_evaluation()
         self._pictures.replace(self._model.pictures)
-        self.compile_on(self._safe)
+        self._begin_with(self._safe)
 
-    def compile_on(self, values: dict[str, npt.NDArray[Any]]) -> None:
-        """As ``compile``, with these values afterwards."""
+    def _begin_with(self, values: dict[str, npt.NDArray[Any]]) -> None:
+        """Have every worker trace the step; afterwards all variables have these ``values``."""
         self._servers.warm_up(self._progress.live)
         self._safe = values
         self._fill(values)
@@ -218,7 +214,7 @@ class _Servers:
         self._part = step.model.parts[0]
         self._trained = list(self._part.variables.values())
         self._width = _METRICS + len(step.metrics)
-        self._lanes = cluster.lanes
+        self._lanes = cluster.workers
         self._sync = cluster.mode == SYNC
         self._bound = cluster.staleness if cluster.mode == BOUNDED else _UNBOUNDED
         self._waits = cluster.mode == BOUNDED and cluster.late != DROP
@@ -258,7 +254,7 @@ class _Servers:
         def forward(batch: tf.Tensor) -> tf.Tensor:
             step = self._step
             picked = step.source.pick(batch)
-            whole = Rows(step.batch_size, step.batch_size)
+            whole = self.cluster.rows(step.batch_size)
             now = {name: tf.constant(1.0, tf.float64) for name in step.live}
             return step.loss_and_gradients(self._part, step.source.batch(picked), whole, batch, now)[0].value
 
@@ -390,25 +386,34 @@ class _Servers:
         """One gradient of one whole batch, applied by the server."""
         step, (*_, batch, live, pauses) = self._step, self._unpacked(words)
         x, y = self.cluster.here(data)
+        source, whole = step.source.at(x, y), self.cluster.rows(step.batch_size)
         read = self._version.read_value()
         with tf.control_dependencies([read]):
-            now = dict(zip(step.live, tf.unstack(live, len(step.live)), strict=True))
-            source = step.source.at(x, y)
-            whole = Rows(step.batch_size, step.batch_size)
-            loss, gradients = step.loss_and_gradients(self._part, source.batch(source.pick(batch)), whole, batch, now)
-            metrics = step.columns({"loss": loss.value, **loss.metrics})
-        computed = [one for one in gradients if one is not None]
-        with tf.control_dependencies([metrics, *computed]):
-            slept = pause(tf.gather(pauses, worker))
-        with tf.control_dependencies([slept]):
-            told = tf.concat([tf.stack([tf.cast(worker, tf.float64), 0.0]), tf.cast(metrics, tf.float64)], 0)
+            picked = source.batch(source.pick(batch))
+            told, gradients = self._computed(picked, whole, batch, live, tf.gather(pauses, worker), worker)
+        with tf.control_dependencies([told]):
             sent = [None if one is None else _at(variable, one) for one, variable in self._pairs(gradients)]
         with tf.device(self._version.device):
             lane, ticket, _, live, _ = self._unpacked(words)
             told = tf.identity(told)
-            self._part.optimizer.rate.set(read, dict(zip(step.live, tf.unstack(live, len(step.live)), strict=True)))
+            self._part.optimizer.rate.set(read, step.named(live))
             with tf.control_dependencies([told, *(one for one in sent if one is not None)]):
                 return self.cluster.exclusively(lambda: self._once(lane, ticket, read, sent, told))
+
+    def _computed(
+        self, batch: Batch, rows: Rows, number: tf.Tensor, live: tf.Tensor, seconds: tf.Tensor, worker: tf.Tensor
+    ) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
+        """What a worker computes of ``batch``, and so many ``seconds`` of sleep.
+
+        Returns what it tells of it (the columns from its number on) and the gradients.
+        """
+        step = self._step
+        loss, gradients = step.loss_and_gradients(self._part, batch, rows, number, step.named(live))
+        metrics = step.columns({"loss": loss.value, **loss.metrics})
+        with tf.control_dependencies([metrics, *(one for one in gradients if one is not None)]):
+            slept = pause(seconds)
+        with tf.control_dependencies([slept]):
+            return _row(tf.stack([tf.cast(worker, tf.float64), 0.0]), metrics), gradients
 
     def _pairs(self, gradients: Sequence[tf.Tensor | None]) -> Iterator[tuple[tf.Tensor | None, tf.Variable]]:
         return zip(gradients, self._trained, strict=True)
@@ -424,8 +429,7 @@ class _Servers:
                 return tf.identity(self._version.assign_add(1, read_value=True)) - 1
 
         step_done = tf.cond(tf.equal(status, _APPLIED), apply, self._version.read_value)
-        head = (step_done, others, status)
-        return tf.concat([tf.stack([tf.cast(one, tf.float64) for one in head]), told], 0)
+        return _row(tf.stack([step_done, others, tf.cast(status, tf.int64)]), told)
 
     def _once(
         self,
@@ -487,16 +491,11 @@ class _Servers:
         """The gradient of one share of a batch, put into that share's place on the server."""
         step, (lane, _, batch, live, pauses) = self._step, self._unpacked(words)
         x, y = self.cluster.here(data)
-        now = dict(zip(step.live, tf.unstack(live, len(step.live)), strict=True))
         count = -(-step.batch_size // self._lanes)
         rows = Rows(step.batch_size, count, lane * count)
         source = step.source.at(x, y)
         share: Batch = source.share(source.pick(batch), rows, self.cluster)
-        loss, gradients = step.loss_and_gradients(self._part, share, rows, batch, now)
-        metrics = step.columns({"loss": loss.value, **loss.metrics})
-        computed = [one for one in gradients if one is not None]
-        with tf.control_dependencies([metrics, *computed]):
-            slept = pause(tf.gather(pauses, worker))
+        told, gradients = self._computed(share, rows, batch, live, tf.gather(pauses, worker), worker)
 
         def put(place: int) -> Callable[[], tf.Tensor]:
             def write() -> tf.Tensor:
@@ -507,21 +506,25 @@ class _Servers:
 
             return write
 
-        with tf.control_dependencies([slept]):
+        with tf.control_dependencies([told]):
             written = tf.switch_case(lane, [put(place) for place in range(self._lanes)])
         with tf.control_dependencies([written]):
-            head = (0, 0, _APPLIED, worker, 0)
-            return tf.concat([tf.stack([tf.cast(one, tf.float64) for one in head]), tf.cast(metrics, tf.float64)], 0)
+            return _row(tf.constant([0.0, 0.0, _APPLIED]), told)
 
     def _apply_shares(self, number: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
         step = self._step
-        self._part.optimizer.rate.set(number, dict(zip(step.live, tf.unstack(live, len(step.live)), strict=True)))
+        self._part.optimizer.rate.set(number, step.named(live))
         means = []
         for variable, *slots in zip(self._trained, *self._shares, strict=True):
             with tf.device(variable.device):
                 means.append(tf.add_n([slot.read_value() for slot in slots]) / self._lanes)
         apply_on_server(self._part.optimizer.rule, means, self._trained)
         return tf.constant(0)
+
+
+def _row(head: tf.Tensor, rest: tf.Tensor) -> tf.Tensor:
+    """Columns of what comes back, in float64."""
+    return tf.concat([tf.cast(head, tf.float64), tf.cast(rest, tf.float64)], 0)
 
 
 def _at(variable: tf.Variable, value: tf.Tensor) -> tf.Tensor:

@@ -111,11 +111,15 @@ class TrainingStep:
 
     def __call__(self, step: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
         """Do ``step`` (scalar int64) with the ``live`` values (float64 [n]); returns [metrics], before the update."""
-        now = dict(zip(self.live, tf.unstack(live, len(self.live)), strict=True))
+        now = self.named(live)
         pick = self.source.pick(step)
         metrics = self.strategy.run(lambda: self._replica(pick, step, now))
         self.strategy.after_step(step, self.state)
         return metrics
+
+    def named(self, live: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The ``live`` values (float64 [n]) by name."""
+        return dict(zip(self.live, tf.unstack(live, len(self.live)), strict=True))
 
     def _replica(self, pick: Pick, step: tf.Tensor, now: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """What one replica does of ``step``; returns its metrics, whose mean over all replicas is the step's."""

@@ -1,0 +1,75 @@
+"""The settings of parameter servers. Their processes are started before TensorFlow is imported, so these know nothing
+of it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from clew_shared.params import Choice, Condition, Knob, Params
+
+ASYNC, SYNC, BOUNDED, LOCK_FREE = "async", "sync", "bounded", "lock-free"
+WAIT, DROP = "wait", "drop"
+MOST_WORKERS = 64
+_GROUP = "Cluster"
+
+
+class ParameterServerSettings(Params, frozen=True, kw_only=True):
+    """How many processes, and how they keep together."""
+
+    mode: Annotated[
+        str,
+        Knob(
+            "Mode",
+            "asynchronous: a gradient is applied whenever it comes; synchronous: each worker computes a part of every"
+            " batch, and all parts make one update; bounded: no gradient may be too old; lock-free: threads of one"
+            " process change the same memory, unprotected.",
+            group=_GROUP,
+            choices=(
+                Choice(ASYNC, "Asynchronous"),
+                Choice(SYNC, "Synchronous"),
+                Choice(BOUNDED, "Bounded staleness"),
+                Choice(LOCK_FREE, "Lock-free threads"),
+            ),
+        ),
+    ] = ASYNC
+    staleness: Annotated[
+        int,
+        Knob(
+            "Staleness bound",
+            "So many updates of others may come between the reading of the weights and the update.",
+            group=_GROUP,
+            unit="updates",
+            ge=0,
+            le=1000,
+            shown_when=Condition("mode", (BOUNDED,)),
+        ),
+    ] = 2
+    late: Annotated[
+        str,
+        Knob(
+            "Too late",
+            "wait: a batch is handed out only when no gradient can become too old by it; drop: the server drops a"
+            " gradient that is too old.",
+            group=_GROUP,
+            choices=(
+                Choice(WAIT, "Wait"),
+                Choice(DROP, "Drop"),
+            ),
+            shown_when=Condition("mode", (BOUNDED,)),
+        ),
+    ] = WAIT
+    workers: Annotated[
+        int, Knob("Workers", "Processes, or threads, that compute gradients.", group=_GROUP, ge=1, le=MOST_WORKERS)
+    ] = 2
+    servers: Annotated[
+        int,
+        Knob(
+            "Servers",
+            "Processes that hold the variables, which are shared out among them.",
+            group=_GROUP,
+            ge=1,
+            le=16,
+            shown_when=Condition("mode", (ASYNC, SYNC, BOUNDED)),
+        ),
+    ] = 1
