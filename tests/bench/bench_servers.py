@@ -17,6 +17,7 @@ MODES = {
     "sync": "synchronous",
     "wait": "bounded, 2, by waiting",
     "drop": "bounded, 2, by dropping",
+    "calls": "asynchronous, 8 updates per call",
 }
 UPDATES = 300
 _ROOT = Path(__file__).parent.parent.parent

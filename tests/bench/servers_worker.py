@@ -32,6 +32,7 @@ SETTINGS = {
     "sync": ParameterServerSettings(mode="sync"),
     "wait": ParameterServerSettings(mode="bounded", staleness=STALENESS),
     "drop": ParameterServerSettings(mode="bounded", staleness=STALENESS, late="drop"),
+    "calls": ParameterServerSettings(mode="async", updates_per_call=8),
 }
 
 
@@ -89,7 +90,7 @@ class Bare:
 
     def __init__(self, cluster: Cluster, mode: str, updates: int) -> None:
         data = bench_data()
-        x, y = np.asarray(data.train.x), np.asarray(data.train.y)
+        x, y = tf.constant(data.train.x), tf.constant(data.train.y)
         self._mode, self._updates, self._size = mode, updates, len(x)
         self._rows = BATCH // WORKERS if mode == "sync" else BATCH
         self._coordinator = cluster._coordinator

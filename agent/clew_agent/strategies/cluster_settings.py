@@ -73,3 +73,14 @@ class ParameterServerSettings(Params, frozen=True, kw_only=True):
             shown_when=Condition("mode", (ASYNC, SYNC, BOUNDED)),
         ),
     ] = 1
+    updates_per_call: Annotated[
+        int,
+        Knob(
+            "Updates per call",
+            "A worker makes so many updates, each with weights just read, before it asks the coordinator for more.",
+            group=_GROUP,
+            ge=1,
+            le=100,
+            shown_when=Condition("mode", (ASYNC, BOUNDED, LOCK_FREE)),
+        ),
+    ] = 1

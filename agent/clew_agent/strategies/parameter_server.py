@@ -52,6 +52,7 @@ class Cluster:
 
     def __init__(self, addresses: Mapping[str, Sequence[str]], settings: ParameterServerSettings) -> None:
         self.mode, self.staleness, self.late = settings.mode, settings.staleness, settings.late
+        self.updates_per_call = settings.updates_per_call
         self.replicas = self.workers = len(addresses["worker"])
         self.slowed = dict[int, float]()
         self._look: Callable[[], None] = lambda: None
@@ -68,7 +69,7 @@ class Cluster:
         """Each worker's own number, for what runs there; TensorFlow has no public name for its list of workers."""
         there = self._coordinator._cluster.workers
         made = [
-            one.create_resource(tf.function(lambda number=number: tf.constant(number)), (), {})
+            one.create_resource(tf.function(lambda number=number: tf.constant(number), autograph=False), (), {})
             for number, one in enumerate(there)
         ]
         return tf.distribute.experimental.coordinator.PerWorkerValues(tuple(made))
@@ -124,8 +125,9 @@ class Cluster:
 
     def keep(self, samples: Any) -> Any:
         """Give every worker the training samples, once; ``here`` finds them there."""
-        x, y = samples.x, samples.y
+        x, y = tf.constant(samples.x), tf.constant(samples.y)  # tensors are sent; arrays would be copied into the graph
 
+        @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]  # it would write a module into /tmp
         def whole() -> tf.data.Dataset:
             return tf.data.Dataset.from_tensors((x, y)).repeat()
 
@@ -168,6 +170,7 @@ class Threads(Cluster):
 
     def __init__(self, settings: ParameterServerSettings) -> None:
         self.mode, self.staleness, self.late = settings.mode, settings.staleness, settings.late
+        self.updates_per_call = settings.updates_per_call
         self.replicas = self.workers = settings.workers
         self.slowed = {}
         self._look = lambda: None

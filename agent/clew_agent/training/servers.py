@@ -1,7 +1,7 @@
 """Trains one exercise under parameter servers: batches are handed out to workers, whose gradients change the weights.
 
-Each *lane* has one batch under way at a time. What a lane asks for may be computed twice, when the worker that had it
-is lost; the server knows the lane's last ticket, so that no update counts twice.
+Each *lane* has one call to a worker under way at a time, for one batch or a few. What a lane asks for may be computed
+twice, when the worker that had it is lost; the server knows the lane's last ticket, so that no update counts twice.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ from clew_shared.journal.events import Event
 _VERSION, _STALENESS, _STATUS, _WORKER, _SECONDS, _METRICS = range(6)
 """Columns of what comes back for one gradient; the exercise's per-step metrics are the last ones."""
 _DROPPED, _APPLIED, _TORN = 0, 1, 2
+_COUNT, _HEAD = 3, 4
+"""What a call is told: lane, ticket, batch, how many batches; then the live values and the pauses."""
+_CALLS_A_WORKER = 2
+"""One is computed while the other waits in the coordinator's queue, so that no worker is ever idle."""
 _POLL_S = 0.2
 _UNBOUNDED = 2**31 - 1
 BLOCK_S = 0.5
@@ -43,9 +47,10 @@ Row = npt.NDArray[np.float64]
 
 @dataclass
 class _UnderWay:
-    """One batch that a worker has: ``others`` are the updates that may come between its reading and its own."""
+    """A call for ``count`` batches: ``others`` are the updates that may come between its reading and its own."""
 
     number: int
+    count: int
     others: int
 
 
@@ -214,19 +219,20 @@ class _Servers:
         self._part = step.model.parts[0]
         self._trained = list(self._part.variables.values())
         self._width = _METRICS + len(step.metrics)
-        self._lanes = cluster.workers
         self._sync = cluster.mode == SYNC
         self._bound = cluster.staleness if cluster.mode == BOUNDED else _UNBOUNDED
         self._waits = cluster.mode == BOUNDED and cluster.late != DROP
+        self._most = 1 if self._sync else cluster.updates_per_call
+        self._lanes = cluster.workers * (1 if self._sync or self._waits or not cluster.remote else _CALLS_A_WORKER)
         first = self._trained[0]
         with cluster.scope(), cluster.beside(first):
             self._version = tf.Variable(0, dtype=tf.int64, trainable=False)
             self._tickets = tf.Variable(tf.zeros([self._lanes, 2], tf.int64), trainable=False)
-            self._results = tf.Variable(tf.zeros([self._lanes, self._width], tf.float64), trainable=False)
+            self._results = tf.Variable(tf.zeros([self._lanes, self._most, self._width], tf.float64), trainable=False)
         cluster.guard(first)
         self._shares = [[self._slot(one) for one in self._trained] for _ in range(self._lanes if self._sync else 0)]
         self._data = cluster.keep(step.source.arrays)
-        self._function = tf.function(self._share if self._sync else self._update, autograph=False)
+        self._function = tf.function(self._share if self._sync else self._updates, autograph=False)
         self._apply = tf.function(self._apply_shares, autograph=False)
         self._handed = _Handed()
         self._usual = 0.0
@@ -335,70 +341,97 @@ class _Servers:
                 handed.changed.wait_for(self._may_hand_out)
                 if handed.ended or handed.failure is not None:
                     return
+                work = _UnderWay(handed.batch, self._may_take(), self._taken_already())
                 for one in handed.under_way.values():
-                    one.others += 1
-                work = _UnderWay(handed.batch, len(handed.under_way))
+                    one.others += work.count
                 handed.under_way[lane] = work
-                handed.batch += 1
+                handed.batch += work.count
                 handed.tickets += 1
                 ticket, live = handed.tickets, self._live
-            started = time.perf_counter()
             try:
-                words = self._words(lane, ticket, work.number, live)
-                row = self.cluster.fetch(self.cluster.schedule(self._function, self._data, lane, words))
+                words = self._words(lane, ticket, work, live)
+                table = self.cluster.fetch(self.cluster.schedule(self._function, self._data, lane, words))
             except BaseException as error:  # noqa: BLE001  # a thread's border: the coordinator's thread raises it
                 with handed.changed:
                     handed.failure = error
                     handed.changed.notify_all()
                 return
+            rows = table[: work.count]
             with handed.changed:
                 del handed.under_way[lane]
-                handed.came_back.append(self._timed(row, started))
-                handed.applied += row[_STATUS] != _DROPPED
-                if row[_STATUS] == _TORN:
+                handed.came_back += self._timed(rows)
+                handed.applied += int(np.sum(rows[:, _STATUS] != _DROPPED))
+                if _TORN in rows[:, _STATUS]:
                     handed.failure = _TornError()
                 handed.changed.notify_all()
 
     def _may_hand_out(self) -> bool:
-        handed = self._handed
-        if handed.failure is not None or handed.ended:
-            return True
-        if handed.applied + len(handed.under_way) >= handed.limit:
-            return False
-        if not self._waits:
-            return True
-        most = max((one.others + 1 for one in handed.under_way.values()), default=0)
-        return max(most, len(handed.under_way)) <= self._bound
+        return self._handed.failure is not None or self._handed.ended or self._may_take() > 0
 
-    def _words(self, lane: int, ticket: int, number: int, live: Row) -> tf.Tensor:
+    def _taken_already(self) -> int:
+        return sum(one.count for one in self._handed.under_way.values())
+
+    def _may_take(self) -> int:
+        """How many batches may be handed out in one call now."""
+        handed, taken = self._handed, self._taken_already()
+        room = min(self._most, handed.limit - handed.applied - taken)
+        if self._waits and handed.under_way:
+            oldest = max(one.others for one in handed.under_way.values())
+            room = min(room, self._bound - oldest) if taken <= self._bound else 0
+        return room
+
+    def _words(self, lane: int, ticket: int, work: _UnderWay, live: Row) -> tf.Tensor:
         """All that one call is told, as one tensor: each tensor is a message of its own to the worker."""
-        return tf.constant(np.concatenate([(lane, ticket, number), live, self.cluster.pauses(self._usual)]))
+        head = (lane, ticket * self._most, work.number, work.count)
+        return tf.constant(np.concatenate([head, live, self.cluster.pauses(self._usual)]))
 
     # What a worker does; traced.
 
     def _unpacked(self, words: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Lane (int32), ticket and batch (int64), the live values and each worker's pause in seconds (float64)."""
-        split = 3 + len(self._step.live)
+        """Lane (int32), first ticket and batch (int64), live values and each worker's pause in seconds (float64)."""
+        split = _HEAD + len(self._step.live)
         ticket, batch = tf.unstack(tf.cast(words[1:3], tf.int64))
-        return tf.cast(words[0], tf.int32), ticket, batch, words[3:split], words[split:]
+        return tf.cast(words[0], tf.int32), ticket, batch, words[_HEAD:split], words[split:]
 
-    def _update(self, data: Any, words: tf.Tensor, worker: tf.Tensor) -> tf.Tensor:
-        """One gradient of one whole batch, applied by the server."""
-        step, (*_, batch, live, pauses) = self._step, self._unpacked(words)
+    def _updates(self, data: Any, words: tf.Tensor, worker: tf.Tensor) -> tf.Tensor:
+        """The updates of one call, one after another: a row for each."""
         x, y = self.cluster.here(data)
-        source, whole = step.source.at(x, y), self.cluster.rows(step.batch_size)
-        read = self._version.read_value()
+        source = self._step.source.at(x, y)
+        if self._most == 1:
+            return self._update(source, words, tf.constant(0), worker)[tf.newaxis]
+
+        def one(place: tf.Tensor, table: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            with tf.control_dependencies([table]):  # the weights are read after the update before
+                row = self._update(source, words, tf.identity(place), worker)
+            return place + 1, tf.tensor_scatter_nd_update(table, [[place]], row[tf.newaxis])
+
+        count = tf.cast(words[_COUNT], tf.int32)
+        empty = tf.zeros([self._most, self._width], tf.float64)
+        table: tf.Tensor = tf.while_loop(lambda place, _: place < count, one, (0, empty), parallel_iterations=1)[1]
+        return table
+
+    def _update(self, source: Any, words: tf.Tensor, place: tf.Tensor, worker: tf.Tensor) -> tf.Tensor:
+        """One gradient of one whole batch, applied by the server."""
+        step, whole = self._step, self.cluster.rows(self._step.batch_size)
+        with tf.control_dependencies([place]):
+            began = tf.timestamp()
+        with tf.control_dependencies([began]):
+            read = self._version.read_value()
         with tf.control_dependencies([read]):
+            _, _, first, live, pauses = self._unpacked(words)
+            batch = first + tf.cast(place, tf.int64)
             picked = source.batch(source.pick(batch))
             told, gradients = self._computed(picked, whole, batch, live, tf.gather(pauses, worker), worker)
         with tf.control_dependencies([told]):
             sent = [None if one is None else _at(variable, one) for one, variable in self._pairs(gradients)]
         with tf.device(self._version.device):
-            lane, ticket, _, live, _ = self._unpacked(words)
+            lane, first_ticket, _, live, _ = self._unpacked(words)
+            ticket = first_ticket + tf.cast(place, tf.int64)
             told = tf.identity(told)
             self._part.optimizer.rate.set(read, step.named(live))
             with tf.control_dependencies([told, *(one for one in sent if one is not None)]):
-                return self.cluster.exclusively(lambda: self._once(lane, ticket, read, sent, told))
+                row = self.cluster.exclusively(lambda: self._once(lane, place, ticket, read, sent, told))
+        return _lasted(row, began)
 
     def _computed(
         self, batch: Batch, rows: Rows, number: tf.Tensor, live: tf.Tensor, seconds: tf.Tensor, worker: tf.Tensor
@@ -434,6 +467,7 @@ class _Servers:
     def _once(
         self,
         lane: tf.Tensor,
+        place: tf.Tensor,
         ticket: tf.Tensor,
         read: tf.Tensor,
         gradients: Sequence[tf.Tensor | None],
@@ -448,13 +482,13 @@ class _Servers:
             opened = tf.where(mine, tf.stack([ticket, done])[tf.newaxis], known)
             with tf.control_dependencies([self._tickets.assign(opened, read_value=False)]):
                 row = self._fresh(read, gradients, told, tf.equal(begun, ticket))
-            kept = tf.where(mine, row[tf.newaxis], self._results.read_value())
+            kept = tf.tensor_scatter_nd_update(self._results.read_value(), [tf.stack([lane, place])], row[tf.newaxis])
             with tf.control_dependencies([self._results.assign(kept, read_value=False)]):
                 closed = self._tickets.assign(tf.where(mine, ticket, known), read_value=False)
             with tf.control_dependencies([closed]):
                 return tf.identity(row)
 
-        return tf.cond(tf.equal(done, ticket), lambda: self._results.read_value()[lane], do)
+        return tf.cond(done >= ticket, lambda: self._results.read_value()[lane, place], do)
 
     # In step: every worker computes a share of the batch into a place of its own; one update when all are in.
 
@@ -476,21 +510,24 @@ class _Servers:
         return [one.result() for one in waiting]
 
     def _one_share(self, share: int, number: int, live: Row) -> tuple[float, Row]:
-        started, words = time.perf_counter(), self._words(share, 0, number, live)
-        return self._timed(self.cluster.fetch(self.cluster.schedule(self._function, self._data, share, words)), started)
+        words = self._words(share, 0, _UnderWay(number, 1, 0), live)
+        row = self.cluster.fetch(self.cluster.schedule(self._function, self._data, share, words))
+        return self._timed(row[np.newaxis])[0]
 
-    def _timed(self, row: Row, started: float) -> tuple[float, Row]:
-        """When a row came back, and the row with how long that took, which also is the measure for who is slowed."""
+    def _timed(self, rows: Row) -> list[tuple[float, Row]]:
+        """When each row of a call was done. How long they took is also the measure for who is slowed."""
         now = time.perf_counter()
-        row[_SECONDS] = now - started
         if all(factor == 1 for factor in self.cluster.slowed.values()):  # who waits for a slowed one is slow as well
-            self._usual += 0.1 * (row[_SECONDS] - self._usual)
-        return now, row
+            self._usual += 0.1 * (float(rows[:, _SECONDS].mean()) - self._usual)
+        later = np.cumsum(rows[::-1, _SECONDS])[::-1] - rows[:, _SECONDS]
+        return list(zip(now - later, rows, strict=True))
 
     def _share(self, data: Any, words: tf.Tensor, worker: tf.Tensor) -> tf.Tensor:
         """The gradient of one share of a batch, put into that share's place on the server."""
         step, (lane, _, batch, live, pauses) = self._step, self._unpacked(words)
-        x, y = self.cluster.here(data)
+        began = tf.timestamp()
+        with tf.control_dependencies([began]):
+            x, y = self.cluster.here(data)
         count = -(-step.batch_size // self._lanes)
         rows = Rows(step.batch_size, count, lane * count)
         source = step.source.at(x, y)
@@ -509,7 +546,7 @@ class _Servers:
         with tf.control_dependencies([told]):
             written = tf.switch_case(lane, [put(place) for place in range(self._lanes)])
         with tf.control_dependencies([written]):
-            return _row(tf.constant([0.0, 0.0, _APPLIED]), told)
+            return _lasted(_row(tf.constant([0.0, 0.0, _APPLIED]), told), began)
 
     def _apply_shares(self, number: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
         step = self._step
@@ -520,6 +557,13 @@ class _Servers:
                 means.append(tf.add_n([slot.read_value() for slot in slots]) / self._lanes)
         apply_on_server(self._part.optimizer.rule, means, self._trained)
         return tf.constant(0)
+
+
+def _lasted(row: tf.Tensor, began: tf.Tensor) -> tf.Tensor:
+    """The row with how long its update took, in seconds."""
+    with tf.control_dependencies([row]):
+        seconds = tf.timestamp() - began
+    return tf.concat([row[:_SECONDS], seconds[tf.newaxis], row[_SECONDS + 1 :]], 0)
 
 
 def _row(head: tf.Tensor, rest: tf.Tensor) -> tf.Tensor:
