@@ -21,7 +21,7 @@ def test_an_update_waits_for_the_gradient_before_it() -> None:
     taken: list[Any] = []
     rule = SimpleNamespace(apply=lambda gradients, _: taken.extend(gradients))
 
-    @tf.function  # type: ignore[untyped-decorator]
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def step(x: tf.Tensor) -> None:
         rows = tf.IndexedSlices(tf.exp(x), tf.range(2), tf.constant([2]))
         Single().apply(rule, [tf.sin(x), None, rows, tf.cos(x)], [])

@@ -149,10 +149,10 @@ class _Work:
         from clew_agent.training.runtime import configure
 
         spec = read_spec(self._folder.spec_of(self._attempt))
-        configure(devices=spec.devices, precision=spec.precision)
         if spec.strategy == PARAMETER_SERVER:
-            self._serve()
+            self._serve(spec)
             return
+        configure(devices=spec.devices, precision=spec.precision)
         exercise, card = find_exercise(spec.exercise, self._exercises)
         name = spec.data or (card.datasets[0] if card.datasets else "")
         data = load(name, find_search(find_places())) if name else None
@@ -162,17 +162,20 @@ class _Work:
             raise TypeError(f"the chief began with {type(cluster).__name__}")
         self._train(exercise, spec, data, cluster)
 
-    def _serve(self) -> None:
+    def _serve(self, spec: RunSpec) -> None:
         """Be one of the processes that a coordinator uses: everything it does comes from there.
 
         The chief's silence counts only after minutes: TensorFlow may hold up its threads when a cluster forms again.
         """
         from clew_agent.strategies.parameter_server import serve
+        from clew_agent.training.runtime import configure
 
         self._link.send(Prepared())
         place = self._hear()
         if not isinstance(place, Serve):
             raise TypeError(f"the chief began with {type(place).__name__}")
+        # A server tells the time of each update, which TensorFlow refuses where all is to be deterministic.
+        configure(deterministic=place.job != "ps", devices=spec.devices, precision=spec.precision)
         server = serve(place.cluster, place.job, place.number)
         self._keeper.release()
         self._link.send(Built())

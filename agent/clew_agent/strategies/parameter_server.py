@@ -9,13 +9,15 @@ no server: threads of one process change the same memory (Niu et al., "Hogwild!"
 
 from __future__ import annotations
 
+import itertools
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 from tensorflow.python.data.experimental.ops import testing
 
@@ -56,7 +58,6 @@ class Cluster:
         self.replicas = self.workers = len(addresses["worker"])
         self.slowed = dict[int, float]()
         self._look: Callable[[], None] = lambda: None
-        self._one_at_a_time = threading.Lock()
         spec = tf.train.ClusterSpec(dict(addresses))
         resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
             spec, rpc_layer="grpc", task_type="chief", task_id=0
@@ -131,7 +132,9 @@ class Cluster:
         def whole() -> tf.data.Dataset:
             return tf.data.Dataset.from_tensors((x, y)).repeat()
 
-        return iter(self._coordinator.create_per_worker_dataset(whole))
+        there = self._coordinator.create_per_worker_dataset(whole)
+        self._sent = tf.data.IteratorSpec(there.element_spec)
+        return iter(there)
 
     def here(self, data: Any) -> tuple[tf.Tensor, tf.Tensor]:
         """The samples, in what a worker computes."""
@@ -142,16 +145,17 @@ class Cluster:
         """How many seconds each worker is to sleep in an update that usually takes it ``usual`` seconds."""
         return [usual * (self.slowed.get(number, 1.0) - 1) for number in range(self.workers)]
 
-    def schedule(self, function: Any, data: Any, lane: int, words: tf.Tensor) -> Any:
-        """Have some worker call ``function``; ``fetch`` waits for its result. Another one repeats it when the first is
-        lost. Called in the threads of all lanes, one at a time, because the first call is traced."""
-        with self._one_at_a_time:
-            return self._coordinator.schedule(function, args=(data, words, self._numbers))
+    def trace(self, function: Any, words: tf.TensorSpec) -> Any:
+        """``function`` for ``schedule``, traced once: TensorFlow would look up what fits in every call."""
+        return function.get_concrete_function(self._sent, words, tf.TensorSpec([], tf.int32))
 
-    def fetch(self, scheduled: Any) -> npt.NDArray[np.float64]:
-        """The result of what was scheduled."""
-        row: npt.NDArray[np.float64] = scheduled.fetch()
-        return row
+    def schedule(self, function: Any, data: Any, words: tf.Tensor) -> Any:
+        """Have some worker call ``function``, and another one when that is lost; ``get`` of the result waits for it."""
+        return self._coordinator.schedule(function, args=(data, words, self._numbers))
+
+    def clock(self) -> tf.Tensor:
+        """Traced: the time in seconds where this is computed, which must be a server."""
+        return tf.timestamp()
 
     def guard(self, variable: tf.Variable) -> None:
         """Have ``exclusively`` be a matter of the server that holds ``variable``."""
@@ -161,6 +165,17 @@ class Cluster:
     def exclusively(self, work: Callable[[], tf.Tensor]) -> tf.Tensor:
         """Traced: have the guarding server do ``work`` for one worker at a time."""
         return self._section.execute(work)
+
+
+@dataclass(frozen=True)
+class _Promise:
+    """What a thread computes, asked for as TensorFlow's coordinator has it."""
+
+    future: Future[Any]
+
+    def get(self) -> Any:
+        """Wait for it."""
+        return self.future.result()
 
 
 class Threads(Cluster):
@@ -174,6 +189,9 @@ class Threads(Cluster):
         self.replicas = self.workers = settings.workers
         self.slowed = {}
         self._look = lambda: None
+        self._own = threading.local()
+        numbers = itertools.count()
+        self._pool = ThreadPoolExecutor(self.workers, initializer=lambda: setattr(self._own, "number", next(numbers)))
 
     def close(self) -> None:
         """Nothing."""
@@ -191,18 +209,22 @@ class Threads(Cluster):
         """The samples."""
         return self._samples
 
-    def schedule(self, function: Any, data: Any, lane: int, words: tf.Tensor) -> Any:
-        """A lane is a worker here."""
-        return function(None, words, tf.constant(lane))
+    def trace(self, function: Any, words: tf.TensorSpec) -> Any:
+        """``function`` for ``schedule``."""
+        return function
 
-    def fetch(self, scheduled: Any) -> npt.NDArray[np.float64]:
-        """It is there already."""
-        row: npt.NDArray[np.float64] = scheduled.numpy()
-        return row
+    def schedule(self, function: Any, data: Any, words: tf.Tensor) -> Any:
+        """Have the next free thread call ``function``."""
+        return _Promise(self._pool.submit(lambda: function(None, words, tf.constant(self._own.number))))
 
     def beside(self, variable: tf.Variable) -> AbstractContextManager[object]:
         """All are in this process."""
         return nullcontext()
+
+    def clock(self) -> tf.Tensor:
+        """Traced: the time in seconds. TensorFlow's own operation is refused where all is to be deterministic."""
+        now: tf.Tensor = tf.ensure_shape(tf.numpy_function(time.time, [], tf.float64), [])
+        return now
 
     def guard(self, variable: tf.Variable) -> None:
         """Nothing is guarded."""

@@ -1,16 +1,18 @@
 """Trains one exercise under parameter servers: batches are handed out to workers, whose gradients change the weights.
 
-Each *lane* has one call to a worker under way at a time, for one batch or a few. What a lane asks for may be computed
-twice, when the worker that had it is lost; the server knows the lane's last ticket, so that no update counts twice.
+A worker's *call* is for one batch or a few. It may be computed twice, when the worker that had it is lost; each update
+has a ticket, and the server keeps what came of it, so that none counts twice. The coordinator reads that when a block
+is done, not after each update.
 """
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +32,13 @@ from clew_agent.training.step import BlockSizer, TrainingStep
 from clew_shared.base.problem import problem
 from clew_shared.journal.events import Event
 
-_VERSION, _STALENESS, _STATUS, _WORKER, _SECONDS, _METRICS = range(6)
-"""Columns of what comes back for one gradient; the exercise's per-step metrics are the last ones."""
+_VERSION, _STALENESS, _STATUS, _WORKER, _SECONDS, _ENDED, _METRICS = range(7)
+"""Columns of what the server keeps of an update; the exercise's per-step metrics are the last ones."""
 _DROPPED, _APPLIED, _TORN = 0, 1, 2
 _COUNT, _HEAD = 3, 4
-"""What a call is told: lane, ticket, batch, how many batches; then the live values and the pauses."""
-_CALLS_A_WORKER = 2
-"""One is computed while the other waits in the coordinator's queue, so that no worker is ever idle."""
+"""What a call is told: its place among those of a batch, ticket, batch, how many batches; then live values, pauses."""
+_KEPT = 4096
+"""The server keeps so many updates: no block has more."""
 _POLL_S = 0.2
 _UNBOUNDED = 2**31 - 1
 BLOCK_S = 0.5
@@ -46,30 +48,71 @@ Row = npt.NDArray[np.float64]
 
 
 @dataclass
-class _UnderWay:
+class _Call:
     """A call for ``count`` batches: ``others`` are the updates that may come between its reading and its own."""
 
-    number: int
     count: int
     others: int
 
 
-@dataclass
-class _Handed:
-    """What lanes and the coordinator's thread share, under ``changed``."""
+class _Calls:
+    """The calls that were scheduled and have not returned, in order; a thread of its own waits for each in turn."""
 
-    changed: threading.Condition = field(default_factory=threading.Condition)
-    under_way: dict[int, _UnderWay] = field(default_factory=dict)
-    came_back: list[tuple[float, Row]] = field(default_factory=list)
-    applied: int = 0
-    """Updates done in all: the next step."""
-    batch: int = 0
-    """The next batch to hand out."""
-    limit: int = 0
-    """So many updates may be done in all for now."""
-    tickets: int = 0
-    failure: BaseException | None = None
-    ended: bool = False
+    def __init__(self, look: Callable[[], None]) -> None:
+        self._look = look
+        self._changed = threading.Condition()
+        self._under_way: deque[_Call] = deque()
+        self._scheduled: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._failure: BaseException | None = None
+        threading.Thread(target=self._wait_for_each, daemon=True).start()
+
+    @property
+    def taken(self) -> int:
+        """How many batches are under way."""
+        return sum(one.count for one in self._under_way)
+
+    def room(self, most: int, bound: int) -> int:
+        """How many batches, at most ``most``, may be handed out now so that no gradient is older than ``bound``."""
+        with self._changed:
+            if not self._under_way:
+                return most
+            oldest = max(one.others for one in self._under_way)
+            return min(most, bound - oldest) if self.taken <= bound else 0
+
+    def add(self, count: int, scheduled: Any) -> None:
+        """Wait for one more call."""
+        with self._changed:
+            call = _Call(count, self.taken)
+            for one in self._under_way:
+                one.others += count
+            self._under_way.append(call)
+        self._scheduled.put(scheduled)
+
+    def wait(self, ready: Callable[[], bool] | None = None) -> None:
+        """Until it is ``ready``, or else all have returned. Raises what a call raised."""
+        with self._changed:
+            while self._failure is None and not (ready() if ready is not None else not self._under_way):
+                self._changed.wait(_POLL_S)
+                self._look()
+            if self._failure is not None:
+                raise self._failure
+
+    def close(self) -> None:
+        """End the thread, once what it waits for has returned."""
+        self._scheduled.put(None)
+
+    def _wait_for_each(self) -> None:
+        while (scheduled := self._scheduled.get()) is not None:
+            try:
+                scheduled.get()
+            except BaseException as error:  # noqa: BLE001  # a thread's border: the coordinator's thread raises it
+                with self._changed:
+                    self._failure = error
+                    self._changed.notify_all()
+                return
+            with self._changed:
+                self._under_way.popleft()
+                self._changed.notify_all()
 
 
 class _TornError(Exception):
@@ -208,7 +251,7 @@ class ServerEngine(Engine):
 
 
 class _Servers:
-    """The traced step on the cluster, its lanes, and what is kept on the servers beside the variables."""
+    """The traced step on the cluster, its calls, and what is kept on the servers beside the variables."""
 
     def __init__(self, step: TrainingStep) -> None:
         cluster = step.strategy
@@ -220,25 +263,27 @@ class _Servers:
         self._trained = list(self._part.variables.values())
         self._width = _METRICS + len(step.metrics)
         self._sync = cluster.mode == SYNC
-        self._bound = cluster.staleness if cluster.mode == BOUNDED else _UNBOUNDED
-        self._waits = cluster.mode == BOUNDED and cluster.late != DROP
+        self._late = cluster.staleness if cluster.mode == BOUNDED else _UNBOUNDED
+        self._bound = self._late if cluster.late != DROP else _UNBOUNDED
         self._most = 1 if self._sync else cluster.updates_per_call
-        self._lanes = cluster.workers * (1 if self._sync or self._waits or not cluster.remote else _CALLS_A_WORKER)
+        self._shared = cluster.workers if self._sync else 1
         first = self._trained[0]
         with cluster.scope(), cluster.beside(first):
             self._version = tf.Variable(0, dtype=tf.int64, trainable=False)
-            self._tickets = tf.Variable(tf.zeros([self._lanes, 2], tf.int64), trainable=False)
-            self._results = tf.Variable(tf.zeros([self._lanes, self._most, self._width], tf.float64), trainable=False)
+            self._begun = tf.Variable(tf.zeros([_KEPT], tf.int64), trainable=False)
+            self._done = tf.Variable(tf.zeros([_KEPT], tf.int64), trainable=False)
+            self._results = tf.Variable(tf.zeros([_KEPT, self._width], tf.float64), trainable=False)
         cluster.guard(first)
-        self._shares = [[self._slot(one) for one in self._trained] for _ in range(self._lanes if self._sync else 0)]
+        self._shares = [[self._slot(one) for one in self._trained] for _ in range(self._shared if self._sync else 0)]
         self._data = cluster.keep(step.source.arrays)
-        self._function = tf.function(self._share if self._sync else self._updates, autograph=False)
+        function = tf.function(self._share if self._sync else self._updates, autograph=False)
+        words = _HEAD + len(step.live) + cluster.workers
+        self._function = cluster.trace(function, tf.TensorSpec([words], tf.float64))
         self._apply = tf.function(self._apply_shares, autograph=False)
-        self._handed = _Handed()
+        self._read = tf.function(self._rows_of, autograph=False)
+        self._calls = _Calls(cluster.look)
+        self._at, self._batch, self._ticket = 0, 0, 1
         self._usual = 0.0
-        self._live = np.zeros(len(step.live))
-        self._threads: list[threading.Thread] = []
-        self._pool = ThreadPoolExecutor(self._lanes)
 
     def _slot(self, variable: tf.Variable) -> tf.Variable:
         """Where a share of this variable's gradient is put."""
@@ -268,58 +313,70 @@ class _Servers:
 
     def warm_up(self, live: Row) -> None:
         """Have every worker trace and compute its first updates."""
-        steps = 2 if self._sync else 2 * self._lanes
-        self.run(0, steps, live)
+        self.run(0, 2 if self._sync else 2 * self.cluster.workers * self._most, live)
 
-    # What is called from the coordinator's thread.
+    def close(self) -> None:
+        """Wait for no more calls."""
+        self._calls.close()
+
+    # What the coordinator does.
 
     def run(self, first: int, count: int, live: Row) -> tuple[Row, UpdateColumns]:
         """Do ``count`` steps from ``first``; returns their metrics [count, metrics] and all that came back."""
-        if self._sync:
-            return self._run_in_step(first, count, live)
-        self._begin(first, live)
-        handed, started = self._handed, time.perf_counter()
-        with handed.changed:
-            handed.limit = first + count
-            handed.changed.notify_all()
-            while (handed.applied < handed.limit or handed.under_way) and handed.failure is None:
-                handed.changed.wait(_POLL_S)
-                self.cluster.look()
-        return self._taken(first, started)
-
-    def close(self) -> None:
-        """End the lanes."""
-        with self._handed.changed:
-            self._handed.ended = True
-            self._handed.changed.notify_all()
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def _begin(self, first: int, live: Row) -> None:
-        handed = self._handed
-        with handed.changed:
-            self._live = live.copy()
-            if handed.applied != first:
-                self._version.assign(first)
-                handed.applied = handed.batch = first
-            if not self._threads:
-                lanes = [threading.Thread(target=self._lane, args=(lane,), daemon=True) for lane in range(self._lanes)]
-                self._threads = lanes
-                for thread in lanes:
-                    thread.start()
-
-    def _taken(self, first: int, started: float) -> tuple[Row, UpdateColumns]:
-        with self._handed.changed:
-            if self._handed.failure is not None:
-                raise self._handed.failure
-            back, self._handed.came_back = self._handed.came_back, []
-        back.sort(key=lambda one: one[1][_VERSION])
-        rows = np.array([row for _, row in back]).reshape(-1, self._width)
-        if not self.cluster.remote:  # threads may read the same number
-            rows[:, _VERSION] = first + np.arange(len(rows))
-        ended = np.array([when - started for when, _ in back])
+        started = time.perf_counter()
+        if self._at != first:
+            self._version.assign(first)
+            self._at = self._batch = first
+        tables = []
+        while self._at < first + count:
+            missing = min(first + count - self._at, _KEPT // self._shared)
+            tables.append(self._in_step(missing, live) if self._sync else self._freely(missing, live))
+            self._at += int(np.sum(tables[-1][:, _STATUS] != _DROPPED)) // self._shared
+        rows = np.concatenate(tables)
         applied = rows[:, _STATUS] != _DROPPED
-        columns = self._columns(rows, ended, applied)
-        return rows[applied, _METRICS:], columns
+        metrics = rows[applied, _METRICS:].reshape(count, self._shared, -1).mean(1)
+        return metrics, self._columns(rows, rows[:, _ENDED] - started, applied)
+
+    def _freely(self, count: int, live: Row) -> Row:
+        """Hand ``count`` batches out, in calls that keep to the bound; returns a row for each."""
+        ticket, ended = self._ticket, self._ticket + count
+        most = min(self._most, -(-count // self.cluster.workers))
+        while self._ticket < ended:
+            self._calls.wait(lambda: self._calls.room(1, self._bound) > 0)
+            handed = self._calls.room(min(most, ended - self._ticket), self._bound)
+            self._call(0, self._batch, handed, live)
+            self._batch += handed
+        self._calls.wait()
+        rows = self._kept(ticket, count)
+        if _TORN in rows[:, _STATUS]:
+            raise _TornError
+        if not self.cluster.remote:  # threads may read the same number
+            rows[:, _VERSION] = self._at + np.arange(count)
+        return rows[np.argsort(rows[:, _VERSION], kind="stable")]
+
+    def _in_step(self, count: int, live: Row) -> Row:
+        """As many batches as ``count``, each by all workers; returns a row for each share."""
+        ticket = self._ticket
+        for number in range(self._at, self._at + count):
+            for share in range(self._shared):
+                self._call(share, number, 1, live)
+            self._calls.wait()
+            self._apply(tf.constant(number, tf.int64), tf.constant(live))
+        return self._kept(ticket, count * self._shared)
+
+    def _call(self, share: int, batch: int, count: int, live: Row) -> None:
+        words = np.concatenate([(share, self._ticket, batch, count), live, self.cluster.pauses(self._usual)])
+        self._calls.add(count, self.cluster.schedule(self._function, self._data, tf.constant(words)))
+        self._ticket += count
+
+    def _kept(self, ticket: int, count: int) -> Row:
+        """What the server keeps of ``count`` updates from this ticket on; when each ended by this process' clock."""
+        rows, there = self._read(tf.range(ticket, ticket + count, dtype=tf.int64) % _KEPT)
+        found: Row = rows.numpy()
+        found[:, _ENDED] += time.perf_counter() - float(there)
+        if all(factor == 1 for factor in self.cluster.slowed.values()):  # who waits for a slowed one is slow as well
+            self._usual = float(np.median(found[:, _SECONDS]))
+        return found
 
     def _columns(self, rows: Row, ended: Row, applied: npt.NDArray[np.bool_]) -> UpdateColumns:
         return UpdateColumns(
@@ -332,91 +389,36 @@ class _Servers:
             moved=self.moved,
         )
 
-    # What is done in a lane's thread.
-
-    def _lane(self, lane: int) -> None:
-        handed = self._handed
-        while True:
-            with handed.changed:
-                handed.changed.wait_for(self._may_hand_out)
-                if handed.ended or handed.failure is not None:
-                    return
-                work = _UnderWay(handed.batch, self._may_take(), self._taken_already())
-                for one in handed.under_way.values():
-                    one.others += work.count
-                handed.under_way[lane] = work
-                handed.batch += work.count
-                handed.tickets += 1
-                ticket, live = handed.tickets, self._live
-            try:
-                words = self._words(lane, ticket, work, live)
-                table = self.cluster.fetch(self.cluster.schedule(self._function, self._data, lane, words))
-            except BaseException as error:  # noqa: BLE001  # a thread's border: the coordinator's thread raises it
-                with handed.changed:
-                    handed.failure = error
-                    handed.changed.notify_all()
-                return
-            rows = table[: work.count]
-            with handed.changed:
-                del handed.under_way[lane]
-                handed.came_back += self._timed(rows)
-                handed.applied += int(np.sum(rows[:, _STATUS] != _DROPPED))
-                if _TORN in rows[:, _STATUS]:
-                    handed.failure = _TornError()
-                handed.changed.notify_all()
-
-    def _may_hand_out(self) -> bool:
-        return self._handed.failure is not None or self._handed.ended or self._may_take() > 0
-
-    def _taken_already(self) -> int:
-        return sum(one.count for one in self._handed.under_way.values())
-
-    def _may_take(self) -> int:
-        """How many batches may be handed out in one call now."""
-        handed, taken = self._handed, self._taken_already()
-        room = min(self._most, handed.limit - handed.applied - taken)
-        if self._waits and handed.under_way:
-            oldest = max(one.others for one in handed.under_way.values())
-            room = min(room, self._bound - oldest) if taken <= self._bound else 0
-        return room
-
-    def _words(self, lane: int, ticket: int, work: _UnderWay, live: Row) -> tf.Tensor:
-        """All that one call is told, as one tensor: each tensor is a message of its own to the worker."""
-        head = (lane, ticket * self._most, work.number, work.count)
-        return tf.constant(np.concatenate([head, live, self.cluster.pauses(self._usual)]))
-
     # What a worker does; traced.
 
     def _unpacked(self, words: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Lane (int32), first ticket and batch (int64), live values and each worker's pause in seconds (float64)."""
+        """Share (int32), first ticket and batch (int64), live values and each worker's pause in seconds (float64)."""
         split = _HEAD + len(self._step.live)
         ticket, batch = tf.unstack(tf.cast(words[1:3], tf.int64))
         return tf.cast(words[0], tf.int32), ticket, batch, words[_HEAD:split], words[split:]
 
-    def _updates(self, data: Any, words: tf.Tensor, worker: tf.Tensor) -> tf.Tensor:
-        """The updates of one call, one after another: a row for each."""
+    def _updates(self, data: Any, words: tf.Tensor, worker: tf.Tensor) -> None:
+        """The updates of one call, one after another. Returns nothing: that would be a message of its own."""
         x, y = self.cluster.here(data)
         source = self._step.source.at(x, y)
         if self._most == 1:
-            return self._update(source, words, tf.constant(0), worker)[tf.newaxis]
+            self._update(source, words, tf.constant(0), worker)
+            return
 
-        def one(place: tf.Tensor, table: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            with tf.control_dependencies([table]):  # the weights are read after the update before
-                row = self._update(source, words, tf.identity(place), worker)
-            return place + 1, tf.tensor_scatter_nd_update(table, [[place]], row[tf.newaxis])
+        def one(place: tf.Tensor) -> tuple[tf.Tensor]:
+            with tf.control_dependencies([self._update(source, words, place, worker)]):
+                return (place + 1,)
 
         count = tf.cast(words[_COUNT], tf.int32)
-        empty = tf.zeros([self._most, self._width], tf.float64)
-        table: tf.Tensor = tf.while_loop(lambda place, _: place < count, one, (0, empty), parallel_iterations=1)[1]
-        return table
+        tf.while_loop(lambda place: place < count, one, (tf.constant(0),), parallel_iterations=1)
 
     def _update(self, source: Any, words: tf.Tensor, place: tf.Tensor, worker: tf.Tensor) -> tf.Tensor:
-        """One gradient of one whole batch, applied by the server."""
+        """One gradient of one whole batch, applied by the server. Returns when it is done."""
         step, whole = self._step, self.cluster.rows(self._step.batch_size)
-        with tf.control_dependencies([place]):
-            began = tf.timestamp()
-        with tf.control_dependencies([began]):
-            read = self._version.read_value()
+        with tf.control_dependencies([place]), tf.device(self._version.device):
+            began = self.cluster.clock()
+            with tf.control_dependencies([began]):
+                read = self._version.read_value()
         with tf.control_dependencies([read]):
             _, _, first, live, pauses = self._unpacked(words)
             batch = first + tf.cast(place, tf.int64)
@@ -425,13 +427,12 @@ class _Servers:
         with tf.control_dependencies([told]):
             sent = [None if one is None else _at(variable, one) for one, variable in self._pairs(gradients)]
         with tf.device(self._version.device):
-            lane, first_ticket, _, live, _ = self._unpacked(words)
+            _, first_ticket, _, live, _ = self._unpacked(words)
             ticket = first_ticket + tf.cast(place, tf.int64)
             told = tf.identity(told)
             self._part.optimizer.rate.set(read, step.named(live))
             with tf.control_dependencies([told, *(one for one in sent if one is not None)]):
-                row = self.cluster.exclusively(lambda: self._once(lane, place, ticket, read, sent, told))
-        return _lasted(row, began)
+                return self.cluster.exclusively(lambda: self._once(ticket, read, sent, told, began))
 
     def _computed(
         self, batch: Batch, rows: Rows, number: tf.Tensor, live: tf.Tensor, seconds: tf.Tensor, worker: tf.Tensor
@@ -446,15 +447,17 @@ class _Servers:
         with tf.control_dependencies([metrics, *(one for one in gradients if one is not None)]):
             slept = pause(seconds)
         with tf.control_dependencies([slept]):
-            return _row(tf.stack([tf.cast(worker, tf.float64), 0.0]), metrics), gradients
+            return _row(tf.cast(worker, tf.float64)[tf.newaxis], metrics), gradients
 
     def _pairs(self, gradients: Sequence[tf.Tensor | None]) -> Iterator[tuple[tf.Tensor | None, tf.Variable]]:
         return zip(gradients, self._trained, strict=True)
 
-    def _fresh(self, read: tf.Tensor, gradients: Sequence[tf.Tensor | None], told: tf.Tensor, torn: tf.Tensor) -> Any:
+    def _fresh(
+        self, read: tf.Tensor, gradients: Sequence[tf.Tensor | None], told: tf.Tensor, torn: tf.Tensor, began: tf.Tensor
+    ) -> tf.Tensor:
         """An update that was not done yet, unless it is too late or was begun once; the row that tells of it."""
         others = self._version.read_value() - read
-        late = others > self._bound
+        late = others > self._late
         status = tf.where(torn, _TORN, tf.where(late, _DROPPED, _APPLIED))
 
         def apply() -> tf.Tensor:
@@ -462,77 +465,55 @@ class _Servers:
                 return tf.identity(self._version.assign_add(1, read_value=True)) - 1
 
         step_done = tf.cond(tf.equal(status, _APPLIED), apply, self._version.read_value)
-        return _row(tf.stack([step_done, others, tf.cast(status, tf.int64)]), told)
+        return self._timed(tf.stack([step_done, others, tf.cast(status, tf.int64)]), told, began)
 
     def _once(
         self,
-        lane: tf.Tensor,
-        place: tf.Tensor,
         ticket: tf.Tensor,
         read: tf.Tensor,
         gradients: Sequence[tf.Tensor | None],
         told: tf.Tensor,
+        began: tf.Tensor,
     ) -> tf.Tensor:
-        """The update, or what came of it when another worker did it for the same ticket."""
-        known = self._tickets.read_value()
-        begun, done = known[lane, 0], known[lane, 1]
-        mine = tf.equal(tf.range(self._lanes), lane)[:, tf.newaxis]
+        """The update, unless another worker did it for the same ticket. Returns the ticket."""
+        place = tf.reshape(ticket % _KEPT, [1, 1])
+        begun, done = self._begun.sparse_read(place[0])[0], self._done.sparse_read(place[0])[0]
 
         def do() -> tf.Tensor:
-            opened = tf.where(mine, tf.stack([ticket, done])[tf.newaxis], known)
-            with tf.control_dependencies([self._tickets.assign(opened, read_value=False)]):
-                row = self._fresh(read, gradients, told, tf.equal(begun, ticket))
-            kept = tf.tensor_scatter_nd_update(self._results.read_value(), [tf.stack([lane, place])], row[tf.newaxis])
-            with tf.control_dependencies([self._results.assign(kept, read_value=False)]):
-                closed = self._tickets.assign(tf.where(mine, ticket, known), read_value=False)
+            with after(lambda: self._begun.scatter_nd_update(place, [ticket])):
+                row = self._fresh(read, gradients, told, tf.equal(begun, ticket), began)
+            with after(lambda: self._results.scatter_nd_update(place, row[tf.newaxis])):
+                closed = self._done.scatter_nd_update(place, [ticket])
             with tf.control_dependencies([closed]):
-                return tf.identity(row)
+                return tf.identity(ticket)
 
-        return tf.cond(done >= ticket, lambda: self._results.read_value()[lane, place], do)
+        return tf.cond(done >= ticket, lambda: tf.identity(ticket), do)
+
+    def _timed(self, head: tf.Tensor, told: tf.Tensor, began: tf.Tensor) -> tf.Tensor:
+        """The row of an update that ends now and began at ``began``."""
+        with tf.control_dependencies([head, told]):
+            now = self.cluster.clock()
+        return tf.concat([tf.cast(head, tf.float64), told[:1], tf.stack([now - began, now]), told[1:]], 0)
+
+    def _rows_of(self, places: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """What the server keeps there, and its clock."""
+        with tf.device(self._version.device):
+            return self._results.sparse_read(places), self.cluster.clock()
 
     # In step: every worker computes a share of the batch into a place of its own; one update when all are in.
 
-    def _run_in_step(self, first: int, count: int, live: Row) -> tuple[Row, UpdateColumns]:
-        started, rows, updates = time.perf_counter(), [], []
-        for number in range(first, first + count):
-            back = self._round(number, live)
-            self._apply(tf.constant(number, tf.int64), tf.constant(live))
-            rows.append(np.mean([row[_METRICS:] for _, row in back], axis=0))
-            updates += [(when, np.concatenate([[number, 0, _APPLIED], row[_WORKER:]])) for when, row in back]
-        table = np.array([row for _, row in updates]).reshape(-1, self._width)
-        ended = np.array([when - started for when, _ in updates])
-        return np.array(rows), self._columns(table, ended, np.ones(len(table), bool))
-
-    def _round(self, number: int, live: Row) -> list[tuple[float, Row]]:
-        waiting = [self._pool.submit(self._one_share, share, number, live) for share in range(self._lanes)]
-        while wait(waiting, _POLL_S).not_done:
-            self.cluster.look()
-        return [one.result() for one in waiting]
-
-    def _one_share(self, share: int, number: int, live: Row) -> tuple[float, Row]:
-        words = self._words(share, 0, _UnderWay(number, 1, 0), live)
-        row = self.cluster.fetch(self.cluster.schedule(self._function, self._data, share, words))
-        return self._timed(row[np.newaxis])[0]
-
-    def _timed(self, rows: Row) -> list[tuple[float, Row]]:
-        """When each row of a call was done. How long they took is also the measure for who is slowed."""
-        now = time.perf_counter()
-        if all(factor == 1 for factor in self.cluster.slowed.values()):  # who waits for a slowed one is slow as well
-            self._usual += 0.1 * (float(rows[:, _SECONDS].mean()) - self._usual)
-        later = np.cumsum(rows[::-1, _SECONDS])[::-1] - rows[:, _SECONDS]
-        return list(zip(now - later, rows, strict=True))
-
-    def _share(self, data: Any, words: tf.Tensor, worker: tf.Tensor) -> tf.Tensor:
+    def _share(self, data: Any, words: tf.Tensor, worker: tf.Tensor) -> None:
         """The gradient of one share of a batch, put into that share's place on the server."""
-        step, (lane, _, batch, live, pauses) = self._step, self._unpacked(words)
-        began = tf.timestamp()
+        step, (share, ticket, batch, live, pauses) = self._step, self._unpacked(words)
+        with tf.device(self._version.device):
+            began = self.cluster.clock()
         with tf.control_dependencies([began]):
             x, y = self.cluster.here(data)
-        count = -(-step.batch_size // self._lanes)
-        rows = Rows(step.batch_size, count, lane * count)
+        count = -(-step.batch_size // self._shared)
+        rows = Rows(step.batch_size, count, share * count)
         source = step.source.at(x, y)
-        share: Batch = source.share(source.pick(batch), rows, self.cluster)
-        told, gradients = self._computed(share, rows, batch, live, tf.gather(pauses, worker), worker)
+        part: Batch = source.share(source.pick(batch), rows, self.cluster)
+        told, gradients = self._computed(part, rows, batch, live, tf.gather(pauses, worker), worker)
 
         def put(place: int) -> Callable[[], tf.Tensor]:
             def write() -> tf.Tensor:
@@ -544,26 +525,19 @@ class _Servers:
             return write
 
         with tf.control_dependencies([told]):
-            written = tf.switch_case(lane, [put(place) for place in range(self._lanes)])
-        with tf.control_dependencies([written]):
-            return _lasted(_row(tf.constant([0.0, 0.0, _APPLIED]), told), began)
+            written = tf.switch_case(share, [put(place) for place in range(self._shared)])
+        with tf.control_dependencies([written]), tf.device(self._version.device):
+            row = self._timed(tf.stack([batch, tf.constant(0, tf.int64), tf.constant(_APPLIED, tf.int64)]), told, began)
+            self._results.scatter_nd_update([[ticket % _KEPT]], row[tf.newaxis])
 
-    def _apply_shares(self, number: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
+    def _apply_shares(self, number: tf.Tensor, live: tf.Tensor) -> None:
         step = self._step
         self._part.optimizer.rate.set(number, step.named(live))
         means = []
         for variable, *slots in zip(self._trained, *self._shares, strict=True):
             with tf.device(variable.device):
-                means.append(tf.add_n([slot.read_value() for slot in slots]) / self._lanes)
+                means.append(tf.add_n([slot.read_value() for slot in slots]) / self._shared)
         apply_on_server(self._part.optimizer.rule, means, self._trained)
-        return tf.constant(0)
-
-
-def _lasted(row: tf.Tensor, began: tf.Tensor) -> tf.Tensor:
-    """The row with how long its update took, in seconds."""
-    with tf.control_dependencies([row]):
-        seconds = tf.timestamp() - began
-    return tf.concat([row[:_SECONDS], seconds[tf.newaxis], row[_SECONDS + 1 :]], 0)
 
 
 def _row(head: tf.Tensor, rest: tf.Tensor) -> tf.Tensor:
