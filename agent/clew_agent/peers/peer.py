@@ -168,12 +168,13 @@ class _Work:
         The chief's silence counts only after minutes: TensorFlow may hold up its threads when a cluster forms again.
         """
         from clew_agent.strategies.parameter_server import serve
-        from clew_agent.training.runtime import configure
+        from clew_agent.training.runtime import configure, share_gpus
 
         self._link.send(Prepared())
         place = self._hear()
         if not isinstance(place, Serve):
             raise TypeError(f"the chief began with {type(place).__name__}")
+        share_gpus(_place(place))
         # A server tells the time of each update, which TensorFlow refuses where all is to be deterministic.
         configure(deterministic=place.job != "ps", devices=spec.devices, precision=spec.precision)
         server = serve(place.cluster, place.job, place.number)
@@ -206,6 +207,14 @@ class _Work:
         self._link.send(Built())
         while isinstance(block := self._hear(), Block):
             engine.follow(block.first, block.count, block.live)
+
+
+def _place(mine: Serve) -> int | None:
+    """Which of the workers of its node this is, counted from 0; None for a server, which computes nothing."""
+    if mine.job != "worker":
+        return None
+    workers = [address.rpartition(":")[0] for address in mine.cluster["worker"]]
+    return workers[: mine.number].count(workers[mine.number])
 
 
 def tf_config(workers: Sequence[str], index: Index) -> str:

@@ -348,7 +348,7 @@ class _Attempt:
 
     def _import(self, spec: RunSpec) -> tuple[AnyExercise, ExerciseCard]:
         try:
-            from clew_agent.training.runtime import configure
+            from clew_agent.training.runtime import configure, share_gpus
         except ImportError as error:
             traceback.print_exc()
             raise ProblemError(
@@ -356,6 +356,8 @@ class _Attempt:
             ) from None
 
         compile_cache.prepare(find_places())
+        if spec.strategy == PARAMETER_SERVER and spec.options.get("mode") != LOCK_FREE:
+            share_gpus(None)  # workers may be on this node, and need the memory of its GPUs
         configure(devices=spec.devices, precision=spec.precision)
         return find_exercise(spec.exercise, self._exercises, self._card)
 

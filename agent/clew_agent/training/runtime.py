@@ -47,6 +47,18 @@ def configure(
         tf.config.experimental.enable_op_determinism()
 
 
+def share_gpus(place: int | None) -> None:
+    """Of a node whose GPUs several processes share, use the one whose turn it is at ``place``; None: use none.
+
+    TensorFlow takes its memory as it needs it, and not all of it at once.
+    """
+    gpus = tf.config.list_physical_devices("GPU")
+    mine = [] if place is None else gpus[place % len(gpus) :][:1] if gpus else []
+    tf.config.set_visible_devices(mine, "GPU")
+    for gpu in mine:
+        tf.config.experimental.set_memory_growth(gpu, True)
+
+
 def _mixed(precision: str) -> str:
     """The name of TensorFlow's graph rewriter that computes in ``precision``."""
     gpu = bool(tf.config.list_physical_devices("GPU"))

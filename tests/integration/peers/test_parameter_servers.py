@@ -73,7 +73,7 @@ def test_in_step_they_train_as_one_does_also_when_a_worker_is_killed(tmp_path: P
 
 
 def test_a_cluster_is_slowed_hurt_and_enlarged_and_no_step_is_lost_or_done_twice(tmp_path: Path) -> None:
-    spec, folder = servers_spec(tmp_path / "spec", "hurt", 1_000_000, mode="async", workers=2), tmp_path / "run"
+    spec, folder = servers_spec(tmp_path / "spec", "hurt", 10**6, workers=2, updates_per_call=3), tmp_path / "run"
     with running("run", spec, "--out", folder) as process:
         client = Remote("hurt")
         try:
