@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,17 +14,29 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from clew_shared.journal.events import Event, Updates
+from clew_shared.journal.events import Event, Peer, Updates
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
 from clew_shared.wire.messages import DisturbCluster, Done, Refused, Stop
 from tests.exercises.spread import Case, spread
-from tests.integration.agent_runs import end, events, running, states, steps_done, trained, wait_for, write_spec
+from tests.integration.agent_runs import (
+    end,
+    events,
+    running,
+    states,
+    steps_done,
+    trained,
+    trainer_of,
+    wait_for,
+    write_spec,
+)
+from tests.integration.faults.chance import Chance
 from tests.integration.peers.test_multi_worker import left, peers
 from tests.integration.trainer.test_headless import Remote
 
 pytestmark = pytest.mark.timeout(240)
+LOSSES = [("worker", signal.SIGKILL), ("worker", signal.SIGSTOP), ("ps", signal.SIGKILL)]
 SETTINGS: dict[str, Any] = {"evaluate_every": 1_000_000, "batch_size": 50}
 
 
@@ -35,10 +49,13 @@ def column(found: list[Event], name: str, dtype: str) -> npt.NDArray[Any]:
     return np.concatenate([np.frombuffer(getattr(one, name), dtype) for one in found if isinstance(one, Updates)])
 
 
-def servers_spec(folder: Path, run: str, steps: int, exercise: str = "softmax", **options: Any) -> Path:
+def servers_spec(
+    folder: Path, run: str, steps: int, exercise: str = "softmax", checkpoint_every: int = 0, **options: Any
+) -> Path:
     folder.mkdir()
+    params = SETTINGS | {"steps": steps} | ({"checkpoint_every": checkpoint_every} if checkpoint_every else {})
     fields = {"data": "digits", "strategy": "parameter-server", "options": options, "run": run}
-    return write_spec(folder, exercise, **fields, params=SETTINGS | {"steps": steps})
+    return write_spec(folder, exercise, **fields, params=params)
 
 
 def assert_each_step_once(found: list[Event], steps: int) -> None:
@@ -84,8 +101,6 @@ def test_a_cluster_is_slowed_hurt_and_enlarged_and_no_step_is_lost_or_done_twice
             assert isinstance(refused, Refused)
             assert refused.problem.text == "There is no server 1: this run has 1, counted from 0."
             client.ask(DisturbCluster(run="hurt", action="slow", index=1, factor=1))
-            client.ask(DisturbCluster(run="hurt", action="kill", index=0))
-            wait_for(folder, has("replaced"))
             client.ask(DisturbCluster(run="hurt", action="kill", role="ps"))
             wait_for(folder, has("replaced", "ps"))
             client.ask(DisturbCluster(run="hurt", action="add"))
@@ -102,6 +117,64 @@ def test_a_cluster_is_slowed_hurt_and_enlarged_and_no_step_is_lost_or_done_twice
     assert states(found)[-1] is RunState.STOPPED
     assert verify_run(folder).findings == ()
     assert not left(folder)
+
+
+def test_what_dies_or_freezes_is_replaced_and_a_killed_coordinator_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    """At random moments; `make soak` does it twenty times for each role."""
+    chance = Chance("servers")
+    print(f"CLEW_SEED={chance.seed}")
+    for turn in chance.rounds(1, 20):
+        lose_all_in_turn(tmp_path / str(turn), f"lost{turn}", chance.dice)
+
+
+def lose_all_in_turn(path: Path, run: str, dice: random.Random) -> None:
+    """Train; kill or freeze a process of each role at random moments; continue after the coordinator's end; stop."""
+    path.mkdir()
+    folder = path / "run"
+    spec = servers_spec(path / "spec", run, 10**6, workers=2, servers=2, updates_per_call=3, checkpoint_every=250)
+    with running("run", spec, "--out", folder) as process:
+        found = wait_for(folder, trained(dice.randrange(20, 200)))
+        for role, number in dice.sample(LOSSES, len(LOSSES)):
+            lost = dice.choice([one for one in peers(found) if one.role == role])
+            began = time.monotonic()
+            os.kill(newest(found, lost).pid, number)
+            found = wait_for(folder, has_more(role, len(replacements(found, role))))
+            found = wait_for(folder, trained(steps_done(found) + dice.randrange(1, 100)))
+            print(f"{role} {number.name}: trained on after {time.monotonic() - began:.1f} s")
+        trainer_of(found).kill()
+        assert end(process)[0] == 1
+    found = events(folder)
+    applied = int(column(found, "accepted", "u1").sum())
+    assert_each_step_once(found, applied)
+    assert 0 < applied <= steps_done(found)  # the coordinator may have ended between two records of its last block
+    assert not left(folder)
+
+    with running("run", "--resume", folder) as process:
+        wait_for(folder, trained(50), attempt=2)
+        client = Remote(run)
+        client.ask(Stop(run=run))
+        client.close()
+        assert end(process)[0] == 130
+    steps = read_run(folder).column("loss").steps
+    np.testing.assert_array_equal(steps, np.arange(len(steps)))
+    assert verify_run(folder).findings == ()
+    assert not left(folder)
+
+
+def replacements(found: list[Event], role: str) -> list[Peer]:
+    return [one for one in peers(found, "replaced") if one.role == role]
+
+
+def has_more(role: str, before: int) -> Callable[[list[Event]], bool]:
+    return lambda found: len(replacements(found, role)) > before
+
+
+def newest(found: list[Event], first: Peer) -> Peer:
+    """The process that now has the place of ``first``."""
+    there = [
+        one for one in peers(found) + peers(found, "replaced") if (one.role, one.index) == (first.role, first.index)
+    ]
+    return there[-1]
 
 
 @pytest.mark.parametrize("late", ["wait", "drop"])
