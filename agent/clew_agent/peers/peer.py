@@ -40,6 +40,7 @@ from clew_agent.peers.messages import (
     read_address,
 )
 from clew_agent.peers.port import PortKeeper
+from clew_agent.training.tensorflow_import import import_tensorflow
 from clew_agent.wire.rendezvous import LOOPBACK, address_towards
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
@@ -146,6 +147,7 @@ class _Work:
         return message
 
     def _run(self) -> None:
+        import_tensorflow()
         from clew_agent.training.runtime import configure
 
         spec = read_spec(self._folder.spec_of(self._attempt))

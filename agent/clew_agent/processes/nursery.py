@@ -38,6 +38,7 @@ from clew_agent.processes.nursery_messages import (
 )
 from clew_agent.processes.standby import UNUSED, StandbyTrainer, wait_as_guard
 from clew_agent.trainer import compile_cache
+from clew_agent.training.tensorflow_import import import_tensorflow
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
 from clew_shared.base.terminal import replace_missing_characters
@@ -95,6 +96,7 @@ class Warm:
 
     def __init__(self) -> None:
         # Imported here and not at the module's head, because that is the work that this process exists for.
+        import_tensorflow()
         import numpy as np
 
         from clew_agent.datasets.cache import DataCache

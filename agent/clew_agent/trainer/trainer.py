@@ -47,6 +47,7 @@ from clew_agent.trainer.recorder import PATIENCE_S, Recorder, Reserve
 from clew_agent.trainer.resuming import AttemptStart
 from clew_agent.trainer.spec_check import combine, data_name, misfits
 from clew_agent.trainer.time_limit import Timekeeper
+from clew_agent.training.tensorflow_import import import_tensorflow
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.cards import ExerciseCard
@@ -347,6 +348,7 @@ class _Attempt:
         return result
 
     def _import(self, spec: RunSpec) -> tuple[AnyExercise, ExerciseCard]:
+        import_tensorflow()
         try:
             from clew_agent.training.runtime import configure, share_gpus
         except ImportError as error:

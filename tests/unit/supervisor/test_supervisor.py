@@ -384,6 +384,21 @@ def test_the_supervisor_reaches_no_numerical_library() -> None:
     assert run.stdout.strip() == "[]"
 
 
+def test_tensorflow_comes_without_scikit_learn_which_an_exercise_can_still_import() -> None:
+    lines = (
+        "import sys",
+        "from clew_agent.training.tensorflow_import import import_tensorflow",
+        "import_tensorflow()",
+        "there = {*map(lambda m: m.split('.')[0], sys.modules)}",
+        "import sklearn.metrics",
+        "print('tensorflow' in there, 'keras' in there, 'sklearn' in there)",
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert run.stdout.strip() == "True True False"
+
+
 def test_an_attempt_whose_first_frame_has_not_come_is_neither_sealed_nor_done(tmp_path: Path) -> None:
     """It begins on a slow disk. A viewer that was told that it is sealed would never ask for it again."""
     folder = small_run(tmp_path / "run")
