@@ -15,7 +15,8 @@ import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 
 from clew_agent.catalogue.examine import import_exercises
-from clew_agent.catalogue.exercise_files import builtin_files
+from clew_agent.catalogue.exercise_files import ExerciseFile, builtin_files
+from clew_agent.cli.new import write_template
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.exercises import cnn, linear_regression, softmax
 from clew_agent.training import random, runtime
@@ -282,3 +283,13 @@ def test_cards_hold_together(exercise: Any) -> None:
     assert card.guide.startswith("## ")
     assert card.guide.count("\n> **Hint: ") >= 2
     assert "\n1. " in card.guide
+
+
+def test_a_new_exercise_works_as_it_is_written(tmp_path: Path, small_digits: DataSet) -> None:
+    path = write_template("round-shapes", tmp_path)
+    assert path.name == "round_shapes.py"
+    (exercise,) = import_exercises(ExerciseFile(path))
+    assert (exercise.id, exercise.title, type(exercise).__name__) == ("round-shapes", "Round shapes", "RoundShapes")
+    engine = make_engine(exercise, exercise.presets[0].values, small_digits)
+    train(engine)
+    assert engine.evaluate()["test_accuracy"] > 0.5

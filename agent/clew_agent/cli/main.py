@@ -15,6 +15,7 @@ _COMMANDS = {
     "run": ("clew_agent.cli.headless", "run", "train a run spec here, without a window"),
     "catalogue": ("clew_agent.cli.catalogue", "catalogue", "list the exercises, their presets and hyperparameters"),
     "replay": ("clew_agent.cli.replay", "replay", "print the events of a run as JSON lines"),
+    "new": ("clew_agent.cli.new", "new", "write a file with an exercise that works, to make your own of"),
     "serve": ("clew_agent.supervisor.serve", "main", "wait for a window and train what it asks for"),
     "relay": (
         "clew_agent.cli.relay",

@@ -237,3 +237,18 @@ def test_with_json_a_refusal_is_a_line_for_programs_as_well(
     problems = json.loads(told.out)["problems"]
     assert all(problem["text"] for problem in problems)
     assert len(problems) == (2 if "spec.toml" in words else 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("Two Layers", "small letters, digits and single hyphens"), ("../x", "cannot be the name"), ("there", "exists")],
+)
+def test_a_new_exercise_is_refused_where_it_could_do_harm(
+    name: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab = tmp_path / "lab"
+    lab.mkdir()
+    (lab / "there.py").write_text("mine")
+    assert cli.main(["new", name, "--folder", str(lab)]) == 2
+    assert words in capsys.readouterr().err
+    assert [path.read_text() for path in lab.iterdir()] == ["mine"]

@@ -1,0 +1,62 @@
+"""``clew-agent new NAME``: a file with an exercise that works, to be changed into one's own."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from clew_shared.base.problem import problem
+
+_TEMPLATE = "clew_agent.training.template"
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_LONGEST = 60
+
+
+def new(argv: Sequence[str]) -> int:
+    """Write the file; returns 0. Raises ``ProblemError`` for a bad name, a file that is there, a full disk."""
+    parser = argparse.ArgumentParser(prog="clew-agent new", description="Write a file with an exercise that works.")
+    parser.add_argument("name", help="the exercise's name, such as two-layers")
+    parser.add_argument("--folder", type=Path, default=Path(), help="where to put the file; default: here")
+    options = parser.parse_args(argv)
+    path = write_template(options.name, options.folder)
+    print(f"{path} is ready. Try it: clew run {options.name} --exercises {path.parent} --preset tiny")
+    return 0
+
+
+def write_template(name: str, folder: Path) -> Path:
+    """The template under the name ``name``, as a new file in ``folder``. Raises ``ProblemError``."""
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST:
+        text = f"{name[:80]!r} cannot be the name of an exercise."
+        hint = f"Use small letters, digits and single hyphens, {_LONGEST} at most, such as two-layers."
+        raise problem("new.name", text, hint, "name")
+    path = folder / f"{name.replace('-', '_')}.py"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(_template(name))
+    except FileExistsError:
+        raise problem("new.exists", f"{path} exists already.", "Choose another name or folder.", "name") from None
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        text = f"{path} cannot be written: {error.strerror or error}."
+        raise problem("new.write", text, "Check the folder, its rights and the free space.", "folder") from None
+    return path
+
+
+def _template(name: str) -> str:
+    spec = find_spec(_TEMPLATE)
+    if spec is None or spec.origin is None:
+        raise FileNotFoundError(_TEMPLATE)
+    words = name.split("-")
+    text = Path(spec.origin).read_text(encoding="utf-8")
+    replaced = {
+        "my-exercise": name,
+        "MyExercise": "".join(word.capitalize() for word in words),
+        "My exercise": " ".join(words).capitalize(),
+    }
+    for old, own in replaced.items():
+        text = text.replace(old, own)
+    return text
