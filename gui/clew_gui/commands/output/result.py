@@ -59,7 +59,7 @@ def why(history: History, reason: str = "") -> Iterator[str]:
         yield words.not_finite(history)
     if fold.problem is not None:
         yield str(fold.problem)
-    elif fold.state is not RunState.FINISHED and (reason or fold.reason):
+    elif (fold.state is not RunState.FINISHED or fold.step < fold.steps) and (reason or fold.reason):
         yield reason or fold.reason
 
 
