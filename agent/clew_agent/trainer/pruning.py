@@ -77,9 +77,9 @@ class EarlyEnd:
         last = max(self._mine, default=0)
         if last <= self._looked or last >= self._steps:
             return ""
-        self._looked = last
+        since, self._looked = self._looked, last
         others = self._others()
-        if not should_prune(self._pruning.pruner, self._mine, others, self._higher, self._steps):
+        if not should_prune(self._pruning.pruner, self._mine, others, self._higher, self._steps, since):
             return ""
         return self._words(last, [one[last] for one in others if last in one])
 
@@ -118,8 +118,8 @@ def reports(history: History, metric: str, window: int) -> Reports:
     return {window * (k + 1): float(mean) for k, mean in enumerate(means)}
 
 
-def should_prune(name: str, mine: Reports, others: Sequence[Reports], higher: bool, steps: int) -> bool:
-    """Whether Optuna's pruner ends a run with these reports. The others are shown to it again from their beginning,
+def should_prune(name: str, mine: Reports, others: Sequence[Reports], higher: bool, steps: int, since: int = 0) -> bool:
+    """Whether Optuna's pruner ends a run with these reports at one that is later than ``since``. The others are shown to it again from their beginning,
     because it keeps what it compares with in its own study."""
     optuna = _optuna()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -137,15 +137,15 @@ def should_prune(name: str, mine: Reports, others: Sequence[Reports], higher: bo
             study.tell(trial, last)
         else:
             study.tell(trial, state=optuna.trial.TrialState.FAIL)
-    return _report(study.ask(), mine)
+    return _report(study.ask(), mine, since)
 
 
-def _report(trial: optuna.trial.Trial, values: Reports) -> bool:
-    """Report them in turn; whether the last one ends the run."""
+def _report(trial: optuna.trial.Trial, values: Reports, since: int = 0) -> bool:
+    """Report them in turn; whether one after ``since`` ends the run."""
     ends = False
     for step in sorted(values):
         trial.report(values[step], step)
-        ends = trial.should_prune()
+        ends = (trial.should_prune() and step > since) or ends
     return ends
 
 

@@ -41,25 +41,8 @@ started and nothing is left behind) and 130 when it was stopped with Ctrl+C."""
 
 DATA_HELP = "a data set by name (mnist, digits) or a file or folder; with --site also site:/path, a path there"
 _SPREAD = ("strategy", "devices", "precision")
-_WISHES = ("predict", "rate_range")
 _OWN = (
-    *("help", "preset", "set", "seed", "data", "name", "out", "queue", "exercises", "json"),
-    *_WISHES,
-    *_SPREAD,
-    *SITE_OPTIONS,
-)
-    "help",
-    "preset",
-    "set",
-    "seed",
-    "data",
-    "name",
-    "predict",
-    "rate_range",
-    "out",
-    "queue",
-    "exercises",
-    "json",
+    *("help", "preset", "set", "seed", "data", "name", "predict", "rate_range", "out", "queue", "exercises", "json"),
     *_SPREAD,
     *SITE_OPTIONS,
 )
