@@ -119,8 +119,8 @@ def reports(history: History, metric: str, window: int) -> Reports:
 
 
 def should_prune(name: str, mine: Reports, others: Sequence[Reports], higher: bool, steps: int, since: int = 0) -> bool:
-    """Whether Optuna's pruner ends a run with these reports at one that is later than ``since``. The others are shown to it again from their beginning,
-    because it keeps what it compares with in its own study."""
+    """Whether Optuna's pruner ends a run with these reports, at one later than ``since``. The others are shown to it
+    again, because it keeps what it compares with in its own study."""
     optuna = _optuna()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     pruner = (

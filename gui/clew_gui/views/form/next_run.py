@@ -45,6 +45,7 @@ class NextRun(QWidget):
     run_asked = Signal(RunSpec)
     code_asked = Signal()
     race_asked = Signal()
+    sweep_asked = Signal()
     edited = Signal()
     replaced = Signal(RunSpec)
     """Values of a person's own gave way to others; these they were."""
@@ -97,6 +98,8 @@ class NextRun(QWidget):
         self.code.clicked.connect(self.code_asked)
         self.race = Button(look, "Race…", "quiet", "flag", "Let several optimizers run against each other (Ctrl+R)")
         self.race.clicked.connect(self.race_asked)
+        self.sweep = Button(look, "Sweep…", "quiet", "rate", "Try many values, one run each, or continue a sweep")
+        self.sweep.clicked.connect(self.sweep_asked)
 
     def _make_layout(self) -> None:
         self._area = QScrollArea()
@@ -126,7 +129,7 @@ class NextRun(QWidget):
         self._inner_box.addStretch(1)
         self._area.setWidget(self._inner)
         head = row(label("Next run", "subtitle"), None, self.slides, margins=(16, 10, 10, 4))
-        more = row(self.race, None, self.code, gap=0)
+        more = row(self.race, self.sweep, None, self.code, gap=0)
         self._foot = foot = column(self.cost, self.cost2, 4, self.run, more, gap=3, margins=(16, 12, 16, 8))
         column(head, self._area, line(), foot, gap=0, parent=self).setStretchFactor(self._area, 1)
 
@@ -326,6 +329,7 @@ class NextRun(QWidget):
         self.run.allow(not reason, reason)
         elsewhere = self.where.choice().key != HERE
         self.race.allow(not reason and not elsewhere, reason or "A race runs on this computer: choose it above")
+        self.sweep.allow(not reason, reason)
         self.edited.emit()
         self._tell_cost(reason)
 
