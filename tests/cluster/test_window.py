@@ -347,8 +347,8 @@ def test_a_sweep_of_24_runs_that_was_killed_half_way_goes_on_and_does_nothing_tw
     assert len(jobs) == 1, "one further job for what was left"
     assert first not in jobs
     for run in runs:
-        assert run.complete
-        judge(there(cluster, run.id), RunFolder(run.folder), run.history)
+        folder = RunFolder(run.folder)
+        judge(there(cluster, run.id), folder, run.history, len(folder.attempts()))
 
 
 def sweep_dialog(student: Student) -> SweepDialog:

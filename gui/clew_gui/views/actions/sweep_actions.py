@@ -1,4 +1,4 @@
-"""Joins sweeps to the window: the dialog, the runs it asks for, and how one is continued, paused and cancelled."""
+"""Joins sweeps and predictions to the window: their dialogs, the runs that a sweep asks for, and how it goes on."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class SweepActions(QObject):
         super().__init__(window)
         self._window, self._desk, self._places = window, desk, places
         window.next_run.sweep_asked.connect(self.ask)
+        window.next_run.predict_asked.connect(self.ask_prediction)
 
     def ask(self) -> None:
         """Open the dialog for the open exercise, with what is left of the selected run's sweep."""
@@ -45,6 +46,19 @@ class SweepActions(QObject):
         dialog.continued.connect(self.go_on)
         dialog.cancelled.connect(self.cancel)
         dialog.paused.connect(self.pause)
+        dialog.open()
+
+    def ask_prediction(self) -> None:
+        """Open the board on which the expected curve of the next run is drawn."""
+        card, form = self._desk.scope.card, self._window.next_run
+        if card is None or not card.metrics:
+            return
+        from clew_gui.views.race.predict_dialog import PredictDialog
+
+        usual = {param.name: param.default for param in card.params}
+        steps = (usual | form.spec().params).get("steps")
+        dialog = PredictDialog(self._window, self._window.look, card, steps if isinstance(steps, int) else 1000)
+        dialog.drawn.connect(form.predicted)
         dialog.open()
 
     def forecast(self, specs: tuple[RunSpec, ...]) -> str:
