@@ -28,8 +28,8 @@ def sweep_run(path: Path, **params: object) -> RunFolder:
 
 def test_a_loser_ends_early_by_the_median_of_the_others_and_says_so(tmp_path: Path) -> None:
     for k in range(4):
-        attempt(sweep_run(tmp_path / f"good{k}", learning_rate=0.05, steps=200))
-    stranger = new_run(tmp_path / "stranger", learning_rate=0.05, steps=200)
+        attempt(sweep_run(tmp_path / f"good{k}", learning_rate=0.01, steps=200))
+    stranger = new_run(tmp_path / "stranger", learning_rate=0.01, steps=200)
     attempt(stranger)
     loser = sweep_run(tmp_path / "loser", learning_rate=0.0001, steps=200)
     attempt(loser)

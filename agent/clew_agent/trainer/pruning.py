@@ -121,6 +121,8 @@ def reports(history: History, metric: str, window: int) -> Reports:
 def should_prune(name: str, mine: Reports, others: Sequence[Reports], higher: bool, steps: int, since: int = 0) -> bool:
     """Whether Optuna's pruner ends a run with these reports, at one later than ``since``. The others are shown to it
     again, because it keeps what it compares with in its own study."""
+    if any(step > since and not math.isfinite(value) for step, value in mine.items()):
+        return True
     optuna = _optuna()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     pruner = (
@@ -143,7 +145,7 @@ def should_prune(name: str, mine: Reports, others: Sequence[Reports], higher: bo
 def _report(trial: optuna.trial.Trial, values: Reports, since: int = 0) -> bool:
     """Report them in turn; whether one after ``since`` ends the run."""
     ends = False
-    for step in sorted(values):
+    for step in sorted(step for step, value in values.items() if math.isfinite(value)):
         trial.report(values[step], step)
         ends = (trial.should_prune() and step > since) or ends
     return ends

@@ -24,7 +24,7 @@ _HELP = (
 )
 _COLUMNS = 60
 """Points of a drawing at most, evenly over the steps."""
-_LEFT, _BOTTOM, _TOP, _RIGHT = 58, 26, 10, 14
+_LEFT, _BOTTOM, _TOP, _RIGHT = 58, 26, 10, 24
 _HEIGHT = ParamSpec(name="height", kind="float", label="Top of the axis", default=3.0, gt=0)
 
 
@@ -171,7 +171,7 @@ class DrawingBoard(QWidget):
         painter.setFont(font("caption"))
         for k in range(5):
             y = area.bottom() - k / 4 * area.height()
-            painter.setPen(QPen(QColor(theme.border), 1))
+            painter.setPen(QPen(QColor(theme.grid), 1))
             painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
             painter.setPen(QColor(theme.text2))
             value = k / 4 * self._height
