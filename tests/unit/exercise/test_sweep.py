@@ -21,7 +21,7 @@ from clew_shared.study import (
     to_toml,
     usual_metric,
 )
-from clew_shared.sweep import MAX_RUNS, Point, Range, Sweep, check_sweep, points, read_values, settled
+from clew_shared.sweep import MAX_RUNS, Point, Range, Sweep, Values, check_sweep, points, read_values, settled
 
 CARD = find_card(load_builtin().exercises, "softmax")
 RATE = next(param for param in CARD.params if param.name == "learning_rate")
@@ -54,7 +54,10 @@ def test_a_grid_has_every_combination_with_every_seed_and_survives_toml() -> Non
 
 
 def test_random_points_are_the_same_each_time_and_fit_the_exercise() -> None:
-    over = {"batch_size": Range(low=16, high=256, log=True), "learning_rate": Range(low=0.001, high=1, log=True)}
+    over: dict[str, Values] = {
+        "batch_size": Range(low=16, high=256, log=True),
+        "learning_rate": Range(low=0.001, high=1, log=True),
+    }
     sweep = settled(Sweep(method="random", over=over, count=20), CARD)
     assert sweep == settled(Sweep(method="random", over=over, count=20), CARD)
     assert sweep != settled(Sweep(method="random", over=over, count=20, draw=2), CARD)
