@@ -30,6 +30,7 @@ COMMANDS = (
     Command("Train", "run", "run an exercise on this computer and follow it here", "run.run"),
     Command("Train", "race", "let optimizers run against each other from the same start", "run.race"),
     Command("Train", "scaling", "time an exercise on 1, 2, 4 devices, and say what they gain", "run.scaling"),
+    Command("Train", "sweep", "try many values: a grid, random ones, or what a sampler proposes", "run.sweep"),
     Command("Train", "study", "do the runs of a study, or those that are left of it", "run.study"),
     Command("Train", "resume", "continue an ended run from its last checkpoint", "run.run"),
     Command("Train", "queue", "show which runs wait and which are training, move a run, take it out", "run.queue"),

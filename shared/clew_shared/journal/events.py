@@ -271,6 +271,15 @@ class Diverged(Event, frozen=True, kw_only=True, tag="diverged"):
     value: Literal["NaN", "inf", "-inf"]
 
 
+class Predicted(Event, frozen=True, kw_only=True, tag="predicted"):
+    """The curve of ``metric`` that a person expected, written before the run's first step: straight lines between
+    ``values`` at rising ``steps``."""
+
+    metric: str
+    steps: tuple[int, ...]
+    values: tuple[float, ...]
+
+
 class Log(Event, frozen=True, kw_only=True, tag="log"):
     """A sentence for people, or a timing of a stage (``stage``, ``seconds``): compile, data, import."""
 
@@ -315,6 +324,7 @@ AnyEvent = (
     | Checkpoint
     | Files
     | Diverged
+    | Predicted
     | Log
     | Digest
     | Seal

@@ -19,6 +19,7 @@ from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.actions.race_actions import Races
 from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Removal
 from clew_gui.views.actions.speedup_actions import SpeedupActions
+from clew_gui.views.actions.sweep_actions import SweepActions
 from clew_gui.views.runs.runs_model import COLUMNS
 from clew_gui.views.theme.parts import wear
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme, apply, system_theme
@@ -62,6 +63,7 @@ class WindowActions(QObject):
         self._drawn: tuple[str, ...] = ()
         self._curves_due = False
         self.races = Races(window, desk)
+        self.sweeps = SweepActions(window, desk, places)
         self.speedup = SpeedupActions(window, desk)
         self.cluster = ClusterActions(window, desk)
         self.live = LiveChange(window, desk)

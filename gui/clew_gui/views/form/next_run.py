@@ -20,7 +20,7 @@ from clew_gui.views.theme.parts import Appearance, Button, Elided, IconButton, c
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import ParamSpec, Value, check, convert
-from clew_shared.spec import RunSpec
+from clew_shared.spec import Prediction, RunSpec
 
 if TYPE_CHECKING:
     from clew_gui.session.job_model import Place
@@ -45,6 +45,8 @@ class NextRun(QWidget):
     run_asked = Signal(RunSpec)
     code_asked = Signal()
     race_asked = Signal()
+    sweep_asked = Signal()
+    predict_asked = Signal()
     edited = Signal()
     replaced = Signal(RunSpec)
     """Values of a person's own gave way to others; these they were."""
@@ -97,6 +99,14 @@ class NextRun(QWidget):
         self.code.clicked.connect(self.code_asked)
         self.race = Button(look, "Race…", "quiet", "flag", "Let several optimizers run against each other (Ctrl+R)")
         self.race.clicked.connect(self.race_asked)
+        self.prediction: Prediction | None = None
+        self.predict = Button(look, "", "quiet", "", "Draw the curve that you expect, before the run begins")
+        self.predict.clicked.connect(self.predict_asked)
+        self.unpredict = IconButton(look, "cross", "Forget the prediction", "Run without a prediction", size=14)
+        self.unpredict.clicked.connect(lambda: self.predicted(None))
+        self.predicted(None)
+        self.sweep = Button(look, "Sweep…", "quiet", "rate", "Try many values, one run each, or continue a sweep")
+        self.sweep.clicked.connect(self.sweep_asked)
 
     def _make_layout(self) -> None:
         self._area = QScrollArea()
@@ -126,8 +136,9 @@ class NextRun(QWidget):
         self._inner_box.addStretch(1)
         self._area.setWidget(self._inner)
         head = row(label("Next run", "subtitle"), None, self.slides, margins=(16, 10, 10, 4))
-        more = row(self.race, None, self.code, gap=0)
-        self._foot = foot = column(self.cost, self.cost2, 4, self.run, more, gap=3, margins=(16, 12, 16, 8))
+        more = row(self.race, self.sweep, None, self.code, gap=0)
+        drawn = row(self.predict, self.unpredict, None, gap=0)
+        self._foot = foot = column(self.cost, self.cost2, 4, self.run, more, drawn, gap=3, margins=(16, 12, 16, 8))
         column(head, self._area, line(), foot, gap=0, parent=self).setStretchFactor(self._area, 1)
 
     def _grid_of(self, rows: tuple[tuple[str, QWidget, QWidget | None], ...]) -> QWidget:
@@ -160,6 +171,7 @@ class NextRun(QWidget):
         if self._card is not None:
             self._drafts[self._card.id] = self.spec()
         self._card = card
+        self.predicted(None)
         self._replace_form(card)
         self._fill_choices(card)
         self.race.setVisible(bool(card.races))
@@ -326,6 +338,7 @@ class NextRun(QWidget):
         self.run.allow(not reason, reason)
         elsewhere = self.where.choice().key != HERE
         self.race.allow(not reason and not elsewhere, reason or "A race runs on this computer: choose it above")
+        self.sweep.allow(not reason, reason)
         self.edited.emit()
         self._tell_cost(reason)
 
@@ -354,10 +367,18 @@ class NextRun(QWidget):
         data = data or (self._sets.default() if name == SLIDES else "")
         return same and (not data or data == self._sets.value())
 
+    def predicted(self, prediction: Prediction | None) -> None:
+        """What a person expects of the next run; None: nothing."""
+        self.prediction = prediction
+        self.predict.set_words("Predict first…" if prediction is None else f"Predicted: {prediction.metric}")
+        self.unpredict.setVisible(prediction is not None)
+
     def ask_run(self) -> None:
         """Start it, or go to the field that is wrong."""
         if self.run.isEnabled() and self._card is not None:
-            self.run_asked.emit(self.spec())
+            spec = msgspec.structs.replace(self.spec(), prediction=self.prediction)
+            self.predicted(None)
+            self.run_asked.emit(spec)
         elif self.form.problems():
             self.form.focus_first_problem()
         else:

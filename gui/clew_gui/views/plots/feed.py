@@ -76,6 +76,9 @@ class PlotFeed:
             for run in runs
         ]
         self._plots.set_runs(styles)
+        drawn = next((run.history.prediction for run in runs if run.id == selected), None)
+        points = list(zip(drawn.steps, drawn.values, strict=False)) if drawn is not None else []
+        self._plots.set_prediction(drawn.metric if drawn is not None else "", points)
 
     def bring(self, run: RunLike, most: int) -> tuple[int, bool]:
         """Bring about ``most`` values that the plots do not have yet; how many came, and whether that was all."""
