@@ -72,8 +72,8 @@ def expected_steps(spec: RunSpec, exercises: Path | None) -> int:
 
 
 def software() -> dict[str, str]:
-    """Versions of what the numbers depend on, read without importing any of it."""
-    found = {"clew": __version__, "python": platform.python_version()}
+    """What the numbers depend on: versions, read without importing any of it, and the processor."""
+    found = {"clew": __version__, "python": platform.python_version(), "processor": operating_system.processor()}
     for name, packages in {"tensorflow": _TENSORFLOW, "keras": ("keras",), "numpy": ("numpy",)}.items():
         version = next((one for one in map(_version, packages) if one), "")
         found |= {name: version} if version else {}

@@ -110,13 +110,13 @@ def figure_record(figure: Image | Histogram) -> bytes:
 def _image(figure: Image) -> bytes:
     """height = 1, width = 2, colorspace = 3 (1 grey, 3 RGB), encoded_image_string = 4: all images in rows, as a PNG."""
     images = np.frombuffer(figure.data, np.uint8).reshape(figure.count, figure.height, figure.width, figure.channels)
-    grid = _in_rows(images, figure.columns)
+    grid = in_rows(images, figure.columns)
     height, width, channels = grid.shape
     size = b"\x08" + _varint(height) + b"\x10" + _varint(width) + b"\x18" + _varint(channels)
     return size + _field(0x22, png(grid))
 
 
-def _in_rows(images: Bytes, columns: int) -> Bytes:
+def in_rows(images: Bytes, columns: int) -> Bytes:
     """[n, height, width, channels] as one image, a grey pixel between two; ``columns`` 0: about as many as rows."""
     count, height, width, channels = images.shape
     across = min(columns or math.ceil(math.sqrt(count)), count) or 1

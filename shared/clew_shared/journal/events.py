@@ -81,6 +81,8 @@ class Attempt(Event, frozen=True, kw_only=True, tag="attempt"):
     """Names of the devices that the supervisor gave; none when nobody did."""
     job: str = ""
     """Clew's UUID of the batch job in which it ran; empty outside of one."""
+    replay_of: str = ""
+    """The recorded run that ``clew replay`` shows again in this one, which trains nothing; empty for a run."""
 
 
 class Schema(Event, frozen=True, kw_only=True, tag="schema"):
