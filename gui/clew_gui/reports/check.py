@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from clew_shared import __version__
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.curves import Floats
+from clew_shared.journal.events import Attempt
 from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder, recorded_files
 from clew_shared.journal.verify import verify_run
@@ -84,7 +85,7 @@ def _check_run(
     begun = [start for _, start in starts(folder)]
     if any(start.run != run for start in begun):
         yield Problem("handin.run", f"The journals that are named {short} belong to run {begun[0].run[:8]}.", where=run)
-    yield from _check_specs(run, folder, {start.spec_sha256 for start in begun} - {""})
+    yield from _check_specs(run, folder, begun)
     if any(start.replay_of for start in begun):
         text = f"Run {short} is a replay of run {begun[0].replay_of[:8]}, not a run."
         yield Problem("handin.replay", text, "Hand in the run itself.", run)
@@ -105,10 +106,12 @@ def _check_run(
         yield Problem("handin.exercise", text, "Compare the versions of Clew, or name the file with --exercises.", run)
 
 
-def _check_specs(run: str, folder: Path, expected: set[str]) -> Iterator[Problem]:
-    spec = RunFolder(folder).spec
-    if expected and spec.exists() and {hashlib.sha256(spec.read_bytes()).hexdigest()} != expected:
-        text = f"Run {run[:8]}: spec.toml is not the spec that the run was started with."
+def _check_specs(run: str, folder: Path, begun: Sequence[Attempt]) -> Iterator[Problem]:
+    """The spec in the first journal, or the file of an earlier version, against the hash in every journal."""
+    path, texts = RunFolder(folder).spec, [start.spec for start in begun if start.spec]
+    content = texts[0].encode() if texts else path.read_bytes() if path.exists() else b""
+    if {start.spec_sha256 for start in begun} - {"", hashlib.sha256(content).hexdigest()}:
+        text = f"Run {run[:8]}: its spec is not the one that it was started with."
         yield Problem("handin.spec", text, where=f"{run}/spec.toml")
     records = recorded_files(folder)
     for path in sorted(folder.glob("spec.*.toml")):
@@ -212,7 +215,7 @@ SAMPLES = 2
 
 
 def same_machine(one: Path, other: Path) -> bool:
-    """Whether the runs in two folders name the same processor, devices and versions, so that the same bits must come out."""
+    """Whether two runs name the same processor, devices and versions, so that the same bits must come out."""
     first, second = (next((start for _, start in starts(folder)), None) for folder in (one, other))
     if first is None or second is None or not first.software.get("processor"):
         return False
@@ -263,5 +266,6 @@ def _slack(history: History, values: Floats, form: str) -> float:
 def _apart(one: Floats, other: Floats, slack: float) -> npt.NDArray[np.bool_]:
     """Where two curves are more than ``slack`` apart, or only one is a finite number."""
     both = np.isfinite(one) & np.isfinite(other)
-    far = np.abs(np.where(both, one, 0.0) - np.where(both, other, 0.0)) > slack
-    return far | (np.isfinite(one) != np.isfinite(other))
+    far: npt.NDArray[np.bool_] = np.abs(np.where(both, one, 0.0) - np.where(both, other, 0.0)) > slack
+    far |= np.isfinite(one) != np.isfinite(other)
+    return far

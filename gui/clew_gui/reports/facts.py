@@ -26,7 +26,7 @@ from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import format_value
 from clew_shared.reading import read_run
-from clew_shared.spec import RunSpec, read_spec
+from clew_shared.spec import RunSpec, from_toml, read_spec
 
 FACTS_FORMAT = 1
 _DATA_LOG = "Data set "
@@ -131,9 +131,16 @@ class RunSource(NamedTuple):
 
 
 def read_source(folder: Path) -> RunSource:
-    """Read a run folder or a copy. Raises ``ProblemError`` when journals or spec cannot be read."""
+    """Read a run folder or a copy. The specs are those in the journals; of runs of earlier versions, the files.
+
+    Raises ``ProblemError`` when journals or spec cannot be read.
+    """
     found = RunFolder(folder)
-    return RunSource(folder, read_run(folder), read_spec(found.spec), read_spec(found.latest_spec))
+    history = read_run(folder)
+    texts = [start.spec for _, start in starts(folder) if start.spec]
+    if not texts:
+        return RunSource(folder, history, read_spec(found.spec), read_spec(found.latest_spec))
+    return RunSource(folder, history, from_toml(texts[0]), from_toml(texts[-1]))
 
 
 def make_facts(

@@ -10,20 +10,17 @@ import hashlib
 import os
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
-from clew_gui.reports.facts import Facts, RunSource
+from clew_gui.reports.facts import Facts, RunSource, starts
 from clew_gui.reports.page import Report, render
 from clew_shared.base.foreign import from_json, read_file
-from clew_shared.base.places import Places
-from clew_shared.base.private_files import write_private
 from clew_shared.base.problem import Problem, problem
 from clew_shared.journal.run_folder import RunFolder
-from clew_shared.spec import MAX_NAME
 
 HANDIN_FORMAT = 1
 SUFFIX = ".clew.zip"
@@ -59,11 +56,14 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_handin(path: Path, report: Report, sources: Sequence[RunSource]) -> Path:
-    """Write the bundle to ``path``, in one go. Raises ``ProblemError`` for a run that is not over, and where the file
-    cannot be written."""
+    """Write the bundle to ``path``, in one go. Raises ``ProblemError`` for a run that is not over, for a replay, and
+    where the file cannot be written."""
     for running in (source for source in sources if not source.history.fold.done):
         text = f"Run {running.history.fold.run[:8]} is not over, so its journal still changes."
         raise problem("handin.running", text, "Wait for its end, or stop it first.", str(running.folder))
+    for shown in (source for source in sources if source.history.fold.replay_of):
+        text = f"Run {shown.history.fold.run[:8]} is a replay of run {shown.history.fold.replay_of[:8]}, not a run."
+        raise problem("handin.replay", text, "Hand in the run itself.", str(shown.folder))
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,31 +79,35 @@ def write_handin(path: Path, report: Report, sources: Sequence[RunSource]) -> Pa
 
 
 def _write(part: Path, report: Report, sources: Sequence[RunSource]) -> None:
-    page = render(report).encode()
-    contents: dict[str, bytes | Path] = {PAGE: page}
+    contents: dict[str, bytes | Path] = {PAGE: render(report).encode()}
     for source in sources:
         names = {found.name: found for found in _files_of(RunFolder(source.folder))}
         contents |= {f"{_RUNS}/{source.history.fold.run}/{name}": found for name, found in names.items()}
+    pack(part, report.facts, contents)
+
+
+def pack(path: Path, facts: Facts, contents: Mapping[str, bytes | Path]) -> None:
+    """Write a bundle that claims ``facts`` and holds these files. Raises ``OSError`` as it comes."""
     files = {name: _record(content) for name, content in contents.items()}
-    manifest = msgspec.json.encode(Manifest(format=HANDIN_FORMAT, facts=report.facts, files=files))
-    with zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
+    manifest = msgspec.json.encode(Manifest(format=HANDIN_FORMAT, facts=facts, files=files))
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         archive.comment = _COMMENT + b"0" * _DIGITS
         for name, content in {MANIFEST: manifest, **contents}.items():
             with archive.open(zipfile.ZipInfo(name, _EPOCH), "w") as file:
                 for chunk in _chunks(content):
                     file.write(chunk)
-    with part.open("r+b") as whole:
+    with path.open("r+b") as whole:
         digest = digest_of(whole)
         whole.seek(-_DIGITS, os.SEEK_END)
         whole.write(digest.encode())
 
 
 def _files_of(folder: RunFolder) -> Iterator[Path]:
-    yield folder.spec
-    for attempt in folder.attempts():
-        yield folder.journal(attempt)
-        if folder.changed_spec(attempt).exists():
-            yield folder.changed_spec(attempt)
+    """The journals; with the specs of a run of an earlier version, whose journals do not hold them."""
+    yield from (folder.journal(attempt) for attempt in folder.attempts())
+    if not any(start.spec for _, start in starts(folder.path)):
+        changed = (folder.changed_spec(attempt) for attempt in folder.attempts())
+        yield from (path for path in (folder.spec, *changed) if path.exists())
 
 
 def _chunks(content: bytes | Path) -> Iterator[bytes]:
@@ -228,41 +232,6 @@ def _compare(manifest: Manifest, folder: Path, known: set[str]) -> list[Problem]
         elif _record(folder / name) != manifest.files[name]:
             faults.append(_changed(name))
     return faults
-
-
-# --- Student ----------------------------------------------------------------------------------------------------------
-# Whose runs these are. The name goes into the spec of every run that is started, and with it under the journal's hash.
-
-
-def _student_file(places: Places) -> Path:
-    return places.config / "student.txt"
-
-
-def student_name(places: Places) -> str:
-    """The name that runs and hand-ins of this computer carry; empty for none."""
-    try:
-        return _tidy(read_file(_student_file(places), 4096).decode())
-    except ValueError:
-        return ""
-
-
-def keep_student(places: Places, name: str) -> str:
-    """Remember the name; returns it as it is kept. Raises ``ProblemError`` for one that is too long."""
-    tidy = _tidy(name)
-    if len(tidy) > MAX_NAME:
-        text = f"The name of a student may have {MAX_NAME} characters, this one has {len(tidy)}."
-        raise problem("student.name", text, "Shorten it.", tidy)
-    try:
-        places.config.mkdir(parents=True, exist_ok=True)
-        write_private(_student_file(places), f"{tidy}\n".encode())
-    except OSError as error:
-        text = f"The name cannot be kept in {places.config}: {error.strerror or error}."
-        raise problem("student.write", text, "Free some space, or check the folder.", str(places.config)) from None
-    return tidy
-
-
-def _tidy(name: str) -> str:
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in name).split())
 
 
 def file_name(facts: Facts) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from clew_gui.base.student import signed
 from clew_gui.jobs.job import as_there
 from clew_gui.schedulers.allocation import Allocation
 from clew_gui.session.conversation import Command
@@ -116,6 +117,7 @@ class Session:
         raise_all(check(card.params, spec.params)[1])
         if not spec.run:
             spec = msgspec.structs.replace(spec, run=str(uuid.uuid4()))
+        spec = signed(self._places, spec)
         try:
             self._runs.mirror(spec.run).keep_spec(spec, lasting=False)
             if place is None or (place.site in ("", LOCAL) and not place.job):
@@ -140,7 +142,8 @@ class Session:
             card = find_card(self._intake.catalogue.exercises, spec.exercise)
             raise_all(check(card.params, spec.params)[1])
         names = sorted(str(uuid.uuid4()) for _ in specs)  # the job's agent begins runs in the order of their names
-        named = [msgspec.structs.replace(spec, run=name) for spec, name in zip(specs, names, strict=True)]
+        mine = (signed(self._places, spec) for spec in specs)
+        named = [msgspec.structs.replace(spec, run=name) for spec, name in zip(mine, names, strict=True)]
         try:
             for spec in named:
                 self._runs.mirror(spec.run).keep_spec(spec, lasting=False)

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from clew_gui.base.student import keep_student, student_name
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.jobs.job_book import job_book
 from clew_gui.reports.answers import answered, keep_answer, read_answers
 from clew_gui.reports.facts import RunSource, make_facts, read_source
-from clew_gui.reports.handin import digest_of, file_name, keep_student, student_name, write_handin
+from clew_gui.reports.handin import digest_of, file_name, write_handin
 from clew_gui.reports.page import Report, make_report, render
 from clew_shared import __version__
 from clew_shared.base.places import Places

@@ -40,14 +40,8 @@ def write_pdf(report: Report, path: Path) -> None:
     writer = QPdfWriter(str(path))
     writer.setTitle(f"Lab report {report.facts.student}".strip())
     writer.setCreator(f"Clew {report.facts.version}")
-    writer.setPageLayout(
-        QPageLayout(
-            QPageSize(QPageSize.PageSizeId.A4),
-            QPageLayout.Orientation.Portrait,
-            QMarginsF(14, 14, 14, 14),
-            QPageLayout.Unit.Millimeter,
-        )
-    )
+    page = QPageSize(QPageSize.PageSizeId.A4)
+    writer.setPageLayout(QPageLayout(page, QPageLayout.Orientation.Portrait, QMarginsF(0, 0, 0, 0)))  # Qt adds 2 cm
     document.print_(writer)
 
 
