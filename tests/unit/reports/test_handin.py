@@ -36,9 +36,7 @@ STUDENT = "Anna Example"
 Edit = Callable[[dict[str, bytes], Facts], Facts]
 
 
-def made_run(
-    path: Path, student: str = STUDENT, loss: Iterable[float] = (4, 3, 2, 1), accuracy: float = 0.9079
-) -> Path:
+def made_run(path: Path, student: str = STUDENT, loss: Iterable[float] = (4, 3, 2, 1)) -> Path:
     """A finished run whose journal holds its spec, as trainers write it now."""
     folder = RunFolder(path)
     path.mkdir(parents=True)
@@ -50,7 +48,7 @@ def made_run(
         writer.append(Schema(id=1, metrics=METRICS, batch_size=100))
         writer.append(State(time=1_700_000_001.0, state=RunState.RUNNING))
         writer.append(points(0, loss, time=1_700_000_002.0))
-        values = {"test_accuracy": accuracy}
+        values = {"test_accuracy": 0.9079}
         writer.append(Evaluation(time=1_700_000_003.0, step=4, values=values, clock=4.0))
         end_run(folder, writer, time=1_700_000_004.0)
     return path
