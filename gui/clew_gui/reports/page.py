@@ -5,13 +5,17 @@ The same template makes the text of the PDF, where the figures are resources tha
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
-from clew_gui.reports.facts import Facts, GoalFact, RunFact, RunSource, utc
+from clew_gui.reports.answers import read_answers
+from clew_gui.reports.facts import Facts, GoalFact, RunFact, RunSource, make_facts, utc
 from clew_gui.reports.figures import LabelledRun, ReportFigure, figures_of
+from clew_shared import __version__
+from clew_shared.base.places import Places
 from clew_shared.cards import ExerciseCard
 
 if TYPE_CHECKING:
@@ -48,6 +52,28 @@ def make_report(facts: Facts, sources: Sequence[RunSource], cards: Mapping[str, 
         for exercise in facts.exercises
     }
     return Report(facts, figures)
+
+
+def report_of(
+    places: Places,
+    sources: Sequence[RunSource],
+    cards: Mapping[str, ExerciseCard],
+    student: str,
+    jobs: Mapping[str, str],
+) -> Report:
+    """The report of these runs as of now, with the answers that this computer keeps. Raises ``ProblemError`` as
+    ``make_facts`` does."""
+    ids = dict.fromkeys(source.spec.exercise for source in sources)
+    facts = make_facts(
+        sources,
+        cards,
+        student=student,
+        created=float(int(time.time())),
+        version=__version__,
+        answers={one: read_answers(places, one) for one in ids},
+        jobs=jobs,
+    )
+    return make_report(facts, sources, cards)
 
 
 def render(report: Report, *, for_print: bool = False) -> str:

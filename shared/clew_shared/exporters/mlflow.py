@@ -26,8 +26,8 @@ _PARAM = re.compile(r"[^\w./ :-]")
 
 
 def export_mlflow(source: History | Path, out: Path) -> Path:
-    """``<experiment>/<run>`` in ``out``, a folder for MLflow's ``file:`` store; returns the run's folder, which replaces
-    an earlier one. Raises ``ProblemError`` where that cannot be written."""
+    """``<experiment>/<run>`` in ``out``, a folder for MLflow's ``file:`` store; returns the run's folder, which
+    replaces an earlier one. Raises ``ProblemError`` where that cannot be written."""
     history = as_history(source)
     name = history.fold.exercise or "run"
     experiment = str(int(hashlib.sha256(name.encode()).hexdigest(), 16))[:18]

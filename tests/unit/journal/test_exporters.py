@@ -366,13 +366,12 @@ def settled_run(path: Path) -> Path:
 
 
 def test_the_settings_are_on_the_page_hparams_of_tensorboard(tmp_path: Path) -> None:
-    from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
-    from tensorboard.compat.proto.event_pb2 import Event
-    from tensorboard.plugins.hparams import metadata
-
+    loader = importlib.import_module("tensorboard.backend.event_processing.event_file_loader")
+    event = importlib.import_module("tensorboard.compat.proto.event_pb2").Event
+    metadata = importlib.import_module("tensorboard.plugins.hparams.metadata")
     path = export_tensorboard(settled_run(tmp_path / "run"), tmp_path / "out")
-    events = [Event.FromString(raw) for raw in RawEventFileLoader(str(path)).Load()]
-    values = {value.tag: value for event in events for value in event.summary.value}
+    events = [event.FromString(raw) for raw in loader.RawEventFileLoader(str(path)).Load()]
+    values = {value.tag: value for one in events for value in one.summary.value}
     start, end = (values[f"_hparams_/session_{name}_info"].metadata.plugin_data.content for name in ("start", "end"))
     begun = metadata.parse_session_start_info_plugin_data(start)
     found = {name: value.WhichOneof("kind") for name, value in begun.hparams.items()}

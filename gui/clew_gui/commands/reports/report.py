@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,13 +13,10 @@ from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.jobs.job_book import job_book
 from clew_gui.reports.answers import answered, keep_answer, read_answers
-from clew_gui.reports.facts import RunSource, make_facts, read_source
+from clew_gui.reports.facts import RunSource, read_source
 from clew_gui.reports.handin import digest_of, file_name, write_handin
-from clew_gui.reports.page import Report, make_report, render
-from clew_shared import __version__
-from clew_shared.base.places import Places
+from clew_gui.reports.page import Report, render, report_of
 from clew_shared.base.problem import problem
-from clew_shared.cards import Catalogue
 from clew_shared.catalogue import find_card
 
 _REPORT = """Write a report of one or several runs: goals, figures, values, settings, environment, answers and evidence.
@@ -133,29 +129,8 @@ def _made(
     student = keep_student(shell.places, name) if name else student_name(shell.places)
     folders = dict.fromkeys(find_run(shell.places, word) for word in words)
     sources = [read_source(folder) for folder in folders]
-    return report_of(shell.places, sources, cards(shell.places, exercises), student), sources
-
-
-def report_of(places: Places, sources: Sequence[RunSource], known: Catalogue, student: str) -> Report:
-    """The report of these runs as of now, with the answers and the jobs that this computer knows."""
-    by_id = {card.id: card for card in known.exercises}
-    ids = dict.fromkeys(source.spec.exercise for source in sources)
-    facts = make_facts(
-        sources,
-        by_id,
-        student=student,
-        created=float(int(time.time())),
-        version=__version__,
-        answers={one: read_answers(places, one) for one in ids},
-        jobs=job_words(places),
-    )
-    return make_report(facts, sources, by_id)
-
-
-def job_words(places: Places) -> dict[str, str]:
-    """What the list of jobs says of each batch job: its site and the scheduler's id."""
-    book = job_book(places)
-    return {job: f"{book.title(job)}, id {book.news(job).id}" for job in book.jobs() if book.news(job).id}
+    known = {card.id: card for card in cards(shell.places, exercises).exercises}
+    return report_of(shell.places, sources, known, student, job_book(shell.places).words()), sources
 
 
 def write_text(path: Path, text: str) -> None:

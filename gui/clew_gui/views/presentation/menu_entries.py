@@ -82,6 +82,7 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             Action("work", "&Run", "Ctrl+2"),
             Action("speedup", "S&peed-up", "Ctrl+4"),
             Action("cluster", "Cl&uster", "Ctrl+5"),
+            Action("hand_in", "Re&port", "Ctrl+6"),
             None,
             Action("log_scale", "&Log axes", "Ctrl+G", checkable=True),
             Action("copy_picture", "&Copy the plots as a picture", "Ctrl+Shift+C"),
