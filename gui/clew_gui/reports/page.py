@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from clew_gui.reports.answers import read_answers
 from clew_gui.reports.facts import Facts, GoalFact, RunFact, RunSource, make_facts, utc
-from clew_gui.reports.figures import LabelledRun, ReportFigure, figures_of
+from clew_gui.reports.figures import WIDTH, LabelledRun, ReportFigure, figures_of
 from clew_shared import __version__
 from clew_shared.base.places import Places
 from clew_shared.cards import ExerciseCard
@@ -76,12 +76,15 @@ def report_of(
     return make_report(facts, sources, cards)
 
 
-def render(report: Report, *, for_print: bool = False) -> str:
-    """The page as HTML. ``for_print``: for Qt's text engine, with ``<img src="figure:N">`` instead of the figures."""
+def render(report: Report, *, for_print: bool = False, figure_width: int = 600) -> str:
+    """The page as HTML. ``for_print``: for Qt's text engine, with ``<img src="figure:N">`` of so many pixels instead of
+    the figures."""
     facts = report.facts
     return _template().render(
         facts=facts,
         for_print=for_print,
+        figure_width=figure_width,
+        figure_scale=figure_width / WIDTH,
         created=utc(facts.created),
         goals={one.id: [goal for goal in facts.goals if goal.exercise == one.id] for one in facts.exercises},
         runs={one.id: [run for run in facts.runs if run.exercise == one.id] for one in facts.exercises},

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from PySide6.QtCore import Qt, QUrl, Signal
-from PySide6.QtGui import QTextDocument
+from PySide6.QtGui import QResizeEvent, QTextDocument
 from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QMenu, QTextBrowser, QToolButton, QWidget
 
+from clew_gui.reports.figures import WIDTH as FIGURE
 from clew_gui.reports.page import Report, render
 from clew_gui.views.report.pdf import figure_image
 from clew_gui.views.theme.parts import Appearance, Button, Elided, IconButton, column, frame, label, panel, row
@@ -16,6 +17,7 @@ from clew_shared.spec import MAX_NAME
 
 _HAND_IN_TIP = "Write one file for your teacher: the report and the journals that prove it"
 _SIDE = 232
+_MARGIN = 22
 _RUN = Qt.ItemDataRole.UserRole
 _PAPER = "QTextBrowser { background: #FFFFFF; color: #18202B; border: none; border-radius: 8px; }"
 
@@ -43,11 +45,13 @@ class ReportView(QWidget):
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._quiet = False
+        self._report: Report | None = None
+        self._width = 0
         self.page = QTextBrowser()
         self.page.setOpenLinks(False)
         self.page.setStyleSheet(_PAPER)
         self.page.setAccessibleName("The report as it will read")
-        self.page.document().setDocumentMargin(22)
+        self.page.document().setDocumentMargin(_MARGIN)
         whole = column(self._bar(look), gap=10, margins=(16, 12, 16, 12), parent=self)
         body = row(self._side(look), gap=12)
         body.addWidget(self.page, 1)
@@ -120,6 +124,7 @@ class ReportView(QWidget):
     def show_nothing(self, why: str) -> None:
         """There is no report; ``why`` says what to do."""
         self.sentence.set_text(why)
+        self._report = None
         self.page.clear()
         self.page.setPlainText(why)
         self._allow(False, why)
@@ -132,17 +137,28 @@ class ReportView(QWidget):
         goals = f"{reached} of {len(facts.goals)} goals reached in " if facts.goals else ""
         self.sentence.set_text(f"{goals}{runs} run{'' if runs == 1 else 's'}. Everything here comes from the journals.")
         document = self.page.document()
-        place = self.page.verticalScrollBar().value()
         for number, figure in enumerate(report.all_figures):
             kind = QTextDocument.ResourceType.ImageResource.value
             document.addResource(kind, QUrl(f"figure:{number}"), figure_image(figure, 2))
-        self.page.setHtml(render(report, for_print=True))
-        self.page.verticalScrollBar().setValue(place)
+        self._report, self._width = report, 0
+        self._lay_out()
         self._allow(True, "")
         if not facts.student:
             self.hand_in.allow(False, "Write your name first; it goes into the hand-in")
         answers = [answer for one in facts.exercises for answer in one.answers]
         self._ask(sum(bool(answer.text) for answer in answers), len(answers))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Figures are as wide as the page."""
+        super().resizeEvent(event)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        width = max(240, self.page.viewport().width() - 2 * _MARGIN - 14)
+        if self._report is not None and abs(width - self._width) > _MARGIN:
+            self._width, place = width, self.page.verticalScrollBar().value()
+            self.page.setHtml(render(self._report, for_print=True, figure_width=min(width, FIGURE)))
+            self.page.verticalScrollBar().setValue(place)
 
     def _allow(self, allowed: bool, why: str) -> None:
         self.hand_in.allow(allowed, why)
