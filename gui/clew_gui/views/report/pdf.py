@@ -45,11 +45,12 @@ def write_pdf(report: Report, path: Path) -> None:
     document.print_(writer)
 
 
-def figure_image(figure: ReportFigure, scale: int = _SCALE) -> QImage:
-    """A figure as pixels."""
-    image = QImage(WIDTH * scale, figure.height * scale, QImage.Format.Format_RGB32)
+def figure_image(figure: ReportFigure, pixels: int = WIDTH * _SCALE) -> QImage:
+    """A figure, so many ``pixels`` wide."""
+    image = QImage(pixels, round(figure.height * pixels / WIDTH), QImage.Format.Format_RGB32)
     image.fill(0xFFFFFFFF)
     painter = QPainter(image)
+    painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
     QSvgRenderer(figure.svg.encode()).render(painter)
     painter.end()
     return image

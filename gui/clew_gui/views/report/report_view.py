@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from PySide6.QtCore import Qt, QUrl, Signal
-from PySide6.QtGui import QResizeEvent, QTextDocument
+from PySide6.QtGui import QResizeEvent, QTextDocument, QTextOption
 from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QMenu, QTextBrowser, QToolButton, QWidget
 
 from clew_gui.reports.figures import WIDTH as FIGURE
@@ -49,9 +49,11 @@ class ReportView(QWidget):
         self._width = 0
         self.page = QTextBrowser()
         self.page.setOpenLinks(False)
+        self.page.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.page.setStyleSheet(_PAPER)
         self.page.setAccessibleName("The report as it will read")
         self.page.document().setDocumentMargin(_MARGIN)
+        self.page.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         whole = column(self._bar(look), gap=10, margins=(16, 12, 16, 12), parent=self)
         body = row(self._side(look), gap=12)
         body.addWidget(self.page, 1)
@@ -136,10 +138,6 @@ class ReportView(QWidget):
         reached, runs = sum(goal.reached for goal in facts.goals), len(facts.runs)
         goals = f"{reached} of {len(facts.goals)} goals reached in " if facts.goals else ""
         self.sentence.set_text(f"{goals}{runs} run{'' if runs == 1 else 's'}. Everything here comes from the journals.")
-        document = self.page.document()
-        for number, figure in enumerate(report.all_figures):
-            kind = QTextDocument.ResourceType.ImageResource.value
-            document.addResource(kind, QUrl(f"figure:{number}"), figure_image(figure, 2))
         self._report, self._width = report, 0
         self._lay_out()
         self._allow(True, "")
@@ -157,7 +155,13 @@ class ReportView(QWidget):
         width = max(240, self.page.viewport().width() - 2 * _MARGIN - 14)
         if self._report is not None and abs(width - self._width) > _MARGIN:
             self._width, place = width, self.page.verticalScrollBar().value()
-            self.page.setHtml(render(self._report, for_print=True, figure_width=min(width, FIGURE)))
+            shown, kind = min(width, FIGURE), QTextDocument.ResourceType.ImageResource.value
+            self.page.document().clear()
+            for number, figure in enumerate(self._report.all_figures):
+                image = figure_image(figure, round(shown * self.devicePixelRatioF()))
+                image.setDevicePixelRatio(self.devicePixelRatioF())
+                self.page.document().addResource(kind, QUrl(f"figure:{number}"), image)
+            self.page.setHtml(render(self._report, for_print=True, figure_width=shown))
             self.page.verticalScrollBar().setValue(place)
 
     def _allow(self, allowed: bool, why: str) -> None:
