@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QApplication
 
 from clew_gui.views.actions.cluster_actions import ClusterActions
 from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.actions.demonstrations import Demonstrations
 from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.actions.race_actions import Races
 from clew_gui.views.actions.report_actions import ReportActions
@@ -65,6 +66,7 @@ class WindowActions(QObject):
         self.races = Races(window, desk)
         self.speedup = SpeedupActions(window, desk)
         self.cluster = ClusterActions(window, desk)
+        self.demonstrations = Demonstrations(window, desk)
         self.reports = ReportActions(window, desk, places)
         self.live = LiveChange(window, desk)
         self.removal = Removal(desk)
@@ -104,6 +106,7 @@ class WindowActions(QObject):
             "work": lambda: window.show_tab(1),
             "speedup": lambda: window.show_tab(SPEEDUP_TAB),
             "cluster": lambda: window.show_tab(CLUSTER_TAB),
+            "recordings": self.demonstrations.ask,
             "hand_in": lambda: window.show_tab(REPORT_TAB),
             "copy_picture": self.copy_picture,
             "export_plots": lambda: self.export_plots("png"),
