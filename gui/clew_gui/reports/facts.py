@@ -75,6 +75,14 @@ class AttemptFact(msgspec.Struct, frozen=True, kw_only=True):
     earlier_sha256: str = ""
 
 
+class PredictionFact(msgspec.Struct, frozen=True):
+    """The curve that the student expected before the run began: straight lines between ``values`` at ``steps``."""
+
+    metric: str
+    steps: tuple[int, ...]
+    values: tuple[float, ...]
+
+
 class RunFact(msgspec.Struct, frozen=True, kw_only=True):
     """One run."""
 
@@ -95,6 +103,7 @@ class RunFact(msgspec.Struct, frozen=True, kw_only=True):
     attempts: tuple[AttemptFact, ...]
     changes: tuple[str, ...]
     """What was changed or went wrong while it trained, in sentences."""
+    prediction: PredictionFact | None = None
 
 
 class ExerciseFact(msgspec.Struct, frozen=True, kw_only=True):
@@ -257,7 +266,14 @@ def _run(source: RunSource, card: ExerciseCard, label: str) -> RunFact:
         metrics=tuple(_metric(history, card, name) for name in history.recorded()),
         attempts=tuple(_attempts(source.folder)),
         changes=tuple(_changes(history)),
+        prediction=prediction_of(source.spec),
     )
+
+
+def prediction_of(spec: RunSpec) -> PredictionFact | None:
+    """What the spec says that its student expected; None where it says nothing of the kind."""
+    drawn = msgspec.to_builtins(spec).get("prediction")
+    return msgspec.convert(drawn, PredictionFact) if drawn else None
 
 
 def _metric(history: History, card: ExerciseCard, name: str) -> MetricFact:

@@ -47,10 +47,11 @@ class ReportFigure(NamedTuple):
 
 
 class LabelledRun(NamedTuple):
-    """A run as figures name it."""
+    """A run as figures name it; with the metric, steps and values that its student expected, if any."""
 
     label: str
     history: History
+    expected: tuple[str, Floats, Floats] | None = None
 
 
 def figures_of(card: ExerciseCard, runs: Sequence[LabelledRun]) -> list[ReportFigure]:
@@ -115,6 +116,14 @@ class _Axes:
             ground = f'x="{WIDTH - _RIGHT - width:.1f}" y="{at - 16:.1f}" width="{width:.1f}" height="14"'
             self.parts.append(f'<rect {ground} fill="#FFFFFF" fill-opacity="0.85"/>')
             self.parts.append(_text(WIDTH - _RIGHT - 4, at - 4, words, "end", "#14773F"))
+
+    def expectation(self, x: Floats, y: Floats) -> None:
+        """A curve that was drawn by hand before the run."""
+        inside = (x >= self._x.low) & (x <= self._x.high)
+        places = zip(self.across(x[inside]).tolist(), self.down(y[inside]).tolist(), strict=True)
+        path = "L".join(f"{a:.1f} {b:.1f}" for a, b in places)
+        if path:
+            self.parts.append(f'<path d="M{path}" fill="none" stroke="{_FAINT}" stroke-dasharray="4 4"/>')
 
     def curve(self, x: Floats, y: Floats, number: int, marks: bool = False) -> None:
         """A line through the points that are finite, interrupted at those that are not; with dots where ``marks``."""
@@ -225,11 +234,16 @@ def _curves(plot: PlotSpec, card: ExerciseCard, runs: Sequence[LabelledRun]) -> 
     marks = log_ticks(y, 5, form, 0.1) if plot.log else linear_ticks(y, 5, form)
     axes.ticks(x_ticks(x, 8, XUnit.STEP, log=False), marks, "Step")
     _draw(axes, drawn)
+    expected = [run.expected for run in runs if run.expected is not None and run.expected[0] in plot.metrics]
+    for _, steps, values in expected:
+        axes.expectation(steps, values)
     for goal in goals:
         axes.level(goal.value, _goal_words(goal, form))
     svg, height = axes.svg(plot.title, [run.label for run in runs])
     outside = any(bool(((found < y.low) | (found > y.high)).any()) for found in heights)
-    return ReportFigure(plot.title, _curves_caption(plot, metrics, drawn, outside), svg, height)
+    caption = _curves_caption(plot, metrics, drawn, outside)
+    caption += " The thin dashed curve is what was expected before the run." if expected else ""
+    return ReportFigure(plot.title, caption, svg, height)
 
 
 def _draw(axes: _Axes, drawn: Sequence[_Drawn]) -> None:

@@ -11,8 +11,10 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from clew_gui.reports.answers import read_answers
-from clew_gui.reports.facts import Facts, GoalFact, RunFact, RunSource, make_facts, utc
+from clew_gui.reports.facts import Facts, GoalFact, RunFact, RunSource, make_facts, prediction_of, utc
 from clew_gui.reports.figures import WIDTH, LabelledRun, ReportFigure, figures_of
 from clew_shared import __version__
 from clew_shared.base.places import Places
@@ -43,15 +45,20 @@ class Report(NamedTuple):
 def make_report(facts: Facts, sources: Sequence[RunSource], cards: Mapping[str, ExerciseCard]) -> Report:
     """``facts`` with the figures of the same runs."""
     labels = {run.id: run.label for run in facts.runs}
-    runs = [(source.spec.exercise, source.history) for source in sources]
     figures = {
         exercise.id: figures_of(
             cards[exercise.id],
-            [LabelledRun(labels[found.fold.run], found) for name, found in runs if name == exercise.id],
+            [_labelled(source, labels) for source in sources if source.spec.exercise == exercise.id],
         )
         for exercise in facts.exercises
     }
     return Report(facts, figures)
+
+
+def _labelled(source: RunSource, labels: Mapping[str, str]) -> LabelledRun:
+    drawn = prediction_of(source.spec)
+    expected = (drawn.metric, np.array(drawn.steps, float), np.array(drawn.values, float)) if drawn else None
+    return LabelledRun(labels[source.history.fold.run], source.history, expected)
 
 
 def report_of(

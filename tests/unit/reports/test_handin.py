@@ -15,7 +15,7 @@ import pytest
 from clew_gui.reports.answers import keep_answer, questions, read_answers
 from clew_gui.reports.check import Verdict, check_handin, compare_repeat, same_machine
 from clew_gui.reports.class_table import class_rows, table_csv, table_html
-from clew_gui.reports.facts import Facts, labels, make_facts, read_source
+from clew_gui.reports.facts import Facts, PredictionFact, labels, make_facts, read_source
 from clew_gui.reports.handin import MANIFEST, PAGE, Manifest, open_handin, pack, write_handin
 from clew_gui.reports.page import make_report, render
 from clew_gui.reports.replay import Replay
@@ -131,6 +131,11 @@ def other_spec(files: dict[str, bytes], facts: Facts) -> Facts:
     return msgspec.structs.replace(facts, runs=(run,))
 
 
+def other_prediction(files: dict[str, bytes], facts: Facts) -> Facts:
+    run = msgspec.structs.replace(facts.runs[0], prediction=PredictionFact("loss", (0, 4), (4.0, 1.0)))
+    return msgspec.structs.replace(facts, runs=(run,))
+
+
 @pytest.mark.parametrize(
     ("edit", "code", "word"),
     [
@@ -139,6 +144,7 @@ def other_spec(files: dict[str, bytes], facts: Facts) -> Facts:
         (point_of_figure, "handin.page", "<path"),
         (byte_of_journal, "handin.journal", "journal.0001"),
         (other_spec, "handin.report", "learning rate"),
+        (other_prediction, "handin.report", "prediction"),
     ],
 )
 def test_what_was_altered_is_named_even_when_all_hashes_were_made_again(
