@@ -18,7 +18,7 @@ import msgspec
 from clew_gui.base.state_words import STATE_WORDS, quantity, rate, spread_words
 from clew_gui.reports.answers import Answer, answered
 from clew_shared.base.problem import problem
-from clew_shared.cards import ExerciseCard
+from clew_shared.cards import ExerciseCard, Goal
 from clew_shared.goals import check_goal
 from clew_shared.journal.events import Attempt, Seal
 from clew_shared.journal.files import Record, read_journal
@@ -34,7 +34,7 @@ _DATA_LOG = "Data set "
 
 
 class GoalFact(msgspec.Struct, frozen=True, kw_only=True):
-    """A goal of an exercise, and how far one run came: the first that reached it, else the last one that was judged."""
+    """A goal of an exercise, and how far the run came that is nearest to it."""
 
     exercise: str
     id: str
@@ -232,9 +232,7 @@ def _goals(card: ExerciseCard, sources: Sequence[RunSource]) -> Iterator[GoalFac
     mine = [source for source in sources if source.spec.exercise == card.id]
     for goal in card.goals:
         results = [(check_goal(goal, source.history, card.metrics), source) for source in mine]
-        judged = [pair for pair in results if pair[0].value is not None]
-        reached = [pair for pair in results if pair[0].reached]
-        result, source = (reached or judged[-1:] or results[-1:])[0]
+        result, source = max(results, key=lambda pair: (pair[0].reached, _nearness(goal, pair[0].value)))
         yield GoalFact(
             exercise=card.id,
             id=goal.id,
@@ -244,6 +242,13 @@ def _goals(card: ExerciseCard, sources: Sequence[RunSource]) -> Iterator[GoalFac
             sentence=result.text,
             run=source.history.fold.run,
         )
+
+
+def _nearness(goal: Goal, value: float | None) -> float:
+    """How near a value comes to a goal; the larger, the nearer."""
+    if value is None or not math.isfinite(value):
+        return -math.inf
+    return value if goal.op == ">=" else -value if goal.op == "<=" else -abs(value - goal.value)
 
 
 def _run(source: RunSource, card: ExerciseCard, label: str) -> RunFact:
