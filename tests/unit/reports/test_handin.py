@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 import zipfile
 from collections.abc import Callable, Iterable
@@ -16,7 +17,7 @@ from clew_gui.reports.answers import keep_answer, questions, read_answers
 from clew_gui.reports.check import Verdict, check_handin, compare_repeat, same_machine
 from clew_gui.reports.class_table import class_rows, table_csv, table_html
 from clew_gui.reports.facts import Facts, PredictionFact, labels, make_facts, read_source
-from clew_gui.reports.handin import MANIFEST, PAGE, Manifest, open_handin, pack, write_handin
+from clew_gui.reports.handin import MANIFEST, PAGE, Manifest, digest_of, open_handin, pack, write_handin
 from clew_gui.reports.page import make_report, render
 from clew_gui.reports.replay import Replay
 from clew_shared import __version__
@@ -156,6 +157,24 @@ def test_what_was_altered_is_named_even_when_all_hashes_were_made_again(
     pack(tmp_path / "forged.clew.zip", facts, dict(files))
     problems = checked(tmp_path / "forged.clew.zip", tmp_path / "in").problems
     assert any(found.code == code and word in found.text for found in problems), problems
+
+
+def test_files_that_were_exchanged_or_added_are_named_when_only_the_archive_was_made_again(tmp_path: Path) -> None:
+    bundle = bundle_of(made_run(tmp_path / "run"), tmp_path / "a.clew.zip")
+    (tmp_path / "run" / "spec.toml").unlink()  # the journal holds it
+    assert checked(bundle_of(tmp_path / "run", tmp_path / "c.clew.zip"), tmp_path / "in c").problems == ()
+    with zipfile.ZipFile(bundle) as old, zipfile.ZipFile(tmp_path / "b.clew.zip", "w") as new:
+        new.comment = old.comment
+        contents = {info.filename: old.read(info) for info in old.infolist()}
+        contents[PAGE] = contents[PAGE].replace(b"Lab report", b"Lab repost")
+        for name, content in {**contents, "runs/other/journal.0001": b"x"}.items():
+            new.writestr(name, content)
+    with (tmp_path / "b.clew.zip").open("r+b") as whole:
+        digest = digest_of(whole)
+        whole.seek(-64, os.SEEK_END)
+        whole.write(digest.encode())
+    texts = [one.text for one in open_handin(tmp_path / "b.clew.zip", tmp_path / "opened").faults]
+    assert texts == [f"{PAGE} was changed since it was handed in.", "runs/other/journal.0001 was added to the bundle."]
 
 
 def test_runs_of_other_students_replays_and_missing_files_are_refused_by_name(tmp_path: Path) -> None:
