@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -10,7 +9,6 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject
 
-from clew_gui.targets.local_agent import detached
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Button, label, row
@@ -26,6 +24,10 @@ Start = Callable[[Sequence[str]], object]
 
 def begin(command: Sequence[str]) -> None:
     """Start a program that goes on without the window. Raises ``OSError`` as it comes."""
+    import subprocess  # after the first frame, as all that a link needs
+
+    from clew_gui.targets.local_agent import detached
+
     nothing = subprocess.DEVNULL
     process = subprocess.Popen(list(command), stdin=nothing, stdout=nothing, stderr=nothing, **detached())
     process.returncode = 0  # nobody waits for it
