@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,8 +30,8 @@ from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec, from_toml, read_spec
 
 FACTS_FORMAT = 1
-_DATA_LOG = "Data set "
-"""What the trainer's sentence about the data begins with; its SHA-256 is in it."""
+_DATA = re.compile(r"Data set (?P<name>\S+) from .*\(SHA-256 (?P<sha256>[0-9a-f]{64})\).*", re.DOTALL)
+"""The trainer's sentence about its data."""
 
 
 class GoalFact(msgspec.Struct, frozen=True, kw_only=True):
@@ -244,6 +245,20 @@ def _goals(card: ExerciseCard, sources: Sequence[RunSource]) -> Iterator[GoalFac
         )
 
 
+class DataUsed(NamedTuple):
+    """The data set of a run as its trainer found it: the whole sentence, the name, and the SHA-256 of the content."""
+
+    sentence: str = ""
+    name: str = ""
+    sha256: str = ""
+
+
+def data_of(history: History) -> DataUsed:
+    """What the run trained on; empty where it needed none."""
+    found = (_DATA.fullmatch(log.text) for log in history.logs)
+    return next((DataUsed(one[0], one["name"], one["sha256"]) for one in found if one is not None), DataUsed())
+
+
 def _nearness(goal: Goal, value: float | None) -> float:
     """How near a value comes to a goal; the larger, the nearer."""
     if value is None or not math.isfinite(value):
@@ -265,7 +280,7 @@ def _run(source: RunSource, card: ExerciseCard, label: str) -> RunFact:
         seconds=round(history.seconds, 3),
         speed=rate(history.steps_per_second()),
         settings=settings_of(source.latest),
-        data=next((log.text for log in history.logs if log.text.startswith(_DATA_LOG)), ""),
+        data=data_of(history).sentence,
         spec_sha256=first.spec_sha256 if first else "",
         source_sha256=first.source_sha256 if first else "",
         metrics=tuple(_metric(history, card, name) for name in history.recorded()),

@@ -16,7 +16,7 @@ import pytest
 from clew_gui.reports.answers import keep_answer, questions, read_answers
 from clew_gui.reports.check import Verdict, check_handin, compare_repeat, same_machine
 from clew_gui.reports.class_table import class_rows, table_csv, table_html
-from clew_gui.reports.facts import Facts, PredictionFact, labels, make_facts, read_source
+from clew_gui.reports.facts import Facts, PredictionFact, data_of, labels, make_facts, read_source
 from clew_gui.reports.handin import MANIFEST, PAGE, Manifest, digest_of, open_handin, pack, write_handin
 from clew_gui.reports.page import make_report, render
 from clew_gui.reports.replay import Replay
@@ -24,7 +24,7 @@ from clew_shared import __version__
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
 from clew_shared.catalogue import load_builtin
-from clew_shared.journal.events import Evaluation, Schema, State
+from clew_shared.journal.events import Evaluation, Log, Schema, State
 from clew_shared.journal.files import JournalWriter, journal_path
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
@@ -248,6 +248,14 @@ def test_the_table_of_a_class_names_a_run_that_two_students_handed_in(tmp_path: 
     assert lines[1].startswith("'=Anna,'=Anna.clew.zip,0,1 of 2,")
     assert "1,0," in lines[2]
     assert table_html(rows).count("✗ altered") == 2
+
+
+def test_the_data_of_a_run_are_known_by_name_and_content(tmp_path: Path) -> None:
+    text = f"Data set mnist from /home/anna (1)/mnist.npz (SHA-256 {'ab' * 32}): 55,000 training images."
+    folder = small_run(tmp_path / "run", extra=[Log(text="Data set of mine"), Log(text=text)])
+    history = read_run(folder.path)
+    assert data_of(history) == (text, "mnist", "ab" * 32)
+    assert data_of(read_run(made_run(tmp_path / "none"))) == ("", "", "")
 
 
 def test_runs_are_called_by_what_tells_them_apart() -> None:

@@ -15,7 +15,7 @@ from clew_gui.commands.reports.report import write_text
 from clew_gui.commands.run.follow import Follower
 from clew_gui.reports.check import Verdict, check_handin, compare_repeat, repeats_until, same_machine
 from clew_gui.reports.class_table import ClassRow, class_rows, table_csv, table_html
-from clew_gui.reports.facts import RunSource, read_source
+from clew_gui.reports.facts import RunSource, data_of, read_source
 from clew_gui.reports.handin import SUFFIX, open_handin
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import ExerciseCard
@@ -147,12 +147,16 @@ def _repeat(
         yield f"Run {short} was not repeated: it has no step before the first change by hand."
         return
     exercises, data = given
-    spec = msgspec.structs.replace(source.spec, run=str(uuid.uuid4()), data=data or source.spec.data, source_hash="")
+    spec = msgspec.structs.replace(source.spec, run=str(uuid.uuid4()), data=data or _data_here(source), source_hash="")
     with tempfile.TemporaryDirectory(prefix="clew-rerun-") as place:
         folder = Path(place) / "run"
         again = _train(shell, spec, folder, count, exercises)
         if isinstance(again, Problem):
             yield again
+            return
+        if data_of(again.history).sha256 != data_of(history).sha256:
+            text = f"Run {short} trained on other data than those that are here as {spec.data or 'its data set'!r}."
+            yield Problem("handin.data", text, "Name its data with --data PATH, if you have them.", history.fold.run)
             return
         exact = same_machine(source.folder, folder)
         found = list(compare_repeat(history, again.history, count, exact))
@@ -161,6 +165,13 @@ def _repeat(
     if not found:
         how = "bit by bit" if exact else "within the tolerance, on another processor or other versions"
         yield f"Run {short}: the first {min(count, again.history.fold.step):,} steps came out the same, {how}."
+
+
+def _data_here(source: RunSource) -> str:
+    """The data of a run as they are called here: a path of the student's computer becomes the data set's name."""
+    given = source.spec.data
+    elsewhere = Path(given).is_absolute() and not Path(given).exists()
+    return data_of(source.history).name if elsewhere else given
 
 
 def _train(
