@@ -28,7 +28,7 @@ def check_goal(goal: Goal, history: History, metrics: Sequence[MetricSpec] = ())
     """Judge ``goal`` on what ``history`` holds now; a running run may still reach it, or lose it again.
 
     ``metrics`` are the exercise's, for the words where a run ended before it named its own. What a run measured after
-    its loss had stopped for good to be a finite number reaches no goal, whatever the value.
+    its loss had stopped for good to be a finite number reaches no goal, whatever the value. Nor does a replay.
     """
     known = [history.metrics[goal.metric]] if goal.metric in history.metrics else metrics
     spec = next((metric for metric in known if metric.name == goal.metric), None)
@@ -41,10 +41,12 @@ def check_goal(goal: Goal, history: History, metrics: Sequence[MetricSpec] = ())
         where = f" at step {goal.step}" if goal.which == "at" else ""
         return GoalResult(False, None, f"{label}: no value{where} yet; the goal is {wanted}")
     late = end is not None and goal.which != "best" and _step(goal, column) >= end
-    reached = _reaches(goal, value) and not late
+    reached = _reaches(goal, value) and not late and not history.fold.replay_of
     verdict = "reached" if reached else "not reached"
     if late:
         verdict += f", because the run diverged at step {end:,}"
+    if history.fold.replay_of:
+        verdict = "not judged, because this is a replay"
     return GoalResult(reached, value, f"{label}: {_number(value, percent)}; the goal is {wanted}: {verdict}")
 
 

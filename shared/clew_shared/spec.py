@@ -76,7 +76,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     a data set's name or a path, empty for the exercise's own default. ``run`` is a UUID made by whoever starts it.
     ``study`` names the race or sweep that the run belongs to (``clew_shared.study``), empty for none. ``devices`` are
     those of each of its ``nodes``; ``options`` are the strategy's own hyperparameters, ``precision`` is the number
-    format in which it computes. ``pruning``, ``rate_range`` and ``prediction`` are there when they were asked for.
+    format in which it computes. ``student`` is who started it, by the name that hand-ins carry, empty for nobody.
+    ``pruning``, ``rate_range`` and ``prediction`` are there when they were asked for.
     """
 
     exercise: str
@@ -84,6 +85,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     run: str = ""
     name: str = ""
     study: str = ""
+    student: str = ""
     preset: str = ""
     seed: int = 1
     data: str = ""
@@ -201,6 +203,9 @@ def check_spec(spec: RunSpec, origin: str = "the run spec") -> list[Problem]:
     if len(spec.study) > MAX_NAME:
         text = f"The name of a study may have {MAX_NAME} characters, this one has {len(spec.study)}."
         found.append(Problem("spec.study", text, "Shorten it.", where="study"))
+    if len(spec.student) > MAX_NAME:
+        text = f"The name of a student may have {MAX_NAME} characters, this one has {len(spec.student)}."
+        found.append(Problem("spec.student", text, "Shorten it.", where="student"))
     if spec.devices < 1:
         found.append(Problem("spec.devices", f"At least 1 device is needed, got {spec.devices}.", where="devices"))
     if spec.nodes < 1:

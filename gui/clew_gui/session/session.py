@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from clew_gui.base.student import signed
 from clew_gui.jobs.job import as_there
 from clew_gui.schedulers.allocation import Allocation
 from clew_gui.session.conversation import Command
@@ -116,6 +117,7 @@ class Session:
         raise_all(check(card.params, spec.params)[1])
         if not spec.run:
             spec = msgspec.structs.replace(spec, run=str(uuid.uuid4()))
+        spec = signed(self._places, spec)
         try:
             self._runs.mirror(spec.run).keep_spec(spec, lasting=False)
             if place is None or (place.site in ("", LOCAL) and not place.job):
@@ -142,7 +144,8 @@ class Session:
             card = find_card(self._intake.catalogue.exercises, spec.exercise)
             raise_all(check(card.params, spec.params)[1])
         names = iter(sorted(str(uuid.uuid4()) for _ in specs))  # the job's agent begins runs in the order of their ids
-        named = [spec if spec.run in self.runs else msgspec.structs.replace(spec, run=next(names)) for spec in specs]
+        mine = [signed(self._places, spec) for spec in specs]
+        named = [spec if spec.run in self.runs else msgspec.structs.replace(spec, run=next(names)) for spec in mine]
         try:
             for spec in named:
                 if spec.run in self.runs:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from clew_gui.base.student import signed
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import BAD_INPUT, FAILED, INTERRUPTED, OK, CommandContext, Parser
 from clew_gui.commands.output import words
@@ -123,6 +124,7 @@ def run_study(
 ) -> int:
     """Do what is left of the study where ``options`` (those of the command) say, and show what came out; returns the
     exit status."""
+    study = msgspec.structs.replace(study, base=signed(shell.places, study.base))
     place = read_place(shell.places, options, largest(study))
     if place is not None and study.sweep is not None and study.sweep.sampled:
         text = "The method tpe chooses each point by earlier results, so a job cannot get all runs at once."
@@ -301,6 +303,7 @@ def is_finished(folder: Path, timed: bool) -> bool:
 
 
 def is_same(kept: RunSpec, wanted: RunSpec, card: ExerciseCard) -> bool:
-    """Whether a kept run is one that is wanted: everything but its id is equal, the exercise's file as well."""
-    one, other = (msgspec.structs.replace(typed_spec(spec, card), run="") for spec in (kept, wanted))
+    """Whether a kept run is one that is wanted: all but its id and who started it is equal, the exercise's file as
+    well."""
+    one, other = (msgspec.structs.replace(typed_spec(spec, card), run="", student="") for spec in (kept, wanted))
     return one == other
