@@ -116,9 +116,14 @@ def preset_values(card: ExerciseCard, name: str) -> dict[str, Value]:
     return values
 
 
+def name_of(run: RunLike) -> str:
+    """The run's own name: the one that a person wrote, else the one that it was started with; empty for none."""
+    return run.note.name or run.spec.name
+
+
 def run_title(run: RunLike, card: ExerciseCard | None, mark: str = "") -> str:
     """A run's short name beside a curve: "14  Adam 0.0001", or its own name when it has one; ``mark`` goes first."""
-    words = [mark, run.spec.name or _settings_title(run, card)]
+    words = [mark, name_of(run) or _settings_title(run, card)]
     return f"{run.number}  {join(words, ' ')}"
 
 

@@ -18,6 +18,7 @@ from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
+from clew_shared.run_settings import RunNote
 from clew_shared.spec import RunSpec, read_spec
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class RecordedRun:
     spec: RunSpec
     history: History
     folder: Path
+    note: RunNote = RunNote()
     where: str = "This computer"
     link_stale: bool = False
     catching_up: float | None = None
@@ -129,8 +131,8 @@ def read_runs(heads: Mapping[str, RunHeader], record: RunRecord, exercise: str =
     for run, head in heads.items():
         if exercise in ("", head.spec.exercise):
             with suppress(ProblemError):
-                history = read_run(head.folder)
-                found[run] = RecordedRun(run, numbers[run], numbers[run] - 1, head.spec, history, head.folder)
+                history, note = read_run(head.folder), record.notes.get(run, RunNote())
+                found[run] = RecordedRun(run, numbers[run], numbers[run] - 1, head.spec, history, head.folder, note)
     return found
 
 
@@ -213,6 +215,10 @@ class RecordedSession:
         raise self._refuse()
 
     def move_run(self, run: str, place: int) -> None:
+        """Refused."""
+        raise self._refuse()
+
+    def annotate(self, run: str, note: RunNote) -> None:
         """Refused."""
         raise self._refuse()
 

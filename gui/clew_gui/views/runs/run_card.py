@@ -156,7 +156,7 @@ class RunCard(QFrame):
             self.pill.set_state(told.state, told.word)
         else:
             self.pill.set_state(state, word if state in ("Draft", "Stale") else "")
-        _text(self.title, f"Run {run.number}{', ' + run.spec.name if run.spec.name else ''}")
+        _text(self.title, words.join([f"Run {run.number}", words.name_of(run)]))
         self._last = run
         self._show_reason(run)
         self.sentence.set_text(self._sentence(run))
