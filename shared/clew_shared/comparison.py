@@ -36,7 +36,7 @@ def time_to(history: History, metric: str, target: float, better: Better) -> Rea
 
 
 class Band(NamedTuple):
-    """Mean and standard deviation of several curves over the ``x`` that all of them have; ``count`` curves.
+    """Mean and standard deviation of several curves over the ``x`` that all of them have; ``number`` of them.
 
     ``deviation`` is that of a sample (n - 1); zero for a single curve.
     """
@@ -44,7 +44,7 @@ class Band(NamedTuple):
     x: Floats
     mean: Floats
     deviation: Floats
-    count: int
+    number: int
 
 
 def band_of(columns: Sequence[Column], most: int = _MOST) -> Band | None:
@@ -109,7 +109,7 @@ def outcome_of(
     target: float | None = None,
     best: Callable[[str], float | None] | None = None,
 ) -> Outcome:
-    """How runs of one group did in ``metric``; ``best`` knows the best value of a run where that was computed before."""
+    """How runs of one group did in ``metric``; ``best`` knows the best value of a run that was computed before."""
     find = best or _best_in(dict(runs), metric, better)
     values = [value for run, _ in runs if (value := find(run)) is not None]
     met = [found for _, one in runs if target is not None and (found := time_to(one, metric, target, better))]

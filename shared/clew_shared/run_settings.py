@@ -41,6 +41,9 @@ class RunNote(msgspec.Struct, frozen=True):
     tags: tuple[str, ...] = ()
 
 
+NO_NOTE = RunNote()
+
+
 def read_tags(text: str) -> tuple[str, ...]:
     """The tags in ``text``, which are separated by commas or spaces, each once. Raises ``ProblemError``."""
     tags = tuple(dict.fromkeys(tag.lstrip("#") for tag in re.split(r"[,\s]+", text.strip()) if tag.lstrip("#")))
@@ -88,6 +91,26 @@ def differences(runs: Sequence[Mapping[str, Value]]) -> tuple[Difference, ...]:
 
 def _same(one: Value, other: Value) -> bool:
     return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+def differing(runs: Mapping[str, Mapping[str, Value]], limit: int = 0) -> dict[str, str]:
+    """For each run, in short, what tells it from the others of ``runs``: ``adam 0.003, batch size 32``. A lone run gets
+    what its table always shows, its optimizer and its rate; ``limit`` bounds the number of settings (0: all)."""
+    names = [one.name for one in differences(list(runs.values()))] if len(runs) > 1 else list(_PLAIN)
+    chosen = sorted(names, key=lambda name: (name not in _PLAIN, name == SEED))[: limit or None]
+    return {run: short_words(values, chosen) for run, values in runs.items()}
+
+
+_PLAIN = ("optimizer", "learning_rate")
+"""Known by their values alone."""
+
+
+def short_words(values: Mapping[str, Value], names: Iterable[str]) -> str:
+    """``adam 0.003, batch size 32``; what a run does not have is left out."""
+    there = [name for name in names if values.get(name) is not None]
+    plain = " ".join(format_value(values[name]) for name in there if name in _PLAIN)
+    rest = [f"{name.replace('_', ' ')} {format_value(values[name])}" for name in there if name not in _PLAIN]
+    return ", ".join(filter(None, [plain, *rest]))
 
 
 def repeats_of(runs: Mapping[str, Mapping[str, Value]]) -> list[tuple[str, ...]]:
@@ -151,6 +174,7 @@ def parse_filter(text: str, known: Collection[str]) -> RunFilter:
     return RunFilter(tuple(found))
 
 
+_OPERATORS: Mapping[str, Operator] = {"!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _ALWAYS = ("tag", "tags", "name", "note", "state", "number")
 
 
@@ -165,7 +189,7 @@ def _condition(part: re.Match[str], known: Collection[str]) -> Condition:
         names = sorted({*known, "tag", "name", "note", "state"})
         hint = did_you_mean(key, names) or f"Known names: {', '.join(names)}."
         raise _wrong(f"No run has a value named {key!r}.", hint)
-    operator: Operator = sign if sign in ("!=", "<", "<=", ">", ">=") else "="
+    operator = _OPERATORS.get(sign, "=")
     if operator not in ("=", "!=") and _number(value) is None:
         raise _wrong(f"{key} {operator} needs a number, got {value!r}.", f"For example: {key} {operator} 0.01")
     return Condition("tag" if key == "tags" else key, operator, value, exclude)

@@ -21,7 +21,7 @@ from clew_shared.journal.events import Attempt, Checkpoint, Evaluation, Event, L
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import Choice, Condition, Knob, Params, describe
-from clew_shared.run_settings import RunNote
+from clew_shared.run_settings import NO_NOTE, RunNote
 from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import DisturbCluster
 
@@ -187,7 +187,7 @@ class FakeRun:
     queue: int = 0
     devices: tuple[str, ...] = ()
     job: JobNews | None = None
-    note: RunNote = RunNote()
+    note: RunNote = NO_NOTE
     history: History = field(default_factory=History)
 
     @property

@@ -47,6 +47,8 @@ COMMANDS = (
     Command("Sites", "logout", "end the logins to sites that stay for a while, or show them", "sites.logout"),
     Command("Look back", "runs", "list the runs that are kept on this computer", "runs"),
     Command("Look back", "show", "show one run: settings, curves, goals, files", "runs"),
+    Command("Look back", "compare", "show in what runs differ, and what came of it", "compare"),
+    Command("Look back", "note", "give a run a name, a note and tags", "compare"),
     Command("Keep and check", "verify", "check every byte of a run against its journal", "verify_export"),
     Command(
         "Keep and check", "export", "write a run as CSV, JSON lines, TensorBoard or Parquet files", "verify_export"

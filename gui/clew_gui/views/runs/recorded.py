@@ -18,7 +18,7 @@ from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
-from clew_shared.run_settings import RunNote
+from clew_shared.run_settings import NO_NOTE, RunNote
 from clew_shared.spec import RunSpec, read_spec
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class RecordedRun:
     spec: RunSpec
     history: History
     folder: Path
-    note: RunNote = RunNote()
+    note: RunNote = NO_NOTE
     where: str = "This computer"
     link_stale: bool = False
     catching_up: float | None = None
@@ -131,7 +131,7 @@ def read_runs(heads: Mapping[str, RunHeader], record: RunRecord, exercise: str =
     for run, head in heads.items():
         if exercise in ("", head.spec.exercise):
             with suppress(ProblemError):
-                history, note = read_run(head.folder), record.notes.get(run, RunNote())
+                history, note = read_run(head.folder), record.notes.get(run, NO_NOTE)
                 found[run] = RecordedRun(run, numbers[run], numbers[run] - 1, head.spec, history, head.folder, note)
     return found
 
