@@ -26,6 +26,7 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("Begin", "start", "open the window; without a display run an exercise and write a picture", "start"),
+    Command("Begin", "completion", "print what completes commands with Tab in bash, zsh or fish", "completion"),
     Command("Begin", "catalogue", "list the exercises, their presets and hyperparameters", "catalogue"),
     Command("Train", "run", "run an exercise on this computer and follow it here", "run.run"),
     Command("Train", "race", "let optimizers run against each other from the same start", "run.race"),
