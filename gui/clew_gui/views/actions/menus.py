@@ -19,7 +19,7 @@ from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.actions.race_actions import Races
 from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Removal
 from clew_gui.views.actions.speedup_actions import SpeedupActions
-from clew_gui.views.runs.runs_model import COLUMNS
+from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.theme.parts import wear
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme, apply, system_theme
 from clew_gui.views.window.window import CLUSTER_TAB, SPEEDUP_TAB, MainWindow
@@ -95,7 +95,10 @@ class WindowActions(QObject):
             "queue_up": lambda: queue.move(-1),
             "queue_down": lambda: queue.move(1),
             "unqueue": queue.leave_queue,
+            "note": self.write_note,
+            "details": self._show_details,
             "export_run": self.export_run,
+            "export_board": self.export_board,
             "remove": self.removal.remove,
             "undo": window.messages.undo,
             "guide": lambda: window.show_tab(0),
@@ -154,9 +157,28 @@ class WindowActions(QObject):
         self._window.fold("runs", False)
         self._window.bottom.show_log()
 
+    def _show_details(self) -> None:
+        self._window.fold("runs", False)
+        self._window.bottom.show_details()
+
+    def chosen_runs(self) -> list[RunLike]:
+        """The runs that are selected in the table, the one on the card if there is no table."""
+        run, chosen = self._desk.scope.run(), set(self._window.bottom.chosen_runs())
+        found = [one for one in self._desk.scope.runs() if one.id in chosen]
+        return found if len(found) > 1 or run is None else [run]
+
+    def write_note(self) -> None:
+        """Ask for name, tags and note of the selected run, or for tags of several."""
+        from clew_gui.views.runs.note_dialog import NoteDialog
+
+        runs = self.chosen_runs()
+        if runs:
+            dialog = NoteDialog(self._window, self._window.look, runs)
+            dialog.written.connect(self._desk.annotate)
+            dialog.open()
+
     def _show_selected(self, on: bool) -> None:
-        run = self._desk.scope.run()
-        if run is not None:
+        for run in self.chosen_runs():
             self._desk.show_curve(run.id, on)
 
     # --- The plots ----------------------------------------------------------------------------------------------------
@@ -259,11 +281,12 @@ class WindowActions(QObject):
         """Write the runs table as shown; raises OSError."""
         import csv
 
+        model = self._window.bottom.model
         with path.open("w", encoding="utf-8", newline="") as file:
             out = csv.writer(file, lineterminator="\n")
-            out.writerow([column.title for column in COLUMNS])
-            for row in self._window.bottom.model.rows():
-                out.writerow([column.text(row) for column in COLUMNS])
+            out.writerow([column.title for column in model.columns])
+            for row in model.rows():
+                out.writerow([column.text(row) for column in model.columns])
 
     def export_run(self) -> None:
         """Every recorded value of the selected run as CSV."""
@@ -284,6 +307,21 @@ class WindowActions(QObject):
             write_csv(path, [Extract(run.id, n, c.steps.astype(float), c.values, w) for n, c, w in columns])
 
         self._ask_file("Export the run's values", f"run-{run.number}.csv", write)
+
+    def export_board(self) -> None:
+        """The selected runs as TensorBoard's event files, in a folder that a person names."""
+        runs = self.chosen_runs()
+        if not runs:
+            return
+
+        def write(path: Path) -> None:
+            from clew_shared.exporters import export_tensorboard
+
+            path.mkdir(exist_ok=True)
+            for run in runs:
+                export_tensorboard(run.history, path)
+
+        ask_and_write(self._window, "Export for TensorBoard", "tensorboard", "Folder (*)", write)
 
     # --- Dialogs ------------------------------------------------------------------------------------------------------
 

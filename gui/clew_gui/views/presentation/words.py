@@ -66,6 +66,13 @@ def metric_value(spec: MetricSpec | None, value: float | None) -> str:
     return f"{text} {spec.unit}" if spec.unit and spec.format != "percent" and math.isfinite(value) else text
 
 
+def delta(spec: MetricSpec | None, value: float | None, base: float | None) -> str:
+    """How far a value is from the baseline's: "+1.20 %" (percentage points), "-0.031"; empty where one is missing."""
+    if value is None or base is None or not math.isfinite(value - base):
+        return ""
+    return f"{'+' if value > base else '-'}{metric_value(spec, abs(value - base))}" if value != base else "0"
+
+
 def data_name(name: str) -> str:
     """A data set as people know it; a path by its file name."""
     return DATA_NAMES.get(name, name.replace("\\", "/").rsplit("/", 1)[-1])

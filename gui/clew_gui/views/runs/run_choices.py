@@ -10,10 +10,12 @@ import msgspec
 from clew_gui.views.lab.lab_panel import ExerciseProgress
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.runs.run_columns import cells, facts, keys
 from clew_gui.views.runs.runs_model import RunRow
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.params import Value, check
+from clew_shared.run_settings import Facts
 
 MANY = 8
 """So many runs of this sitting are drawn by themselves; the oldest give way, and more can be ticked by hand."""
@@ -163,8 +165,16 @@ class RunChoices:
         text = words.metric_value(metric, best) if best is not None else ""
         return ExerciseProgress("done" if done else "part", text)
 
-    def row(self, card: ExerciseCard, run: RunLike, shown: bool, pinned: bool) -> RunRow:
-        """A run as a row of the table."""
+    def row(
+        self,
+        card: ExerciseCard,
+        run: RunLike,
+        shown: bool,
+        pinned: bool,
+        baseline: RunLike | None = None,
+        more: Sequence[str] = (),
+    ) -> RunRow:
+        """A run as a row of the table; with what it has to the ``baseline``, and with ``more`` columns."""
         metric = words.headline_metric(card)
         best = self.best(metric, run) if metric is not None else None
         reached = [goal for goal in card.goals if self.reached(goal, run)]
@@ -185,11 +195,21 @@ class RunChoices:
             reached=metric is not None and any(goal.metric == metric.name for goal in reached),
             time=words.clock(took),
             where=words.where(run),
-            name=run.spec.name,
+            name=words.name_of(run),
+            delta=self._delta(metric, best, baseline) if not pinned else "",
+            more=cells(card, run, more, self.best) if more else (),
             shown=shown,
             pinned=pinned,
-            keys=_keys(run, best, took, values),
+            keys=(*_keys(run, best, took, values), *(keys(card, run, more, self.best) if more else ())),
         )
+
+    def _delta(self, metric: MetricSpec | None, best: float | None, baseline: RunLike | None) -> str:
+        base = self.best(metric, baseline) if metric is not None and baseline is not None else None
+        return words.delta(metric, best, base) if metric is not None else ""
+
+    def facts(self, card: ExerciseCard, run: RunLike) -> Facts:
+        """A run as the filter sees it."""
+        return facts(card, run, self.best)
 
 
 def _keys(
@@ -205,6 +225,7 @@ def _keys(
         ("rate", number(values.get("learning_rate"))),
         ("batch", number(values.get("batch_size"))),
         ("best", number(best)),
+        ("delta", number(best)),
         ("time", number(took)),
         ("where", words.where(run)),
     )
