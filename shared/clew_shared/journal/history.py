@@ -244,7 +244,7 @@ class History:
 
     ``fold`` holds state and progress, ``metrics`` the known metrics by name, ``schema`` the latest ``Schema``,
     ``begun`` how the latest attempt began, ``live`` the hyperparameter changes that acted, ``logs`` the sentences,
-    ``checkpoints`` the complete ones by step, ``series`` and ``figures`` what was measured or pictured by name (figures:
+    ``checkpoints`` the complete ones by step, ``series`` and ``figures`` what was measured or pictured by name (of
     all of them, by step), ``damages`` what could not be read, ``first_nonfinite`` the first step of each curve that is
     not a finite number. ``peers`` holds the last news of each process of the latest attempt, ``peer_news`` the latest
     of all attempts, ``updates`` the gradients that parameter servers took (``updates_kept`` as for ``UpdateTable``).

@@ -417,7 +417,7 @@ def test_the_settings_of_a_run_come_back_into_the_form(busy: Program) -> None:
 def test_the_table_leaves_as_csv(busy: Program, tmp_path: Path) -> None:
     busy.shell.write_table(tmp_path / "runs.csv")
     lines = (tmp_path / "runs.csv").read_text().splitlines()
-    assert lines[0] == "Run,State,Optimizer,Rate,Batch,Best,Time,Where"
+    assert lines[0] == "Run,State,Optimizer,Rate,Batch,Best,To baseline,Time,Where"
     assert len(lines) == 7
 
 

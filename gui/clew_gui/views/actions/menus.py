@@ -14,6 +14,7 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
 from clew_gui.views.actions.cluster_actions import ClusterActions
+from clew_gui.views.actions.compare_actions import CompareActions
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.actions.race_actions import Races
@@ -22,7 +23,7 @@ from clew_gui.views.actions.speedup_actions import SpeedupActions
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.theme.parts import wear
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme, apply, system_theme
-from clew_gui.views.window.window import CLUSTER_TAB, SPEEDUP_TAB, MainWindow
+from clew_gui.views.window.window import CLUSTER_TAB, COMPARE_TAB, SPEEDUP_TAB, MainWindow
 from clew_gui.views.window.window_state import ThemeChoice
 from clew_shared import __version__
 from clew_shared.base.places import Places
@@ -63,6 +64,7 @@ class WindowActions(QObject):
         self._curves_due = False
         self.races = Races(window, desk)
         self.speedup = SpeedupActions(window, desk)
+        self.compare = CompareActions(window, desk)
         self.cluster = ClusterActions(window, desk)
         self.live = LiveChange(window, desk)
         self.removal = Removal(desk)
@@ -103,6 +105,7 @@ class WindowActions(QObject):
             "undo": window.messages.undo,
             "guide": lambda: window.show_tab(0),
             "work": lambda: window.show_tab(1),
+            "compare": lambda: window.show_tab(COMPARE_TAB),
             "speedup": lambda: window.show_tab(SPEEDUP_TAB),
             "cluster": lambda: window.show_tab(CLUSTER_TAB),
             "copy_picture": self.copy_picture,

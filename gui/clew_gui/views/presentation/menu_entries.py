@@ -82,6 +82,7 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
         (
             Action("guide", "&Guide", "Ctrl+1"),
             Action("work", "&Run", "Ctrl+2"),
+            Action("compare", "Compa&re", "Ctrl+6"),
             Action("speedup", "S&peed-up", "Ctrl+4"),
             Action("cluster", "Cl&uster", "Ctrl+5"),
             None,

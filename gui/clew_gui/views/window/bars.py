@@ -60,10 +60,11 @@ class TopBar(QWidget):
 # The head of the centre: which exercise is open, its goal, and the tabs.
 
 
-TABS = ("Guide", "Run", "Speed-up", "Cluster")
+TABS = ("Guide", "Run", "Compare", "Speed-up", "Cluster")
 _TIPS = (
     "What to do and what to watch (Ctrl+1)",
     "The run and its curves (Ctrl+2)",
+    "Runs beside each other: curves, settings, results (Ctrl+6)",
     "How much faster several devices are (Ctrl+4)",
     "What workers and parameter servers do (Ctrl+5)",
 )
