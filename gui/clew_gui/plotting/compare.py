@@ -241,7 +241,7 @@ def _curve_axes(groups: Iterable[CompareGroup], metric: MetricSpec, log: bool) -
     x = _span([end for pair in ends for end in pair] or [0.0, 1.0], False, air=0.0)
     log = log and bool((heights > 0).any())
     heights = heights[heights > 0] if log else heights
-    kept = _without_outliers(np.log10(heights) if log else heights)
+    kept = _without_outliers(np.log10(heights) if log else heights, log)
     y = Span(float(kept.min()), float(kept.max())) if kept.size else Span(0.0, 1.0)
     y = _wide(y).padded(0.05)
     form = metric.format
@@ -258,14 +258,15 @@ def _heights(one: CompareGroup) -> FloatArray:
     return np.concatenate([one.y - one.band.deviation, one.y + one.band.deviation])
 
 
-def _without_outliers(heights: FloatArray) -> FloatArray:
-    """Without the heights far outside of what most curves show: one run that diverges must not flatten all others."""
-    if heights.size < 8:
+def _without_outliers(heights: FloatArray, log: bool) -> FloatArray:
+    """Without heights far above what most curves show: one run that diverges must not flatten all others. As in
+    ``ticks.settled_span``, twenty times the median on a linear axis; four decades above it on a logarithmic one."""
+    if not heights.size:
         return heights
-    low, middle, high = np.quantile(heights, [0.02, 0.5, 0.98])
-    reach = 8 * max(high - middle, middle - low, 1e-12)
-    kept: FloatArray = heights[np.abs(heights - middle) <= reach]
-    return kept
+    middle = float(np.median(heights if log else np.abs(heights)))
+    keep = heights <= middle + 4.0 if log else np.abs(heights) <= 20.0 * middle
+    kept: FloatArray = heights[keep]
+    return kept if kept.size and middle != 0 else heights
 
 
 def _wide(span: Span) -> Span:

@@ -147,6 +147,7 @@ class CompareView(QWidget):
         table.verticalHeader().hide()
         table.verticalHeader().setDefaultSectionSize(table.fontMetrics().height() + 10)
         table.horizontalHeader().setHighlightSections(False)
+        table.horizontalHeader().setResizeContentsPrecision(60)
         table.itemSelectionChanged.connect(lambda: self.canvas.lift(self._selected()))
         table.itemDoubleClicked.connect(lambda item: self._choose(item.row()))
         return table

@@ -42,6 +42,7 @@ class RunChoices:
     def __init__(self) -> None:
         self._choices: dict[str, Choices] = {}
         self._removed: set[str] = set()
+        self._baselines: dict[tuple[str, str], bool] = {}
         self._goals: dict[tuple[str, str], tuple[object, bool]] = {}
         self._bests: dict[tuple[str, str], tuple[object, float | None]] = {}
 
@@ -76,7 +77,14 @@ class RunChoices:
         if any(run.id == chosen.pinned for run in runs):
             return chosen.pinned
         newest_first = reversed(runs) if card.baseline else ()
-        return next((run.id for run in newest_first if _draws(run) and is_preset(card, card.baseline, run)), "")
+        return next((run.id for run in newest_first if _draws(run) and self._is_baseline(card, run)), "")
+
+    def _is_baseline(self, card: ExerciseCard, run: RunLike) -> bool:
+        """Whether a run has the values of the baseline's preset; what it was started with never changes."""
+        key = (run.id, card.source_hash)
+        if key not in self._baselines:
+            self._baselines[key] = is_preset(card, card.baseline, run)
+        return self._baselines[key]
 
     def shown(self, card: ExerciseCard, runs: Sequence[RunLike]) -> tuple[str, ...]:
         """The runs whose curves are drawn: ticked ones, the selected one, the pinned one; never those unticked."""
