@@ -43,6 +43,8 @@ def check_goal(goal: Goal, history: History, metrics: Sequence[MetricSpec] = ())
     late = end is not None and goal.which != "best" and _step(goal, column) >= end
     reached = _reaches(goal, value) and not late
     verdict = "reached" if reached else "not reached"
+    if not reached and goal.op == "near" and spec is not None and _beats(goal, value, spec.better):
+        verdict += ", because it is better than the tolerance allows"
     if late:
         verdict += f", because the run diverged at step {end:,}"
     return GoalResult(reached, value, f"{label}: {_number(value, percent)}; the goal is {wanted}: {verdict}")
@@ -83,6 +85,13 @@ def _counting(goal: Goal, column: Column) -> float | None:
     if goal.op == "near":
         return float(finite[int(np.argmin(np.abs(finite - goal.value)))])
     return float(finite.max() if goal.op == ">=" else finite.min())
+
+
+def _beats(goal: Goal, value: float, better: str) -> bool:
+    """Whether a value is beyond a goal that asks for one near it, on the good side."""
+    return math.isfinite(value) and (
+        value > goal.value if better == "higher" else value < goal.value if better == "lower" else False
+    )
 
 
 def _reaches(goal: Goal, value: float) -> bool:

@@ -23,8 +23,8 @@ from tests.gui import fakes
 
 RUNS, STEPS, SEEDS = 1000, 500, 4
 METHOD = f"""{RUNS:,} runs of {STEPS} steps and ten evaluations in one exercise: 5 optimizers, 50 rates, {SEEDS} seeds.
-The real window without a display, with a session that answers at once; milliseconds of processor time of its thread from
-the click to the painted widget, median of the rounds."""
+The real window without a display, with a session that answers at once; milliseconds of processor time of its thread,
+from the click to the painted widget, median of the rounds."""
 
 
 def session(runs: int) -> fakes.FakeSession:

@@ -325,7 +325,7 @@ def test_a_direct_call_raises(panel: ConvergencePlots, tmp_path: Path) -> None:
 def test_the_menu_offers_scale_zoom_and_files(panel: ConvergencePlots, qtbot: QtBot) -> None:
     menu: QMenu = panel.menu()
     actions = {action.text().split("\t")[0]: action for action in menu.actions() if action.text()}
-    assert not actions["Show all of x"].isEnabled()
+    assert not actions["Reset the zoom"].isEnabled()
     actions["Logarithmic x axis"].trigger()
     assert panel.view.log_x
     actions["As a drawing, SVG…"].trigger()

@@ -197,6 +197,10 @@ class WindowActions(QObject):
         controls.log_toggled.connect(plots.set_log_y)
         controls.log_toggled.connect(window.actions_["log_scale"].setChecked)
         controls.smoothing_moved.connect(self._smooth)
+        controls.whole_toggled.connect(plots.set_whole_y)
+        controls.reset_asked.connect(plots.reset_zoom)
+        plots.canvas.view_changed.connect(lambda view: controls.show_zoomed(view.is_zoomed))
+        plots.canvas.view_changed.connect(lambda view: controls.whole.setChecked(view.whole))
         controls.copy_asked.connect(self.copy_picture)
         controls.export_asked.connect(self.export_plots)
         plots.set_log_y(controls.log.isChecked())
@@ -233,7 +237,7 @@ class WindowActions(QObject):
         wanted = set(scope.shown())
         selected = scope.run()
         runs = [run for run in scope.runs() if run.id in wanted]
-        feed.show(runs, selected.id if selected is not None else "", scope.pinned())
+        feed.show(runs, selected.id if selected is not None else "", scope.pinned(), scope.styles())
         self._drawn = tuple(run.id for run in runs)
         self._behind = set(self._drawn)
 

@@ -143,8 +143,11 @@ class PanelUpdater:
             return []
         shown, pinned = set(scope.shown()), scope.pinned()
         base = scope.session.runs.get(pinned) if scope.session is not None else None
-        more, card = scope.added_columns(), scope.card
-        return [scope.board.row(card, run, run.id in shown, run.id == pinned, base, more) for run in runs]
+        more, card, styles = scope.added_columns(), scope.card, scope.styles()
+        return [
+            scope.board.row(card, run, run.id in shown, run.id == pinned, base, more, styles.get(run.id, -1))
+            for run in runs
+        ]
 
     def table(self) -> None:
         """All rows again, with the columns that a person chose."""

@@ -84,6 +84,10 @@ class Scope:
         """The runs whose curves are drawn, oldest first."""
         return self.board.shown(self.card, self.runs()) if self.card is not None else ()
 
+    def styles(self) -> dict[str, int]:
+        """The curve styles of the runs that are drawn."""
+        return self.board.styles(self.card, self.runs()) if self.card is not None else {}
+
     def live_params(self) -> tuple[tuple[ParamSpec, Value], ...]:
         """What may be changed in the selected run while it goes on, with the present values."""
         run = self.run()

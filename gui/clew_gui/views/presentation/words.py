@@ -156,7 +156,20 @@ def state_word(run: RunLike) -> str:
         return NOT_SENT
     if run.job is not None and run.state is RunState.SUBMITTED:
         return run.job.stage.value.capitalize()  # Connecting, Preparing, Submitting
-    return STATE_WORDS[run.state]
+    return "Diverged" if diverged(run) else STATE_WORDS[run.state]
+
+
+def state_key(run: RunLike) -> str:
+    """The state whose look a run has: one that diverged did not simply finish."""
+    return "Diverged" if diverged(run) else run.state.value
+
+
+def diverged(run: RunLike) -> bool:
+    """Whether a run did all its steps, but its loss ended as no finite number."""
+    if run.state is not RunState.FINISHED or "loss" not in run.history.first_nonfinite:
+        return False
+    last = run.history.last("loss")
+    return last is not None and not math.isfinite(last)
 
 
 def not_sent(run: RunLike) -> bool:
@@ -191,6 +204,8 @@ def state_detail(run: RunLike, goals: str = "") -> str:
     if run.state is RunState.QUEUED and run.queue:
         return queue_place(run.queue)
     if run.state is RunState.FINISHED:
+        if diverged(run):
+            return divergence(run).removeprefix("diverged ")
         whole = reason or divergence(run) or f"all {count(fold.steps or fold.step)} steps"
         return goals or whole
     if run.state is RunState.STOPPED:

@@ -120,7 +120,8 @@ class RaceBar(QFrame):
         picture.setDevicePixelRatio(ratio)
         painter = QPainter(picture)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        draw_swatch(painter, QRectF(0, 0, _SWATCH.width(), _SWATCH.height()), self._look.theme.curve(index))
+        if index >= 0:
+            draw_swatch(painter, QRectF(0, 0, _SWATCH.width(), _SWATCH.height()), self._look.theme.curve(index))
         painter.end()
         return QIcon(picture)
 

@@ -151,7 +151,7 @@ class RunCard(QFrame):
         """Bring everything up to date; cheap enough for every tick. ``told`` is what its job adds."""
         self.told = told
         word = words.state_word(run)
-        state = "Draft" if run.reading is not None else "Stale" if word == "Stale" else run.state.value
+        state = "Draft" if run.reading is not None else "Stale" if word == "Stale" else words.state_key(run)
         if told.word:
             self.pill.set_state(told.state, told.word)
         else:
@@ -207,7 +207,11 @@ class RunCard(QFrame):
         fold = history.fold
         self.bar.show_share(fold.step, fold.steps)
         finished = run.state is RunState.FINISHED
-        set_role(self.bar, "ok" if finished else "warn" if run.state is RunState.PAUSED else "")
+        finished = finished and not words.diverged(run)
+        set_role(
+            self.bar,
+            "warn" if words.diverged(run) else "ok" if finished else "warn" if run.state is RunState.PAUSED else "",
+        )
         of = f" of {words.count(fold.steps)}" if fold.steps else ""
         _text(self.progress, "" if self.told.below else f"Step {words.count(fold.step)}{of}")
         self.progress.setVisible(not self.told.below)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -25,7 +26,7 @@ class Choices(msgspec.Struct):
     """A person's choices for one exercise. Beside the ticked runs, the selected one and the baseline are drawn.
 
     ``by_hand`` says that a person selected the run; until then the newest is. ``recent`` are the runs that this window
-    started, and those they were started beside, oldest first.
+    started, and those they were started beside, oldest first. ``styles`` are the curve styles of the drawn runs.
     """
 
     selected: str = ""
@@ -34,6 +35,7 @@ class Choices(msgspec.Struct):
     recent: list[str] = msgspec.field(default_factory=list)
     shown: set[str] = msgspec.field(default_factory=set)
     hidden: set[str] = msgspec.field(default_factory=set)
+    styles: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 class RunChoices:
@@ -91,6 +93,16 @@ class RunChoices:
         chosen = self.choices(card.id)
         wanted = {*chosen.shown, *chosen.recent[-MANY:], chosen.selected, self.pinned(card, runs)}
         return tuple(run.id for run in runs if run.id in wanted and run.id not in chosen.hidden)
+
+    def styles(self, card: ExerciseCard, runs: Sequence[RunLike]) -> dict[str, int]:
+        """The curve style of each run that is drawn: the first one that was free when it came, and its own while it
+        stays. A run that has no curve and will have none takes none."""
+        chosen, wanted = self.choices(card.id), set(self.shown(card, runs))
+        drawn = [run.id for run in runs if run.id in wanted and _draws(run)]
+        kept = {run: chosen.styles[run] for run in drawn if run in chosen.styles}
+        free = (style for style in itertools.count() if style not in set(kept.values()))
+        chosen.styles = {run: kept[run] if run in kept else next(free) for run in drawn}
+        return chosen.styles
 
     def select_started(self, card: ExerciseCard, run: str, runs: Sequence[RunLike]) -> None:
         """Choose a run that was just started here; it is drawn beside what was drawn before."""
@@ -181,8 +193,10 @@ class RunChoices:
         pinned: bool,
         baseline: RunLike | None = None,
         more: Sequence[str] = (),
+        style: int = -1,
     ) -> RunRow:
-        """A run as a row of the table; with what it has to the ``baseline``, and with ``more`` columns."""
+        """A run as a row of the table; with what it has to the ``baseline``, ``more`` columns,
+        and its curve's ``style`` if it is drawn."""
         metric = words.headline_metric(card)
         best = self.best(metric, run) if metric is not None else None
         reached = [goal for goal in card.goals if self.reached(goal, run)]
@@ -192,8 +206,8 @@ class RunChoices:
         return RunRow(
             id=run.id,
             number=run.number,
-            index=run.index,
-            state="Draft" if run.reading is not None else "Stale" if stale else run.state.value,
+            index=style,
+            state="Draft" if run.reading is not None else "Stale" if stale else words.state_key(run),
             word=words.state_word(run),
             detail=words.state_detail(run, words.goals_reached(len(reached), len(card.goals))),
             optimizer=words.param_words(run, card, "optimizer") or "–",

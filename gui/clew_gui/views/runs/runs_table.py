@@ -221,9 +221,8 @@ class _CellPainter(QStyledItemDelegate):
         theme = self._look.theme
         self._check(painter, _check_box(area), row.shown)
         swatch = QRectF(area.left() + 32, area.top(), 20, area.height())
-        painter.setOpacity(1.0 if row.shown else 0.35)
-        draw_swatch(painter, swatch, theme.curve(row.index))
-        painter.setOpacity(1.0)
+        if row.index >= 0:
+            draw_swatch(painter, swatch, theme.curve(row.index))
         left = area.adjusted(59, 0, -4, 0)
         used = self._text(painter, left, str(row.number), "strong")
         if row.pinned:

@@ -22,7 +22,7 @@ from clew_gui.views.window.message_bar import MessageBar
 from clew_gui.views.window.window_state import WindowState
 
 NARROW = 1200
-LOW = 740
+LOW = 810
 WIDE = 1400
 TALL = 860
 FIRST_SIZE = (1440, 900)
