@@ -13,11 +13,13 @@ from clew_shared.journal.history import Column, History
 
 
 class GoalResult(NamedTuple):
-    """The verdict, the value that counted (None: there is none yet) and a sentence with both."""
+    """The verdict, the value that counted (None: there is none yet) and a sentence with both; ``beyond``: not reached,
+    because the value is better than the tolerance allows."""
 
     reached: bool
     value: float | None
     text: str
+    beyond: bool = False
 
 
 _LOSS = "loss"
@@ -43,11 +45,12 @@ def check_goal(goal: Goal, history: History, metrics: Sequence[MetricSpec] = ())
     late = end is not None and goal.which != "best" and _step(goal, column) >= end
     reached = _reaches(goal, value) and not late
     verdict = "reached" if reached else "not reached"
-    if not reached and goal.op == "near" and spec is not None and _beats(goal, value, spec.better):
+    beyond = not reached and goal.op == "near" and spec is not None and _beats(goal, value, spec.better)
+    if beyond:
         verdict += ", because it is better than the tolerance allows"
     if late:
         verdict += f", because the run diverged at step {end:,}"
-    return GoalResult(reached, value, f"{label}: {_number(value, percent)}; the goal is {wanted}: {verdict}")
+    return GoalResult(reached, value, f"{label}: {_number(value, percent)}; the goal is {wanted}: {verdict}", beyond)
 
 
 def diverged_for_good(history: History) -> int | None:

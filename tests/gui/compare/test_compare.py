@@ -218,3 +218,34 @@ def test_a_run_that_diverges_does_not_flatten_the_others(program: Program, sessi
     qtbot.waitUntil(lambda: len(view.canvas.scene.groups) == 4)  # type: ignore[union-attr]
     assert view.canvas.scene is not None
     assert view.canvas.scene.y.span.high < 100
+
+
+def test_curve_styles_begin_anew_for_what_is_shown(program: Program, session: FakeSession) -> None:
+    runs = list(session.runs)
+    for run in runs:
+        program.desk.show_curve(run, False)
+    assert program.desk.scope.styles() == {}
+    for run in (runs[3], runs[1]):
+        program.desk.show_curve(run, True)
+    assert program.desk.scope.styles() == {runs[3]: 0, runs[1]: 1}
+    program.desk.show_curve(runs[3], False)
+    program.desk.show_curve(runs[0], True)
+    assert program.desk.scope.styles() == {runs[1]: 1, runs[0]: 0}, "who stays keeps its style"
+    swatches = {row.id: row.index for row in program.window.bottom.model.rows()}
+    assert swatches == {runs[0]: 0, runs[1]: 1, runs[2]: -1, runs[3]: -1}
+
+
+def test_a_run_that_diverged_says_so_in_the_colour_of_a_warning(program: Program, session: FakeSession) -> None:
+    run = session.add("softmax", learning_rate=900.0)
+    run.begin(100)
+    wild = np.full(60, np.nan, "<f4").tobytes()
+    run.feed(Points(schema=1, first=0, count=60, seconds=1.0, clock=1.0, values=(wild, wild)))
+    run.end()
+    session.tell(new=frozenset((run.id,)))
+    assert program.desk.bridge is not None
+    program.desk.bridge.tick()
+    program.desk.select(run.id)
+    card = program.window.run_view.card
+    assert card.pill.accessibleName() == "State: Diverged"
+    row = next(row for row in program.window.bottom.model.rows() if row.id == run.id)
+    assert (row.word, row.detail, row.state) == ("Diverged", "at step 0", "Diverged")

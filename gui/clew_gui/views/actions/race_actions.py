@@ -71,7 +71,8 @@ class Races(QObject):
         if race is None or card is None or run is None or not strip.isVisibleTo(self._window.run_view):
             return
         runs = [one for one in scope.runs() if one.spec.study == study]
-        strip.show_places(race.title, race_words(race, card, runs), self._entries(race, card, runs, run.id))
+        done = all(one.state in TERMINAL for one in runs)
+        strip.show_places(race.title, race_words(race, card, runs), self._entries(race, card, runs, run.id), done)
 
     def _entries(self, race: RaceSpec, card: ExerciseCard, runs: list[RunLike], selected: str) -> list[RaceEntry]:
         from clew_shared.ranking import Standing, rank, stand  # NumPy: not before the window stands

@@ -15,7 +15,7 @@ from clew_gui.views.theme.theme import font
 from clew_shared.base.problem import Problem
 from clew_shared.params import ParamSpec, Value, convert
 
-LABEL_WIDTH = 104
+LABEL_WIDTH = 112
 RESET_WIDTH = 22
 
 
