@@ -286,7 +286,8 @@ def test_a_race_that_is_over_has_a_podium(qtbot: QtBot) -> None:
     strip.show_places("Optimizer race", "", lanes, done=True)
     strip.show()
     QApplication.processEvents()
-    first, second, third, fourth, _ = strip.findChildren(Button)
+    by_place = {chip.accessibleName()[:1]: chip for chip in strip.findChildren(Button)}
+    first, second, third, fourth = (by_place[place] for place in "1234")
     assert second.x() < first.x() < third.x()
     assert first.height() > second.height() > third.height()
     assert first.geometry().bottom() == second.geometry().bottom() == third.geometry().bottom() < fourth.y()

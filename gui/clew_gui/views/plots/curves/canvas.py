@@ -49,6 +49,7 @@ class PlotCanvas(DrawnWidget):
         self._dirty = True
         self._artist: FramePainter | None = None
         self._cross: float | None = None
+        self._by_key = False
         self._lifted = ""
         self._dragging = False
         self._ring = False
@@ -302,6 +303,7 @@ class PlotCanvas(DrawnWidget):
         if self._dragging:
             return
         self._lift(self._label_at(at))
+        self._by_key = False
         inside = bool(self._setups) and not self.scene.empty and point_in(self.artist, at)
         self._set_cross(snapped(self.scene, self.artist.frames[0].x_at(at.x())) if inside else None)
 
@@ -331,6 +333,7 @@ class PlotCanvas(DrawnWidget):
         """Move the crosshair by so many pixels, at least to the next step; it begins at the end of the curves."""
         if not self._setups or self.scene.empty:
             return
+        self._by_key = True
         self._set_cross(stepped(self.scene, self.artist.frames[0], self._cross, pixels))
         readout = self.readout
         if readout is not None:
@@ -366,7 +369,8 @@ class PlotCanvas(DrawnWidget):
     def focusOutEvent(self, event: QFocusEvent) -> None:
         """Take the ring away, and the crosshair with it."""
         super().focusOutEvent(event)
-        self._cross = None if not self.underMouse() else self._cross
+        if self._by_key:
+            self._cross = None
         self._cover(again=False)
 
 
