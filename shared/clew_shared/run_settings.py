@@ -166,8 +166,8 @@ _ALONE = re.compile(r"[^\W\d][\w.]*\s*(<=|>=|!=|==?|<|>|:)\s*$")
 
 
 def parse_filter(text: str, known: Collection[str]) -> RunFilter:
-    """The filter in ``text``. Raises ``ProblemError`` for a name that is not ``known`` (settings and results; ``tag``,
-    ``name``, ``note``, ``state`` and ``number`` always are) and where a value is missing or no number."""
+    """The filter in ``text``. Raises ``ProblemError`` for a name that is not ``known`` (settings and results; those of
+    ``_ALWAYS`` are) and where a value is missing or no number."""
     if _ALONE.search(text):
         raise _wrong(f"{text.strip()!r} has no value.", "For example: learning_rate > 0.01")
     found = [_condition(part, known) for part in _PART.finditer(text) if part["value"].lower() != "and" or part["op"]]
@@ -175,7 +175,7 @@ def parse_filter(text: str, known: Collection[str]) -> RunFilter:
 
 
 _OPERATORS: Mapping[str, Operator] = {"!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
-_ALWAYS = ("tag", "tags", "name", "note", "state", "number")
+_ALWAYS = ("tag", "tags", "name", "note", "state", "number", "study", "exercise")
 
 
 def _condition(part: re.Match[str], known: Collection[str]) -> Condition:

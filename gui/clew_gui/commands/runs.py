@@ -98,6 +98,7 @@ class SeenRun(NamedTuple):
         state = words.state_word(self.state) if self.state is not None else ""
         texts = (self.name, note.note, *note.tags, exercise, state, *map(str, self.settings.values()))
         known: dict[str, Value] = {"name": self.name, "note": note.note, "state": state, "number": self.kept.number}
+        known["study"] = self.spec.study if self.spec is not None else ""
         return Facts(
             words=" ".join(texts), values={**self.settings, **results, **known, "exercise": exercise}, tags=note.tags
         )

@@ -20,6 +20,7 @@ from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.actions.race_actions import Races
 from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Removal
 from clew_gui.views.actions.speedup_actions import SpeedupActions
+from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.theme.parts import wear
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme, apply, system_theme
@@ -311,7 +312,8 @@ class WindowActions(QObject):
                 return
             names = [name for name in history.metrics if len(history.column(name).steps)]
             columns = [(name, history.column(name), history.wall(name)) for name in names]
-            write_csv(path, [Extract(run.id, n, c.steps.astype(float), c.values, w) for n, c, w in columns])
+            title = words.run_title(run, self._desk.scope.card)
+            write_csv(path, [Extract(run.id, n, c.steps.astype(float), c.values, w, title) for n, c, w in columns])
 
         self._ask_file("Export the run's values", f"run-{run.number}.csv", write)
 

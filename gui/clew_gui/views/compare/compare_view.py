@@ -94,6 +94,7 @@ class CompareView(QWidget):
         copy = IconButton(self._look, "copy", "Copy the table", "Copy the table, for a spreadsheet")
         copy.clicked.connect(self.copy_table)
         self.repeats = QCheckBox("Mean over seeds")
+        self.repeats.setAccessibleName("Mean over seeds")
         self.repeats.setChecked(True)
         self.repeats.setToolTip("Runs that differ in the seed alone are one line with a band of one standard deviation")
         self.log = QCheckBox("Log")

@@ -105,4 +105,5 @@ def facts(card: ExerciseCard, run: RunLike, best: Best) -> Facts:
     shown = (words.value_words(param, values[param.name]) for param in card.params if param.kind == "choice")
     texts = [str(run.number), name, note.note, *note.tags, state, run.where, *shown, *map(str, values.values())]
     known: dict[str, Value] = {"name": name, "note": note.note, "state": state, "number": run.number}
+    known |= {"study": run.spec.study, "exercise": run.spec.exercise}
     return Facts(words=" ".join(texts), values=values | results | known, tags=note.tags)

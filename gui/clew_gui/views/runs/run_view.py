@@ -105,6 +105,7 @@ class PlotControls(QWidget):
         self.log.setToolTip("Logarithmic value axes where the exercise asks for them (Ctrl+G)")
         self.log.toggled.connect(self.log_toggled)
         self.whole = QCheckBox("All of y")
+        self.whole.setAccessibleName("All of y")
         self.whole.setToolTip("All values; else the first approach and what diverges may be cut")
         self.whole.toggled.connect(self.whole_toggled)
         self.reset = Button(
