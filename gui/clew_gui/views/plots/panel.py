@@ -329,9 +329,8 @@ class ConvergencePlots(QWidget):
         """Copies of all values of the shown runs in the shown plots."""
         metrics = dict.fromkeys(m for setup in self.canvas.setups for m in (setup.headline, *setup.others))
         metrics |= dict.fromkeys(self.surface.spec.metrics if self.surface.spec is not None else ())
-        return extract(
-            self.store, [r.run_id for r in self.canvas.runs], metrics, {r.run_id: r.label for r in self.canvas.runs}
-        )
+        names = {run.run_id: run.label for run in self.canvas.runs}
+        return extract(self.store, list(names), metrics, names)
 
     def save_csv(self, path: Path) -> int:
         """Write every value of the shown curves, ``run,step,metric,value,wall_time,name``, or of what was measured, or the
