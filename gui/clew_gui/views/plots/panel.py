@@ -333,8 +333,8 @@ class ConvergencePlots(QWidget):
         return extract(self.store, list(names), metrics, names)
 
     def save_csv(self, path: Path) -> int:
-        """Write every value of the shown curves, ``run,step,metric,value,wall_time,name``, or of what was measured, or the
-        pictures that are shown; returns the number of rows.
+        """Write every value of the shown curves, ``run,step,metric,value,wall_time,name``, or of what was measured, or
+        the pictures that are shown; returns the number of rows.
 
         It waits until the file is written; raises OSError. ``export`` does the same in a thread.
         """

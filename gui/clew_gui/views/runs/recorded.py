@@ -41,7 +41,6 @@ class RecordedRun:
     spec: RunSpec
     history: History
     folder: Path
-    note: RunNote = NO_NOTE
     where: str = "This computer"
     link_stale: bool = False
     catching_up: float | None = None
@@ -49,6 +48,7 @@ class RecordedRun:
     queue: int = 0
     devices: tuple[str, ...] = ()
     job: JobNews | None = None
+    note: RunNote = NO_NOTE
 
     @property
     def state(self) -> RunState:
@@ -132,7 +132,8 @@ def read_runs(heads: Mapping[str, RunHeader], record: RunRecord, exercise: str =
         if exercise in ("", head.spec.exercise):
             with suppress(ProblemError):
                 history, note = read_run(head.folder), record.notes.get(run, NO_NOTE)
-                found[run] = RecordedRun(run, numbers[run], numbers[run] - 1, head.spec, history, head.folder, note)
+                number = numbers[run]
+                found[run] = RecordedRun(run, number, number - 1, head.spec, history, head.folder, note=note)
     return found
 
 
