@@ -186,7 +186,8 @@ class PanelUpdater:
         runs = scope.runs()
         for goal in scope.card.goals:
             by = scope.board.reached_by(goal, runs)
-            window.guide.show_goal(goal.id, by is not None, f"Reached in run {by.number}." if by is not None else "")
+            words_ = f"Reached in run {by.number}." if by is not None else scope.board.beyond(goal, runs)
+            window.guide.show_goal(goal.id, by is not None, words_)
         if not scope.card.goals:
             window.head.goal.show_goal("", False, "")
             return

@@ -143,6 +143,15 @@ class RunChoices:
             self._goals[(run.id, goal.id)] = known
         return known[1]
 
+    def beyond(self, goal: Goal, runs: Iterable[RunLike]) -> str:
+        """That a run did better than a goal allows that asks for a value near another; empty where none did."""
+        if goal.op != "near":
+            return ""
+        from clew_shared.goals import check_goal
+
+        found = next((run for run in runs if run.state in TERMINAL and check_goal(goal, run.history).beyond), None)
+        return f"Run {found.number} is better than the tolerance allows." if found is not None else ""
+
     def reached_by(self, goal: Goal, runs: Iterable[RunLike]) -> RunLike | None:
         """The first run that reached the goal."""
         return next((run for run in runs if self.reached(goal, run)), None)
