@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from functools import partial
 from pathlib import Path
@@ -133,6 +132,8 @@ class CompareActions(QObject):
         if self.scene is None or card is None:
             return
         if kind == "csv":
+            import csv  # the first frame does without
+
             text = io.StringIO()
             csv.writer(text, lineterminator="\n").writerows(self.scene.table)
             path.write_text(text.getvalue(), encoding="utf-8")

@@ -143,9 +143,9 @@ class RunChoices:
             self._goals[(run.id, goal.id)] = known
         return known[1]
 
-    def beyond(self, goal: Goal, runs: Iterable[RunLike]) -> str:
+    def beyond(self, goal: Goal, runs: Sequence[RunLike]) -> str:
         """That a run did better than a goal allows that asks for a value near another; empty where none did."""
-        if goal.op != "near":
+        if goal.op != "near" or not runs:
             return ""
         from clew_shared.goals import check_goal
 
