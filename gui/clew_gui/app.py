@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 SessionMaker = Callable[["Prompter"], tuple[SessionLike, "JobManagers | None"]]
-TAB_WORDS = ("guide", "run", "speed-up", "cluster", "report")
+TAB_WORDS = ("guide", "run", "compare", "speed-up", "cluster", "report")
 _UNPAINTED_MS = 1500
 """A window that is not painted (minimised from the start) loads the rest after this time as well."""
 
@@ -81,6 +81,7 @@ class Program(QObject):
         self._loader.complete.connect(self._make_rest)
         self._loader.failed.connect(self._not_loaded, Qt.ConnectionType.QueuedConnection)
         self.desk.scope.board.restore_pins(self.state.pinned)
+        self.desk.scope.columns.update(self.state.columns)
         self.window.next_run.where.remember(self.state.place, self.state.asked)
         self._unpainted = QTimer(self)
         self._unpainted.setSingleShot(True)
@@ -217,6 +218,7 @@ class Program(QObject):
             log_axes=controls.log.isChecked(),
             smoothing=controls.smoothing.value() / 100,
             pinned=self.desk.scope.board.pins(),
+            columns=dict(self.desk.scope.columns),
             place=place,
             asked=asked,
         )

@@ -13,11 +13,13 @@ from clew_shared.journal.history import Column, History
 
 
 class GoalResult(NamedTuple):
-    """The verdict, the value that counted (None: there is none yet) and a sentence with both."""
+    """The verdict, the value that counted (None: there is none yet) and a sentence with both; ``beyond``: not reached,
+    because the value is better than the tolerance allows."""
 
     reached: bool
     value: float | None
     text: str
+    beyond: bool = False
 
 
 _LOSS = "loss"
@@ -43,11 +45,14 @@ def check_goal(goal: Goal, history: History, metrics: Sequence[MetricSpec] = ())
     late = end is not None and goal.which != "best" and _step(goal, column) >= end
     reached = _reaches(goal, value) and not late and not history.fold.replay_of
     verdict = "reached" if reached else "not reached"
+    beyond = not reached and goal.op == "near" and spec is not None and _beats(goal, value, spec.better)
+    if beyond:
+        verdict += ", because it is better than the tolerance allows"
     if late:
         verdict += f", because the run diverged at step {end:,}"
     if history.fold.replay_of:
-        verdict = "not judged, because this is a replay"
-    return GoalResult(reached, value, f"{label}: {_number(value, percent)}; the goal is {wanted}: {verdict}")
+        verdict, beyond = "not judged, because this is a replay", False
+    return GoalResult(reached, value, f"{label}: {_number(value, percent)}; the goal is {wanted}: {verdict}", beyond)
 
 
 def diverged_for_good(history: History) -> int | None:
@@ -85,6 +90,13 @@ def _counting(goal: Goal, column: Column) -> float | None:
     if goal.op == "near":
         return float(finite[int(np.argmin(np.abs(finite - goal.value)))])
     return float(finite.max() if goal.op == ">=" else finite.min())
+
+
+def _beats(goal: Goal, value: float, better: str) -> bool:
+    """Whether a value is beyond a goal that asks for one near it, on the good side."""
+    return math.isfinite(value) and (
+        value > goal.value if better == "higher" else value < goal.value if better == "lower" else False
+    )
 
 
 def _reaches(goal: Goal, value: float) -> bool:

@@ -32,6 +32,7 @@ _TITLES = {
     "peers": "A thousand processes in one run",
     "journal": "A journal of ten million points",
     "plot": "Drawing and panning curves",
+    "compare": "A thousand runs in the table and in Compare",
     "99": "99 % on MNIST",
     "networks": "Networks to look into, on MNIST",
 }

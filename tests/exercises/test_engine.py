@@ -164,16 +164,22 @@ def test_blocks_end_where_something_is_due(small_digits: DataSet) -> None:
         engine.run_block()
 
 
-def test_evaluation_comes_after_each_epoch_and_at_the_end_by_default(small_digits: DataSet) -> None:
+@pytest.mark.parametrize("epochs", [1, 40])
+def test_evaluation_comes_twenty_times_or_after_each_epoch_and_at_the_end_by_default(
+    epochs: int, small_digits: DataSet
+) -> None:
     epoch = -(-len(small_digits.train) // 100)
-    engine = make_engine(softmax.EXERCISE, {"steps": 2 * epoch + 3}, small_digits, block_steps=lambda room: room)
+    steps = epochs * epoch + 3
+    every = min(epoch, -(-steps // 20))
+    engine = make_engine(softmax.EXERCISE, {"steps": steps}, small_digits, block_steps=lambda room: room)
     ends = []
     while not engine.done:
         engine.run_block()
         ends.append(engine.step)
         assert engine.evaluation_due()
         assert set(engine.evaluate()) == {spec.name for spec in softmax.EXERCISE.metrics if not spec.per_step}
-    assert ends == [epoch, 2 * epoch, 2 * epoch + 3]
+    assert ends == sorted({*range(every, steps, every), steps})
+    assert every < epoch if epochs == 1 else every == epoch
 
 
 def test_compiling_leaves_everything_as_it_was(small_digits: DataSet) -> None:

@@ -21,6 +21,7 @@ from clew_shared.journal.events import Attempt, Checkpoint, Evaluation, Event, L
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import Choice, Condition, Knob, Params, describe
+from clew_shared.run_settings import NO_NOTE, RunNote
 from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import DisturbCluster
 
@@ -186,6 +187,7 @@ class FakeRun:
     queue: int = 0
     devices: tuple[str, ...] = ()
     job: JobNews | None = None
+    note: RunNote = NO_NOTE
     history: History = field(default_factory=History)
 
     @property
@@ -400,6 +402,11 @@ class FakeSession:
         for number, one in enumerate(line, 1):
             one.queue = number
         self.tell(states=frozenset(one.id for one in line))
+
+    def annotate(self, run: str, note: RunNote) -> None:
+        """Kept at once."""
+        self._ask("annotate", run, note)
+        self.runs[run].note = note
 
     def forget(self, run: str) -> None:
         """Gone."""

@@ -33,6 +33,8 @@ WARM_UP_STEPS, WARM_UP_S = (1, 1, 8, 64), 0.0015
 """Steps of the calls that warm up; one after the first that lasts longer than ``WARM_UP_S`` seconds is the last.
 Several processes must do the same calls, whatever each of them measures: the first two."""
 
+EVALUATIONS = 20
+"""So often held-out data are measured in a run that does not say otherwise: enough points for a curve."""
 LOSS_SCALE = 2.0**10
 """With gradients of 16 bits small ones would vanish; the loss is enlarged and the gradients are reduced by so much."""
 
@@ -342,7 +344,9 @@ class Engine:
         return min([self.steps - self.step, *(every - self.step % every for every in intervals), *due])
 
     def _evaluation_interval(self) -> int:
-        return self.plan.evaluate_every or steps_per_epoch(self.samples_per_epoch, self.batch_size)
+        """As asked for; else about ``EVALUATIONS`` times in a run, and after each epoch at the latest."""
+        epoch = steps_per_epoch(self.samples_per_epoch, self.batch_size)
+        return self.plan.evaluate_every or min(epoch, max(1, -(-self.steps // EVALUATIONS)))
 
     def _nonfinite(self, first: int, rows: npt.NDArray[np.floating[Any]]) -> int | None:
         finite = np.isfinite(rows)

@@ -133,7 +133,7 @@ EvaluateEvery = Annotated[
     int | None,
     Knob(
         "Evaluate every",
-        "How often accuracy is measured on held-out images. Empty: after every epoch and at the end.",
+        "Steps between measurements on held-out images. Empty: about twenty times, and after every epoch at least.",
         group="Record",
         unit="steps",
         ge=1,

@@ -22,7 +22,7 @@ _COUNTERS = ("step", "evaluated_at", "saved_at", "diverged_at", "waited")
 
 @dataclass(frozen=True)
 class Plan:
-    """Length and rhythm of a run. ``batch_size`` 0: the whole set; ``evaluate_every`` None: each epoch and the end."""
+    """Length and rhythm of a run. ``batch_size`` 0: the whole set; ``evaluate_every`` None: about twenty times."""
 
     steps: int
     batch_size: int = 0

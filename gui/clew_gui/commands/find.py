@@ -14,6 +14,7 @@ from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.journal.events import Attempt
 from clew_shared.journal.files import FrameReader, Record, attempts, journal_path
 from clew_shared.journal.lifecycle import RunFold, RunState
+from clew_shared.run_settings import RunNote
 
 RUN_HELP = "its number, id, the beginning of its id, `last`, or its folder"
 
@@ -22,11 +23,12 @@ _HEAD_BYTES = 64 * 1024
 
 
 class KeptRun(NamedTuple):
-    """A kept run: ``number`` is the one that the window shows."""
+    """A kept run: ``number`` is the one that the window shows, ``note`` what a person wrote about it."""
 
     number: int
     folder: Path
     started: float
+    note: RunNote = RunNote()
 
 
 def kept_runs(places: Places) -> list[KeptRun]:
@@ -40,8 +42,10 @@ def kept_runs(places: Places) -> list[KeptRun]:
     copies = [path for path in places.mirrors.glob("*-*-*-*-*") if path.name not in names and attempts(path)]
     folders = [*own, *copies]
     begun = sorted((began(folder), folder.name, folder) for folder in folders)
-    numbers = run_record(places).number_all(name for _, name, _ in begun)
-    return sorted(KeptRun(numbers[name], folder, started) for started, name, folder in begun)
+    record = run_record(places)
+    numbers = record.number_all(name for _, name, _ in begun)
+    found = (KeptRun(numbers[name], folder, at, record.notes.get(name, RunNote())) for at, name, folder in begun)
+    return sorted(found, key=lambda run: run.number)
 
 
 def is_copy(places: Places, folder: Path) -> bool:

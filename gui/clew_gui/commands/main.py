@@ -27,6 +27,7 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("Begin", "start", "open the window; without a display run an exercise and write a picture", "start"),
+    Command("Begin", "completion", "print what completes commands with Tab in bash, zsh or fish", "completion"),
     Command("Begin", "catalogue", "list the exercises, their presets and hyperparameters", "catalogue"),
     Command("Train", "run", "run an exercise on this computer and follow it here", "run.run"),
     Command("Train", "race", "let optimizers run against each other from the same start", "run.race"),
@@ -49,6 +50,8 @@ COMMANDS = (
     Command("Sites", "logout", "end the logins to sites that stay for a while, or show them", "sites.logout"),
     Command("Look back", "runs", "list the runs that are kept on this computer", "runs"),
     Command("Look back", "show", "show one run: settings, curves, goals, files", "runs"),
+    Command("Look back", "compare", "show in what runs differ, and what came of it", "compare"),
+    Command("Look back", "note", "give a run a name, a note and tags", "compare"),
     Command("Hand in", "report", "write a report of runs as one HTML page or as PDF", "reports.report"),
     Command("Hand in", "answer", "answer the questions of a guide; the answers go into reports", "reports.report"),
     Command("Hand in", "hand-in", "pack report and journals into one file for the teacher", "reports.report"),

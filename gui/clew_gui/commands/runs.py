@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.table import Table
 from rich.text import Text
 
-from clew_gui.base.state_words import spread_words
+from clew_gui.base.state_words import NONE, quantity, spread_words
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, KeptJobs, KeptRun, find_run, kept_runs
@@ -18,89 +18,201 @@ from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import curves
 from clew_gui.commands.output.result import asked_lines, ending, goal_lines, measured_lines, update_lines, why
 from clew_gui.plotting.cluster import STRATEGY, setup_of
+from clew_gui.session.run_record import run_record
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.goals import check_goal
 from clew_shared.journal.files import attempts
 from clew_shared.journal.history import History, peer_words
+from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
-from clew_shared.params import format_value
+from clew_shared.params import Value, format_value
 from clew_shared.reading import read_run, summary
+from clew_shared.run_settings import Facts, RunNote, differing, names_in, parse_filter, settings_of
 from clew_shared.spec import RunSpec, read_spec
 
 _SHOWN = 30
+FILTER_HELP = "only runs that fit, such as: adam 'learning_rate > 0.01' tag=good -failed"
 
 
 def runs(shell: CommandContext, argv: Sequence[str]) -> int:
     """``clew runs``: one line for each kept run, the latest last."""
     parser = Parser("clew runs", f"List the runs that are kept on this computer, the latest {_SHOWN} of them.")
     parser.add_argument("--all", action="store_true", help="all of them")
+    parser.add_argument("--filter", default="", metavar="TEXT", help=FILTER_HELP)
+    parser.add_argument("--columns", default="", metavar="A,B", help="more columns: settings or results by name")
     parser.add_argument("--json", action="store_true", help="one line of JSON: a list of what `clew show --json` says")
     options = parser.parse_args(list(argv))
-    kept = kept_runs(shell.places)
-    shown = kept if options.all else kept[-_SHOWN:]
-    jobs = KeptJobs(shell.places)
-    if options.json:
-        known = cards(shell.places)
-        shell.say_json([_as_json(run.folder, known, jobs, run.number) for run in shown])
-    elif not kept:
+    kept, jobs, known = kept_runs(shell.places), KeptJobs(shell.places), cards(shell.places)
+    if not kept and not options.json:
         shell.say(f"No runs are kept in {shell.places.runs} yet. Begin with: clew run softmax")
-    else:
-        shell.console().print(_table(shown, cards(shell.places), jobs))
-        if len(shown) < len(kept):
-            shell.say(f"{len(kept) - len(shown)} older runs are not shown; --all shows them.")
+        return OK
+    chosen = filtered(kept, options.filter, known, jobs)
+    shown = chosen if options.all else chosen[-_SHOWN:]
+    if options.json:
+        shell.say_json([_as_json(run.folder, known, jobs, run) for run in shown])
+        return OK
+    console = shell.console()
+    console.print(_table([look_at(run, known, jobs) for run in shown], _names(options.columns), console.width))
+    if len(shown) < len(chosen):
+        shell.say(f"{len(chosen) - len(shown)} older runs are not shown; --all shows them.")
+    if len(chosen) < len(kept):
+        shell.say(f"{len(chosen)} of {len(kept)} runs fit the filter.")
     return OK
 
 
-def _table(kept: Sequence[KeptRun], known: Catalogue, jobs: KeptJobs) -> Table:
+def _names(text: str) -> list[str]:
+    return [name for name in text.replace(" ", "").split(",") if name]
+
+
+class SeenRun(NamedTuple):
+    """A kept run as it was read; ``history`` and ``spec`` are None where they cannot be read: ``why`` is the reason."""
+
+    kept: KeptRun
+    state: RunState | None
+    history: History | None
+    spec: RunSpec | None
+    card: ExerciseCard | None
+    why: str = ""
+
+    @property
+    def name(self) -> str:
+        """What a person called it; empty where nobody did."""
+        return self.kept.note.name or (self.spec.name if self.spec is not None else "")
+
+    @property
+    def settings(self) -> dict[str, Value]:
+        """What it was set to."""
+        return settings_of(self.spec, self.card) if self.spec is not None else {}
+
+    @property
+    def facts(self) -> Facts:
+        """What the filter sees."""
+        history, note, fold = self.history, self.kept.note, self.history.fold if self.history is not None else None
+        exercise = fold.exercise if fold is not None else ""
+        results = (
+            {name: value for name in history.recorded() if (value := _result(history, name)) is not None}
+            if (history is not None)
+            else {}
+        )
+        state = words.state_word(self.state) if self.state is not None else ""
+        texts = (self.name, note.note, *note.tags, exercise, state, *map(str, self.settings.values()))
+        known: dict[str, Value] = {"name": self.name, "note": note.note, "state": state, "number": self.kept.number}
+        known["study"] = self.spec.study if self.spec is not None else ""
+        return Facts(
+            words=" ".join(texts), values={**self.settings, **results, **known, "exercise": exercise}, tags=note.tags
+        )
+
+
+def _result(history: History, metric: str) -> float | None:
+    """The best value of a metric, the last one where neither side is better."""
+    best = history.best(metric)
+    return best.value if best is not None else history.last(metric)
+
+
+def look_at(run: KeptRun, known: Catalogue, jobs: KeptJobs) -> SeenRun:
+    """Read a kept run."""
+    try:
+        history = read_run(run.folder)
+    except ProblemError as error:
+        return SeenRun(run, None, None, None, None, str(error))
+    try:
+        spec = read_spec(RunFolder(run.folder).latest_spec)
+    except ProblemError:
+        spec = None
+    return SeenRun(run, jobs.state(run.folder, history.fold)[0], history, spec, _card(known, history))
+
+
+def filtered(kept: Sequence[KeptRun], text: str, known: Catalogue, jobs: KeptJobs) -> list[KeptRun]:
+    """The runs that fit the filter. Raises ``ProblemError`` where it cannot be understood."""
+    if not text.strip():
+        return list(kept)
+    facts = {run.folder: look_at(run, known, jobs).facts for run in kept}
+    params = {param.name for card in known.exercises for param in card.params}
+    wanted = parse_filter(text, names_in(facts.values()) | params)
+    return [run for run in kept if wanted.keeps(facts[run.folder])]
+
+
+_WIDE = 110
+"""From this width on there is room for the id, the steps, the time, and the name of what the result is."""
+
+
+def _table(seen: Sequence[SeenRun], more: Sequence[str], width: int) -> Table:
+    """One line for each run. What cannot be cut is the number, the state and the result."""
+    wide = width >= _WIDE
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column, justify in (("#", "right"), ("Run", "left"), ("Exercise", "left"), ("State", "left")):
-        table.add_column(column, justify=justify, no_wrap=True)  # type: ignore[arg-type]  # Rich's literal type
-    table.add_column("Steps", justify="right", no_wrap=True)
-    table.add_column("Result")
-    table.add_column("Time", justify="right", no_wrap=True)
-    table.add_column("Began", no_wrap=True)
-    catalogue = {card.id: card for card in known.exercises}
-    for run in kept:
-        table.add_row(str(run.number), run.folder.name[:8], *_cells(run.folder, catalogue, jobs), _when(run.started))
+    heads = ("#", *(("Run",) if wide else ()), "Exercise", "State")
+    for head in heads:
+        table.add_column(head, justify="right" if head == "#" else "left", no_wrap=True, min_width=len(head))
+    table.add_column("Name or settings", min_width=12)
+    for name in more:
+        table.add_column(name, justify="right", no_wrap=True)
+    for head in (*(("Steps",) if wide else ()), "Result", *(("Time",) if wide else ()), "Began"):
+        table.add_column(head, justify="left" if head in ("Result", "Began") else "right", no_wrap=True)
+    titles = titles_of(seen)
+    for run in seen:
+        table.add_row(*_cells(run, titles.get(run.kept.folder.name, ""), more, wide))
     return table
 
 
-def _cells(folder: Path, catalogue: dict[str, ExerciseCard], jobs: KeptJobs) -> list[str]:
-    try:
-        history = read_run(folder)
-    except ProblemError as error:
-        return ["", "Unreadable", "", str(error), ""]
-    fold = history.fold
-    name = spec_name(folder)
-    exercise = f"{fold.exercise} ({name})" if name else fold.exercise
-    result = main_result(history, catalogue.get(fold.exercise))
-    state, _ = jobs.state(folder, fold)
-    return [exercise, words.state_word(state), f"{fold.step:,}", result, words.duration(history.seconds)]
+def titles_of(seen: Sequence[SeenRun]) -> dict[str, str]:
+    """Each run's name and tags; without a name what tells it from the other runs of its exercise. By folder name."""
+    groups: dict[str, dict[str, dict[str, Value]]] = {}
+    for run in seen:
+        if run.spec is not None:
+            groups.setdefault(run.spec.exercise, {})[run.kept.folder.name] = run.settings
+    short = {run: text for group in groups.values() for run, text in differing(group, limit=4).items()}
+    found: dict[str, str] = {}
+    for run in seen:
+        tags = " ".join(f"#{tag}" for tag in run.kept.note.tags)
+        found[run.kept.folder.name] = f"{run.name or short.get(run.kept.folder.name, '')} {tags}".strip()
+    return found
 
 
-def spec_name(folder: Path) -> str:
-    """The name that the run was given; empty when none or when its spec cannot be read."""
-    try:
-        return read_spec(RunFolder(folder).spec).name
-    except ProblemError:
-        return ""
+def _cells(run: SeenRun, title: str, more: Sequence[str], wide: bool) -> list[str]:
+    number, began = str(run.kept.number), _when(run.kept.started)
+    first = [number, *([run.kept.folder.name[:8]] if wide else [])]
+    if run.history is None:
+        return [*first, "", "Unreadable", run.why]
+    history, fold, values = run.history, run.history.fold, run.facts.values
+    asked = [_cell(run, name, values) for name in more]
+    result, steps = main_result(history, run.card, named=wide), f"{fold.step:,}"
+    took = words.duration(history.seconds)
+    row = [*first, fold.exercise, words.state_word(run.state), title, *asked]
+    return [*row, steps, result, took, began] if wide else [*row, result, began]
 
 
-def main_result(history: History, card: ExerciseCard | None) -> str:
-    """The value that the exercise is about: its first goal's metric, else the last recorded one."""
+def _cell(run: SeenRun, name: str, values: Mapping[str, Value]) -> str:
+    value = values.get(name)
+    if isinstance(value, float) and run.history is not None and name in run.history.metrics:
+        return quantity(value, run.history.metrics[name].format)
+    return format_value(value) if value is not None else NONE
+
+
+def main_result(history: History, card: ExerciseCard | None, named: bool = True) -> str:
+    """The value that the exercise is about: its first goal's metric that has a better side, else such a metric that was
+    recorded last, else the last one. Not ``named``: the value alone."""
     recorded = history.recorded()
     wanted = [goal.metric for goal in card.goals] if card else []
-    name = next((metric for metric in wanted if metric in recorded), recorded[-1] if recorded else "")
+    sided = [name for name in (*wanted, *reversed(recorded)) if name in recorded and _sided(history, name)]
+    name = next(iter(sided), recorded[-1] if recorded else "")
     value = history.last(name) if name else None
-    return words.metric_value(history.metrics[name], value) if value is not None else ""
+    if value is None:
+        return ""
+    spec = history.metrics[name]
+    return words.metric_value(spec, value) if named else quantity(value, spec.format)
+
+
+def _sided(history: History, name: str) -> bool:
+    return name in history.metrics and history.metrics[name].better != "none"
 
 
 def _when(started: float) -> str:
     if not started:
         return ""
     begun = datetime.fromtimestamp(started).astimezone()
-    return begun.strftime("%H:%M" if time.time() - started < 12 * 3600 else "%Y-%m-%d %H:%M")
+    this_year = begun.year == datetime.now().astimezone().year
+    return begun.strftime("%d %b %H:%M" if this_year else "%d %b %Y")
 
 
 def show(shell: CommandContext, argv: Sequence[str]) -> int:
@@ -119,6 +231,13 @@ def show(shell: CommandContext, argv: Sequence[str]) -> int:
     return OK
 
 
+def _note_lines(shell: CommandContext, folder: Path) -> list[str]:
+    """What a person wrote about the run."""
+    note = run_record(shell.places).notes.get(folder.name, RunNote())
+    known = {"Name": note.name, "Tags": ", ".join(note.tags), "Note": note.note}
+    return [f"{name:<18}{text}" for name, text in known.items() if text]
+
+
 def _show(shell: CommandContext, folder: Path, history: History, jobs: KeptJobs) -> None:
     card = _card(cards(shell.places), history)
     console = shell.console()
@@ -133,6 +252,7 @@ def _show(shell: CommandContext, folder: Path, history: History, jobs: KeptJobs)
         *asked_lines(history, folder),
         *goal_lines(history, card),
         "",
+        *_note_lines(shell, folder),
         *_spec_lines(folder),
         *_file_lines(folder, history),
     ):
@@ -171,8 +291,8 @@ def _file_lines(folder: Path, history: History) -> list[str]:
     return lines
 
 
-def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, number: int | None = None) -> dict[str, object]:
-    """``summary`` with the spec's settings and the goals; ``number`` only in lists."""
+def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, kept: KeptRun | None = None) -> dict[str, object]:
+    """``summary`` with the spec's settings and the goals; in lists, as ``kept``, with number, note and tags."""
     try:
         history = read_run(folder)
     except ProblemError as error:
@@ -190,4 +310,8 @@ def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, number: int | None 
             found["cluster"] = setup_of(spec, card)._asdict()
     except ProblemError as error:
         found["problems"] = error.problems
-    return found if number is None else {"number": number} | found
+    if kept is None:
+        return found
+    note = kept.note
+    written = {"name": note.name or found.get("name", ""), "note": note.note, "tags": note.tags}
+    return {"number": kept.number} | found | written

@@ -52,13 +52,22 @@ class Ghost:
 
 @dataclass(frozen=True)
 class View:
-    """How the curves are looked at. ``zoom`` is the visible part of x in axis coordinates, None for all of it."""
+    """How the curves are looked at. ``zoom`` is the visible part of x in axis coordinates, None for all of it;
+    ``y_zoom`` the visible part of the values by plot, where a person chose one; ``whole`` shows all values of the
+    others instead of the part worth seeing."""
 
     unit: XUnit = XUnit.STEP
     log_x: bool = False
     log_y: bool = True
     smoothing: float = 0.6
     zoom: Span | None = None
+    y_zoom: tuple[tuple[str, Span], ...] = ()
+    whole: bool = False
+
+    @property
+    def is_zoomed(self) -> bool:
+        """Whether a part is shown that a person chose."""
+        return self.zoom is not None or bool(self.y_zoom)
 
 
 @dataclass(frozen=True)

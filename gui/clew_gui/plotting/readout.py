@@ -55,12 +55,14 @@ def x_text(value: float, unit: XUnit) -> str:
 
 def read(scene: Scene, x: float) -> Readout:
     """The read-out at ``x`` in axis coordinates. Runs that stand out come first when not all fit."""
-    runs = prominent(scene.runs, ROWS)
-    rows = tuple(_row(scene, run, x) for run in runs)
+    every = {run.run_id: _row(scene, run, x) for run in scene.runs}
+    there = [run for run in scene.runs if any(point is not None for point in every[run.run_id].points)]
+    runs = prominent(there or scene.runs[:1], ROWS)  # a run without a value here says nothing
+    rows = tuple(every[run.run_id] for run in runs)
     smooth = any(not d.curve.exact for plot in scene.plots for d in plot.curves if d.headline)
     heading = x_text(scene.x_value(x), scene.grid.unit) + (", smoothed" if smooth else "")
     names = tuple(plot.setup.id.replace("_", " ") for plot in scene.plots)
-    return Readout(x, heading, names, rows, len(scene.runs) - len(rows))
+    return Readout(x, heading, names, rows, len(there or rows) - len(rows))
 
 
 def prominent(runs: Sequence[RunStyle], at_most: int) -> tuple[RunStyle, ...]:

@@ -81,7 +81,9 @@ class Scene:
         if not noisy:
             return ""
         mean = "of each pixel" if noisy[0].exact else f"over about {count_text(round(self.window, -1) or 1)} steps"
-        return f"Line: mean {mean}. Faint: lowest to highest value. Number: the last value."
+        zoomed = self.grid.span.high < self.full.high
+        number = "the value at the right edge" if zoomed else "the last value"
+        return f"Line: mean {mean}. Faint: lowest to highest value. Number: {number}."
 
     @property
     def many(self) -> bool:
@@ -98,6 +100,8 @@ class SceneBuilder:
 
     def __init__(self, store: SeriesStore) -> None:
         self._store = store
+        self.planned = 1000.0
+        """Steps on the axis while no run has values and nothing is expected."""
         self._maker = CurveMaker(store)
         self._grid: Grid | None = None
         self._spans: dict[str, tuple[View, tuple[str, ...], Span]] = {}
@@ -145,7 +149,7 @@ class SceneBuilder:
     def _full_span(self, runs: Sequence[RunStyle], setups: Sequence[PlotSetup], view: View, empty: bool) -> Span:
         if empty:
             ghosts = [p for setup in setups if setup.ghost for p in setup.ghost.points]
-            last = max((x for x, _ in ghosts), default=1000.0)
+            last = max((x for x, _ in ghosts), default=self.planned)
             return x_span(last, last, view.log_x, 1.0)
         known = [run for run in runs if self._store.knows(run.run_id, view.unit)]
         last = max((self._in_unit(r, self._store.last_step(r.run_id), view.unit) for r in known), default=1.0)
@@ -202,6 +206,11 @@ class SceneBuilder:
     ) -> Span:
         if ghost is not None and not drawn:
             return keep_span(None, settled_span(ghost[1], "none", log) or _EMPTY_SPAN[log])
+        chosen = dict(view.y_zoom).get(setup.id)
+        if chosen is not None:
+            return chosen
+        if view.whole:
+            return _whole_span(_heights(drawn, self._grid), setup, log)
         whole = view.zoom is None
         starts = np.array([d.curve.y[0] for d in drawn if d.curve.y.size])
         better = setup.better if whole else "none"
@@ -227,8 +236,9 @@ class SceneBuilder:
         for event in events:
             if event.run_id in chosen and self._store.knows(event.run_id, grid.unit):
                 x = float(self._store.from_steps(event.run_id, np.array([event.step]), grid.unit)[0])
-                if not grid.log or x > 0:
-                    result.append((event, math.log10(x) if grid.log else x))
+                at = (math.log10(x) if x > 0 else -math.inf) if grid.log else x
+                if grid.span.low <= at <= grid.span.high:
+                    result.append((event, at))
         return result
 
     def _notes(self, plots: Sequence[PlotScene], runs: Sequence[RunStyle], view: View) -> tuple[str, ...]:
@@ -241,6 +251,16 @@ class SceneBuilder:
         if without:
             notes.append(f"Not shown against {view.unit.value}: {', '.join(without)}.")
         return tuple(notes)
+
+
+def _whole_span(heights: FloatArray, setup: PlotSetup, log: bool) -> Span:
+    """All values and the goals, with some air."""
+    finite = heights[np.isfinite(heights)]
+    if not finite.size:
+        return _EMPTY_SPAN[log]
+    low, high = float(finite.min()), float(finite.max())
+    half = 0.0 if high > low else 0.5 if log else 0.1 * abs(high) or 1.0
+    return _with_goals(Span(low - half, high + half), setup, log).padded(0.05)
 
 
 def _y_ticks(setup: PlotSetup, span: Span, log: bool, height: int) -> tuple[Tick, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,19 +16,21 @@ from clew_gui.plotting.series import SeriesStore
 from clew_shared.exporters.tables import SERIES_HEADER
 from clew_shared.journal.events import Series
 
-HEADER: Final = ("run", "step", "metric", "value", "wall_time")
+HEADER: Final = ("run", "step", "metric", "value", "wall_time", "name")
 _BLOCK: Final = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class Extract:
-    """A copy of one curve, independent of what arrives later. ``wall`` is empty where the wall clock is unknown."""
+    """A copy of one curve, independent of what arrives later. ``wall`` is empty where the wall clock is unknown;
+    ``name`` is the run's for people."""
 
     run: str
     metric: str
     steps: FloatArray
     values: npt.NDArray[np.floating[Any]]
     wall: FloatArray
+    name: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +44,10 @@ class SeriesExtract:
     last: Series
 
 
-def extract(store: SeriesStore, runs: Sequence[str], metrics: Iterable[str]) -> tuple[Extract, ...]:
-    """Copies of the recorded values of ``metrics`` of ``runs``, every step of them."""
+def extract(
+    store: SeriesStore, runs: Sequence[str], metrics: Iterable[str], names: Mapping[str, str] | None = None
+) -> tuple[Extract, ...]:
+    """Copies of the recorded values of ``metrics`` of ``runs``, every step of them; ``names`` are the runs'."""
     wanted = tuple(metrics)
     result = []
     for run in runs:
@@ -53,7 +57,8 @@ def extract(store: SeriesStore, runs: Sequence[str], metrics: Iterable[str]) -> 
             if series is not None and len(series):
                 steps = series.pyramid.x.slice(0, len(series)).copy()
                 wall = clock.wall(steps) if clock is not None and clock.wall(steps[-1:])[0] > 0 else np.empty(0)
-                result.append(Extract(run, metric, steps, series.pyramid.y.array.copy(), wall))
+                name = (names or {}).get(run, "")
+                result.append(Extract(run, metric, steps, series.pyramid.y.array.copy(), wall, name))
     return tuple(result)
 
 
@@ -94,11 +99,18 @@ def _series_rows(item: SeriesExtract) -> list[tuple[str, ...]]:
     return [(item.run, item.name, repr(x), repr(y), *labels) for x, y in points]
 
 
-def _rows(item: Extract) -> Iterator[list[tuple[str, str, str, str, str]]]:
+def _rows(item: Extract) -> Iterator[list[tuple[str, ...]]]:
     for start in range(0, item.steps.size, _BLOCK):
         part = slice(start, start + _BLOCK)
         walls = [f"{w:.6f}" for w in item.wall[part]] if item.wall.size else [""] * item.steps[part].size
         yield [
-            (item.run, f"{step:.0f}" if step == int(step) else repr(float(step)), item.metric, str(value), wall)
+            (
+                item.run,
+                f"{step:.0f}" if step == int(step) else repr(float(step)),
+                item.metric,
+                str(value),
+                wall,
+                item.name,
+            )
             for step, value, wall in zip(item.steps[part], item.values[part], walls, strict=True)
         ]

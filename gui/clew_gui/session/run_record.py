@@ -1,4 +1,5 @@
-"""The viewer's own list of runs: which number each has, which were taken out. One line each, only appended.
+"""The viewer's own list of runs: which number each has, which were taken out, and what a person wrote about them.
+One line each, only appended.
 
 Windows and commands append to the same file. Anyone who reads it from its beginning comes to the same numbers.
 """
@@ -16,11 +17,13 @@ from clew_gui.base.line_file import LineFile
 from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places
 from clew_shared.journal.files import MIRRORS_LIST
+from clew_shared.run_settings import RunNote
 
 
 class RunLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became known of a run: its number, that it was ``forgotten``, or why the agent ``refused`` it; the ``job``
-    whose share of its journals is here as a whole; the machine ``where`` it ran without a job of this computer's."""
+    whose share of its journals is here as a whole; the machine ``where`` it ran without a job of this computer's; the
+    ``note`` that a person wrote."""
 
     run: str
     number: int = 0
@@ -29,6 +32,7 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     refused: str = ""
     job: str = ""
     where: str = ""
+    note: RunNote | None = None
 
 
 class RunRecord:
@@ -45,6 +49,7 @@ class RunRecord:
         self.settled: dict[str, str] = {}
         """The latest job whose share of a run's journals is here as a whole, by run."""
         self.where: dict[str, str] = {}
+        self.notes: dict[str, RunNote] = {}
         self._taken: set[int] = set()
         self.refresh()
 
@@ -99,6 +104,10 @@ class RunRecord:
         """The run was made on another machine, without a job of this computer. Raises ``OSError``."""
         self._append(RunLine(run=run, time=time, where=where))
 
+    def annotate(self, run: str, note: RunNote, time: float) -> None:
+        """A person wrote this about the run. Raises ``OSError`` if the disk refuses."""
+        self._append(RunLine(run=run, time=time, note=note))
+
     def _next(self) -> int:
         return max(self._taken, default=0) + 1
 
@@ -114,6 +123,8 @@ class RunRecord:
             self.settled[line.run] = line.job
         if line.where:
             self.where[line.run] = line.where
+        if line.note is not None:
+            self.notes[line.run] = line.note
 
     def settle(self) -> None:
         """Wait until what was appended survives a power cut. Raises ``OSError`` if the disk refuses."""

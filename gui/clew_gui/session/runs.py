@@ -17,6 +17,7 @@ from clew_gui.session.run_record import RunRecord
 from clew_shared.base.places import Places
 from clew_shared.journal.history import JOB_ENDED, History
 from clew_shared.journal.lifecycle import TERMINAL, RunFold, RunState
+from clew_shared.run_settings import RunNote
 from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import RunStatus
 
@@ -131,6 +132,7 @@ class RunModel:
         self.folder = folder
         self.where = where
         self.history = History()
+        self.note = RunNote()
         self.link_stale = False
         self.status: RunStatus | None = None
         """What the agent said last; None when it does not know the run, or has not been asked yet."""
@@ -285,6 +287,7 @@ class RunTable:
         where = self.record.where.get(spec.run, "")
         model = RunModel(spec, number, self._places.mirrors / spec.run, where or self._here)
         model.elsewhere = bool(where)
+        model.note = self.record.notes.get(spec.run, model.note)
         self.models[spec.run] = model
         self.place(model)
         return model

@@ -30,6 +30,7 @@ from clew_shared.base.problem import ProblemError, problem, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card
 from clew_shared.params import check
+from clew_shared.run_settings import RunNote, note_problems
 from clew_shared.spec import MAX_NAME, RunSpec, check_spec, check_strategy, spread_again
 from clew_shared.wire.messages import ContinueRun, DisturbCluster, MoveRun, Pause, SetLive, StartRun, Stop, Unpause
 
@@ -295,6 +296,16 @@ class Session:
     def move_run(self, run: str, place: int) -> None:
         """Put a waiting run at a place of its agent's queue, 1 being the next."""
         self._ask(run, MoveRun(run=run, place=place))
+
+    def annotate(self, run: str, note: RunNote) -> None:
+        """Keep what a person wrote about a run. Raises ``ProblemError`` where it is too long or the disk refuses."""
+        model = self.runs[self._known(run)]
+        raise_all(note_problems(note, MAX_NAME))
+        try:
+            self._record.annotate(run, note, time.time())
+        except OSError as error:
+            raise problem("session.disk", f"The note cannot be kept: {error}.") from None
+        model.note = note
 
     def forget(self, run: str) -> None:
         """Take a run out of the list for good and remove the mirror; the agent's own folder stays.

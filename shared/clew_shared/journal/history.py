@@ -244,18 +244,19 @@ class History:
     over attempts.
 
     ``fold`` holds state and progress, ``metrics`` the known metrics by name, ``schema`` the latest ``Schema``,
-    ``live`` the hyperparameter changes that acted, ``logs`` the sentences, ``checkpoints`` the complete ones by step,
-    ``series`` and ``figures`` what was measured or pictured by name (figures: all of them, by step), ``damages`` what
-    could not be read, ``first_nonfinite`` the first step of each curve that is not a finite number. ``peers`` holds the
-    last news of each process of the latest attempt, ``peer_news`` the latest of all attempts, ``updates`` the gradients
-    that parameter servers took (``updates_kept`` as for ``UpdateTable``). ``prediction`` is the curve that a person
-    expected.
+    ``begun`` how the latest attempt began, ``live`` the hyperparameter changes that acted, ``logs`` the sentences,
+    ``checkpoints`` the complete ones by step, ``series`` and ``figures`` what was measured or pictured by name (of
+    all of them, by step), ``damages`` what could not be read, ``first_nonfinite`` the first step of each curve that is
+    not a finite number. ``peers`` holds the last news of each process of the latest attempt, ``peer_news`` the latest
+    of all attempts, ``updates`` the gradients that parameter servers took (``updates_kept`` as for ``UpdateTable``).
+    ``prediction`` is the curve that a person expected.
     """
 
     def __init__(self, updates_kept: int | None = KEPT) -> None:
         self.fold = RunFold()
         self.metrics: dict[str, MetricSpec] = {}
         self.schema: Schema | None = None
+        self.begun: Attempt | None = None
         self.prediction: Predicted | None = None
         self.live: list[Live] = []
         self.checkpoints: dict[int, Checkpoint] = {}
@@ -410,6 +411,8 @@ class History:
         """Cut every curve where the attempt begins, unless an even later one is known already."""
         if attempt > 1 and not event.resumes:
             return Changed()  # a guard wrote it for a trainer that died before it could say where it begins
+        if attempt >= max(self._starts, default=0):
+            self.begun = event
         self._cut_journal(event)
         self._starts[attempt] = start = event.start_step
         if attempt == 1 or attempt < max(self._starts):

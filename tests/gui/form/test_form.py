@@ -9,10 +9,10 @@ from PySide6.QtWidgets import QComboBox, QLineEdit, QStyle, QStyleOptionComboBox
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.views.form.form import ParamForm
+from clew_gui.views.form.form import GroupHead, ParamForm
 from clew_gui.views.form.next_run import NextRun
 from clew_gui.views.theme.parts import Appearance, Button, column
-from clew_gui.views.theme.theme import font
+from clew_gui.views.theme.theme import LIGHT, font
 from clew_gui.views.window.message_bar import MessageBar
 from clew_shared.base.problem import Problem
 from clew_shared.catalogue import load_builtin
@@ -231,3 +231,19 @@ def test_tab_reaches_what_was_made_late_where_it_stands(form: ParamForm, qtbot: 
     column(Button(Appearance(), "Before"), messages, Button(Appearance(), "After"), parent=whole)
     messages.show_problems((Problem("a.b", "Something is wrong."),))
     assert _tab_order(whole) == ["Before", "Undo", "Copy the message", "Dismiss the message", "After"]
+
+
+def test_groups_fold_and_open_for_what_is_unusual(qtbot: QtBot) -> None:
+    card = next(card for card in load_builtin().exercises if card.id == "softmax")
+    form = ParamForm(Appearance(LIGHT), card.params)
+    qtbot.addWidget(form)
+    form.show()
+    heads = {head.text(): head for head in form.findChildren(GroupHead)}
+    assert not form.row("evaluate_every").editor.widget().isVisible(), "seldom changed"
+    heads["Record"].click()
+    assert form.row("evaluate_every").editor.widget().isVisible()
+    heads["Training"].click()
+    assert not form.row("optimizer").editor.widget().isVisible()
+    assert form.values()["optimizer"] == "sgd", "a folded field keeps its value"
+    form.set_values({"optimizer": "adam"})
+    assert form.row("optimizer").editor.widget().isVisible(), "a changed value is never out of sight"

@@ -61,7 +61,7 @@ def feed(panel: ConvergencePlots) -> PlotFeed:
 def show(feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, *runs: FakeRun) -> MeasuredView:
     for run in runs:
         feed.bring(run, 10_000)
-    feed.show(runs, runs[0].id, "")
+    feed.show(runs, runs[0].id, "", {run.id: run.index for run in runs})
     qtbot.waitUntil(lambda: not panel.measured._timer.isActive(), timeout=5000)
     return panel.measured
 

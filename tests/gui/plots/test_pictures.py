@@ -108,7 +108,7 @@ def feed(panel: ConvergencePlots, card: ExerciseCard) -> PlotFeed:
 def show(feed: PlotFeed, panel: ConvergencePlots, qtbot: QtBot, *runs: FakeRun) -> PicturesView:
     for run in runs:
         feed.bring(run, 10_000)
-    feed.show(runs, runs[0].id, "")
+    feed.show(runs, runs[0].id, "", {})
     qtbot.waitUntil(lambda: not panel.pictures.canvas._timer.isActive(), timeout=5000)
     return panel.pictures
 
@@ -172,7 +172,7 @@ def test_the_selected_run_is_shown_and_a_later_attempt_takes_pictures_back(
     first, second = pictured(session, 100), pictured(session, 700)
     view = show(feed, panel, qtbot, second, first)
     assert steps_shown(view) == {700}
-    feed.show([first, second], first.id, "")
+    feed.show([first, second], first.id, "", {})
     view.canvas._advance()
     assert steps_shown(view) == {100}
     first.history.figures.pop("norms")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QGuiApplication, QImage, QPainter, QWheelEvent
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QFocusEvent, QGuiApplication, QImage, QPainter, QWheelEvent
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
@@ -325,7 +325,7 @@ def test_a_direct_call_raises(panel: ConvergencePlots, tmp_path: Path) -> None:
 def test_the_menu_offers_scale_zoom_and_files(panel: ConvergencePlots, qtbot: QtBot) -> None:
     menu: QMenu = panel.menu()
     actions = {action.text().split("\t")[0]: action for action in menu.actions() if action.text()}
-    assert not actions["Show all of x"].isEnabled()
+    assert not actions["Reset the zoom"].isEnabled()
     actions["Logarithmic x axis"].trigger()
     assert panel.view.log_x
     actions["As a drawing, SVG…"].trigger()
@@ -411,3 +411,49 @@ def test_an_empty_plot_says_whether_to_wait() -> None:
     assert "appear here" in empty_sentence(())
     assert "appear here" in empty_sentence((waiting, ended))
     assert "ended before" in empty_sentence((ended,))
+
+
+def drag(panel: ConvergencePlots, start: QPoint, end: QPoint) -> None:
+    """Press, move in two strokes, let go."""
+    ground = panel.canvas.ground.viewport()
+    QTest.mousePress(ground, Qt.MouseButton.LeftButton, pos=start)
+    for at in (start + (end - start) / 2, end):
+        QTest.mouseMove(ground, at, 20)
+    QTest.mouseRelease(ground, Qt.MouseButton.LeftButton, pos=end)
+
+
+def test_a_box_zooms_into_steps_and_values_and_is_taken_back(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    frame = panel.canvas.artist.frames[0]
+    start, end = frame.rect.topLeft() + QPointF(100, 20), frame.rect.topLeft() + QPointF(300, 90)
+    before = [plot.span for plot in panel.canvas.scene.plots]
+    drag(panel, start.toPoint(), end.toPoint())
+    qtbot.waitUntil(lambda: panel.view.is_zoomed, timeout=5000)
+    panel.canvas.flush()
+    scene = panel.canvas.scene
+    assert scene.grid.span.low == pytest.approx(frame.x_at(start.x()), rel=0.05)
+    assert scene.grid.span.high == pytest.approx(frame.x_at(end.x()), rel=0.05)
+    assert scene.plots[0].span.high == pytest.approx(frame.value_at(start.y()), abs=0.05)
+    assert scene.plots[0].span.low == pytest.approx(frame.value_at(end.y()), abs=0.05)
+    panel.reset_zoom()
+    panel.canvas.flush()
+    assert [plot.span for plot in panel.canvas.scene.plots] == before
+
+
+def test_all_of_y_shows_what_the_fitted_axis_leaves_out(panel: ConvergencePlots) -> None:
+    panel.append("2", "loss", 1000, np.full(50, 1e30))
+    panel.canvas.flush()
+    assert panel.canvas.scene.plots[0].span.high < 10
+    panel.set_whole_y(True)
+    panel.canvas.flush()
+    assert panel.canvas.scene.plots[0].span.high > 20, "log10 of the smoothed values"
+
+
+def test_the_read_out_leaves_out_runs_without_a_value_and_ends_with_the_focus(panel: ConvergencePlots) -> None:
+    panel.set_runs([*RUNS, RunStyle("3", "3  Failed", 2)])
+    panel.canvas.setFocus()
+    QTest.keyClick(panel.canvas, Qt.Key.Key_Left)
+    found = panel.canvas.readout
+    assert found is not None
+    assert "3" not in [row.run.run_id for row in found.rows]
+    QApplication.sendEvent(panel.canvas, QFocusEvent(QEvent.Type.FocusOut))
+    assert panel.canvas.readout is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
@@ -275,3 +276,21 @@ def test_a_chip_is_as_wide_as_its_words(qtbot: QtBot) -> None:
         strip.resize(width, 200)
         strip.show()
         assert all(chip.width() >= chip.sizeHint().width() for chip in strip.findChildren(Button)), width
+
+
+def test_a_race_that_is_over_has_a_podium(qtbot: QtBot) -> None:
+    strip = RaceBar(Appearance(LIGHT))
+    qtbot.addWidget(strip)
+    strip.resize(670, 140)
+    lanes = [RaceEntry(place, str(place), place, f"Lane {place}", f"step {100 * place}") for place in range(1, 6)]
+    strip.show_places("Optimizer race", "", lanes, done=True)
+    strip.show()
+    QApplication.processEvents()
+    by_place = {chip.accessibleName()[:1]: chip for chip in strip.findChildren(Button)}
+    first, second, third, fourth = (by_place[place] for place in "1234")
+    assert second.x() < first.x() < third.x()
+    assert first.height() > second.height() > third.height()
+    assert first.geometry().bottom() == second.geometry().bottom() == third.geometry().bottom() < fourth.y()
+    strip.show_places("Optimizer race", "", lanes)
+    QApplication.processEvents()
+    assert first.height() == fourth.height(), "while it goes on nobody has won"

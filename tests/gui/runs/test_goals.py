@@ -66,3 +66,16 @@ def test_of_a_history_that_was_begun_anew_nothing_read_before_counts() -> None:
     run.history.fold.step = missed.history.fold.step
     run.history.fold.attempt = missed.history.fold.attempt
     assert (board.reached(goal, run), board.best(metric, run)) != before
+
+
+def test_a_run_that_is_better_than_the_tolerance_allows_is_named() -> None:
+    session = fakes.FakeSession()
+    run = session.add("softmax")
+    run.begin(100)
+    run.train(100)
+    run.evaluate(0.9763)
+    run.end()
+    goal = Goal(id="slides", text="95.97 %", metric="test_accuracy", op="near", value=0.9597, tolerance=0.005)
+    board = RunChoices()
+    assert not board.reached(goal, run)
+    assert board.beyond(goal, [run]) == "Run 1 is better than the tolerance allows."

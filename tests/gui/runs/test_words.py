@@ -91,7 +91,7 @@ def test_every_state_has_a_word() -> None:
     ("end", "detail"),
     [
         (None, "120 of 500, diverged at step 60"),
-        (RunState.FINISHED, "diverged at step 60"),
+        (RunState.FINISHED, "at step 60"),
         (RunState.STOPPED, "at step 120"),
     ],
 )

@@ -6,12 +6,24 @@ import re
 
 import msgspec
 import pytest
-from PySide6.QtGui import QFont, QPalette
+from PySide6.QtGui import QFont, QFontInfo, QPalette
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from clew_gui.views.theme.icons import PICTURES, icon, names, pixmap, sheet_pictures, state_look, state_pixmap
-from clew_gui.views.theme.theme import DARK, LIGHT, Theme, alpha, apply, contrast, font, palette, stylesheet
+from clew_gui.views.theme.theme import (
+    DARK,
+    FONTS,
+    LIGHT,
+    Theme,
+    alpha,
+    apply,
+    contrast,
+    font,
+    palette,
+    prepare,
+    stylesheet,
+)
 from clew_shared.journal.lifecycle import RunState
 
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
@@ -107,3 +119,10 @@ def test_a_role_that_is_no_colour_is_refused() -> None:
         LIGHT.colour("curves")
     assert DARK.dark
     assert not LIGHT.dark
+
+
+def test_the_window_has_its_own_font_with_its_licence(qapp: QApplication) -> None:
+    prepare(qapp)
+    assert QFontInfo(qapp.font()).family() == "Inter"
+    assert {QFontInfo(font(kind)).weight() for kind in ("body", "button", "strong")} == {400, 500, 600}
+    assert "SIL Open Font License" in (FONTS / "OFL.txt").read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 import sys
@@ -10,10 +11,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from rich.console import Console
 
 from clew_gui.commands import runs as look
 from clew_gui.commands import start
-from clew_gui.commands.find import find_run, kept_runs
+from clew_gui.commands.find import KeptJobs, find_run, kept_runs
 from clew_gui.commands.main import COMMANDS, main
 from clew_gui.commands.output.words import state_word
 from clew_gui.jobs.job import JobNews, JobOrder, Stage
@@ -25,14 +27,15 @@ from clew_shared import __version__
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
-from clew_shared.journal.events import State
+from clew_shared.catalogue import load_builtin
+from clew_shared.journal.events import Schema, State
 from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.history import JOB_ENDED
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import Value
-from clew_shared.spec import RunSpec
+from clew_shared.spec import RunSpec, to_toml
 from tests.simulated_cluster import SCHEMA, SimulatedCluster
-from tests.unit.runs import METRICS, RUN, begin_run, describe, end_run, small_run
+from tests.unit.runs import METRICS, RUN, begin_run, describe, end_run, points, small_run
 
 IDS = ("aa11-first", "aa22-second", "bb33-third")
 
@@ -471,3 +474,90 @@ def test_the_catalogue_as_json_holds_the_cards(capsys: pytest.CaptureFixture[str
     cards = {card["id"]: card for card in found["exercises"]}
     assert {"id", "presets", "strategies", "params"} <= set(cards["cnn"])
     assert json.loads(said(capsys, "catalogue", "cnn", "--json")) == cards["cnn"]
+
+
+# --- Comparing --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rates(home: Path) -> list[Path]:
+    """Three runs of softmax: two that differ in the seed alone, and one with another rate that did better."""
+    folders = []
+    for number, (rate, seed, best) in enumerate(((0.5, 1, 2.0), (0.5, 2, 4.0), (0.1, 1, 1.0))):
+        folder = begin_run(home / "runs" / f"{number}-{seed}-0000-0000-{number}")
+        spec = RunSpec(exercise="softmax", run=folder.path.name, seed=seed, params={"learning_rate": rate})
+        folder.spec.write_text(to_toml(spec))
+        with JournalWriter.create(folder.journal(1)) as writer:
+            writer.append(describe(folder, time=1_700_000_000.0 + number))
+            writer.append(Schema(id=1, metrics=METRICS))
+            writer.append(points(0, [5, best]))
+            end_run(folder, writer)
+        folders.append(folder.path)
+    return folders
+
+
+def test_runs_are_compared_by_what_differs_with_repeats_as_one_line(
+    rates: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, "note", "3", "--name", "Slow rate", "--tag", "good")
+    table = tmp_path / "compared.csv"
+    said(capsys, "compare", "1", "2", "3", "--metric", "loss", "--target", "2", "--csv", str(table))
+    assert list(csv.reader(table.read_text().splitlines())) == [
+        ["#", "Name", "Learning rate", "best loss", "to baseline", "steps to 2", "seconds"],
+        ["1, 2", "", "0.5", "3 ± 1.414", "0", "1 (1 of 2)", "2"],
+        ["3", "Slow rate #good", "0.1", "1", "-2", "1", "2"],
+    ]
+    found = json.loads(said(capsys, "compare", "3", "--filter", "seed = 1", "--metric", "loss", "--json"))
+    assert [(group["runs"], group["delta"]) for group in found["groups"]] == [([3], 0.0), ([1], 1.0)]
+
+
+def test_runs_are_filtered_and_fit_eighty_columns(rates: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    said(capsys, "note", "2", "--note", "again", "--tag", "twice")
+    assert json.loads(said(capsys, "note", "2", "--json"))["tags"] == ["twice"]
+    listed = json.loads(said(capsys, "runs", "--json", "--filter", "learning_rate > 0.2 #twice"))
+    assert [(run["number"], run["note"]) for run in listed] == [(2, "again")]
+    seen = [look.look_at(run, load_builtin(), KeptJobs(find_places())) for run in kept_runs(find_places())]
+    console = Console(width=80, file=io.StringIO(), record=True)
+    console.print(look._table(seen, (), 80))
+    lines = console.export_text().splitlines()
+    assert len(lines) == 4
+    assert [line.split()[3:6] for line in lines[1:]] == [
+        ["0.5,", "seed", "1"],
+        ["0.5,", "seed", "2"],
+        ["0.1,", "seed", "1"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["compare", "1"], "clew compare: 1 run to compare. Name two runs or more, for example: clew compare 3 7"),
+        (
+            ["compare", "1", "2", "--metric", "los"],
+            "clew compare: None of these runs recorded 'los'. Recorded: loss, W.",
+        ),
+        (["runs", "--filter", "rate > 1"], "clew runs: No run has a value named 'rate'."),
+        (["note", "1", "--name", "x" * 61], "clew note: A run's name may have 60 characters, this one has 61."),
+    ],
+)
+def test_a_comparison_that_cannot_be_made_says_why(
+    words: list[str], message: str, rates: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refused(capsys, *words).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["compl"], ["completion"]),
+        (["compare", ""], ["last", "3", "2", "1"]),
+        (["compare", "1", "--base"], ["--baseline"]),
+        (["run", "soft"], ["softmax"]),
+        (["run", "softmax", "--lear"], ["--learning-rate"]),
+        (["nothing", ""], []),
+    ],
+)
+def test_tab_offers_commands_runs_exercises_and_options(
+    words: list[str], offered: list[str], rates: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said(capsys, "completion", "--words", *words).split() == offered

@@ -128,3 +128,14 @@ def test_a_run_that_never_said_what_it_measures_is_judged_in_the_exercises_words
         check_goal(goal(">=", 0.9), History(), [metric]).text
         == "test accuracy: no value yet; the goal is at least 90 %"
     )
+
+
+def test_a_value_that_is_better_than_the_tolerance_allows_is_said_to_be() -> None:
+    history = history_of(0.9763)
+    history.metrics["test_accuracy"] = MetricSpec(
+        name="test_accuracy", label="test accuracy", better="higher", format="percent"
+    )
+    found = check_goal(goal("near", 0.9597, tolerance=0.005), history)
+    assert (found.reached, found.beyond) == (False, True)
+    assert found.text.endswith("not reached, because it is better than the tolerance allows")
+    assert not check_goal(goal("near", 0.99, tolerance=0.005), history).beyond, "worse is only not reached"

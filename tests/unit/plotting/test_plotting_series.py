@@ -109,13 +109,13 @@ def test_what_is_forgotten(store: SeriesStore) -> None:
 
 def test_the_table_has_every_value(store: SeriesStore, tmp_path: Path) -> None:
     store.append("b", "loss", [0, 0.5], [np.nan, 0.1], np.float32)
-    rows = write_csv(tmp_path / "curves.csv", extract(store, ["a", "b"], ["loss", "none"]))
+    rows = write_csv(tmp_path / "curves.csv", extract(store, ["a", "b"], ["loss", "none"], {"a": "7  Warm start"}))
     lines = (tmp_path / "curves.csv").read_text().splitlines()
     assert rows == 202
-    assert lines[0] == "run,step,metric,value,wall_time"
-    assert lines[1] == "a,0,loss,2.0,1000.000000"
+    assert lines[0] == "run,step,metric,value,wall_time,name"
+    assert lines[1] == "a,0,loss,2.0,1000.000000,7  Warm start"
     assert lines[150].startswith("a,149,loss,1.2512562,1012.49")
-    assert lines[-2:] == ["b,0,loss,nan,", "b,0.5,loss,0.1,"]
+    assert lines[-2:] == ["b,0,loss,nan,,", "b,0.5,loss,0.1,,"]
 
 
 def test_a_table_that_cannot_be_written_leaves_nothing(store: SeriesStore, tmp_path: Path) -> None:

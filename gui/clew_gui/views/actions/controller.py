@@ -11,11 +11,13 @@ from clew_gui.views.actions.bridge import Bridge
 from clew_gui.views.actions.panel_updater import PanelUpdater
 from clew_gui.views.actions.scope import Scope
 from clew_gui.views.presentation.interfaces import RunLike, SessionLike
+from clew_gui.views.runs.run_columns import known_names
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
 from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.run_settings import RunFilter, RunNote, parse_filter
 from clew_shared.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ class WindowController(QObject):
     """Which runs are drawn, or how, changed."""
     points = Signal(frozenset)
     """These runs have new values or events."""
+    filtered = Signal()
+    """Other runs are listed."""
     ticked = Signal()
     """The session was asked; about 30 times a second."""
 
@@ -59,6 +63,10 @@ class WindowController(QObject):
         window.bottom.chosen.connect(self.select)
         window.bottom.model.toggled.connect(self.show_curve)
         window.bottom.log_shown.connect(self.tell.log)
+        window.bottom.details_shown.connect(self.tell.details)
+        window.bottom.details_made.connect(lambda panel: panel.other_chosen.connect(self._compare_with))
+        window.bottom.filter_edited.connect(self._filter)
+        window.bottom.column_toggled.connect(self._toggle_column)
         window.next_run.refuse(_NOTHING_YET)
         self.tell.link()
 
@@ -110,6 +118,9 @@ class WindowController(QObject):
         if card is None or (scope.card is not None and card.id == scope.card.id):
             return
         scope.card = card
+        if scope.filter.conditions:  # its names may be unknown here
+            scope.filter = RunFilter()
+            window.bottom.filter.clear()
         window.lab.tree.select(card.id)
         window.head.show_card(card)
         window.guide.set_card(card)
@@ -131,6 +142,7 @@ class WindowController(QObject):
         self.tell.cost()
         self.tell.data()
         self.tell.log()
+        self.tell.details()
         self.curves_changed.emit()
 
     def _selected(self) -> str:
@@ -158,7 +170,45 @@ class WindowController(QObject):
     def _curves_chosen(self) -> None:
         self.tell.table_rows()
         self.tell.card()
+        self.tell.details()
         self.curves_changed.emit()
+
+    def _filter(self, text: str) -> None:
+        """List the runs that fit; while a filter is not understood the one before holds."""
+        card = self.scope.card
+        if card is None:
+            return
+        try:
+            wanted = parse_filter(text, known_names(card))
+        except ProblemError as error:
+            self.window.bottom.refuse_filter(str(error.problems[0]))
+            return
+        self.window.bottom.refuse_filter("")
+        if wanted != self.scope.filter:
+            self.scope.filter = wanted
+            self.tell.table()
+            self.window.bottom.select(self._selected())
+            self.filtered.emit()
+
+    def _toggle_column(self, key: str, on: bool) -> None:
+        self.scope.columns[key] = on
+        self.tell.table()
+        self.window.bottom.select(self._selected())
+
+    def _compare_with(self, run: str) -> None:
+        self.scope.beside = run or "none"
+        self.tell.details()
+
+    def annotate(self, run: str, note: RunNote) -> None:
+        """Keep what a person wrote about a run."""
+        if self.scope.session is None:
+            return
+        try:
+            self.scope.session.annotate(run, note)
+        except ProblemError as error:
+            self.refused(error)
+            return
+        self._curves_chosen()
 
     def step_exercise(self, by: int) -> None:
         """The exercise after or before the open one."""

@@ -14,6 +14,7 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
 from clew_gui.views.actions.cluster_actions import ClusterActions
+from clew_gui.views.actions.compare_actions import CompareActions
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.demonstrations import Demonstrations
 from clew_gui.views.actions.files import ask_and_write
@@ -22,10 +23,11 @@ from clew_gui.views.actions.report_actions import ReportActions
 from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Removal
 from clew_gui.views.actions.speedup_actions import SpeedupActions
 from clew_gui.views.actions.sweep_actions import SweepActions
-from clew_gui.views.runs.runs_model import COLUMNS
+from clew_gui.views.presentation import words
+from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.theme.parts import wear
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme, apply, system_theme
-from clew_gui.views.window.window import CLUSTER_TAB, REPORT_TAB, SPEEDUP_TAB, MainWindow
+from clew_gui.views.window.window import CLUSTER_TAB, COMPARE_TAB, REPORT_TAB, SPEEDUP_TAB, MainWindow
 from clew_gui.views.window.window_state import ThemeChoice
 from clew_shared import __version__
 from clew_shared.base.places import Places
@@ -67,6 +69,7 @@ class WindowActions(QObject):
         self.races = Races(window, desk)
         self.sweeps = SweepActions(window, desk, places)
         self.speedup = SpeedupActions(window, desk)
+        self.compare = CompareActions(window, desk)
         self.cluster = ClusterActions(window, desk)
         self.demonstrations = Demonstrations(window, desk)
         self.reports = ReportActions(window, desk, places)
@@ -101,11 +104,15 @@ class WindowActions(QObject):
             "queue_up": lambda: queue.move(-1),
             "queue_down": lambda: queue.move(1),
             "unqueue": queue.leave_queue,
+            "note": self.write_note,
+            "details": self._show_details,
             "export_run": self.export_run,
+            "export_board": self.export_board,
             "remove": self.removal.remove,
             "undo": window.messages.undo,
             "guide": lambda: window.show_tab(0),
             "work": lambda: window.show_tab(1),
+            "compare": lambda: window.show_tab(COMPARE_TAB),
             "speedup": lambda: window.show_tab(SPEEDUP_TAB),
             "cluster": lambda: window.show_tab(CLUSTER_TAB),
             "recordings": self.demonstrations.ask,
@@ -162,9 +169,28 @@ class WindowActions(QObject):
         self._window.fold("runs", False)
         self._window.bottom.show_log()
 
+    def _show_details(self) -> None:
+        self._window.fold("runs", False)
+        self._window.bottom.show_details()
+
+    def chosen_runs(self) -> list[RunLike]:
+        """The runs that are selected in the table, the one on the card if there is no table."""
+        run, chosen = self._desk.scope.run(), set(self._window.bottom.chosen_runs())
+        found = [one for one in self._desk.scope.runs() if one.id in chosen]
+        return found if len(found) > 1 or run is None else [run]
+
+    def write_note(self) -> None:
+        """Ask for name, tags and note of the selected run, or for tags of several."""
+        from clew_gui.views.runs.note_dialog import NoteDialog
+
+        runs = self.chosen_runs()
+        if runs:
+            dialog = NoteDialog(self._window, self._window.look, runs)
+            dialog.written.connect(self._desk.annotate)
+            dialog.open()
+
     def _show_selected(self, on: bool) -> None:
-        run = self._desk.scope.run()
-        if run is not None:
+        for run in self.chosen_runs():
             self._desk.show_curve(run.id, on)
 
     # --- The plots ----------------------------------------------------------------------------------------------------
@@ -180,6 +206,10 @@ class WindowActions(QObject):
         controls.log_toggled.connect(plots.set_log_y)
         controls.log_toggled.connect(window.actions_["log_scale"].setChecked)
         controls.smoothing_moved.connect(self._smooth)
+        controls.whole_toggled.connect(plots.set_whole_y)
+        controls.reset_asked.connect(plots.reset_zoom)
+        plots.canvas.view_changed.connect(lambda view: controls.show_zoomed(view.is_zoomed))
+        plots.canvas.view_changed.connect(lambda view: controls.whole.setChecked(view.whole))
         controls.copy_asked.connect(self.copy_picture)
         controls.export_asked.connect(self.export_plots)
         plots.set_log_y(controls.log.isChecked())
@@ -216,7 +246,7 @@ class WindowActions(QObject):
         wanted = set(scope.shown())
         selected = scope.run()
         runs = [run for run in scope.runs() if run.id in wanted]
-        feed.show(runs, selected.id if selected is not None else "", scope.pinned())
+        feed.show(runs, selected.id if selected is not None else "", scope.pinned(), scope.styles())
         self._drawn = tuple(run.id for run in runs)
         self._behind = set(self._drawn)
 
@@ -267,11 +297,12 @@ class WindowActions(QObject):
         """Write the runs table as shown; raises OSError."""
         import csv
 
+        model = self._window.bottom.model
         with path.open("w", encoding="utf-8", newline="") as file:
             out = csv.writer(file, lineterminator="\n")
-            out.writerow([column.title for column in COLUMNS])
-            for row in self._window.bottom.model.rows():
-                out.writerow([column.text(row) for column in COLUMNS])
+            out.writerow([column.title for column in model.columns])
+            for row in model.rows():
+                out.writerow([column.text(row) for column in model.columns])
 
     def export_run(self) -> None:
         """Every recorded value of the selected run as CSV."""
@@ -289,9 +320,25 @@ class WindowActions(QObject):
                 return
             names = [name for name in history.metrics if len(history.column(name).steps)]
             columns = [(name, history.column(name), history.wall(name)) for name in names]
-            write_csv(path, [Extract(run.id, n, c.steps.astype(float), c.values, w) for n, c, w in columns])
+            title = words.run_title(run, self._desk.scope.card)
+            write_csv(path, [Extract(run.id, n, c.steps.astype(float), c.values, w, title) for n, c, w in columns])
 
         self._ask_file("Export the run's values", f"run-{run.number}.csv", write)
+
+    def export_board(self) -> None:
+        """The selected runs as TensorBoard's event files, in a folder that a person names."""
+        runs = self.chosen_runs()
+        if not runs:
+            return
+
+        def write(path: Path) -> None:
+            from clew_shared.exporters import export_tensorboard
+
+            path.mkdir(exist_ok=True)
+            for run in runs:
+                export_tensorboard(run.history, path)
+
+        ask_and_write(self._window, "Export for TensorBoard", "tensorboard", "Folder (*)", write)
 
     # --- Dialogs ------------------------------------------------------------------------------------------------------
 

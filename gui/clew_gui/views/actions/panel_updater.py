@@ -11,7 +11,8 @@ from clew_gui.views.presentation import words
 from clew_gui.views.presentation.card_words import NOTHING, CardWords
 from clew_gui.views.presentation.interfaces import RunLike
 from clew_gui.views.runs.run_choices import estimate
-from clew_gui.views.runs.runs_model import RunRow
+from clew_gui.views.runs.run_columns import is_number, more_columns
+from clew_gui.views.runs.runs_model import RunRow, added
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
 from clew_shared.journal.lifecycle import TERMINAL, RunState
@@ -80,7 +81,9 @@ class PanelUpdater:
             "remove": over,
             "try_here": alive and run is not None and run.job is not None and not run.history.fold.attempt,
         }
-        allowed |= dict.fromkeys(("reuse", "show", "pin", "export_run", "log"), run is not None)
+        allowed |= dict.fromkeys(
+            ("reuse", "show", "pin", "note", "export_run", "export_board", "log", "details"), run is not None
+        )
         for name, yes in allowed.items():
             actions[name].setEnabled(yes)
         self._queue_actions(run)
@@ -114,6 +117,23 @@ class PanelUpdater:
         folder = self._places.runs / run.id
         panel.show_run(run.id, run.history.logs, read_tail(folder / "log.txt") if folder.is_dir() else None)
 
+    def details(self) -> None:
+        """Everything about the selected run beside the chosen one or the baseline, only while it can be seen."""
+        scope, bottom = self._scope, self._window.bottom
+        if not bottom.shows_details() or scope.card is None:
+            return
+        from clew_gui.views.runs.details_panel import details
+
+        run, runs = scope.run(), {one.id: one for one in scope.runs()}
+        if run is None:
+            bottom.details.show_run("", [], [], "")
+            return
+        wanted = scope.pinned() if scope.beside == "" else scope.beside
+        other = runs.get(wanted) if wanted != run.id else None
+        choices = [(one.id, words.run_title(one, scope.card)) for one in reversed(runs.values()) if one is not run]
+        title = f"Run {words.run_title(run, scope.card)}"
+        bottom.details.show_run(title, details(run, scope.card, other), choices, other.id if other else "")
+
     # --- All runs of the exercise -------------------------------------------------------------------------------------
 
     def rows(self, runs: Iterable[RunLike]) -> list[RunRow]:
@@ -122,12 +142,23 @@ class PanelUpdater:
         if scope.card is None:
             return []
         shown, pinned = set(scope.shown()), scope.pinned()
-        return [scope.board.row(scope.card, run, run.id in shown, run.id == pinned) for run in runs]
+        base = scope.session.runs.get(pinned) if scope.session is not None else None
+        more, card, styles = scope.added_columns(), scope.card, scope.styles()
+        return [
+            scope.board.row(card, run, run.id in shown, run.id == pinned, base, more, styles.get(run.id, -1))
+            for run in runs
+        ]
 
     def table(self) -> None:
-        """All rows again."""
-        self._window.bottom.model.set_rows(self.rows(self._scope.runs()))
-        self._window.bottom.show_count()
+        """All rows again, with the columns that a person chose."""
+        card, bottom = self._scope.card, self._window.bottom
+        if card is not None:
+            offered = more_columns(card)
+            bottom.offer_columns(offered, self._scope.columns)
+            names = self._scope.added_columns()
+            bottom.model.set_columns([added(name, offered[name], is_number(card, name)) for name in names])
+        bottom.model.set_rows(self.rows(self._scope.listed_runs()))
+        bottom.show_count(len(self._scope.runs()))
 
     def table_rows(self, wanted: Iterable[str] | None = None) -> None:
         """Some rows, or all where they stand."""
@@ -135,9 +166,15 @@ class PanelUpdater:
         runs = [run for run in self._scope.runs() if some is None or run.id in some]
         model = self._window.bottom.model
         before = model.rowCount()
-        model.update_rows(self.rows(runs))
+        fits = [run for run in runs if self._scope.fits(run)]
+        if len(fits) < len(runs):
+            kept = {run.id for run in fits}
+            for run in runs:
+                if run.id not in kept:
+                    model.remove(run.id)
+        model.update_rows(self.rows(fits))
         if model.rowCount() != before:
-            self._window.bottom.show_count()
+            self._window.bottom.show_count(len(self._scope.runs()))
 
     # --- The exercise -------------------------------------------------------------------------------------------------
 
@@ -149,7 +186,8 @@ class PanelUpdater:
         runs = scope.runs()
         for goal in scope.card.goals:
             by = scope.board.reached_by(goal, runs)
-            window.guide.show_goal(goal.id, by is not None, f"Reached in run {by.number}." if by is not None else "")
+            words_ = f"Reached in run {by.number}." if by is not None else scope.board.beyond(goal, runs)
+            window.guide.show_goal(goal.id, by is not None, words_)
         if not scope.card.goals:
             window.head.goal.show_goal("", False, "")
             return

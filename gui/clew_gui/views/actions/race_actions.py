@@ -71,7 +71,8 @@ class Races(QObject):
         if race is None or card is None or run is None or not strip.isVisibleTo(self._window.run_view):
             return
         runs = [one for one in scope.runs() if one.spec.study == study]
-        strip.show_places(race.title, race_words(race, card, runs), self._entries(race, card, runs, run.id))
+        done = all(one.state in TERMINAL for one in runs)
+        strip.show_places(race.title, race_words(race, card, runs), self._entries(race, card, runs, run.id), done)
 
     def _entries(self, race: RaceSpec, card: ExerciseCard, runs: list[RunLike], selected: str) -> list[RaceEntry]:
         from clew_shared.ranking import Standing, rank, stand  # NumPy: not before the window stands
@@ -87,15 +88,22 @@ class Races(QObject):
                 self._known[run.id] = known
             if isinstance(known[1], Standing):
                 standings.append(known[1])
-        by_id = {run.id: run for run in runs}
+        by_id, styles = {run.id: run for run in runs}, self._desk.scope.styles()
         return [
-            _entry(place, by_id[one.run], one.reached, one.best, card, race, selected)
+            _entry(place, by_id[one.run], one.reached, one.best, card, race, selected, styles.get(one.run, -1))
             for place, one in enumerate(rank(standings, better), start=1)
         ]
 
 
 def _entry(
-    place: int, run: RunLike, reached: int | None, best: float | None, card: ExerciseCard, race: RaceSpec, selected: str
+    place: int,
+    run: RunLike,
+    reached: int | None,
+    best: float | None,
+    card: ExerciseCard,
+    race: RaceSpec,
+    selected: str,
+    style: int,
 ) -> RaceEntry:
     metric = words.metric_of(card, race.metric)
     if reached is not None:
@@ -106,7 +114,7 @@ def _entry(
     else:
         result = words.state_word(run).lower()
     name = words.run_title(run, card).partition("  ")[2]
-    return RaceEntry(place if best is not None else 0, run.id, run.index, name, result, run.id == selected)
+    return RaceEntry(place if best is not None else 0, run.id, style, name, result, run.id == selected)
 
 
 def _metric_name(race: RaceSpec, card: ExerciseCard) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
@@ -25,8 +26,12 @@ class Removal:
         self._desk = desk
 
     def remove(self) -> None:
-        """Take the selected run out of the list; for some seconds it can be taken back."""
-        run = self._desk.scope.run()
+        """Take the selected runs out of the list; for some seconds they can be taken back."""
+        run, chosen = self._desk.scope.run(), set(self._desk.window.bottom.chosen_runs())
+        runs = [one for one in self._desk.scope.runs() if one.id in chosen]
+        if len(runs) > 1:
+            self._remove_all([one for one in runs if one.state in TERMINAL], len(runs))
+            return
         if run is None:
             return
         if run.state not in TERMINAL:
@@ -40,6 +45,24 @@ class Removal:
             f"Run {run.number} was removed from the list.",
             undo=lambda: self._take_back(run.id),
             lapse=lambda: self._forget(run.id),
+        )
+
+    def _remove_all(self, runs: list[RunLike], asked: int) -> None:
+        """Several at once, without those that have not ended."""
+        for run in runs:
+            self._desk.scope.board.remove(run.id)
+        self._desk.runs_changed()
+        left = asked - len(runs)
+        rest = f" {left} that {'has' if left == 1 else 'have'} not ended stay." if left else ""
+
+        def each(act: Callable[[str], None]) -> None:
+            for run in runs:
+                act(run.id)
+
+        self._desk.window.messages.show_note(
+            f"{len(runs)} runs were removed from the list.{rest}",
+            undo=lambda: each(self._take_back),
+            lapse=lambda: each(self._forget),
         )
 
     def _forget(self, run: str) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike, SessionLike
 from clew_gui.views.runs.run_choices import RunChoices
+from clew_gui.views.runs.run_columns import more_columns
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.params import ParamSpec, Value
+from clew_shared.run_settings import RunFilter
 
 FIRST_EXERCISE = "softmax"
 """Open when no window was open before: with it the course begins its lab."""
@@ -21,6 +23,12 @@ class Scope:
         self.board = RunChoices()
         self.session: SessionLike | None = None
         self.card: ExerciseCard | None = None
+        self.filter = RunFilter()
+        """Which runs the table lists."""
+        self.columns: dict[str, bool] = {}
+        """The columns of the table that a person showed or hid."""
+        self.beside = ""
+        """The run that the details compare with; empty: the baseline."""
         self.link_told = False
         """Whether the link to this computer's agent was heard of: what lies in the mirrors is known by then."""
 
@@ -36,6 +44,21 @@ class Scope:
         if self.session is None or wanted is None:
             return []
         return self.board.runs_of(self.session.runs, wanted.id)
+
+    def listed_runs(self) -> list[RunLike]:
+        """The runs of the open exercise that fit the filter, oldest first."""
+        return [run for run in self.runs() if self.fits(run)]
+
+    def fits(self, run: RunLike) -> bool:
+        """Whether the table lists a run of the open exercise."""
+        if not self.filter.conditions or self.card is None:
+            return True
+        return self.filter.keeps(self.board.facts(self.card, run))
+
+    def added_columns(self) -> list[str]:
+        """The columns that a person added and the open exercise has."""
+        offered = more_columns(self.card) if self.card is not None else {}
+        return [name for name in offered if self.columns.get(name)]
 
     def is_mine(self, run: str) -> bool:
         """Whether a run belongs to the open exercise and is in sight."""
@@ -60,6 +83,10 @@ class Scope:
     def shown(self) -> tuple[str, ...]:
         """The runs whose curves are drawn, oldest first."""
         return self.board.shown(self.card, self.runs()) if self.card is not None else ()
+
+    def styles(self) -> dict[str, int]:
+        """The curve styles of the runs that are drawn."""
+        return self.board.styles(self.card, self.runs()) if self.card is not None else {}
 
     def live_params(self) -> tuple[tuple[ParamSpec, Value], ...]:
         """What may be changed in the selected run while it goes on, with the present values."""

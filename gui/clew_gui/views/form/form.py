@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
 from clew_gui.views.form.fields import Editor, make_editor
 from clew_gui.views.presentation.words import shown, value_words
@@ -15,7 +15,7 @@ from clew_gui.views.theme.theme import font
 from clew_shared.base.problem import Problem
 from clew_shared.params import ParamSpec, Value, convert
 
-LABEL_WIDTH = 104
+LABEL_WIDTH = 112
 RESET_WIDTH = 22
 
 
@@ -39,6 +39,7 @@ class FormRow:
         self.value: Value = spec.default
         self.problem: Problem | None = None
         self.visible = True
+        self.folded = False
         self.label = label(spec.label)
         self.label.setWordWrap(True)
         self._look = look
@@ -93,23 +94,28 @@ class FormRow:
                 self._grid.addWidget(self._error, self._line + 1, 0, 1, 3)
         return self._error
 
+    @property
+    def changed(self) -> bool:
+        """Whether a field that matters says something else than usual, or something wrong."""
+        return self.visible and (self.problem is not None or self.value != self.spec.default)
+
     def read(self) -> None:
         """Take the value from the field and check it."""
         self.value, self.problem = convert(self.spec, self.editor.raw())
 
     def show_state(self) -> None:
         """Strong label and reset arrow when changed, red outline and a sentence when wrong."""
-        changed = self.visible and (self.problem is not None or self.value != self.spec.default)
+        changed = self.changed
         if changed != self._strong:
             self._strong = changed
             self.dress_label()
         if changed or self._reset is not None:
-            self.reset.setVisible(changed)
+            self.reset.setVisible(changed and not self.folded)
         set_role(self.editor.widget(), "bad" if self.problem is not None else "", "state")
         text = short(self.problem, self.spec) if self.problem is not None else ""
         if text or self._error is not None:
             self.error.setText(text)
-            self.error.setVisible(bool(text) and self.visible)
+            self.error.setVisible(bool(text) and self.visible and not self.folded)
 
     def dress_label(self) -> None:
         """Strong when changed."""
@@ -119,13 +125,39 @@ class FormRow:
         """A field that does not matter with the other values is not there."""
         self.visible = visible
         for widget in (self.label, self.editor.widget()):
-            widget.setVisible(visible)
+            widget.setVisible(visible and not self.folded)
 
 
 def short(found: Problem, spec: ParamSpec) -> str:
     """The problem without the field's name, which is beside it."""
     text = found.text.removeprefix(f"{spec.label} ({spec.name}): ")
     return text[:1].upper() + text[1:]
+
+
+SELDOM = ("Record",)
+"""Groups that are folded until a person opens them."""
+
+
+class GroupHead(QToolButton):
+    """The heading of a group of fields, which folds them."""
+
+    def __init__(self, look: Appearance, title: str) -> None:
+        super().__init__()
+        self._look, self._title = look, title
+        self.setProperty("role", "row")
+        self.setFont(font("section"))
+        self.setText(title)
+        self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.setIconSize(QSize(10, 10))
+        self.setCheckable(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.toggled.connect(lambda _on: self.retheme())
+        self.retheme()
+
+    def retheme(self) -> None:
+        """Tint the arrow."""
+        self.setAccessibleName(f"{'Hide' if self.isChecked() else 'Show'} {self._title.lower()}")
+        self.setIcon(self._look.icon("down" if self.isChecked() else "right"))
 
 
 class ParamForm(QWidget):
@@ -137,8 +169,9 @@ class ParamForm(QWidget):
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._look = look
         self._rows = {spec.name: FormRow(look, spec, usual) for spec in specs}
-        self._heads: list[tuple[QLabel, tuple[str, ...]]] = []
+        self._heads: list[tuple[GroupHead, tuple[str, ...]]] = []
         self._quiet = False
         self._build(_groups(specs), heads)
         for form_row in self._rows.values():
@@ -156,8 +189,9 @@ class ParamForm(QWidget):
         line = 0
         for title, specs in groups.items():
             if heads:
-                head = label(title, "section", "2")
-                head.setContentsMargins(0, 4 if line else 0, 0, 0)
+                head = GroupHead(self._look, title)
+                head.setChecked(title not in SELDOM)
+                head.toggled.connect(lambda _on: self._fold())
                 grid.addWidget(head, line, 0, 1, 3)
                 self._heads.append((head, tuple(spec.name for spec in specs)))
                 line += 1
@@ -218,9 +252,22 @@ class ParamForm(QWidget):
             visible = _visible(form_row.spec, raw, self._rows)
             form_row.show_row(visible)
             form_row.show_state()
-        for head, names in self._heads:
-            head.setVisible(any(self._rows[name].visible for name in names))
+        self._fold()
         self.changed.emit()
+
+    def _fold(self) -> None:
+        """Hide the rows of folded groups. A group with a field that says something unusual is open."""
+        for head, names in self._heads:
+            rows = [self._rows[name] for name in names]
+            head.setVisible(any(one.visible for one in rows))
+            unusual = any(one.changed for one in rows)
+            if unusual and not head.isChecked():
+                head.setChecked(True)
+                return  # it comes here again
+            for one in rows:
+                one.folded = not head.isChecked()
+                one.show_row(one.visible)
+                one.show_state()
 
 
 def keep_column(grid: QGridLayout, line: int) -> None:

@@ -116,8 +116,6 @@ class NextRun(QWidget):
         self._inner = panel()
         self._inner_box: QVBoxLayout = column(gap=0, parent=self._inner)
         self._top = self._grid_of((("Preset", self.preset, None),))
-        self._where_head = label("Where and what", "section", "2")
-        self._where_head.setContentsMargins(16, 8, 0, 2)
         self._low = self._grid_of(
             (
                 ("Data set", self.data, None),
@@ -131,7 +129,7 @@ class NextRun(QWidget):
         self.seed_error = label("", "caption", "bad", wrap=True)
         self.seed_error.setContentsMargins(16, 0, 16, 0)
         self.seed_error.hide()
-        for widget in (self._top, self.form, self.spread, self._where_head, self.where, self._low, self.seed_error):
+        for widget in (self._top, self.where, self._low, self.form, self.spread, self.seed_error):
             self._inner_box.addWidget(widget)
         self._inner_box.addStretch(1)
         self._area.setWidget(self._inner)

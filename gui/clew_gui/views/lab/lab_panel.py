@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QPainter, QPen
+from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QPainter, QPen, QShowEvent
 from PySide6.QtWidgets import (
     QFrame,
     QLineEdit,
@@ -54,6 +54,7 @@ class ExerciseTree(QTreeWidget):
     def __init__(self, look: Appearance) -> None:
         super().__init__()
         self._look = look
+        self._open_chapter: QTreeWidgetItem | None = None
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHeaderHidden(True)
         self.setIndentation(0)
@@ -69,6 +70,7 @@ class ExerciseTree(QTreeWidget):
     def fill(self, catalogue: Catalogue) -> None:
         """Show the cards of a catalogue, chapters in its order."""
         self.clear()
+        self._open_chapter = None
         for title in _chapters(catalogue):
             head = QTreeWidgetItem([title])
             head.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable)
@@ -89,7 +91,26 @@ class ExerciseTree(QTreeWidget):
                 parent = item.parent()
                 if parent is not None:
                     parent.setExpanded(True)
+                    self._open_chapter = parent
                 self.setCurrentItem(item)
+        self._fold_others()
+
+    def _fold_others(self) -> None:
+        """Where not all exercises fit, the chapters other than the open one's are folded."""
+        if self._open_chapter is None or not self.isVisible():
+            return
+        heads = self._heads()
+        high = sum(self.sizeHintForIndex(self.indexFromItem(head)).height() for head in heads)
+        high += sum(self.sizeHintForIndex(self.indexFromItem(one)).height() for one in self._exercises())
+        if high > self.viewport().height():
+            for head in heads:
+                if head is not self._open_chapter:
+                    head.setExpanded(False)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """The room is known only now."""
+        super().showEvent(event)
+        self._fold_others()
 
     def show_progress(self, progress: Mapping[str, ExerciseProgress]) -> None:
         """Ticks and best values; only what changed is painted."""

@@ -14,9 +14,10 @@ from clew_gui.plotting.scene import Room, SceneBuilder
 from clew_gui.plotting.series import SeriesStore, XUnit
 from clew_gui.views.plots.curves.canvas import PlotCanvas
 from clew_gui.views.plots.curves.frame_painter import FramePainter
+from clew_gui.views.plots.curves.gutter import gutter_for
 from clew_gui.views.plots.curves.plots_view import PlotsView
 from clew_gui.views.plots.drawing.files import picture, write_png, write_svg
-from clew_gui.views.plots.drawing.geometry import Medium, gutter_width, stack
+from clew_gui.views.plots.drawing.geometry import Medium, stack
 from clew_gui.views.plots.kinds import Picture
 from clew_gui.views.theme.theme import Theme, font
 
@@ -60,7 +61,7 @@ class ExportedPicture:
         label = _UNITS[view.unit] + (", log scale" if view.log_x else "")
         builder, left, foot = SceneBuilder(self._store), 46.0, 24
         empty = self._canvas.scene.empty
-        gutter = 0.0 if empty else gutter_width(self._curves.width())
+        gutter = 0.0 if empty else gutter_for(self._canvas.runs, self._curves.width())
         metrics = QFontMetricsF(font("caption"))
         width, height, count = self._curves.width(), self._curves.height(), len(self._canvas.drawn_setups)
         for _ in range(2):  # the width of the value axis is known once its numbers are

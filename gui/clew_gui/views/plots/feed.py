@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,7 @@ class PlotFeed:
         if self._card is None or self._card.id != card.id:
             self._card = card
             self._plots.set_plots(card.plots, card.goals, card.metrics)
+            self._plots.set_planned(next((s.default for s in card.params if s.name == "steps"), None))
             self._plots.set_surfaces(card.surfaces)
             self._plots.set_measured(card.measured, card.kind == "measurement")
             self._plots.set_pictures(card.pictures)
@@ -58,15 +59,15 @@ class PlotFeed:
         if self._cursors.pop(run, None) is not None:
             self._plots.drop_run(run)
 
-    def show(self, runs: Sequence[RunLike], selected: str, pinned: str) -> None:
-        """These curves are to be seen, as far as they were brought."""
+    def show(self, runs: Sequence[RunLike], selected: str, pinned: str, looks: Mapping[str, int]) -> None:
+        """These curves are to be seen, as far as they were brought; ``looks`` are their styles by run."""
         from clew_gui.plotting.model import RunStyle
 
         styles = [
             RunStyle(
                 run_id=run.id,
                 label=_label(run, self._card, run.id == pinned),
-                index=run.index,
+                index=looks.get(run.id, 0),
                 selected=run.id == selected,
                 live=run.state not in TERMINAL,
                 pinned=run.id == pinned,

@@ -279,6 +279,14 @@ class ConvergencePlots(QWidget):
         self.canvas.set_view(replace(self.view, log_y=on))
         self.measured.set_log(on)
 
+    def set_planned(self, steps: object) -> None:
+        """How many steps a run of this exercise usually has: the length of the axis before any has run."""
+        self.canvas.set_planned(float(steps) if isinstance(steps, int) else 1000.0)
+
+    def set_whole_y(self, on: bool) -> None:
+        """All values, or those that are worth seeing."""
+        self.canvas.set_view(replace(self.view, whole=on, y_zoom=()))
+
     def set_log_x(self, on: bool) -> None:
         """A logarithmic x axis."""
         self.canvas.set_view(replace(self.view, log_x=on))
@@ -335,11 +343,12 @@ class ConvergencePlots(QWidget):
         """Copies of all values of the shown runs in the shown plots."""
         metrics = dict.fromkeys(m for setup in self.canvas.setups for m in (setup.headline, *setup.others))
         metrics |= dict.fromkeys(self.surface.spec.metrics if self.surface.spec is not None else ())
-        return extract(self.store, [run.run_id for run in self.canvas.runs], metrics)
+        names = {run.run_id: run.label for run in self.canvas.runs}
+        return extract(self.store, list(names), metrics, names)
 
     def save_csv(self, path: Path) -> int:
-        """Write every value of the shown curves, ``run,step,metric,value,wall_time``, or of what was measured, or the
-        pictures that are shown; returns the number of rows.
+        """Write every value of the shown curves, ``run,step,metric,value,wall_time,name``, or of what was measured, or
+        the pictures that are shown; returns the number of rows.
 
         It waits until the file is written; raises OSError. ``export`` does the same in a thread.
         """
@@ -396,7 +405,10 @@ class ConvergencePlots(QWidget):
         else:
             self._entry(menu, "Logarithmic x axis", lambda: self.set_log_x(not self.view.log_x)).setCheckable(True)
             menu.actions()[0].setChecked(self.view.log_x)
-            self._entry(menu, "Show all of x\tHome", self.reset_zoom).setEnabled(self.view.zoom is not None)
+            whole = self._entry(menu, "All of y", lambda: self.set_whole_y(not self.view.whole))
+            whole.setCheckable(True)
+            whole.setChecked(self.view.whole)
+            self._entry(menu, "Reset the zoom\tHome", self.reset_zoom).setEnabled(self.view.is_zoomed)
         menu.addSeparator()
         self._entry(menu, "Copy as a picture", self.copy_picture)
         for kind, text in (("png", "As a picture, PNG…"), ("svg", "As a drawing, SVG…"), ("csv", "Values, CSV…")):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from clew_gui.jobs.job import JobNews, JobOrder
     from clew_gui.session.job_model import Place
     from clew_shared.journal.history import History
+    from clew_shared.run_settings import RunNote
     from clew_shared.wire.messages import DisturbCluster
 
 
@@ -36,6 +37,10 @@ class RunLike(Protocol):
     @property
     def spec(self) -> RunSpec:
         """What was asked for."""
+
+    @property
+    def note(self) -> RunNote:
+        """What a person wrote about it."""
 
     @property
     def history(self) -> History:
@@ -195,6 +200,9 @@ class SessionLike(Protocol):
 
     def move_run(self, run: str, place: int) -> None:
         """Put a waiting run at a place of the queue, 1 being the next."""
+
+    def annotate(self, run: str, note: RunNote) -> None:
+        """Keep a name, a note and tags of a run."""
 
     def forget(self, run: str) -> None:
         """Take it out of the list for good."""

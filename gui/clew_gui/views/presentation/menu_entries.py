@@ -52,7 +52,9 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             None,
             Action("show", "S&how in the plots", "Ctrl+D", checkable=True),
             Action("pin", "Pin as &baseline", "Ctrl+B", checkable=True),
+            Action("note", "Na&me, tags and note…", "F2", tip="Write a name, tags and a note"),
             Action("export_run", "Export this run as CS&V…", "Ctrl+Shift+E"),
+            Action("export_board", "Export for &TensorBoard…", tip="Write this run as TensorBoard reads it"),
             Action("remove", "Re&move from the list", "Ctrl+Backspace"),
             Action("undo", "U&ndo", "Ctrl+Z"),
         ),
@@ -82,9 +84,10 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
         (
             Action("guide", "&Guide", "Ctrl+1"),
             Action("work", "&Run", "Ctrl+2"),
+            Action("compare", "Compa&re", "Ctrl+6"),
             Action("speedup", "S&peed-up", "Ctrl+4"),
             Action("cluster", "Cl&uster", "Ctrl+5"),
-            Action("hand_in", "Re&port", "Ctrl+6"),
+            Action("hand_in", "Re&port", "Ctrl+7"),
             None,
             Action("log_scale", "&Log axes", "Ctrl+G", checkable=True),
             Action("copy_picture", "&Copy the plots as a picture", "Ctrl+Shift+C"),
@@ -94,6 +97,7 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             Action("form_panel", "Show the &next run", "F10", checkable=True),
             Action("runs_panel", "Show the runs and the l&og", "F11", checkable=True),
             Action("log", "&Log of the selected run", "Ctrl+3"),
+            Action("details", "&Details of the selected run", "Ctrl+Shift+I"),
             None,
             Action("theme", "Light or &dark", "Ctrl+Shift+L"),
             Action("reset_layout", "&Reset the layout"),
@@ -126,7 +130,7 @@ class MenuActions:
                 action.setShortcut(QKeySequence(deed.keys))
             if deed.tip:
                 keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-                action.setToolTip(f"{deed.tip} ({keys})")
+                action.setToolTip(f"{deed.tip} ({keys})" if keys else deed.tip)
             self._all[deed.name] = action
             window.addAction(action)
         self._all["run"].setShortcuts([QKeySequence("Ctrl+Return"), QKeySequence("Ctrl+Enter")])

@@ -66,6 +66,13 @@ def metric_value(spec: MetricSpec | None, value: float | None) -> str:
     return f"{text} {spec.unit}" if spec.unit and spec.format != "percent" and math.isfinite(value) else text
 
 
+def delta(spec: MetricSpec | None, value: float | None, base: float | None) -> str:
+    """How far a value is from the baseline's: "+1.20 %" (percentage points), "-0.031"; empty where one is missing."""
+    if value is None or base is None or not math.isfinite(value - base):
+        return ""
+    return f"{'+' if value > base else '-'}{metric_value(spec, abs(value - base))}" if value != base else "0"
+
+
 def data_name(name: str) -> str:
     """A data set as people know it; a path by its file name."""
     return DATA_NAMES.get(name, name.replace("\\", "/").rsplit("/", 1)[-1])
@@ -116,9 +123,14 @@ def preset_values(card: ExerciseCard, name: str) -> dict[str, Value]:
     return values
 
 
+def name_of(run: RunLike) -> str:
+    """The run's own name: the one that a person wrote, else the one that it was started with; empty for none."""
+    return run.note.name or run.spec.name
+
+
 def run_title(run: RunLike, card: ExerciseCard | None, mark: str = "") -> str:
     """A run's short name beside a curve: "14  Adam 0.0001", or its own name when it has one; ``mark`` goes first."""
-    words = [mark, run.spec.name or _settings_title(run, card)]
+    words = [mark, name_of(run) or _settings_title(run, card)]
     return f"{run.number}  {join(words, ' ')}"
 
 
@@ -144,7 +156,20 @@ def state_word(run: RunLike) -> str:
         return NOT_SENT
     if run.job is not None and run.state is RunState.SUBMITTED:
         return run.job.stage.value.capitalize()  # Connecting, Preparing, Submitting
-    return STATE_WORDS[run.state]
+    return "Diverged" if diverged(run) else STATE_WORDS[run.state]
+
+
+def state_key(run: RunLike) -> str:
+    """The state whose look a run has: one that diverged did not simply finish."""
+    return "Diverged" if diverged(run) else run.state.value
+
+
+def diverged(run: RunLike) -> bool:
+    """Whether a run did all its steps, but its loss ended as no finite number."""
+    if run.state is not RunState.FINISHED or "loss" not in run.history.first_nonfinite:
+        return False
+    last = run.history.last("loss")
+    return last is not None and not math.isfinite(last)
 
 
 def not_sent(run: RunLike) -> bool:
@@ -179,6 +204,8 @@ def state_detail(run: RunLike, goals: str = "") -> str:
     if run.state is RunState.QUEUED and run.queue:
         return queue_place(run.queue)
     if run.state is RunState.FINISHED:
+        if diverged(run):
+            return divergence(run).removeprefix("diverged ")
         whole = reason or divergence(run) or f"all {count(fold.steps or fold.step)} steps"
         return goals or whole
     if run.state is RunState.STOPPED:

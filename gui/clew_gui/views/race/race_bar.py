@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-from PySide6.QtCore import QRectF, QSize, Signal
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QIcon, QPainter, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QWidget
 
 from clew_gui.views.theme.parts import Appearance, Button, Elided, IconButton, blank, column, draw_swatch, label, row
 
 _CHIP = 256
+_PODIUM = ((1, 46), (0, 54), (2, 40))
+"""The second, the first and the third from left to right, and how high each of them is in pixels."""
+_PODIUM_CHIP = 150
 _GAP = 6
 _EDGES = 28
 """Left and right of all chips."""
@@ -51,7 +54,7 @@ class RaceBar(QFrame):
         super().__init__()
         self.setProperty("role", "card")
         self._look = look
-        self._low = False
+        self._low = self._done = False
         self._entries: tuple[RaceEntry, ...] = ()
         self._sentence = ""
         self.title = label("", "strong")
@@ -68,10 +71,12 @@ class RaceBar(QFrame):
         column(head, self._area, gap=4, margins=(14, 5, 8, 6), parent=self)
         self.hide()
 
-    def show_places(self, title: str, sentence: str, entries: Sequence[RaceEntry]) -> None:
-        """Show these places, the leader first. Cheap when nothing changed."""
-        if (title, sentence, tuple(entries)) == (self.title.text(), self._sentence, self._entries):
+    def show_places(self, title: str, sentence: str, entries: Sequence[RaceEntry], done: bool = False) -> None:
+        """Show these places, the leader first; once the race is ``done`` as a podium. Cheap when nothing changed."""
+        known = (self.title.text(), self._sentence, self._entries, self._done)
+        if (title, sentence, tuple(entries), done) == known:
             return
+        self._done = done
         self.title.setText(title)
         self._sentence, self._entries = sentence, tuple(entries)
         self._fill()
@@ -120,18 +125,46 @@ class RaceBar(QFrame):
         picture.setDevicePixelRatio(ratio)
         painter = QPainter(picture)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        draw_swatch(painter, QRectF(0, 0, _SWATCH.width(), _SWATCH.height()), self._look.theme.curve(index))
+        if index >= 0:
+            draw_swatch(painter, QRectF(0, 0, _SWATCH.width(), _SWATCH.height()), self._look.theme.curve(index))
         painter.end()
         return QIcon(picture)
 
     def _arrange(self) -> None:
         used = self._chips[: len(self._entries)]
+        if self._stands(used):
+            self._arrange_podium(used)
+            return
+        for chip, entry in zip(used, self._entries, strict=True):
+            chip.setMinimumHeight(0)
+            self._show(chip, entry)
         wide = max((chip.sizeHint().width() + _GAP for chip in used), default=0)
         across = max((self.width() - _EDGES) // max(wide, _CHIP), 1)
         for number, chip in enumerate(self._chips):
             self._grid.addWidget(chip, number // across, number % across)
         for place in range(self._grid.columnCount()):
             self._grid.setColumnStretch(place, 1 if place < across else 0)
+
+    def _stands(self, used: Sequence[Button]) -> bool:
+        """Whether there is a podium: the race is over, three have a place, and there is room."""
+        placed = sum(entry.place > 0 for entry in self._entries)
+        return self._done and placed >= 3 and len(used) >= 3 and (self.width() - _EDGES) // 3 >= _PODIUM_CHIP
+
+    def _arrange_podium(self, used: Sequence[Button]) -> None:
+        """The first three beside each other, the winner highest; the others below them."""
+        for column_, (number, high) in enumerate(_PODIUM):
+            entry = self._entries[number]
+            used[number].set_words(f"{entry.place}  {entry.name}\n{entry.result}")
+            used[number].setAccessibleName(entry.words)
+            used[number].setMinimumHeight(high)
+            self._grid.addWidget(used[number], 0, column_, Qt.AlignmentFlag.AlignBottom)
+        for number, chip in enumerate(used[3:]):
+            chip.set_words(self._entries[3 + number].short)
+            chip.setAccessibleName(self._entries[3 + number].words)
+            chip.setMinimumHeight(0)
+            self._grid.addWidget(chip, 1 + number // 3, number % 3)
+        for place in range(max(self._grid.columnCount(), 3)):
+            self._grid.setColumnStretch(place, 1 if place < 3 else 0)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """As many beside each other as can be read."""

@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QPointF, Qt, Signal
-from PySide6.QtWidgets import QMenu, QStackedWidget, QTabBar, QWidget
+from PySide6.QtWidgets import QLineEdit, QMenu, QStackedWidget, QTabBar, QWidget
 
 from clew_gui.views.presentation.menu_entries import QUEUE_DEEDS, MenuActions
-from clew_gui.views.runs.runs_model import RunsModel
-from clew_gui.views.theme.parts import Appearance, IconButton, column, label, row, tab_from
+from clew_gui.views.runs.runs_model import COLUMNS, RunsModel
+from clew_gui.views.theme.parts import Appearance, IconButton, column, label, row, set_role, tab_from
 from clew_gui.views.theme.theme import font
 
 if TYPE_CHECKING:
+    from clew_gui.views.runs.details_panel import DetailsPanel
     from clew_gui.views.runs.log_panel import LogPanel
     from clew_gui.views.runs.runs_table import RunsTable
 
 HEAD = 42
+DETAILS = 2
+FILTER_TIP = "Words, comparisons and tags; all must fit. For example: adam learning_rate > 0.01 #good -failed"
 
 
 class BottomPanel(QWidget):
@@ -28,6 +31,11 @@ class BottomPanel(QWidget):
     fold_asked = Signal()
     export_asked = Signal()
     log_shown = Signal()
+    details_shown = Signal()
+    filter_edited = Signal(str)
+    column_toggled = Signal(str, bool)
+    """Show or hide a column."""
+    details_made = Signal(object)
     filled = Signal()
     """Runs came, or the last one went."""
 
@@ -37,6 +45,7 @@ class BottomPanel(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._actions, self._look = actions, look
         self.model = RunsModel(self)
+        self._all = 0
         self._table: RunsTable | None = None
         self._log: LogPanel | None = None
         self.tabs = QTabBar()
@@ -46,7 +55,22 @@ class BottomPanel(QWidget):
         self.tabs.setAccessibleName("Runs or log")
         self.tabs.addTab("Runs")
         self.tabs.setTabToolTip(self.tabs.addTab("Log"), "The log of the selected run (Ctrl+3)")
+        self.tabs.setTabToolTip(self.tabs.addTab("Details"), "Settings, data, node, software, hashes (Ctrl+Shift+I)")
+        self._details: DetailsPanel | None = None
+        self._offered: dict[str, str] = {}
+        self._columns: dict[str, bool] = {}
         self._count = label("", "caption", "3")
+        self.filter = QLineEdit()
+        self.filter.setClearButtonEnabled(True)
+        self.filter.setPlaceholderText("Filter the runs")
+        self.filter.setAccessibleName("Filter the runs")
+        self.filter.setToolTip(FILTER_TIP)
+        self.filter.setMaximumWidth(300)
+        self.filter.textChanged.connect(self.filter_edited)
+        self._choose = IconButton(look, "gear", "Choose columns")
+        self._choose.clicked.connect(
+            lambda: self._columns_at(QPointF(self._choose.mapToGlobal(QPoint(0, self._choose.height()))))
+        )
         self._export = IconButton(look, "export", "Export the table as CSV")
         self._export.clicked.connect(self.export_asked)
         self._more = IconButton(look, "dots", "Actions on the selected run")
@@ -55,7 +79,8 @@ class BottomPanel(QWidget):
         )
         self.fold = IconButton(look, "down", "Collapse the runs", "Collapse the runs to their header (F11)")
         self.fold.clicked.connect(self.fold_asked)
-        head = row(self.tabs, self._count, None, self._export, self._more, self.fold, gap=8, margins=(16, 3, 10, 0))
+        buttons = (self._choose, self._export, self._more, self.fold)
+        head = row(self.tabs, self._count, 4, self.filter, None, *buttons, gap=8, margins=(16, 3, 10, 0))
         self._empty = label(
             "Your runs will be listed here, each with its settings, so that any two can be compared.",
             "body",
@@ -79,6 +104,8 @@ class BottomPanel(QWidget):
             table.menu_asked.connect(self._menu_at)
             table.chosen.connect(self.chosen)
             table.remove_asked.connect(self.remove_asked)
+            table.columns_asked.connect(self._columns_at)
+            table.choose_columns(self._columns)
             self.pages.addWidget(table)
             tab_from(self.fold, table)
         return self._table
@@ -94,6 +121,65 @@ class BottomPanel(QWidget):
             tab_from(self._table or self.fold, self._log)
         return self._log
 
+    @property
+    def details(self) -> DetailsPanel:
+        """The page with everything about the selected run, made when it is looked at."""
+        if self._details is None:
+            from clew_gui.views.runs.details_panel import DetailsPanel
+
+            self._details = DetailsPanel(self._look)
+            self.pages.addWidget(self._details)
+            before: QWidget = self._table or self.fold
+            for widget in self._details.chain():  # the popup of the combo box is no part of this window
+                QWidget.setTabOrder(before, widget)
+                before = widget
+            self._details.note_asked.connect(self._actions["note"].trigger)
+            self.details_made.emit(self._details)
+        return self._details
+
+    def shows_details(self) -> bool:
+        """Whether the details can be seen."""
+        return self._details is not None and self._details.isVisible()
+
+    def show_details(self) -> None:
+        """Bring the details to the front."""
+        self.tabs.setCurrentIndex(DETAILS)
+        self.details.table.setFocus()
+
+    # --- Columns and filter -------------------------------------------------------------------------------------------
+
+    def offer_columns(self, more: dict[str, str], chosen: dict[str, bool]) -> None:
+        """The columns that may be added, and which columns a person showed or hid."""
+        self._offered, self._columns = dict(more), dict(chosen)
+        if self._table is not None:
+            self._table.choose_columns(self._columns)
+
+    def _columns_at(self, where: QPointF) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for usual in COLUMNS[2:]:
+            self._column_entry(menu, usual.key, usual.title, self._columns.get(usual.key, True))
+        menu.addSeparator()
+        for key, title in self._offered.items():
+            self._column_entry(menu, key, title, self._columns.get(key, False))
+        menu.popup(where.toPoint())
+
+    def _column_entry(self, menu: QMenu, key: str, title: str, on: bool) -> None:
+        entry = menu.addAction(title)
+        entry.setCheckable(True)
+        entry.setChecked(on)
+        entry.toggled.connect(lambda on: self.column_toggled.emit(key, on))
+
+    def refuse_filter(self, problem: str) -> None:
+        """Say that the filter is not understood; empty: it is."""
+        set_role(self.filter, "bad" if problem else "", "state")
+        self.filter.setToolTip(problem or FILTER_TIP)
+        self.filter.setAccessibleDescription(problem)
+
+    def chosen_runs(self) -> list[str]:
+        """The selected runs."""
+        return self._table.chosen_runs() if self._table is not None else []
+
     def select(self, run: str) -> None:
         """Put the table's cursor on a run; nothing happens while there is none."""
         if self.model.rowCount():
@@ -104,16 +190,23 @@ class BottomPanel(QWidget):
         return self._log is not None and self._log.isVisible()
 
     def _show_page(self, _tab: int = 0) -> None:
-        if self.tabs.currentIndex() == 1:
+        place = self.tabs.currentIndex()
+        for widget in (self.filter, self._choose):
+            widget.setVisible(place == 0 and not self.bare())
+        if place == 1:
             self.pages.setCurrentWidget(self.log)
             self.log_shown.emit()
+        elif place == DETAILS:
+            self.pages.setCurrentWidget(self.details)
+            self.details_shown.emit()
         else:
-            self.pages.setCurrentWidget(self.table if self.model.rowCount() else self._empty)
+            self.pages.setCurrentWidget(self._empty if self.bare() else self.table)
 
-    def show_count(self) -> None:
-        """How many runs there are, after rows came or went."""
+    def show_count(self, of: int = 0) -> None:
+        """How many runs there are, after rows came or went; ``of`` so many when a filter leaves some out."""
+        self._all = of or self.model.rowCount()
         number = self.model.rowCount()
-        words = f"{number} of this exercise" if number else ""
+        words = f"{number} of {self._all} fit" if number < self._all else f"{number} of this exercise" if number else ""
         if self._count.text() != words:
             self._count.setText(words)
             self.filled.emit()
@@ -123,7 +216,7 @@ class BottomPanel(QWidget):
 
     def bare(self) -> bool:
         """Whether there is nothing but the sentence about what will be here."""
-        return not self.model.rowCount() and self.tabs.currentIndex() == 0
+        return not self.model.rowCount() and self.tabs.currentIndex() == 0 and not self.filter.text()
 
     def show_log(self) -> None:
         """Bring the log to the front."""
@@ -145,6 +238,6 @@ class BottomPanel(QWidget):
         if self._actions["unqueue"].isEnabled():
             menu.addActions([self._actions[name] for name in QUEUE_DEEDS])
             menu.addSeparator()
-        for name in ("show", "pin", "reuse", "continue", "export_run", "remove"):
+        for name in ("show", "pin", "note", "reuse", "continue", "export_run", "export_board", "remove"):
             menu.addAction(self._actions[name])
         menu.popup(where.toPoint())

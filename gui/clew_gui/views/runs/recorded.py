@@ -18,6 +18,7 @@ from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
+from clew_shared.run_settings import NO_NOTE, RunNote
 from clew_shared.spec import RunSpec, read_spec
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class RecordedRun:
     queue: int = 0
     devices: tuple[str, ...] = ()
     job: JobNews | None = None
+    note: RunNote = NO_NOTE
 
     @property
     def state(self) -> RunState:
@@ -129,8 +131,9 @@ def read_runs(heads: Mapping[str, RunHeader], record: RunRecord, exercise: str =
     for run, head in heads.items():
         if exercise in ("", head.spec.exercise):
             with suppress(ProblemError):
-                history = read_run(head.folder)
-                found[run] = RecordedRun(run, numbers[run], numbers[run] - 1, head.spec, history, head.folder)
+                history, note = read_run(head.folder), record.notes.get(run, NO_NOTE)
+                number = numbers[run]
+                found[run] = RecordedRun(run, number, number - 1, head.spec, history, head.folder, note=note)
     return found
 
 
@@ -219,6 +222,10 @@ class RecordedSession:
         raise self._refuse()
 
     def move_run(self, run: str, place: int) -> None:
+        """Refused."""
+        raise self._refuse()
+
+    def annotate(self, run: str, note: RunNote) -> None:
         """Refused."""
         raise self._refuse()
 

@@ -151,12 +151,12 @@ class RunCard(QFrame):
         """Bring everything up to date; cheap enough for every tick. ``told`` is what its job adds."""
         self.told = told
         word = words.state_word(run)
-        state = "Draft" if run.reading is not None else "Stale" if word == "Stale" else run.state.value
+        state = "Draft" if run.reading is not None else "Stale" if word == "Stale" else words.state_key(run)
         if told.word:
             self.pill.set_state(told.state, told.word)
         else:
             self.pill.set_state(state, word if state in ("Draft", "Stale") else "")
-        _text(self.title, f"Run {run.number}{', ' + run.spec.name if run.spec.name else ''}")
+        _text(self.title, words.join([f"Run {run.number}", words.name_of(run)]))
         self._last = run
         self._show_reason(run)
         self.sentence.set_text(self._sentence(run))
@@ -207,7 +207,11 @@ class RunCard(QFrame):
         fold = history.fold
         self.bar.show_share(fold.step, fold.steps)
         finished = run.state is RunState.FINISHED
-        set_role(self.bar, "ok" if finished else "warn" if run.state is RunState.PAUSED else "")
+        finished = finished and not words.diverged(run)
+        set_role(
+            self.bar,
+            "warn" if words.diverged(run) else "ok" if finished else "warn" if run.state is RunState.PAUSED else "",
+        )
         of = f" of {words.count(fold.steps)}" if fold.steps else ""
         _text(self.progress, "" if self.told.below else f"Step {words.count(fold.step)}{of}")
         self.progress.setVisible(not self.told.below)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -10,10 +11,12 @@ import msgspec
 from clew_gui.views.lab.lab_panel import ExerciseProgress
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.runs.run_columns import cells, facts, keys
 from clew_gui.views.runs.runs_model import RunRow
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.params import Value, check
+from clew_shared.run_settings import Facts
 
 MANY = 8
 """So many runs of this sitting are drawn by themselves; the oldest give way, and more can be ticked by hand."""
@@ -23,7 +26,7 @@ class Choices(msgspec.Struct):
     """A person's choices for one exercise. Beside the ticked runs, the selected one and the baseline are drawn.
 
     ``by_hand`` says that a person selected the run; until then the newest is. ``recent`` are the runs that this window
-    started, and those they were started beside, oldest first.
+    started, and those they were started beside, oldest first. ``styles`` are the curve styles of the drawn runs.
     """
 
     selected: str = ""
@@ -32,6 +35,7 @@ class Choices(msgspec.Struct):
     recent: list[str] = msgspec.field(default_factory=list)
     shown: set[str] = msgspec.field(default_factory=set)
     hidden: set[str] = msgspec.field(default_factory=set)
+    styles: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 class RunChoices:
@@ -40,6 +44,7 @@ class RunChoices:
     def __init__(self) -> None:
         self._choices: dict[str, Choices] = {}
         self._removed: set[str] = set()
+        self._baselines: dict[tuple[str, str], bool] = {}
         self._goals: dict[tuple[str, str], tuple[object, bool]] = {}
         self._bests: dict[tuple[str, str], tuple[object, float | None]] = {}
 
@@ -74,13 +79,30 @@ class RunChoices:
         if any(run.id == chosen.pinned for run in runs):
             return chosen.pinned
         newest_first = reversed(runs) if card.baseline else ()
-        return next((run.id for run in newest_first if _draws(run) and is_preset(card, card.baseline, run)), "")
+        return next((run.id for run in newest_first if _draws(run) and self._is_baseline(card, run)), "")
+
+    def _is_baseline(self, card: ExerciseCard, run: RunLike) -> bool:
+        """Whether a run has the values of the baseline's preset; what it was started with never changes."""
+        key = (run.id, card.source_hash)
+        if key not in self._baselines:
+            self._baselines[key] = is_preset(card, card.baseline, run)
+        return self._baselines[key]
 
     def shown(self, card: ExerciseCard, runs: Sequence[RunLike]) -> tuple[str, ...]:
         """The runs whose curves are drawn: ticked ones, the selected one, the pinned one; never those unticked."""
         chosen = self.choices(card.id)
         wanted = {*chosen.shown, *chosen.recent[-MANY:], chosen.selected, self.pinned(card, runs)}
         return tuple(run.id for run in runs if run.id in wanted and run.id not in chosen.hidden)
+
+    def styles(self, card: ExerciseCard, runs: Sequence[RunLike]) -> dict[str, int]:
+        """The curve style of each run that is drawn: the first one that was free when it came, and its own while it
+        stays. A run that has no curve and will have none takes none."""
+        chosen, wanted = self.choices(card.id), set(self.shown(card, runs))
+        drawn = [run.id for run in runs if run.id in wanted and _draws(run)]
+        kept = {run: chosen.styles[run] for run in drawn if run in chosen.styles}
+        free = (style for style in itertools.count() if style not in set(kept.values()))
+        chosen.styles = {run: kept[run] if run in kept else next(free) for run in drawn}
+        return chosen.styles
 
     def select_started(self, card: ExerciseCard, run: str, runs: Sequence[RunLike]) -> None:
         """Choose a run that was just started here; it is drawn beside what was drawn before."""
@@ -120,6 +142,15 @@ class RunChoices:
             known = (state, check_goal(goal, run.history).reached)
             self._goals[(run.id, goal.id)] = known
         return known[1]
+
+    def beyond(self, goal: Goal, runs: Sequence[RunLike]) -> str:
+        """That a run did better than a goal allows that asks for a value near another; empty where none did."""
+        if goal.op != "near" or not runs:
+            return ""
+        from clew_shared.goals import check_goal
+
+        found = next((run for run in runs if run.state in TERMINAL and check_goal(goal, run.history).beyond), None)
+        return f"Run {found.number} is better than the tolerance allows." if found is not None else ""
 
     def reached_by(self, goal: Goal, runs: Iterable[RunLike]) -> RunLike | None:
         """The first run that reached the goal."""
@@ -163,8 +194,18 @@ class RunChoices:
         text = words.metric_value(metric, best) if best is not None else ""
         return ExerciseProgress("done" if done else "part", text)
 
-    def row(self, card: ExerciseCard, run: RunLike, shown: bool, pinned: bool) -> RunRow:
-        """A run as a row of the table."""
+    def row(
+        self,
+        card: ExerciseCard,
+        run: RunLike,
+        shown: bool,
+        pinned: bool,
+        baseline: RunLike | None = None,
+        more: Sequence[str] = (),
+        style: int = -1,
+    ) -> RunRow:
+        """A run as a row of the table; with what it has to the ``baseline``, ``more`` columns,
+        and its curve's ``style`` if it is drawn."""
         metric = words.headline_metric(card)
         best = self.best(metric, run) if metric is not None else None
         reached = [goal for goal in card.goals if self.reached(goal, run)]
@@ -174,8 +215,8 @@ class RunChoices:
         return RunRow(
             id=run.id,
             number=run.number,
-            index=run.index,
-            state="Draft" if run.reading is not None else "Stale" if stale else run.state.value,
+            index=style,
+            state="Draft" if run.reading is not None else "Stale" if stale else words.state_key(run),
             word=words.state_word(run),
             detail=words.state_detail(run, words.goals_reached(len(reached), len(card.goals))),
             optimizer=words.param_words(run, card, "optimizer") or "–",
@@ -185,11 +226,21 @@ class RunChoices:
             reached=metric is not None and any(goal.metric == metric.name for goal in reached),
             time=words.clock(took),
             where=words.where(run),
-            name=run.spec.name,
+            name=words.name_of(run),
+            delta=self._delta(metric, best, baseline) if not pinned else "",
+            more=cells(card, run, more, self.best) if more else (),
             shown=shown,
             pinned=pinned,
-            keys=_keys(run, best, took, values),
+            keys=(*_keys(run, best, took, values), *(keys(card, run, more, self.best) if more else ())),
         )
+
+    def _delta(self, metric: MetricSpec | None, best: float | None, baseline: RunLike | None) -> str:
+        base = self.best(metric, baseline) if metric is not None and baseline is not None else None
+        return words.delta(metric, best, base) if metric is not None else ""
+
+    def facts(self, card: ExerciseCard, run: RunLike) -> Facts:
+        """A run as the filter sees it."""
+        return facts(card, run, self.best)
 
 
 def _keys(
@@ -205,6 +256,7 @@ def _keys(
         ("rate", number(values.get("learning_rate"))),
         ("batch", number(values.get("batch_size"))),
         ("best", number(best)),
+        ("delta", number(best)),
         ("time", number(took)),
         ("where", words.where(run)),
     )

@@ -81,6 +81,9 @@ class PlotControls(QWidget):
     """A page of ``views.plots.kinds``."""
     unit_chosen = Signal(str)
     log_toggled = Signal(bool)
+    whole_toggled = Signal(bool)
+    """All values, or those that are worth seeing."""
+    reset_asked = Signal()
     smoothing_moved = Signal(float)
     copy_asked = Signal()
     export_asked = Signal(str)
@@ -88,6 +91,7 @@ class PlotControls(QWidget):
     def __init__(self, look: Appearance) -> None:
         super().__init__()
         self._page, self._wish = "curves", ""
+        self._zoomed = False
         self._surface = self._measured = self._pictures = False
         self.pages = Segments(PAGES, "curves", "Plots")
         self.pages.setToolTip("Curves over the steps, the paths of the weights over the loss surface, or pictures")
@@ -100,6 +104,15 @@ class PlotControls(QWidget):
         self.log.setAccessibleName("Logarithmic axes where a plot asks for them")
         self.log.setToolTip("Logarithmic value axes where the exercise asks for them (Ctrl+G)")
         self.log.toggled.connect(self.log_toggled)
+        self.whole = QCheckBox("All of y")
+        self.whole.setAccessibleName("All of y")
+        self.whole.setToolTip("All values; else the first approach and what diverges may be cut")
+        self.whole.toggled.connect(self.whole_toggled)
+        self.reset = Button(
+            look, "Reset zoom", "", "reset", "Show everything again (Home). Drag a box to zoom into it."
+        )
+        self.reset.clicked.connect(self.reset_asked)
+        self.reset.hide()
         self.smoothing = QSlider(Qt.Orientation.Horizontal)
         self.smoothing.setRange(0, 100)
         self.smoothing.setValue(60)
@@ -118,10 +131,12 @@ class PlotControls(QWidget):
             self.units,
             6,
             self.log,
+            self.whole,
             6,
             self._smooth_word,
             self.smoothing,
             None,
+            self.reset,
             copy,
             self.export,
             parent=self,
@@ -150,14 +165,23 @@ class PlotControls(QWidget):
     def _make_room(self) -> None:
         curves = self._page not in ("surface", "measured", "pictures")
         room = self.width() - (0 if self.pages.isHidden() else self.pages.sizeHint().width() + 8)
-        for widget in (self.units, self.smoothing):
-            widget.setVisible(curves)
+        self.units.setVisible(curves)
+        self.whole.setVisible(curves and (room >= NARROW - 60 or self.whole.isChecked()))
+        self.reset.setVisible(curves and self._zoomed)
+        self.reset.set_words("Reset zoom" if room >= WIDE else "Reset")
+        self.smoothing.setVisible(curves and (room >= NARROW or not self._zoomed))
         self.log.setVisible(self._page not in ("surface", "pictures"))
         for key, needed in (("epoch", 540), ("images", NARROW)):
             self.units.button(key).setVisible(room >= needed or self.units.current() == key)
-        self._smooth_word.setVisible(curves and room >= NARROW - 60)
+        self._smooth_word.setVisible(curves and room >= NARROW + 60 + (110 if self._zoomed else 0))
         self.smoothing.setFixedWidth(96 if room >= NARROW else 64)
         lay_out_now(self.pages, self.units, self)
+
+    def show_zoomed(self, zoomed: bool) -> None:
+        """Whether a part is shown that a person chose: then there is a way back in sight."""
+        if zoomed != self._zoomed:
+            self._zoomed = zoomed
+            self._make_room()
 
     def offer_pages(self, surface: bool, measured: bool, pictures: bool = False) -> None:
         """Whether the exercise has a surface or pictures to show, or only what it measures."""

@@ -34,6 +34,9 @@ class RunRow(msgspec.Struct, frozen=True):
     time: str
     where: str
     name: str = ""
+    delta: str = ""
+    more: tuple[tuple[str, str], ...] = ()
+    """Texts of columns that a person added, by name."""
     shown: bool = False
     pinned: bool = False
     keys: tuple[tuple[str, float | str], ...] = ()
@@ -56,10 +59,17 @@ COLUMNS = (
     TableColumn("rate", "Rate", True, 8, lambda r: r.rate),
     TableColumn("batch", "Batch", True, 6, lambda r: r.batch),
     TableColumn("best", "Best", True, 11, lambda r: r.best),
+    TableColumn("delta", "To baseline", True, 11, lambda r: r.delta),
     TableColumn("time", "Time", True, 6, lambda r: r.time),
     TableColumn("where", "Where", False, 13, lambda r: r.where),
 )
 ROW_ROLE = Qt.ItemDataRole.UserRole + 1
+
+
+def added(key: str, title: str, number: bool) -> TableColumn:
+    """A column that a person added."""
+    chars = max(len(title) + 2, 8 if number else 12)
+    return TableColumn(key, title, number, min(chars, 22), lambda row: dict(row.more).get(key, ""))
 
 
 def row_height(line: int) -> int:
@@ -85,6 +95,7 @@ class RunsModel(QAbstractTableModel):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._rows: list[RunRow] = []
+        self.columns: tuple[TableColumn, ...] = COLUMNS
         self._sort = ("run", True)
 
     # --- Content ------------------------------------------------------------------------------------------------------
@@ -97,13 +108,25 @@ class RunsModel(QAbstractTableModel):
 
     def update_rows(self, rows: Iterable[RunRow]) -> None:
         """Put rows in the place of those with the same id; unknown ones are added where they sort."""
+        places = {row.id: place for place, row in enumerate(self._rows)}
         for new in rows:
-            place = self.place(new.id)
+            place = places.get(new.id)
             if place is None:
                 self._insert(new)
+                places = {row.id: place for place, row in enumerate(self._rows)}
             elif self._rows[place] != new:
                 self._rows[place] = new
-                self.dataChanged.emit(self.index(place, 0), self.index(place, len(COLUMNS) - 1))
+                self.dataChanged.emit(self.index(place, 0), self.index(place, len(self.columns) - 1))
+
+    def set_columns(self, more: Sequence[TableColumn]) -> None:
+        """Show these columns after the usual ones; rows that follow bring their texts."""
+        columns = (*COLUMNS, *more)
+        if [one.key for one in columns] != [one.key for one in self.columns]:
+            self.beginResetModel()
+            self.columns = columns
+            if self._sort[0] not in {one.key for one in columns}:
+                self._sort = ("run", True)
+            self.endResetModel()
 
     def _insert(self, new: RunRow) -> None:
         place = self._sorted([*self._rows, new]).index(new)
@@ -141,7 +164,7 @@ class RunsModel(QAbstractTableModel):
         """Sort by a column; selections move with their rows."""
         if column < 0:
             return
-        self._sort = (COLUMNS[column].key, order is Qt.SortOrder.DescendingOrder)
+        self._sort = (self.columns[column].key, order is Qt.SortOrder.DescendingOrder)
         self.layoutAboutToBeChanged.emit()
         before = self.persistentIndexList()
         ids = [self._rows[index.row()].id for index in before]
@@ -159,16 +182,16 @@ class RunsModel(QAbstractTableModel):
 
     def columnCount(self, parent: Index = _NOWHERE) -> int:
         """How many columns."""
-        return 0 if parent.isValid() else len(COLUMNS)
+        return 0 if parent.isValid() else len(self.columns)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Headings."""
         if orientation is not Qt.Orientation.Horizontal:
             return None
         if role == Qt.ItemDataRole.DisplayRole:
-            return COLUMNS[section].title
+            return self.columns[section].title
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _alignment(COLUMNS[section])
+            return _alignment(self.columns[section])
         if role == Qt.ItemDataRole.FontRole:  # said by the model, because a style sheet takes a header's own font away
             return font("caption")
         return None
@@ -178,7 +201,7 @@ class RunsModel(QAbstractTableModel):
         row = self.row_at(index.row())
         if row is None:
             return None
-        column = COLUMNS[index.column()]
+        column = self.columns[index.column()]
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
             return column.text(row)
         if role == Qt.ItemDataRole.ToolTipRole:

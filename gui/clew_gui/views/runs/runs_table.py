@@ -14,12 +14,13 @@ from PySide6.QtWidgets import (
     QTableView,
 )
 
-from clew_gui.views.runs.runs_model import COLUMNS, ROW_ROLE, Index, RunRow, RunsModel, head_height, row_height
+from clew_gui.views.runs.runs_model import ROW_ROLE, Index, RunRow, RunsModel, head_height, row_height
 from clew_gui.views.theme.icons import pixmap, state_look
 from clew_gui.views.theme.parts import Appearance, draw_swatch
 from clew_gui.views.theme.theme import FontKind, font
 
-_FIRST_TO_GO = ("batch", "where", "time", "optimizer", "rate")
+_FIRST_TO_GO = ("batch", "where", "time", "delta")
+"""Optimizer and rate stay: they tell most runs apart."""
 _PAD = 10
 
 
@@ -27,6 +28,8 @@ class RunsTable(QTableView):
     """The runs of the open exercise. Space shows or hides one in the plots, Delete removes it."""
 
     chosen = Signal(str)
+    columns_asked = Signal(QPointF)
+    """Choose columns, from a menu at this place of the screen."""
     remove_asked = Signal()
     menu_asked = Signal(QPointF)
 
@@ -34,26 +37,27 @@ class RunsTable(QTableView):
         super().__init__()
         self._look, self._runs = look, model  # PySide keeps no reference to a model
         self.setModel(model)
-        self.setItemDelegate(_CellPainter(self, look))
+        self.setItemDelegate(_CellPainter(self, look, model))
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setAccessibleName("Runs of this exercise")
         self.setAccessibleDescription(
-            "Space shows or hides a run in the plots, Delete removes it. Control and Shift with Up or Down move a run"
-            " that waits in the queue."
+            "Space shows or hides the selected runs in the plots, Delete removes them. Control and Shift with Up or"
+            " Down move a run that waits in the queue."
         )
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.setShowGrid(False)
         self.setWordWrap(False)
         self.setTabKeyNavigation(False)
         self.setMouseTracking(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.customContextMenuRequested.connect(
             lambda at: self.menu_asked.emit(QPointF(self.viewport().mapToGlobal(at)))
         )
+        self._by_hand: dict[str, bool] = {}
         self._dress_heads()
         self.setSortingEnabled(True)
+        model.modelReset.connect(self._size_columns)
         self.selectionModel().currentRowChanged.connect(self._came_to)
 
     def _dress_heads(self) -> None:
@@ -67,11 +71,29 @@ class RunsTable(QTableView):
         head.setSortIndicator(0, Qt.SortOrder.DescendingOrder)
         head.setAccessibleName("Columns of the runs table")
         head.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        for number, column in enumerate(COLUMNS):
+        head.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        head.customContextMenuRequested.connect(lambda at: self.columns_asked.emit(QPointF(head.mapToGlobal(at))))
+        self._size_columns()
+
+    def _size_columns(self) -> None:
+        head = self.horizontalHeader()
+        for number, column in enumerate(self._runs.columns):
             if column.key == "state":
                 head.setSectionResizeMode(number, QHeaderView.ResizeMode.Stretch)
             else:
+                head.setSectionResizeMode(number, QHeaderView.ResizeMode.Interactive)
                 self.setColumnWidth(number, self._width_of(column.chars))
+        self._fold_columns()
+
+    def choose_columns(self, by_hand: dict[str, bool]) -> None:
+        """Which usual columns a person showed or hid; the others are shown while there is room."""
+        self._by_hand = dict(by_hand)
+        self._fold_columns()
+
+    def chosen_runs(self) -> list[str]:
+        """The selected runs, from the top down."""
+        places = sorted({index.row() for index in self.selectedIndexes()})
+        return [row.id for place in places if (row := self._runs.row_at(place)) is not None]
 
     def _width_of(self, chars: int) -> int:
         return round(QFontMetricsF(font()).horizontalAdvance("0") * chars) + 2 * _PAD - 6
@@ -95,14 +117,24 @@ class RunsTable(QTableView):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Columns that matter least go first when the state would be cut."""
         super().resizeEvent(event)
+        self._fold_columns()
+
+    def _fold_columns(self) -> None:
         room = self.viewport().width() - self._width_of(30)
-        keep = {column.key: self._width_of(column.chars) for column in COLUMNS if column.chars}
+        columns = [one for one in self._runs.columns if one.chars and self._by_hand.get(one.key, True)]
+        keep = {column.key: self._width_of(column.chars) for column in columns}
         for key in _FIRST_TO_GO:
-            if sum(keep.values()) > room:
-                keep.pop(key)
-        for number, column in enumerate(COLUMNS):
+            if sum(keep.values()) > room and not self._by_hand.get(key):
+                keep.pop(key, None)
+        for number, column in enumerate(self._runs.columns):
             if column.chars:
                 self.setColumnHidden(number, column.key not in keep)
+            elif column.key == "state":  # what does not fit is reached with the scroll bar
+                narrow = sum(keep.values()) > room
+                mode = QHeaderView.ResizeMode.Interactive if narrow else QHeaderView.ResizeMode.Stretch
+                self.horizontalHeader().setSectionResizeMode(number, mode)
+                if narrow:
+                    self.setColumnWidth(number, self._width_of(26))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """On a check: show or hide that run, and leave the cursor where it is. Elsewhere: choose the run."""
@@ -128,10 +160,11 @@ class RunsTable(QTableView):
         return self._runs.row_at(index.row()) if hit.contains(event.position()) else None
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Space checks from any column; Delete removes."""
+        """Space checks from any column, all selected runs as the one at the cursor; Delete removes."""
         row = self._runs.row_at(self.currentIndex().row())
         if event.key() == Qt.Key.Key_Space and row is not None:
-            self._runs.toggled.emit(row.id, not row.shown)
+            for run in dict.fromkeys([row.id, *self.chosen_runs()]):
+                self._runs.toggled.emit(run, not row.shown)
         elif event.key() == Qt.Key.Key_Delete and row is not None:
             self.remove_asked.emit()
         else:
@@ -145,9 +178,9 @@ class RunsTable(QTableView):
 class _CellPainter(QStyledItemDelegate):
     """Paints ground, hairline and text itself: mixing with style sheet rules for items misaligns the padding."""
 
-    def __init__(self, table: RunsTable, look: Appearance) -> None:
+    def __init__(self, table: RunsTable, look: Appearance, model: RunsModel) -> None:
         super().__init__(table)
-        self._look, self._table = look, table
+        self._look, self._table, self._runs_model = look, table, model
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """One cell."""
@@ -159,7 +192,7 @@ class _CellPainter(QStyledItemDelegate):
         area = QRectF(option.rect)
         self._ground(painter, area, option, index)
         inner = area.adjusted(_PAD, 0, -_PAD, 0)
-        column = COLUMNS[index.column()]
+        column = self._runs_model.columns[index.column()]
         if column.key == "run":
             self._run(painter, area, row)
         elif column.key == "state":
@@ -188,14 +221,14 @@ class _CellPainter(QStyledItemDelegate):
         theme = self._look.theme
         self._check(painter, _check_box(area), row.shown)
         swatch = QRectF(area.left() + 32, area.top(), 20, area.height())
-        painter.setOpacity(1.0 if row.shown else 0.35)
-        draw_swatch(painter, swatch, theme.curve(row.index))
-        painter.setOpacity(1.0)
+        if row.index >= 0:
+            draw_swatch(painter, swatch, theme.curve(row.index))
         left = area.adjusted(59, 0, -4, 0)
         used = self._text(painter, left, str(row.number), "strong")
         if row.pinned:
             painter.drawPixmap(QPointF(left.left() + used + 6, left.center().y() - 7), pixmap("pin", theme.text2, 14))
-        elif row.name:
+            used += 20
+        if row.name:
             self._text(painter, left.adjusted(used + 6, 0, 0, 0), row.name, "body")
 
     def _check(self, painter: QPainter, box: QRectF, on: bool) -> None:

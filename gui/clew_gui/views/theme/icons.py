@@ -114,6 +114,7 @@ _LOOKS: Final = (
     StateLook("Running", "s_running", "accent", "accent_soft"),
     StateLook("Paused", "s_paused", "warn", "warn_soft"),
     StateLook("Finished", "s_done", "ok", "ok_soft"),
+    StateLook("Diverged", "warn", "warn", "warn_soft"),
     StateLook("Stopped", "s_stopped", "text2", "neutral_soft"),
     StateLook("Failed", "s_failed", "bad", "bad_soft"),
     StateLook("Timed out", "s_timedout", "bad", "bad_soft"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Final, Literal
 
 from PySide6.QtCore import QDir, Qt
@@ -71,6 +72,10 @@ _WEIGHT: Final[dict[str, QFont.Weight]] = {
 }
 _SMALLEST_BASE_PT: Final = 9.75  # 13 px at 96 dpi; captions of 0.88 then stay above 11 px
 _PREFERRED: Final = "Inter"
+FONTS: Final = Path(__file__).parent / "fonts"
+"""Inter 4.1 in three weights (rsms.me/inter, SIL Open Font License, ``OFL.txt``): Latin, Greek, arrows and mathematical
+signs of the npm package inter-ui, so that the window looks the same everywhere."""
+_FONTS: Final = "fonts"
 _STYLE: Final = "Fusion"
 _STYLED: Final = "styled"
 """The application's property that says that it has our style. Asked for its style, PySide makes all that a QStyle
@@ -156,6 +161,10 @@ def prepare(app: QApplication) -> None:
     QDir.setSearchPaths("clew", [str(PICTURES)])
     if not app.property(_STYLED) and app.style().objectName().lower() != _STYLE.lower():
         app.setStyle(_STYLE)
+    if not app.property(_FONTS):
+        app.setProperty(_FONTS, True)
+        for path in sorted(FONTS.glob("*.ttf")):
+            QFontDatabase.addApplicationFont(str(path))
     base = app.font()
     if QFontDatabase.hasFamily(_PREFERRED):
         base.setFamilies([_PREFERRED])

@@ -60,13 +60,14 @@ class TopBar(QWidget):
 # The head of the centre: which exercise is open, its goal, and the tabs.
 
 
-TABS = ("Guide", "Run", "Speed-up", "Cluster", "Report")
+TABS = ("Guide", "Run", "Compare", "Speed-up", "Cluster", "Report")
 _TIPS = (
     "What to do and what to watch (Ctrl+1)",
     "The run and its curves (Ctrl+2)",
+    "Runs beside each other: curves, settings, results (Ctrl+6)",
     "How much faster several devices are (Ctrl+4)",
     "What workers and parameter servers do (Ctrl+5)",
-    "Your report, and the file to hand in (Ctrl+6)",
+    "Your report, and the file to hand in (Ctrl+7)",
 )
 
 

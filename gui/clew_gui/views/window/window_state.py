@@ -27,6 +27,7 @@ class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     window folds panels by itself unless someone said otherwise for small windows. ``pinned`` holds the run that was
     pinned by hand as baseline, or "none", by exercise. ``place`` is where the last run went (empty: this computer), and
     ``asked`` what was asked of a site's scheduler otherwise than usual, by site.
+    ``columns`` are the columns of the runs table that were shown or hidden by hand.
     """
 
     width: Size = 0
@@ -45,6 +46,7 @@ class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     pinned: dict[str, str] = {}
     place: str = ""
     asked: dict[str, dict[str, Value]] = {}
+    columns: dict[str, bool] = {}
 
 
 class Memory(Protocol):

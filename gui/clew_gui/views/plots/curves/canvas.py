@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from PySide6.QtCore import QElapsedTimer, QPointF, QSize, Qt, Signal
+from PySide6.QtCore import QElapsedTimer, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QFontMetricsF, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
@@ -18,14 +18,17 @@ from clew_gui.plotting.series import SeriesStore
 from clew_gui.plotting.ticks import Span, panned, zoomed
 from clew_gui.views.plots.curves.crosshair import Overlay, snapped, stepped
 from clew_gui.views.plots.curves.frame_painter import FramePainter
+from clew_gui.views.plots.curves.gutter import gutter_for
 from clew_gui.views.plots.curves.plots_view import PlotsView
 from clew_gui.views.plots.curves.readbox import point_in
-from clew_gui.views.plots.drawing.geometry import Stack, gutter_width, stack
+from clew_gui.views.plots.drawing.geometry import Stack, stack
 from clew_gui.views.plots.drawing.widget import REFRESH_MS, DrawnWidget
 from clew_gui.views.theme.theme import Theme, font
 
 _LEAST_LEFT: Final = 46.0
 _NOTE: Final = 18.0
+_LEAST_BOX: Final = 10.0
+"""Narrower in pixels, a box says nothing about that axis."""
 
 
 class PlotCanvas(DrawnWidget):
@@ -46,6 +49,7 @@ class PlotCanvas(DrawnWidget):
         self._dirty = True
         self._artist: FramePainter | None = None
         self._cross: float | None = None
+        self._by_key = False
         self._lifted = ""
         self._dragging = False
         self._ring = False
@@ -62,6 +66,7 @@ class PlotCanvas(DrawnWidget):
         ground.pan_asked.connect(self.pan_by)
         ground.dragged.connect(self._drag)
         ground.drag_ended.connect(self._end_drag)
+        ground.boxed.connect(self._zoom_into)
         ground.double_clicked.connect(self.reset_zoom)
         ground.clicked.connect(self._click)
         ground.pointed.connect(self._point)
@@ -88,6 +93,11 @@ class PlotCanvas(DrawnWidget):
         self._setups = tuple(setups)
         self.touch()
 
+    def set_planned(self, steps: float) -> None:
+        """The steps on the axis before any run has values."""
+        self._builder.planned = steps
+        self.touch()
+
     def set_events(self, events: Sequence[RunEvent]) -> None:
         """Mark these events."""
         self._events = tuple(events)
@@ -100,7 +110,10 @@ class PlotCanvas(DrawnWidget):
         if (view.unit, view.log_x) != (self._view.unit, self._view.log_x):
             view = replace(view, zoom=None)
             self._cross = None
+        if view.log_y != self._view.log_y:
+            view = replace(view, y_zoom=())
         self._view = view
+        self.ground.set_pans(view.zoom is not None)
         self._redraw()
         self.view_changed.emit(view)
 
@@ -174,7 +187,7 @@ class PlotCanvas(DrawnWidget):
         return expected if self._empty and expected else self._setups
 
     def _stack(self) -> Stack:
-        gutter = 0.0 if self._empty else gutter_width(self.width())
+        gutter = 0.0 if self._empty else gutter_for(self._runs, self.width())
         count = len(self.drawn_setups)
         return stack(self.width(), self.height(), count, self._left, gutter, self._empty, self._footer)
 
@@ -247,8 +260,24 @@ class PlotCanvas(DrawnWidget):
         self.set_view(replace(self._view, zoom=panned(scene.grid.span, scene.full, part)))
 
     def reset_zoom(self) -> None:
-        """Show all of x."""
-        self.set_view(replace(self._view, zoom=None))
+        """Show all of x, and the values that are worth seeing."""
+        self.set_view(replace(self._view, zoom=None, y_zoom=()))
+
+    def _zoom_into(self, start: QPointF, end: QPointF) -> None:
+        """Show what is in the box: along an axis on which it is a stroke everything stays in sight."""
+        artist = self.artist
+        number = next((k for k, one in enumerate(artist.frames) if _near(one.rect, start)), -1)
+        if number < 0:
+            return
+        frame, view = artist.frames[number], self._view
+        if abs(end.x() - start.x()) >= _LEAST_BOX:
+            low, high = sorted(min(max(frame.x_at(at.x()), frame.x.low), frame.x.high) for at in (start, end))
+            view = replace(view, zoom=Span(low, high))
+        if abs(end.y() - start.y()) >= _LEAST_BOX:
+            low, high = sorted(min(max(frame.value_at(at.y()), frame.y.low), frame.y.high) for at in (start, end))
+            plot = self.scene.plots[number].setup.id
+            view = replace(view, y_zoom=(*(one for one in view.y_zoom if one[0] != plot), (plot, Span(low, high))))
+        self.set_view(view)
 
     # ------------------------------------------------------------ mouse
     def _click(self, at: QPointF) -> None:
@@ -274,6 +303,7 @@ class PlotCanvas(DrawnWidget):
         if self._dragging:
             return
         self._lift(self._label_at(at))
+        self._by_key = False
         inside = bool(self._setups) and not self.scene.empty and point_in(self.artist, at)
         self._set_cross(snapped(self.scene, self.artist.frames[0].x_at(at.x())) if inside else None)
 
@@ -303,6 +333,7 @@ class PlotCanvas(DrawnWidget):
         """Move the crosshair by so many pixels, at least to the next step; it begins at the end of the curves."""
         if not self._setups or self.scene.empty:
             return
+        self._by_key = True
         self._set_cross(stepped(self.scene, self.artist.frames[0], self._cross, pixels))
         readout = self.readout
         if readout is not None:
@@ -336,9 +367,15 @@ class PlotCanvas(DrawnWidget):
         self._cover(again=False)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Take the ring away."""
+        """Take the ring away, and the crosshair with it."""
         super().focusOutEvent(event)
+        if self._by_key:
+            self._cross = None
         self._cover(again=False)
+
+
+def _near(rect: QRectF, at: QPointF) -> bool:
+    return rect.adjusted(-2, -2, 2, 2).contains(at)
 
 
 def _has_foot(scene: Scene) -> bool:

@@ -13,9 +13,12 @@ from clew_gui.plotting.layout import spread
 from clew_gui.plotting.model import RunStyle
 from clew_gui.plotting.readout import prominent
 from clew_gui.plotting.scene import PlotScene
+from clew_gui.views.plots.drawing.geometry import gutter_width
 from clew_gui.views.theme.theme import Theme, font
 
 ROW: Final = 17.0
+DENSE: Final = 12.5
+"""The least height of a label's row, where many runs are shown."""
 KEY_ROW: Final = 16
 _LEADER: Final = 16.0
 
@@ -49,6 +52,15 @@ def key(plot: PlotScene) -> str:
     return "\n".join(f"{look}: {plot.setup.label(metric)}" for metric, look in looks.items())
 
 
+def gutter_for(runs: Sequence[RunStyle], width: float) -> float:
+    """Room right of plots of this ``width`` in which the names of the runs are whole, as far as it leaves enough for
+    the curves."""
+    metrics = QFontMetricsF(font("captionStrong"))
+    widest = max((metrics.horizontalAdvance(run.label) for run in runs), default=0.0)
+    needed = widest + metrics.horizontalAdvance("-0.0000 %") + _LEADER + 12
+    return max(gutter_width(width), min(needed, 0.4 * width))
+
+
 class Gutter:
     """Places and paints the labels of one plot."""
 
@@ -56,30 +68,33 @@ class Gutter:
         self.rect = rect
         self._placed: list[tuple[Label, float]] = []
         self._omitted = 0
+        self._row = ROW
 
     def place(self, labels: Sequence[Label], key: str = "") -> None:
         """Push the labels apart. Where not all fit, the runs that stand out stay and the others are counted.
 
         Below the title is room for the lines of the ``key`` where all labels still fit.
         """
-        fit = max(int((self.rect.height() - 24) // ROW), 1)
+        room = self.rect.height() - 24
+        self._row = ROW if len(labels) * ROW <= room else max(DENSE, room / max(len(labels), 1))
+        fit = max(int(room // self._row), 1)
         shown = {
             run.run_id for run in prominent([label.run for label in labels], fit if len(labels) <= fit else fit - 1)
         }
         kept = [label for label in labels if label.run.run_id in shown]
         self._omitted = len(labels) - len(kept)
-        bottom = self.rect.bottom() - 6 - (ROW if self._omitted else 0)
+        bottom = self.rect.bottom() - 6 - (self._row if self._omitted else 0)
         lines = len(key.splitlines())
         room = int((self.rect.height() - 35 - len(labels) * ROW) // KEY_ROW)
         head = 29 + KEY_ROW * min(lines, max(room, 0))
-        heights = spread([label.at for label in kept], ROW, min(self.rect.top() + head, bottom), bottom)
+        heights = spread([label.at for label in kept], self._row, min(self.rect.top() + head, bottom), bottom)
         self._placed = list(zip(kept, heights, strict=True))
 
     def run_at(self, point: QPointF) -> str:
         """The run whose label is at this pixel, or an empty string."""
         if not self.rect.contains(point) or point.x() < self.rect.left() + _LEADER:
             return ""
-        return next((label.run.run_id for label, y in self._placed if abs(point.y() - y) <= ROW / 2), "")
+        return next((label.run.run_id for label, y in self._placed if abs(point.y() - y) <= self._row / 2), "")
 
     def paint(self, painter: QPainter, theme: Theme, title: str, key: str) -> None:
         """Draw title, key line, leaders and labels."""

@@ -142,8 +142,13 @@ class RangeBox(pg.ViewBox):  # type: ignore[misc]  # pyqtgraph has no types
     dragged = Signal(object, float)
     """Dragged from the ``Span`` that was visible at the press, by this part of its extent."""
     drag_ended = Signal()
+    boxed = Signal(QPointF, QPointF, bool)
+    """A box from one pixel of the scene to another; whether it is finished."""
 
     def __init__(self) -> None:
+        self.pans = False
+        """Dragging moves what is visible; with Shift, or where all is visible, it draws a box to zoom into."""
+        self._boxes = False
         super().__init__(enableMenu=False, defaultPadding=0.0)
         self.disableAutoRange()
         # Lines clip themselves: a mark at the border is to be seen whole.
@@ -164,7 +169,7 @@ class RangeBox(pg.ViewBox):  # type: ignore[misc]  # pyqtgraph has no types
         event.accept()
 
     def mouseDragEvent(self, event: MouseDragEvent, axis: int | None = None) -> None:
-        """Drag what is visible along x."""
+        """Drag what is visible along x, or draw a box."""
         del axis
         if event.button() is not Qt.MouseButton.LeftButton:
             event.ignore()
@@ -172,6 +177,10 @@ class RangeBox(pg.ViewBox):  # type: ignore[misc]  # pyqtgraph has no types
         event.accept()
         if event.isStart():
             self._pressed = Span(*self.viewRange()[0])
+            self._boxes = not self.pans or bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        if self._boxes:
+            self.boxed.emit(QPointF(event.buttonDownScenePos()), QPointF(event.scenePos()), event.isFinish())
+            return
         moved = event.buttonDownScenePos().x() - event.scenePos().x()
         self.dragged.emit(self._pressed, moved / max(self.width(), 1.0))
         if event.isFinish():

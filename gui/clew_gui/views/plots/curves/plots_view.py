@@ -9,7 +9,7 @@ import pyqtgraph as pg
 from pyqtgraph.GraphicsScene.mouseEvents import MouseClickEvent
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
-from PySide6.QtWidgets import QGraphicsScene, QWidget
+from PySide6.QtWidgets import QGraphicsScene, QRubberBand, QWidget
 
 from clew_gui.views.plots.curves.frame_painter import FramePainter
 from clew_gui.views.plots.curves.plot import Plot
@@ -26,6 +26,8 @@ class PlotsView(pg.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no type
     dragged = Signal(object, float)
     """Dragged from a ``Span`` by this part of its extent."""
     drag_ended = Signal()
+    boxed = Signal(QPointF, QPointF)
+    """A box was drawn, from one pixel to another."""
     pointed = Signal(QPointF)
     """The pointer moved here, in pixels."""
     left = Signal()
@@ -43,6 +45,8 @@ class PlotsView(pg.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no type
         self._artist: FramePainter | None = None
         self._medium = medium
         self._before_paint = before_paint
+        self._band: QRubberBand | None = None
+        self._pans = False
         super().__init__(parent)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
@@ -80,6 +84,23 @@ class PlotsView(pg.GraphicsView):  # type: ignore[misc]  # pyqtgraph has no type
         plot.box.pan_asked.connect(self.pan_asked)
         plot.box.dragged.connect(self.dragged)
         plot.box.drag_ended.connect(self.drag_ended)
+        plot.box.boxed.connect(self._draw_box)
+        plot.box.pans = self._pans
+
+    def set_pans(self, pans: bool) -> None:
+        """Whether dragging moves what is visible; else it draws a box."""
+        self._pans = pans
+        for plot in self._plots:
+            plot.box.pans = pans
+
+    def _draw_box(self, start: QPointF, end: QPointF, done: bool) -> None:
+        if self._band is None:
+            self._band = QRubberBand(QRubberBand.Shape.Rectangle, self.viewport())
+        corners = [self.mapFromScene(at) for at in (start, end)]
+        self._band.setGeometry(QRect(*corners).normalized())
+        self._band.setVisible(not done)
+        if done:
+            self.boxed.emit(QPointF(corners[0]), QPointF(corners[1]))
 
     def drawForeground(self, painter: QPainter, rect: QRectF) -> None:
         """Words, leaders and labels over the curves."""

@@ -30,6 +30,8 @@ TOP: Final = 24.0
 FOOT: Final = 26.0
 NOTE: Final = 18.0
 ROW: Final = 18.0
+_DENSE: Final = 12.5
+"""The least height of a row where many runs are listed."""
 ROOMY: Final = 540
 """From this width on the list of runs is beside the map."""
 _HALO: Final = 2.4
@@ -256,27 +258,29 @@ class SurfaceArt:
             return
         left, wide = self.rect.right() + 16, self.paper.gutter - 20
         self._text(painter, QRectF(left, TOP - 20, wide, 18), title, self.theme.text, _LEFT, strong=True)
-        self._text(painter, QRectF(left, TOP - 2, wide, 18), f"{label} at the last step", self.theme.text3, _LEFT)
+        self._text(painter, QRectF(left, TOP - 2, wide, 18), f"{label} at the shown step", self.theme.text3, _LEFT)
         known = {head.run.run_id: head for head in heads}
-        room = max(int((self.rect.height() - 24 - _SCALE) // ROW), 1)
+        free = self.rect.height() - 24 - _SCALE
+        high = ROW if len(runs) * ROW <= free else max(free / max(len(runs), 1), _DENSE)
+        room = max(int(free // high), 1)
         shown = prominent(runs, room if len(runs) <= room else max(room - 1, 1))
         y = TOP + 20
         for run in shown:
-            self._run(painter, QRectF(left, y, wide, ROW), run, known.get(run.run_id))
-            y += ROW
+            self._run(painter, QRectF(left, y, wide, high), run, known.get(run.run_id))
+            y += high
         if len(shown) < len(runs):
-            box = QRectF(left + 22, y, wide, ROW)
+            box = QRectF(left + 22, y, wide, high)
             self._text(painter, box, f"and {len(runs) - len(shown)} more", self.theme.text3, _LEFT)
         self._colours(painter, QRectF(left, self.rect.bottom() - _SCALE + 14, wide, _SCALE - 14), label)
 
     def _run(self, painter: QPainter, box: QRectF, run: RunStyle, head: PathHead | None) -> None:
         self._rows.append((box, run.run_id))
-        swatch(painter, QRectF(box.left(), box.top(), 16, ROW), self.theme, run.index)
+        swatch(painter, QRectF(box.left(), box.top(), 16, box.height()), self.theme, run.index)
         metrics = QFontMetricsF(font("captionStrong" if run.selected else "caption"))
         value = "–" if head is None or head.loss is None else value_text(head.loss)
         ink = self.theme.text if run.selected else self.theme.text2
         self._text(painter, box, value, ink, _RIGHT, strong=run.selected)
-        name = QRectF(box.left() + 22, box.top(), box.width() - 30 - metrics.horizontalAdvance(value), ROW)
+        name = QRectF(box.left() + 22, box.top(), box.width() - 30 - metrics.horizontalAdvance(value), box.height())
         shown = metrics.elidedText(run.label, Qt.TextElideMode.ElideRight, name.width())
         self._text(painter, name, shown, ink, _LEFT, strong=run.selected)
 

@@ -76,7 +76,12 @@ class SurfaceCanvas(DrawnWidget):
         return self._chart(self._sheet()) if self._heights is not None else None
 
     def _sheet(self) -> Sheet:
-        return sheet(self.width(), self.height(), self._listed)
+        return sheet(self.width(), self.height() - self._foot, self._listed)
+
+    @property
+    def _foot(self) -> int:
+        """Pixels at the bottom that the map leaves to others."""
+        return 0
 
     def _chart(self, paper: Sheet) -> Chart | None:
         if self._heights is None:

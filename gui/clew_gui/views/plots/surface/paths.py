@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPixmap
 
 from clew_gui.plotting.model import RunStyle
 from clew_gui.plotting.series import PlottedSeries, SeriesStore
-from clew_gui.plotting.surface_path import Chart, Trail
+from clew_gui.plotting.surface_path import Chart, Floats, Trail
 from clew_gui.views.plots.surface.art import draw_path, length, path_pens
 from clew_gui.views.theme.theme import Theme
 
@@ -34,6 +35,8 @@ class Paths:
         self._metrics = ("", "")
         self._walks: dict[str, Walk] = {}
         self._key: tuple[object, ...] = ()
+        self.until: float | None = None
+        """The step up to which paths are drawn; None: as far as they go."""
         self.halos, self.lines = QPixmap(), QPixmap()
 
     def set_metrics(self, metrics: tuple[str, str]) -> None:
@@ -52,9 +55,9 @@ class Paths:
         return self._walks.get(run)
 
     def show(self, chart: Chart, runs: Sequence[RunStyle], theme: Theme, size: QSize, ratio: float) -> None:
-        """Draw what is new of each path; a logical pixel has ``ratio`` device pixels."""
+        """Draw what is new of each path, up to step ``until``; a logical pixel has ``ratio`` device pixels."""
         looks = tuple((run.run_id, run.index, run.selected) for run in runs)
-        key = (chart, theme, ratio, looks, size)
+        key = (chart, theme, ratio, looks, size, self.until)
         if key != self._key or self._was_cut():
             self._walks.clear()
             self.halos, self.lines, self._key = _blank(size, ratio), _blank(size, ratio), key
@@ -79,12 +82,25 @@ class Paths:
         if pair is None:
             return
         walk = self._walks.setdefault(run.run_id, Walk(Trail(chart), _cuts(pair)))
-        stretch = walk.trail.extend(pair[0].pyramid.y.array, pair[1].pyramid.y.array)
+        stretch = walk.trail.extend(*self._values(pair))
         if len(stretch) > 1:
             halo, line = path_pens(run, theme)
             draw_path(halos, stretch, chart.box, halo)
             draw_path(lines, stretch, chart.box, line, walk.drawn)
             walk.drawn += length(stretch)
+
+    def _values(self, pair: Pair) -> tuple[Floats, Floats]:
+        """The values of both curves as far as they are drawn, the first one at least."""
+        x, y = pair[0].pyramid, pair[1].pyramid
+        if self.until is None:
+            return x.y.array, y.y.array
+        size = max(int(x.x.search(np.array([self.until + 0.5]))[0]), 1)
+        return x.y.array[:size], y.y.array[:size]
+
+    def last_step(self, runs: Sequence[RunStyle]) -> float:
+        """The last step of any path; 0 without one."""
+        pairs = [pair for run in runs if (pair := self.pair(run.run_id)) is not None]
+        return max((pair[0].pyramid.x.at(min(map(len, pair)) - 1) for pair in pairs), default=0.0)
 
     def paint(self, painter: QPainter, chart: Chart, runs: Sequence[RunStyle], theme: Theme) -> None:
         """Paint all paths as lines, for a file."""
@@ -92,7 +108,7 @@ class Paths:
         for run in on_top_last(runs):
             pair = self.pair(run.run_id)
             if pair is not None:
-                points = Trail(chart).extend(pair[0].pyramid.y.array, pair[1].pyramid.y.array)
+                points = Trail(chart).extend(*self._values(pair))
                 whole.append((points, path_pens(run, theme)))
         for which in (0, 1):
             for points, pens in whole:

@@ -2,19 +2,93 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
-from PySide6.QtCore import QEvent, QPointF, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QWheelEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QEvent, QPointF, Qt, QTimer, Signal
+from PySide6.QtGui import QFocusEvent, QHideEvent, QKeyEvent, QMouseEvent, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QSlider, QToolButton, QWidget
 
+from clew_gui.plotting.numbers import count_text
 from clew_gui.plotting.series import SeriesStore
 from clew_gui.plotting.surface_path import Chart
 from clew_gui.views.plots.surface.canvas import SurfaceCanvas
+from clew_gui.views.theme.parts import label, row
 from clew_gui.views.theme.theme import Theme
 
 _CLOSEST: Final = 1e-5  # of the grid's extent: closer, float32 heights would show their steps
 _FARTHEST: Final = 12.0
+
+
+_PLACES: Final = 500
+_PLAY_MS: Final = 40
+_STRIDE: Final = 4
+"""Places that playing moves on at a time: the whole way in about five seconds."""
+
+
+class ReplayBar(QWidget):
+    """A slider over the steps of all paths, and a button that plays them. At its end the paths are live."""
+
+    moved = Signal(float)
+    """Show the paths up to this step; infinite: as far as they go."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._last = 0.0
+        self.play = QToolButton()
+        self.play.setText("Play")
+        self.play.setAccessibleName("Play the paths")
+        self.play.setToolTip("Let all runs go their way again, step by step")
+        self.play.clicked.connect(self._toggle)
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setRange(0, _PLACES)
+        self.slider.setValue(_PLACES)
+        self.slider.setAccessibleName("Step of the paths")
+        self.slider.setToolTip("All paths up to this step (left and right arrow)")
+        self.slider.valueChanged.connect(self._slid)
+        self.step = label("", "caption", "2")
+        self.step.setMinimumWidth(self.step.fontMetrics().horizontalAdvance("step 1,000,000"))
+        line = row(self.play, self.slider, self.step, gap=8, margins=(6, 2, 6, 2), parent=self)
+        line.setStretchFactor(self.slider, 1)
+        self._timer = QTimer(self)
+        self._timer.setInterval(_PLAY_MS)
+        self._timer.timeout.connect(self._on)
+        self.hide()
+
+    def show_last(self, last: float) -> None:
+        """The last step of all paths."""
+        self._last = last
+        self._say()
+
+    def shown_step(self) -> float:
+        """The step that the slider is at: the first steps, in which most happens, have most of its length."""
+        return round(self._last * (self.slider.value() / _PLACES) ** 2)
+
+    def stop(self) -> None:
+        """Do not play on."""
+        self._timer.stop()
+        self.play.setText("Play")
+
+    def _toggle(self) -> None:
+        if self._timer.isActive():
+            self.stop()
+            return
+        if self.slider.value() == _PLACES:
+            self.slider.setValue(0)
+        self._timer.start()
+        self.play.setText("Pause")
+
+    def _on(self) -> None:
+        self.slider.setValue(self.slider.value() + _STRIDE)
+        if self.slider.value() >= _PLACES:
+            self.stop()
+
+    def _slid(self, place: int) -> None:
+        self.moved.emit(math.inf if place == _PLACES else self.shown_step())
+        self._say()
+
+    def _say(self) -> None:
+        self.step.setText(f"step {count_text(self.shown_step())}")
 
 
 class SurfaceView(SurfaceCanvas):
@@ -27,6 +101,37 @@ class SurfaceView(SurfaceCanvas):
         self._pressed: tuple[QPointF, Chart] | None = None
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.replay = ReplayBar(self)
+        self.replay.moved.connect(self._replay)
+
+    # ------------------------------------------------------------ replay
+    @property
+    def _foot(self) -> int:
+        return 0 if self.replay.isHidden() else self.replay.height()
+
+    def _advance(self) -> None:
+        """The bar is there as soon as there is a path."""
+        last = self._paths.last_step(self._runs)
+        self.replay.show_last(last)
+        if self.replay.isHidden() != (last <= 0):
+            self.replay.setVisible(last > 0)
+        super()._advance()
+
+    def _replay(self, step: float) -> None:
+        """Draw all paths up to this step; infinite: as far as they go."""
+        self._paths.until = None if math.isinf(step) else step
+        self._redraw()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The bar is at the bottom."""
+        high = self.replay.sizeHint().height()
+        self.replay.setGeometry(0, self.height() - high, self.width(), high)
+        super().resizeEvent(event)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Nothing plays unseen."""
+        self.replay.stop()
+        super().hideEvent(event)
 
     # ------------------------------------------------------------ zoom and pan
     def zoom_by(self, factor: float, around: tuple[float, float] | None = None) -> None:

@@ -1,0 +1,236 @@
+"""``clew compare`` and ``clew note``: runs beside each other, and what a person writes about one."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from rich.table import Table
+
+from clew_gui.base.state_words import NONE, quantity
+from clew_gui.commands.agent_program import cards
+from clew_gui.commands.context import OK, CommandContext, Parser
+from clew_gui.commands.find import RUN_HELP, KeptJobs, KeptRun, find_run, kept_runs
+from clew_gui.commands.output import words
+from clew_gui.commands.runs import FILTER_HELP, SeenRun, filtered, look_at, titles_of
+from clew_gui.session.run_record import run_record
+from clew_shared.base.places import Places
+from clew_shared.base.problem import problem, raise_all
+from clew_shared.cards import MetricSpec
+from clew_shared.comparison import Outcome, outcome_of
+from clew_shared.params import format_value
+from clew_shared.run_settings import RunNote, differences, label_of, note_problems, read_tags, repeats_of
+from clew_shared.spec import MAX_NAME
+
+
+def compare(shell: CommandContext, argv: Sequence[str]) -> int:
+    """``clew compare RUN RUN…``: in what runs differ, and what came of it."""
+    parser = Parser(
+        "clew compare",
+        "Compare runs: the settings in which they differ, their results, and how far each is from the baseline, which\n"
+        "is the first run unless --baseline names another. Runs that differ in the seed alone are one line, with the\n"
+        "mean and the standard deviation.",
+    )
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("--filter", default="", metavar="TEXT", help=FILTER_HELP)
+    parser.add_argument("--metric", default="", metavar="NAME", help="what to compare (default: its goal's)")
+    parser.add_argument("--target", type=float, metavar="VALUE", help="also say when each run reached this value")
+    parser.add_argument("--baseline", default="", metavar="RUN", help="the run that the others are compared with")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the table as CSV")
+    parser.add_argument("--json", action="store_true", help="one line of JSON")
+    options = parser.parse_args(list(argv))
+    seen = _chosen(shell, options.runs, options.filter, options.baseline)
+    histories = {run.kept.folder.name: run.history for run in seen if run.history is not None}
+    metric = _metric(seen, options.metric)
+    groups = [
+        outcome_of([(name, histories[name]) for name in group], metric.name, metric.better, options.target)
+        for group in repeats_of({run.kept.folder.name: run.settings for run in seen})
+    ]
+    if options.json:
+        shell.say_json(_as_json(seen, groups, metric, options.target))
+        return OK
+    rows = _rows(seen, groups, metric, options.target)
+    if options.csv is not None:
+        _write(options.csv, rows)
+    _say(shell, seen, rows)
+    return OK
+
+
+def _chosen(shell: CommandContext, named: Sequence[str], text: str, baseline: str) -> list[SeenRun]:
+    """The runs to compare, the baseline first. Raises ``ProblemError`` where they are not comparable."""
+    known, jobs = cards(shell.places), KeptJobs(shell.places)
+    kept = {run.folder: run for run in kept_runs(shell.places)}
+    folders = [find_run(shell.places, word) for word in ([baseline] if baseline else []) + list(named)]
+    folders += [run.folder for run in filtered(list(kept.values()), text, known, jobs)] if text else []
+    chosen = [kept.get(folder, KeptRun(0, folder, 0.0)) for folder in dict.fromkeys(folders)]
+    if len(chosen) < 2:
+        hint = "Name two runs or more, for example: clew compare 3 7, or use --filter."
+        raise problem("compare.few", f"{len(chosen) or 'No'} run{'' if len(chosen) == 1 else 's'} to compare.", hint)
+    seen = [look_at(run, known, jobs) for run in chosen]
+    for run in seen:
+        if run.history is None or run.spec is None:
+            raise problem("compare.read", f"Run {run.kept.number} cannot be read. {run.why}", "Leave it out.")
+    exercises = {run.spec.exercise for run in seen if run.spec is not None}
+    if len(exercises) > 1:
+        text = f"The runs are of different exercises: {', '.join(sorted(exercises))}."
+        raise problem("compare.exercises", text, "Compare runs of one exercise.")
+    return seen
+
+
+def _metric(seen: Sequence[SeenRun], wanted: str) -> MetricSpec:
+    """The metric that is compared: the wanted one, else the first goal's with a better side, else the last such one."""
+    card, histories = seen[0].card, [run.history for run in seen if run.history is not None]
+    recorded = dict.fromkeys(name for history in histories for name in history.recorded())
+    if wanted and wanted not in recorded:
+        hint = f"Recorded: {', '.join(recorded)}." if recorded else "Nothing was recorded yet."
+        raise problem("compare.metric", f"None of these runs recorded {wanted!r}.", hint, wanted)
+    specs = {name: words.metric_of(card, name, next(h for h in histories if name in h.recorded())) for name in recorded}
+    goals = [goal.metric for goal in card.goals] if card is not None else []
+    sided = [name for name in (*goals, *reversed(list(recorded))) if name in specs and specs[name].better != "none"]
+    name = wanted or next(iter(sided), next(iter(recorded), ""))
+    if not name:
+        raise problem("compare.empty", "None of these runs recorded a value yet.", "Compare them when they have run.")
+    return specs[name]
+
+
+def _rows(
+    seen: Sequence[SeenRun], groups: Sequence[Outcome], metric: MetricSpec, target: float | None
+) -> list[tuple[str, ...]]:
+    """The table: heads, then a row for each group of repeats, the baseline's first."""
+    by_id = {run.kept.folder.name: run for run in seen}
+    differ = [one for one in differences([by_id[group.runs[0]].settings for group in groups]) if one.name != "seed"]
+    titles = titles_of(seen)
+    named = any(run.name for run in seen)
+    reached = (f"steps to {quantity(target, metric.format)}", "seconds") if target is not None else ()
+    best = f"best {words.inside(metric.label)}"
+    labels = [label_of(one.name, seen[0].card) for one in differ]
+    rows = [("#", *(("Name",) if named else ()), *labels, best, "to baseline", *reached)]
+    base = groups[0].best
+    for place, group in enumerate(groups):
+        runs = [by_id[run] for run in group.runs]
+        numbers = ", ".join(str(run.kept.number) for run in runs)
+        name = (titles[group.runs[0]] if runs[0].name else "",) if named else ()
+        values = [format_value(one.values[place]) or NONE for one in differ]
+        met = (_steps(group), _seconds(group)) if target is not None else ()
+        rows.append((numbers, *name, *values, _best(group, metric), delta_words(group.best, base, metric), *met))
+    return rows
+
+
+def _best(group: Outcome, metric: MetricSpec) -> str:
+    if group.best is None:
+        return NONE
+    mean = quantity(group.best, metric.format)
+    return f"{mean} ± {quantity(group.deviation, metric.format)}" if group.deviation is not None else mean
+
+
+def delta_words(value: float | None, base: float | None, metric: MetricSpec) -> str:
+    """``+1.20 %`` (percentage points), ``-0.031``; a dash where there is none to compare."""
+    if value is None or base is None:
+        return NONE
+    return f"{'+' if value >= base else '-'}{quantity(abs(value - base), metric.format)}" if value != base else "0"
+
+
+def _steps(group: Outcome) -> str:
+    if group.steps is None:
+        return NONE
+    some = f" ({group.reached} of {len(group.runs)})" if group.reached < len(group.runs) else ""
+    return f"{group.steps:,.0f}{some}"
+
+
+def _seconds(group: Outcome) -> str:
+    return NONE if group.seconds is None else f"{group.seconds:.3g}"
+
+
+def _say(shell: CommandContext, seen: Sequence[SeenRun], rows: Sequence[Sequence[str]]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for place, head in enumerate(rows[0]):
+        table.add_column(head, justify="left" if head == "Name" or not place else "right")
+    for row in rows[1:]:
+        table.add_row(*row)
+    card = seen[0].card
+    shell.say(f"{card.title if card is not None else ''}: {len(seen)} runs, baseline {seen[0].kept.number}")
+    shell.console().print(table)
+
+
+def _write(path: Path, rows: Sequence[Sequence[str]]) -> None:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    try:
+        path.write_text(text.getvalue(), encoding="utf-8")
+    except OSError as error:
+        raise problem("compare.csv", f"Cannot write {path}: {error.strerror}.", "Name another file.") from None
+
+
+def _as_json(
+    seen: Sequence[SeenRun], groups: Sequence[Outcome], metric: MetricSpec, target: float | None
+) -> dict[str, object]:
+    by_id = {run.kept.folder.name: run for run in seen}
+    differ = differences([run.settings for run in seen])
+    return {
+        "exercise": seen[0].spec.exercise if seen[0].spec is not None else "",
+        "metric": metric.name,
+        "target": target,
+        "baseline": seen[0].kept.number,
+        "differences": {one.name: list(one.values) for one in differ},
+        "groups": [
+            {
+                "runs": [by_id[run].kept.number for run in group.runs],
+                "settings": by_id[group.runs[0]].settings,
+                "best": group.best,
+                "deviation": group.deviation,
+                "delta": _delta(group.best, groups[0].best),
+                "steps_to_target": group.steps,
+                "seconds_to_target": group.seconds,
+                "reached": group.reached,
+            }
+            for group in groups
+        ],
+    }
+
+
+def _delta(value: float | None, base: float | None) -> float | None:
+    return value - base if value is not None and base is not None else None
+
+
+# --- Notes ------------------------------------------------------------------------------------------------------------
+
+
+def note(shell: CommandContext, argv: Sequence[str]) -> int:
+    """``clew note RUN``: show or change a run's name, note and tags."""
+    parser = Parser("clew note", "Show or change what you wrote about a run: its name, a note, tags.")
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("--name", metavar="NAME", help="its name in the window and in lists; empty for none")
+    parser.add_argument("--note", metavar="TEXT", help="the note; empty for none")
+    parser.add_argument("--tag", action="append", default=[], metavar="TAG", help="add a tag")
+    parser.add_argument("--untag", action="append", default=[], metavar="TAG", help="take a tag away")
+    parser.add_argument("--json", action="store_true", help="one line of JSON")
+    options = parser.parse_args(list(argv))
+    run = find_run(shell.places, options.run).name
+    kept = run_record(shell.places).notes.get(run, RunNote())
+    tags = [tag for tag in (*kept.tags, *read_tags(" ".join(options.tag))) if tag not in options.untag]
+    wanted = RunNote(
+        kept.name if options.name is None else options.name.strip(),
+        kept.note if options.note is None else options.note.strip(),
+        read_tags(" ".join(tags)),
+    )
+    if wanted != kept:
+        _keep(shell.places, run, wanted)
+    if options.json:
+        shell.say_json({"run": run, **msgspec.to_builtins(wanted)})
+        return OK
+    tagged = " ".join(f"#{tag}" for tag in wanted.tags)
+    for title, text in (("Name", wanted.name), ("Tags", tagged), ("Note", wanted.note)):
+        shell.say(f"{title:<6}{text or NONE}")
+    return OK
+
+
+def _keep(places: Places, run: str, wanted: RunNote) -> None:
+    raise_all(note_problems(wanted, MAX_NAME))
+    try:
+        run_record(places).annotate(run, wanted, time.time())
+    except OSError as error:
+        raise problem("note.disk", f"The note cannot be kept: {error}.", "Free some space.") from None

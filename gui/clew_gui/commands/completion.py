@@ -1,0 +1,129 @@
+"""``clew completion``: what Tab offers in bash, zsh and fish. The shell asks the command itself, so that exercises,
+runs and sites are those of this computer, and options those of this version.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+
+from clew_gui.commands.context import OK, CommandContext, Parser
+from clew_shared.base.problem import ProblemError
+
+_SCRIPTS = {
+    "bash": """_clew() {
+    local IFS=$'\\n'
+    COMPREPLY=($(compgen -W "$(clew completion --words "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)" -- \\
+        "${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _clew clew""",
+    "zsh": """autoload -Uz compinit && compinit
+_clew() {
+    local -a found
+    found=("${(@f)$(clew completion --words "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    compadd -a found
+    _files
+}
+compdef _clew clew""",
+    "fish": """function _clew
+    clew completion --words (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null
+end
+complete -c clew -a '(_clew)'""",
+}
+_WHERE = {
+    "bash": 'eval "$(clew completion bash)"      in ~/.bashrc',
+    "zsh": 'eval "$(clew completion zsh)"       in ~/.zshrc',
+    "fish": "clew completion fish | source       in ~/.config/fish/config.fish",
+}
+_RUNS = ("show", "compare", "note", "verify", "export", "resume", "attach")
+_EXERCISES = ("run", "race", "scaling", "catalogue")
+
+
+def completion(shell: CommandContext, argv: Sequence[str]) -> int:
+    """``clew completion SHELL`` prints the script; with ``--words`` what may come for the last word."""
+    if argv and argv[0] == "--words":
+        for word in candidates(shell, list(argv[1:])):
+            shell.say(word)
+        return OK
+    lines = "\n".join(f"  {text}" for text in _WHERE.values())
+    parser = Parser(
+        "clew completion", f"Print what completes commands, options, exercises and runs with Tab:\n\n{lines}"
+    )
+    parser.add_argument("shell", choices=sorted(_SCRIPTS), help="your shell")
+    shell.say(_SCRIPTS[parser.parse_args(list(argv)).shell])
+    return OK
+
+
+def candidates(shell: CommandContext, words: Sequence[str]) -> list[str]:
+    """What may stand for the last of ``words`` (which may be empty), after those before it."""
+    from clew_gui.commands.main import COMMANDS  # it imports this module by name
+
+    names = [command.name for command in COMMANDS]
+    start, command = words[-1] if words else "", words[0] if words else ""
+    if len(words) <= 1:
+        return _beginning(start, [*names, "--help", "--version"])
+    if command not in names:
+        return []
+    if start.startswith("-"):
+        return _beginning(start, _options(shell, words[:-1]))
+    return _beginning(start, _values(shell, command, words[-2]))
+
+
+def _beginning(start: str, words: Iterable[str]) -> list[str]:
+    return [word for word in words if word.startswith(start)]
+
+
+def _values(shell: CommandContext, command: str, before: str) -> list[str]:
+    """Names of what the word after ``before`` can be."""
+    if before == "--site":
+        return _quietly(lambda: _sites(shell))
+    if before in _RUN_OPTIONS or (command in _RUNS and (not before.startswith("-"))):
+        return _quietly(lambda: ["last", *_numbers(shell)])
+    if command in _EXERCISES and before == command:
+        return _quietly(lambda: _exercises(shell))
+    return []
+
+
+_RUN_OPTIONS = ("--baseline",)
+
+
+def _numbers(shell: CommandContext) -> list[str]:
+    from clew_gui.commands.find import kept_runs
+
+    return [str(run.number) for run in reversed(kept_runs(shell.places))]
+
+
+def _exercises(shell: CommandContext) -> list[str]:
+    from clew_gui.commands.agent_program import cards
+
+    return [card.id for card in cards(shell.places).exercises]
+
+
+def _sites(shell: CommandContext) -> list[str]:
+    from clew_gui.sites.store import site_store
+
+    return list(site_store(shell.places).names())
+
+
+def _quietly(find: Callable[[], list[str]]) -> list[str]:
+    """What cannot be listed is not offered: a message would stand in the middle of the line being typed."""
+    try:
+        return find()
+    except (ProblemError, OSError):
+        return []
+
+
+def _options(shell: CommandContext, words: Sequence[str]) -> list[str]:
+    """The options of a command, as its own help lists them; for ``clew run EXERCISE`` with that exercise's flags."""
+    from clew_gui.commands.main import COMMANDS
+
+    command = next(one for one in COMMANDS if one.name == words[0])
+    function = getattr(import_module(f"clew_gui.commands.{command.module}"), command.name.replace("-", "_"))
+    exercise = [word for word in words[1:2] if words[0] in _EXERCISES and not word.startswith("-")]
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit, ProblemError):
+        function(shell, [*exercise, "--help"])
+    return list(dict.fromkeys(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", said.getvalue())))

@@ -1,0 +1,411 @@
+"""What the Compare tab draws, as plain data: curves with bands, points, parallel coordinates, and the table of groups.
+
+A group is the runs that differ in nothing but the seed, or a single run. No Qt, so that a picture can be tested.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from clew_gui.base.state_words import NONE, quantity
+from clew_gui.plotting.numbers import Format, value_text
+from clew_gui.plotting.pyramid import FloatArray
+from clew_gui.plotting.ticks import Span, Tick, linear_ticks, log_ticks
+from clew_shared.cards import ExerciseCard, MetricSpec
+from clew_shared.comparison import Band, Outcome, band_of, best_value, curve_of, outcome_of
+from clew_shared.journal.history import History
+from clew_shared.params import Value, format_value
+from clew_shared.run_settings import SEED, differences, label_of, repeats_of, short_words
+
+POINTS = 240
+"""Points of a curve; a plot is hardly wider in what the eye can tell apart."""
+RESULT, STEPS_TO, SECONDS_TO = "best", "steps_to_target", "seconds_to_target"
+"""What a scatter can show beside settings: the metric's best value, and steps and seconds to the target."""
+
+
+class ComparedRun(NamedTuple):
+    """A run to compare. ``name`` is what a person called it; ``version`` changes when its history went on."""
+
+    id: str
+    number: int
+    name: str
+    settings: Mapping[str, Value]
+    history: History
+    version: object = None
+
+
+class CompareWish(NamedTuple):
+    """What is to be seen: the metric, the setting that colours (empty: each group its own), whether repeats are one
+    group, the target of the time to it, the scatter's x, logarithmic values."""
+
+    metric: str
+    colour: str = ""
+    group: bool = True
+    target: float | None = None
+    x: str = ""
+    log: bool = False
+
+
+class Ink(NamedTuple):
+    """The colour of a group: a place from 0 to 1 on a scale, or the number of a curve style where it is None."""
+
+    place: float | None
+    style: int
+
+
+@dataclass(frozen=True, eq=False)
+class CompareGroup:
+    """Runs that repeat each other, with what they came to and their curve; ``band`` where there are several."""
+
+    runs: tuple[ComparedRun, ...]
+    title: str
+    outcome: Outcome
+    ink: Ink
+    baseline: bool
+    x: FloatArray
+    y: FloatArray
+    band: Band | None
+
+
+class Place(NamedTuple):
+    """A group in a scatter: its coordinates."""
+
+    group: int
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, eq=False)
+class CompareAxis:
+    """What an axis shows, in its own coordinates (log10 where ``log``), and its ticks; ``kinds`` are 0, 1, 2, …"""
+
+    name: str
+    title: str
+    span: Span
+    ticks: tuple[Tick, ...]
+    log: bool = False
+    kinds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class CompareScene:
+    """All of the tab. ``paths`` has for each group its coordinate on each of ``parallel`` (NaN: it has none)."""
+
+    metric: MetricSpec
+    groups: tuple[CompareGroup, ...]
+    x: CompareAxis
+    y: CompareAxis
+    scatter: tuple[CompareAxis, CompareAxis]
+    places: tuple[Place, ...]
+    parallel: tuple[CompareAxis, ...]
+    paths: FloatArray
+    table: tuple[tuple[str, ...], ...]
+    legend: tuple[tuple[Ink, str], ...]
+    coloured_by: str
+
+
+class CurveCache:
+    """Thinned curves and best values of runs, computed again only for runs that went on."""
+
+    def __init__(self) -> None:
+        self._curves: dict[tuple[str, str], tuple[object, tuple[FloatArray, FloatArray]]] = {}
+        self._bests: dict[tuple[str, str], tuple[object, float | None]] = {}
+
+    def curve(self, run: ComparedRun, metric: str) -> tuple[FloatArray, FloatArray]:
+        """The run's curve."""
+        known = self._curves.get((run.id, metric))
+        if known is None or known[0] != run.version:
+            known = (run.version, curve_of(run.history.column(metric), POINTS))
+            self._curves[run.id, metric] = known
+        return known[1]
+
+    def best(self, run: ComparedRun, metric: MetricSpec) -> float | None:
+        """The run's best value."""
+        known = self._bests.get((run.id, metric.name))
+        if known is None or known[0] != run.version:
+            known = (run.version, best_value(run.history, metric.name, metric.better))
+            self._bests[run.id, metric.name] = known
+        return known[1]
+
+
+def compare_scene(
+    runs: Sequence[ComparedRun], card: ExerciseCard, wish: CompareWish, baseline: str, cache: CurveCache
+) -> CompareScene:
+    """The picture of these runs, of which ``baseline`` is the id of one or empty."""
+    metric = next(
+        (one for one in card.metrics if one.name == wish.metric), MetricSpec(name=wish.metric, label=wish.metric)
+    )
+    by_id = {run.id: run for run in runs}
+    settings = {run.id: run.settings for run in runs}
+    found = repeats_of(settings) if wish.group else [(run,) for run in by_id]
+    found = sorted(found, key=lambda group: baseline not in group)
+    members = [tuple(by_id[run] for run in group) for group in found]
+    differ = [
+        one.name
+        for one in differences([group[0].settings for group in members])
+        if wish.group is False or one.name != SEED
+    ]
+    inks, legend = _inks([group[0].settings.get(wish.colour) for group in members], wish.colour, card)
+    groups = tuple(
+        _group(group, differ, metric, wish, ink, baseline in [run.id for run in group], cache)
+        for group, ink in zip(members, inks, strict=True)
+    )
+    x_axis, y_axis = _curve_axes(groups, metric, wish.log)
+    scatter, places = _scatter(groups, differ, metric, wish, card)
+    parallel, paths = _parallel(groups, differ, metric, card)
+    table = _table(groups, differ, metric, wish.target, card)
+    title = label_of(wish.colour, card) if wish.colour else ""
+    return CompareScene(metric, groups, x_axis, y_axis, scatter, places, parallel, paths, table, legend, title)
+
+
+def _group(
+    runs: tuple[ComparedRun, ...],
+    differ: Sequence[str],
+    metric: MetricSpec,
+    wish: CompareWish,
+    ink: Ink,
+    baseline: bool,
+    cache: CurveCache,
+) -> CompareGroup:
+    bests = {run.id: cache.best(run, metric) for run in runs}
+    histories = [(run.id, run.history) for run in runs]
+    outcome = outcome_of(histories, metric.name, metric.better, wish.target, bests.get)
+    x, y = cache.curve(runs[0], metric.name)
+    band = None
+    if len(runs) > 1:
+        band = band_of([run.history.column(metric.name) for run in runs], POINTS)
+        x, y = (band.x, band.mean) if band is not None else (x, y)
+    return CompareGroup(runs, title_of(runs, differ), outcome, ink, baseline, x, y, band)
+
+
+def title_of(runs: Sequence[ComparedRun], differ: Sequence[str]) -> str:
+    """``7  Warm start``, ``3  adam 0.003``, ``3, 4, 9  adam``: numbers, and the name or what tells them apart."""
+    numbers = ", ".join(str(run.number) for run in runs[:3]) + (", …" if len(runs) > 3 else "")
+    words = next((run.name for run in runs if run.name), "") or short_words(runs[0].settings, _main(differ))
+    return f"{numbers}  {words}".rstrip()
+
+
+def _main(differ: Sequence[str]) -> list[str]:
+    return sorted(differ, key=lambda name: name not in ("optimizer", "learning_rate"))[:3]
+
+
+# --- Colours ----------------------------------------------------------------------------------------------------------
+
+
+def _inks(values: Sequence[Value], name: str, card: ExerciseCard) -> tuple[list[Ink], tuple[tuple[Ink, str], ...]]:
+    """A colour for each group, and the legend. Numbers that take three values or more are places on a scale."""
+    if not name:
+        return [Ink(None, place) for place in range(len(values))], ()
+    numbers = sorted({float(value) for value in values if isinstance(value, int | float) and _is_number(value)})
+    if len(numbers) >= 3:
+        low, high, log = numbers[0], numbers[-1], numbers[0] > 0 and numbers[-1] > 20 * numbers[0]
+
+        def place(value: Value) -> Ink:
+            return Ink(_share(float(value), low, high, log), 0) if isinstance(value, int | float) else Ink(None, 0)
+
+        shown = numbers if len(numbers) <= 7 else [numbers[round(k * (len(numbers) - 1) / 6)] for k in range(7)]
+        return [place(value) for value in values], tuple((place(value), format_value(value)) for value in shown)
+    kinds = list(dict.fromkeys(value_words(name, value, card) for value in values))
+    inks = [Ink(None, kinds.index(value_words(name, value, card))) for value in values]
+    return inks, tuple((Ink(None, place), text) for place, text in enumerate(kinds))
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _share(value: float, low: float, high: float, log: bool) -> float:
+    if log:
+        return (math.log(value) - math.log(low)) / (math.log(high) - math.log(low))
+    return (value - low) / (high - low)
+
+
+def value_words(name: str, value: Value, card: ExerciseCard) -> str:
+    """A setting's value for people."""
+    spec = next((param for param in card.params if param.name == name), None)
+    labels = {choice.value: choice.label for choice in spec.choices} if spec is not None else {}
+    return labels.get(str(value)) or (format_value(value) if value not in (None, "") else NONE)
+
+
+# --- Axes -------------------------------------------------------------------------------------------------------------
+
+
+def _curve_axes(groups: Iterable[CompareGroup], metric: MetricSpec, log: bool) -> tuple[CompareAxis, CompareAxis]:
+    ends = [(float(one.x[0]), float(one.x[-1])) for one in groups if one.x.size]
+    heights = np.concatenate([_heights(one) for one in groups] or [np.empty(0)])
+    x = _span([end for pair in ends for end in pair] or [0.0, 1.0], False, air=0.0)
+    log = log and bool((heights > 0).any())
+    heights = heights[heights > 0] if log else heights
+    kept = _without_outliers(np.log10(heights) if log else heights, log)
+    y = Span(float(kept.min()), float(kept.max())) if kept.size else Span(0.0, 1.0)
+    y = _wide(y).padded(0.05)
+    form = metric.format
+    ticks = log_ticks(y, 6, form) if log else linear_ticks(y, 5, form)
+    return (
+        CompareAxis("step", "Step", x, linear_ticks(x, 6)),
+        CompareAxis(metric.name, metric.label, y, ticks, log),
+    )
+
+
+def _heights(one: CompareGroup) -> FloatArray:
+    if one.band is None:
+        return one.y
+    return np.concatenate([one.y - one.band.deviation, one.y + one.band.deviation])
+
+
+def _without_outliers(heights: FloatArray, log: bool) -> FloatArray:
+    """Without heights far above what most curves show: one run that diverges must not flatten all others. As in
+    ``ticks.settled_span``, twenty times the median on a linear axis; four decades above it on a logarithmic one."""
+    if not heights.size:
+        return heights
+    middle = float(np.median(heights if log else np.abs(heights)))
+    keep = heights <= middle + 4.0 if log else np.abs(heights) <= 20.0 * middle
+    kept: FloatArray = heights[keep]
+    return kept if kept.size and middle != 0 else heights
+
+
+def _wide(span: Span) -> Span:
+    if span.size > 1e-12 * max(abs(span.low), abs(span.high), 1e-300):
+        return span
+    half = 0.1 * abs(span.high) or 1.0
+    return Span(span.low - half, span.high + half)
+
+
+def _span(values: Sequence[float], log: bool, air: float = 0.06) -> Span:
+    found = [math.log10(value) if log else value for value in values]
+    return _wide(Span(min(found), max(found))).padded(air)
+
+
+def axis_of(name: str, title: str, values: Sequence[Value], card: ExerciseCard, form: Format = "number") -> CompareAxis:
+    """An axis over these values: linear, logarithmic where they span a factor of twenty, or categories."""
+    numbers = [float(value) for value in values if isinstance(value, int | float) and _is_number(value)]
+    if numbers and len(numbers) == sum(value is not None for value in values):
+        log = min(numbers) > 0 and max(numbers) > 20 * min(numbers)
+        span = _span(numbers, log)
+        return CompareAxis(name, title, span, log_ticks(span, 5, form) if log else linear_ticks(span, 5, form), log)
+    kinds = categories(name, values, card)
+    ticks = tuple(Tick(float(place), text) for place, text in enumerate(kinds))
+    return CompareAxis(name, title, Span(-0.5, max(len(kinds), 1) - 0.5), ticks, kinds=tuple(kinds))
+
+
+def categories(name: str, values: Sequence[Value], card: ExerciseCard) -> list[str]:
+    """The kinds among values that are no numbers, in the order of the card's choices, then as they come."""
+    spec = next((param for param in card.params if param.name == name), None)
+    order = [choice.label for choice in spec.choices] if spec is not None else []
+    kinds = dict.fromkeys(value_words(name, value, card) for value in values)
+    return sorted(kinds, key=lambda kind: order.index(kind) if kind in order else len(order))
+
+
+def coordinate(axis: CompareAxis, value: Value, card: ExerciseCard) -> float:
+    """Where a value is on an axis; NaN where it is not."""
+    if axis.kinds:
+        text = value_words(axis.name, value, card)
+        return float(axis.kinds.index(text)) if text in axis.kinds else math.nan
+    if not isinstance(value, int | float) or not _is_number(value):
+        return math.nan
+    return (math.log10(value) if value > 0 else math.nan) if axis.log else float(value)
+
+
+# --- Scatter and parallel coordinates ---------------------------------------------------------------------------------
+
+
+def scatter_names(names: Sequence[str], target: float | None) -> list[str]:
+    """What a scatter can have as x: the settings that differ, and steps and seconds to the target."""
+    return [*names, *((STEPS_TO, SECONDS_TO) if target is not None else ())]
+
+
+def _value(group: CompareGroup, run: ComparedRun, name: str) -> Value:
+    if name == STEPS_TO:
+        return group.outcome.steps
+    if name == SECONDS_TO:
+        return group.outcome.seconds
+    return run.settings.get(name)
+
+
+def _scatter(
+    groups: Sequence[CompareGroup], differ: Sequence[str], metric: MetricSpec, wish: CompareWish, card: ExerciseCard
+) -> tuple[tuple[CompareAxis, CompareAxis], tuple[Place, ...]]:
+    name = wish.x or next((one for one in differ if one == "learning_rate"), next(iter(differ), "learning_rate"))
+    title = {STEPS_TO: "Steps to the target", SECONDS_TO: "Seconds to the target"}.get(name) or label_of(name, card)
+    values = [_value(group, group.runs[0], name) for group in groups]
+    bests = [group.outcome.best for group in groups]
+    x = axis_of(name, title, values, card)
+    y = axis_of(
+        RESULT,
+        f"Best {metric.label[:1].lower()}{metric.label[1:]}",
+        [one for one in bests if one is not None],
+        card,
+        metric.format,
+    )
+    places = [
+        Place(number, coordinate(x, value, card), coordinate(y, best, card))
+        for number, (value, best) in enumerate(zip(values, bests, strict=True))
+    ]
+    return (x, y), tuple(one for one in places if math.isfinite(one.x) and math.isfinite(one.y))
+
+
+def _parallel(
+    groups: Sequence[CompareGroup], differ: Sequence[str], metric: MetricSpec, card: ExerciseCard
+) -> tuple[tuple[CompareAxis, ...], FloatArray]:
+    settings = {name: [one.runs[0].settings.get(name) for one in groups] for name in differ}
+    bests: list[Value] = [one.outcome.best for one in groups]
+    axes = (
+        *(axis_of(name, label_of(name, card), values, card) for name, values in settings.items()),
+        axis_of(RESULT, metric.label, bests, card, metric.format),
+    )
+    columns = (*settings.values(), bests)
+    paths = [
+        [coordinate(axis, values[k], card) for axis, values in zip(axes, columns, strict=True)]
+        for k in range(len(groups))
+    ]
+    return axes, np.array(paths, np.float64).reshape(len(groups), len(axes))
+
+
+# --- Table ------------------------------------------------------------------------------------------------------------
+
+
+def _table(
+    groups: Sequence[CompareGroup], differ: Sequence[str], metric: MetricSpec, target: float | None, card: ExerciseCard
+) -> tuple[tuple[str, ...], ...]:
+    """Heads, then a row for each group, the baseline first: number and name, what differs, the best, the difference to
+    the baseline, steps and seconds to the target."""
+    reached = (f"Steps to {quantity(target, metric.format)}", "Seconds") if target is not None else ()
+    heads = ("Run", *(label_of(name, card) for name in differ), "Best", "To baseline", *reached)
+    base = groups[0].outcome.best if groups and groups[0].baseline else None
+    return (heads, *(_row(group, differ, metric, base, target, card) for group in groups))
+
+
+def _row(
+    group: CompareGroup,
+    differ: Sequence[str],
+    metric: MetricSpec,
+    base: float | None,
+    target: float | None,
+    card: ExerciseCard,
+) -> tuple[str, ...]:
+    found, run = group.outcome, group.runs[0]
+    name = next((one.name for one in group.runs if one.name), "")
+    title = (
+        f"{title_of(group.runs, ())}{' (baseline)' if group.baseline else ''}" if not name else title_of(group.runs, ())
+    )
+    best = NONE if found.best is None else quantity(found.best, metric.format)
+    best += f" ± {quantity(found.deviation, metric.format)}" if found.deviation is not None else ""
+    values = (value_words(one, run.settings.get(one), card) for one in differ)
+    delta = "" if group.baseline else difference_words(found.best, base, metric)
+    met = (
+        NONE if found.steps is None else f"{found.steps:,.0f}",
+        NONE if found.seconds is None else value_text(found.seconds),
+    )
+    return (title, *values, best, delta, *(met if target is not None else ()))
+
+
+def difference_words(value: float | None, base: float | None, metric: MetricSpec) -> str:
+    """How far a value is from the baseline's, with its sign; a dash where one is missing."""
+    if value is None or base is None:
+        return NONE
+    return "0" if value == base else f"{'+' if value > base else '-'}{quantity(abs(value - base), metric.format)}"

@@ -1,0 +1,161 @@
+"""Joins the Compare tab to the window: which runs it compares, and what leaves as files."""
+
+from __future__ import annotations
+
+import io
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer
+
+from clew_gui.views.actions.controller import SLOW_TICKS, WindowController
+from clew_gui.views.actions.files import ask_and_write, write_told
+from clew_gui.views.presentation import words
+from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.window.window import COMPARE_TAB, MainWindow
+from clew_shared.cards import ExerciseCard
+from clew_shared.run_settings import SEED, differences, label_of, settings_of
+
+if TYPE_CHECKING:
+    from clew_gui.plotting.compare import ComparedRun, CompareScene, CurveCache
+    from clew_gui.views.compare.compare_view import CompareView
+
+_FILES = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Values (*.csv)"}
+
+
+class CompareActions(QObject):
+    """One for each window. The tab's widgets are made when it is first shown, because NumPy comes with them."""
+
+    def __init__(self, window: MainWindow, desk: WindowController) -> None:
+        super().__init__(window)
+        self._window, self._desk = window, desk
+        self._view: CompareView | None = None
+        self._cache: CurveCache | None = None
+        self._shown: object = None
+        self._ticks = 0
+        self.scene: CompareScene | None = None
+        self._due = QTimer(self)
+        self._due.setSingleShot(True)
+        self._due.setObjectName("compare")
+        self._due.timeout.connect(self.tell)
+        window.head.tab_chosen.connect(lambda _tab: self.tell())
+        for changed in (desk.curves_changed, desk.filtered):
+            changed.connect(self._tell_soon)
+        desk.ticked.connect(self._ticked)
+
+    def _tell_soon(self) -> None:
+        """In an event of its own: a click answers before a thousand runs are compared."""
+        if self._window.pages.currentIndex() == COMPARE_TAB:
+            self._due.start(0)
+
+    def _ticked(self) -> None:
+        self._ticks += 1
+        if self._ticks % SLOW_TICKS == 0:
+            self.tell()
+
+    @property
+    def view(self) -> CompareView:
+        """The tab's widgets."""
+        if self._view is None:
+            from clew_gui.plotting.compare import CurveCache
+            from clew_gui.views.compare.compare_view import CompareView
+
+            self._cache = CurveCache()
+            self._view = CompareView(self._window.look)
+            self._view.changed.connect(self.tell)
+            self._view.run_chosen.connect(self._desk.select)
+            self._view.export_asked.connect(self.export)
+            self._window.put_view(COMPARE_TAB, self._view)
+        return self._view
+
+    # --- Showing ------------------------------------------------------------------------------------------------------
+
+    def tell(self) -> None:
+        """Show the comparison; cheap where nothing changed, and nothing while out of sight."""
+        scope = self._desk.scope
+        if self._window.pages.currentIndex() != COMPARE_TAB or scope.session is None or scope.card is None:
+            return
+        card, runs = scope.card, self._runs()
+        view = self.view
+        states = tuple((run.id, _version(run), run.note) for run in runs)
+        known = (card, states, scope.pinned())
+        if self._shown is None or not isinstance(self._shown, tuple) or self._shown[:3] != known:
+            self._offer(card, runs)
+        wish, page = view.wish(), view.page()
+        if (*known, wish, page) == self._shown:
+            return
+        self._shown = (*known, wish, page)
+        from clew_gui.plotting.compare import compare_scene
+
+        compared = [_compared(run, card) for run in runs]
+        if self._cache is not None:
+            self.scene = compare_scene(compared, card, wish, scope.pinned(), self._cache)
+            view.show_scene(self.scene, _said(len(runs), len(self.scene.groups)))
+
+    def _runs(self) -> list[RunLike]:
+        """The ticked runs or all listed ones, those that recorded something."""
+        scope = self._desk.scope
+        ticked, every = set(scope.shown()), self.view.sets.current() == "listed"
+        found = scope.listed_runs() if every else [run for run in scope.runs() if run.id in ticked]
+        return [run for run in found if run.history.fold.step or run.history.metrics]
+
+    def _offer(self, card: ExerciseCard, runs: list[RunLike]) -> None:
+        from clew_gui.plotting.compare import SECONDS_TO, STEPS_TO
+
+        headline = words.headline_metric(card)
+        metrics = sorted(card.metrics, key=lambda one: one is not headline)
+        names = [one.name for one in differences([settings_of(run.spec, card) for run in runs])]
+        settings = [(name, label_of(name, card)) for name in names]
+        reached = ((STEPS_TO, "Steps to the target"), (SECONDS_TO, "Seconds to the target"))
+        x = sorted((one for one in settings if one[0] != SEED), key=lambda one: one[0] != "learning_rate") or [
+            ("learning_rate", label_of("learning_rate", card))
+        ]
+        self.view.offer([(one.name, one.label) for one in metrics], settings, [*x, *reached])
+
+    # --- Files --------------------------------------------------------------------------------------------------------
+
+    def export(self, kind: str, path: Path | None = None) -> None:
+        """Write the picture as "png" or "svg", or the table as "csv"; asks for the place when ``path`` is None."""
+        if path is not None:
+            write_told(self._window, path, partial(self.write, kind))
+            return
+        ask_and_write(
+            self._window, "Export the comparison", f"comparison.{kind}", _FILES[kind], partial(self.write, kind)
+        )
+
+    def write(self, kind: str, path: Path) -> None:
+        """The same without asking. Raises ``OSError`` or ``ProblemError`` where the file cannot be written."""
+        from clew_gui.views.compare.compare_canvas import save_picture
+
+        card = self._desk.scope.card
+        if self.scene is None or card is None:
+            return
+        if kind == "csv":
+            import csv  # the first frame does without
+
+            text = io.StringIO()
+            csv.writer(text, lineterminator="\n").writerows(self.scene.table)
+            path.write_text(text.getvalue(), encoding="utf-8")
+        else:
+            title = f"{card.title}: {self.scene.metric.label}"
+            dpi = self._window.logicalDpiX()
+            save_picture(kind, path, self.scene, self.view.page(), title, self._window.look.theme, dpi)
+
+
+def _compared(run: RunLike, card: ExerciseCard) -> ComparedRun:
+    from clew_gui.plotting.compare import ComparedRun
+
+    name, settings = words.name_of(run), settings_of(run.spec, card)
+    return ComparedRun(run.id, run.number, name, settings, run.history, _version(run))
+
+
+def _version(run: RunLike) -> tuple[object, ...]:
+    fold = run.history.fold
+    return id(run.history), fold.attempt, fold.step, run.state
+
+
+def _said(runs: int, groups: int) -> str:
+    """``12 runs, 4 groups``."""
+    words_ = f"{runs} run{'' if runs == 1 else 's'}"
+    return f"{words_}, {groups} groups" if groups < runs else words_

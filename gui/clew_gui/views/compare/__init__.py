@@ -1,0 +1,1 @@
+"""The Compare tab: runs beside each other."""

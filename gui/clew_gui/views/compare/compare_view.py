@@ -1,0 +1,278 @@
+"""The Compare tab: what is compared, the picture, and the table of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QGuiApplication, QIcon, QPainter
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QCheckBox,
+    QComboBox,
+    QFrame,
+    QHeaderView,
+    QMenu,
+    QSizePolicy,
+    QSplitter,
+    QTableWidget,
+    QTableWidgetItem,
+    QToolButton,
+    QWidget,
+)
+
+from clew_gui.plotting.compare import CompareScene, CompareWish
+from clew_gui.views.compare.compare_canvas import CompareCanvas, Page, ink_pen, table_text
+from clew_gui.views.form.fields import NumberEdit, keep_from_wheel
+from clew_gui.views.theme.parts import (
+    Appearance,
+    Elided,
+    IconButton,
+    Segments,
+    blank,
+    column,
+    frame,
+    label,
+    row,
+    set_role,
+)
+from clew_shared.params import ParamSpec, convert
+
+PAGES: tuple[tuple[Page, str], ...] = (("curves", "Curves"), ("scatter", "Scatter"), ("parallel", "Parallel"))
+SETS = (("ticked", "Ticked"), ("listed", "All listed"))
+TARGET = ParamSpec(name="target", kind="float", label="Target", default=None, optional=True)
+_SWATCH = QSize(18, 12)
+
+
+class CompareView(QWidget):
+    """Asks for another picture with ``changed``; whoever owns the runs makes it."""
+
+    changed = Signal()
+    run_chosen = Signal(str)
+    export_asked = Signal(str)
+    """Write "png", "svg" or "csv"."""
+
+    def __init__(self, look: Appearance) -> None:
+        super().__init__()
+        self._look = look
+        self._scene: CompareScene | None = None
+        self._filling = False
+        self.setObjectName("canvas")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.canvas = CompareCanvas(look)
+        self.canvas.group_chosen.connect(self._choose)
+        self.canvas.pointed.connect(self._point)
+        self.table = self._make_table()
+        inside = column(self._first_row(), self._second_row(), self.canvas, gap=6, margins=(12, 8, 12, 6))
+        inside.setStretchFactor(self.canvas, 1)
+        lower = frame("card", column(self.table, gap=0, margins=(6, 4, 6, 6)))
+        split = QSplitter(Qt.Orientation.Vertical)
+        split.addWidget(frame("card", inside))
+        split.addWidget(lower)
+        split.setChildrenCollapsible(False)
+        split.setHandleWidth(8)
+        split.setStretchFactor(0, 3)
+        split.setStretchFactor(1, 2)
+        split.setSizes([420, 210])
+        column(split, margins=(16, 12, 16, 12), parent=self)
+
+    # --- Building -----------------------------------------------------------------------------------------------------
+
+    def _first_row(self) -> QWidget:
+        self.pages = Segments(PAGES, "curves", "Picture")
+        self.sets = Segments(SETS, "ticked", "Runs to compare")
+        self.sets.setToolTip("The runs that are ticked in the table below, or all that it lists")
+        for one in (self.pages, self.sets):
+            one.chosen.connect(lambda _key: self._edited())
+        self.said = Elided("", "caption", "2")
+        self.export = IconButton(self._look, "export", "Export the comparison", "Export as PNG, SVG or CSV")
+        self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        menu = QMenu(self.export)
+        for kind, text in (("png", "As a picture, PNG…"), ("svg", "As a drawing, SVG…"), ("csv", "The table, CSV…")):
+            menu.addAction(text).triggered.connect(lambda _checked=False, kind=kind: self.export_asked.emit(kind))
+        self.export.setMenu(menu)
+        copy = IconButton(self._look, "copy", "Copy the table", "Copy the table, for a spreadsheet")
+        copy.clicked.connect(self.copy_table)
+        self.repeats = QCheckBox("Mean over seeds")
+        self.repeats.setAccessibleName("Mean over seeds")
+        self.repeats.setChecked(True)
+        self.repeats.setToolTip("Runs that differ in the seed alone are one line with a band of one standard deviation")
+        self.log = QCheckBox("Log")
+        self.log.setAccessibleName("Logarithmic values")
+        for box in (self.repeats, self.log):
+            box.toggled.connect(lambda _on: self._edited())
+        whole = QWidget()
+        row(self.pages, self.sets, self.repeats, self.log, None, copy, self.export, gap=9, parent=whole)
+        return whole
+
+    def _second_row(self) -> QWidget:
+        self.value = self._combo("Value")
+        self.colour = self._combo("Colour by")
+        self.across = self._combo("X axis of the scatter")
+        self.target = NumberEdit(TARGET)
+        self.target.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.target.setFixedWidth(76)
+        self.target.setAccessibleName("Target")
+        self.target.setToolTip("Steps and seconds to this value are shown in the table; a part of 1 for per cent")
+        self.target.edited.connect(self._edited)
+        self._x_word = label("X", "body", "2")
+        words = [label(text, "body", "2") for text in ("Value", "Colour", "Target")]
+        for word, field in zip(
+            (*words, self._x_word), (self.value, self.colour, self.target, self.across), strict=True
+        ):
+            word.setBuddy(field)
+        whole = QWidget()
+        fields = (words[0], self.value, words[1], self.colour, self._x_word, self.across, words[2], self.target)
+        row(*fields, self.said, gap=7, parent=whole)
+        return whole
+
+    def _combo(self, name: str) -> QComboBox:
+        combo = QComboBox()
+        combo.setAccessibleName(name)
+        combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        combo.setMinimumContentsLength(8)
+        combo.view().setTextElideMode(Qt.TextElideMode.ElideNone)
+        keep_from_wheel(combo)
+        combo.currentIndexChanged.connect(lambda _place: self._edited())
+        return combo
+
+    def _make_table(self) -> QTableWidget:
+        table = QTableWidget()
+        table.setFrameShape(QFrame.Shape.NoFrame)
+        table.setAccessibleName("Compared runs")
+        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        table.setShowGrid(False)
+        table.setTabKeyNavigation(False)
+        table.setIconSize(_SWATCH)
+        table.verticalHeader().hide()
+        table.verticalHeader().setDefaultSectionSize(table.fontMetrics().height() + 10)
+        table.horizontalHeader().setHighlightSections(False)
+        table.horizontalHeader().setResizeContentsPrecision(60)
+        table.itemSelectionChanged.connect(lambda: self.canvas.lift(self._selected()))
+        table.itemDoubleClicked.connect(lambda item: self._choose(item.row()))
+        return table
+
+    # --- Asking -------------------------------------------------------------------------------------------------------
+
+    def _edited(self) -> None:
+        if not self._filling:
+            scatter = self.pages.current() == "scatter"
+            for widget in (self.across, self._x_word):
+                widget.setVisible(scatter)
+            self.changed.emit()
+
+    def page(self) -> Page:
+        """The chosen picture."""
+        return next(page for page, _ in PAGES if page == self.pages.current())
+
+    def wish(self) -> CompareWish:
+        """What is to be seen."""
+        target, wrong = convert(TARGET, self.target.raw())
+        set_role(self.target, "bad" if wrong is not None else "", "state")
+        return CompareWish(
+            metric=self.value.currentData() or "",
+            colour=self.colour.currentData() or "",
+            group=self.repeats.isChecked(),
+            target=float(target) if isinstance(target, int | float) else None,
+            x=self.across.currentData() or "",
+            log=self.log.isChecked(),
+        )
+
+    def offer(
+        self, metrics: Sequence[tuple[str, str]], settings: Sequence[tuple[str, str]], x: Sequence[tuple[str, str]]
+    ) -> None:
+        """The metrics, and the settings that differ, by name and title; what was chosen stays while it is there."""
+        self._filling = True
+        self._fill(self.value, metrics)
+        self._fill(self.colour, [("", "Each run"), *settings])
+        self._fill(self.across, x)
+        for widget in (self.across, self._x_word):
+            widget.setVisible(self.pages.current() == "scatter")
+        self._filling = False
+
+    def _fill(self, combo: QComboBox, choices: Sequence[tuple[str, str]]) -> None:
+        if [(combo.itemData(k), combo.itemText(k)) for k in range(combo.count())] == list(choices):
+            return
+        chosen = combo.currentData()
+        combo.clear()
+        for name, title in choices:
+            combo.addItem(title, name)
+        combo.setCurrentIndex(max(combo.findData(chosen), 0))
+
+    # --- Showing ------------------------------------------------------------------------------------------------------
+
+    def show_scene(self, scene: CompareScene, said: str) -> None:
+        """Show the picture and the table; ``said`` tells how many runs it is."""
+        before, self._scene = self._scene, scene
+        self.said.set_text(said)
+        self.export.setEnabled(bool(scene.groups))
+        self.canvas.show_scene(scene, self.page())
+        if before is None or before.table != scene.table or _inks(before) != _inks(scene):
+            self._fill_table(scene)
+
+    def _fill_table(self, scene: CompareScene) -> None:
+        heads, rows = scene.table[0], scene.table[1:]
+        self.table.setUpdatesEnabled(False)
+        self.table.clearSelection()
+        self.table.setColumnCount(len(heads))
+        self.table.setHorizontalHeaderLabels(list(heads))
+        self.table.setRowCount(len(rows))
+        for number, texts in enumerate(rows):
+            for place, text in enumerate(texts):
+                item = QTableWidgetItem(text)
+                side = Qt.AlignmentFlag.AlignRight if place else Qt.AlignmentFlag.AlignLeft
+                item.setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
+                self.table.setItem(number, place, item)
+        self._tint()
+        head = self.table.horizontalHeader()
+        for place in range(len(heads)):
+            head.setSectionResizeMode(place, QHeaderView.ResizeMode.Interactive)
+        self.table.resizeColumnsToContents()
+        head.setStretchLastSection(True)
+        self.table.setUpdatesEnabled(True)
+
+    def _tint(self) -> None:
+        icons: dict[object, QIcon] = {}
+        for number, group in enumerate(self._scene.groups if self._scene is not None else ()):
+            item = self.table.item(number, 0)
+            if item is not None:
+                if group.ink not in icons:
+                    icons[group.ink] = self._swatch(number)
+                item.setIcon(icons[group.ink])
+
+    def _swatch(self, number: int) -> QIcon:
+        picture = blank(_SWATCH)
+        if self._scene is not None:
+            painter = QPainter(picture)
+            painter.setPen(ink_pen(self._scene.groups[number].ink, self._look.theme, 2.6))
+            painter.drawLine(0, _SWATCH.height() // 2, _SWATCH.width(), _SWATCH.height() // 2)
+            painter.end()
+        return QIcon(picture)
+
+    def _selected(self) -> int:
+        found = {index.row() for index in self.table.selectedIndexes()}
+        return min(found, default=-1)
+
+    def _point(self, number: int) -> None:
+        item = self.table.item(number, 0) if number >= 0 else None
+        if item is not None:
+            self.table.scrollToItem(item)
+
+    def _choose(self, number: int) -> None:
+        if self._scene is not None and 0 <= number < len(self._scene.groups):
+            self.run_chosen.emit(self._scene.groups[number].runs[0].id)
+            self.table.selectRow(number)
+
+    def copy_table(self) -> None:
+        """The table to the clipboard, with tabs between its columns."""
+        if self._scene is not None:
+            QGuiApplication.clipboard().setText(table_text(self._scene.table, "\t"))
+
+    def retheme(self) -> None:
+        """Tint the swatches again."""
+        self._tint()
+
+
+def _inks(scene: CompareScene) -> list[object]:
+    return [group.ink for group in scene.groups]

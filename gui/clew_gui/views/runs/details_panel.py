@@ -1,0 +1,176 @@
+"""Everything about one run beside another: settings, seed, data, node, software, folder, hashes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QAbstractItemView, QComboBox, QFrame, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
+
+from clew_gui.base.state_words import NONE, STATE_WORDS
+from clew_gui.views.presentation import words
+from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.theme.parts import Appearance, Button, column, label, row
+from clew_gui.views.theme.theme import font
+from clew_shared.cards import ExerciseCard
+from clew_shared.params import Value, format_value
+from clew_shared.run_settings import label_of, settings_of
+
+
+class Detail(NamedTuple):
+    """A line: what it says of the run, and of the other one; empty where there is none."""
+
+    label: str
+    text: str
+    other: str = ""
+    setting: bool = False
+
+    @property
+    def differs(self) -> bool:
+        """Whether a setting is not the same in both."""
+        return self.setting and bool(self.other) and self.text != self.other
+
+
+def details(run: RunLike, card: ExerciseCard, other: RunLike | None) -> list[Detail]:
+    """All lines; settings in which the two differ come first."""
+    names = list(dict.fromkeys([*settings_of(run.spec, card), *(settings_of(other.spec, card) if other else ())]))
+    mine, theirs = _settings(run, card, names), _settings(other, card, names) if other is not None else {}
+    lines = [Detail(label_of(name, card), mine[name], theirs.get(name, ""), True) for name in names]
+    lines = sorted(lines, key=lambda line: not line.differs)
+    about, beside = _about(run), _about(other) if other is not None else {}
+    return lines + [Detail(name, text, beside.get(name, "")) for name, text in about.items() if text]
+
+
+def _settings(run: RunLike, card: ExerciseCard, names: Sequence[str]) -> dict[str, str]:
+    specs = {param.name: param for param in card.params}
+    values = settings_of(run.spec, card)
+    values["data"] = run.spec.data or values["data"]
+    return {name: _value(specs[name], values[name]) if name in specs else _plain(values.get(name)) for name in names}
+
+
+def _value(spec: object, value: Value) -> str:
+    from clew_shared.params import ParamSpec
+
+    return words.value_words(spec, value) if isinstance(spec, ParamSpec) else _plain(value)
+
+
+def _plain(value: Value) -> str:
+    return NONE if value is None or value == "" else format_value(value)
+
+
+def _about(run: RunLike) -> dict[str, str]:
+    fold, begun = run.history.fold, run.history.begun
+    software = ", ".join(f"{name} {version}" for name, version in begun.software.items()) if begun is not None else ""
+    return {
+        "Name": words.name_of(run),
+        "Tags": " ".join(f"#{tag}" for tag in run.note.tags),
+        "Note": run.note.note,
+        "State": words.join([STATE_WORDS[run.state], run.reason]),
+        "Began": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(fold.first_started)) if fold.first_started else "",
+        "Took": words.clock(fold.ended - fold.first_started) if fold.ended and fold.first_started else "",
+        "Where": run.where,
+        "Node": fold.host,
+        "Device names": ", ".join(fold.devices),
+        "Software": software,
+        "Attempts": str(fold.attempt) if fold.attempt > 1 else "",
+        "Folder": str(run.folder),
+        "Run": run.id,
+        "SHA-256 of the spec": begun.spec_sha256 if begun is not None else "",
+        "SHA-256 of the exercise": (begun.source_sha256 if begun is not None else "") or run.spec.source_hash,
+    }
+
+
+class DetailsPanel(QWidget):
+    """A table of the lines, and the choice of the run beside it. Ctrl+C copies what is selected."""
+
+    other_chosen = Signal(str)
+    """Compare with this run; empty: with none."""
+    note_asked = Signal()
+
+    def __init__(self, look: Appearance) -> None:
+        super().__init__()
+        self.table = QTableWidget(0, 3)
+        self._dress()
+        self.others = QComboBox()
+        self.others.setAccessibleName("Compare with")
+        self.others.setMinimumWidth(190)
+        self.others.activated.connect(lambda _place: self.other_chosen.emit(self.others.currentData()))
+        beside = label("Compare with", "body", "2")
+        beside.setBuddy(self.others)
+        self.said = label("", "body", "2")
+        note = Button(look, "Name and tags…", "", "", "Write a name, tags and a note (F2)")
+        note.clicked.connect(self.note_asked)
+        copy = Button(look, "Copy all", "", "copy", "Copy the table, for a spreadsheet")
+        copy.clicked.connect(lambda: self._copy(range(self.table.rowCount())))
+        self._buttons = (note, copy)
+        head = row(beside, self.others, self.said, None, note, copy, gap=8, margins=(16, 4, 12, 4))
+        column(head, self.table, gap=0, parent=self).setStretchFactor(self.table, 1)
+        self._lines: list[Detail] = []
+        self._choices: list[tuple[str, str]] = []
+
+    def _dress(self) -> None:
+        table = self.table
+        table.setFrameShape(QFrame.Shape.NoFrame)
+        table.setAccessibleName("Details of the run")
+        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        table.setShowGrid(False)
+        table.setTabKeyNavigation(False)
+        table.setWordWrap(True)
+        table.verticalHeader().hide()
+        head = table.horizontalHeader()
+        head.setHighlightSections(False)
+        head.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        head.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
+        for place in (1, 2):
+            head.setSectionResizeMode(place, QHeaderView.ResizeMode.Stretch)
+
+    def chain(self) -> tuple[QWidget, ...]:
+        """Where Tab goes, in this order."""
+        return (self.others, *self._buttons, self.table)
+
+    def show_run(self, title: str, lines: Sequence[Detail], choices: Sequence[tuple[str, str]], other: str) -> None:
+        """Show these lines of the run called ``title``, and what it may be compared with: ids and titles."""
+        if list(choices) != self._choices:
+            self._choices = list(choices)
+            self.others.clear()
+            self.others.addItem("No other run", "")
+            for run, name in choices:
+                self.others.addItem(name, run)
+        self.others.setCurrentIndex(max(self.others.findData(other), 0))
+        beside = self.others.currentText() if other else ""
+        heads = ["", title, beside]
+        self.table.setHorizontalHeaderLabels(heads)
+        self.table.setColumnHidden(2, not other)
+        differ = sum(line.differs for line in lines)
+        self.said.setText("" if not other else f"{differ} settings differ" if differ != 1 else "1 setting differs")
+        if list(lines) != self._lines:
+            self._lines = list(lines)
+            self._fill()
+
+    def _fill(self) -> None:
+        strong = font("strong")
+        self.table.setRowCount(len(self._lines))
+        for number, line in enumerate(self._lines):
+            for place, text in enumerate((line.label, line.text, line.other)):
+                item = QTableWidgetItem(text)
+                item.setToolTip(text)
+                if line.differs:
+                    item.setFont(strong)
+                self.table.setItem(number, place, item)
+        self.table.resizeRowsToContents()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Copy the selected lines."""
+        if event.matches(QKeySequence.StandardKey.Copy):
+            self._copy(sorted({index.row() for index in self.table.selectedIndexes()}))
+        else:
+            super().keyPressEvent(event)
+
+    def _copy(self, numbers: Sequence[int]) -> None:
+        lines = [self._lines[number] for number in numbers]
+        texts = ["\t".join((line.label, line.text, *([line.other] if line.other else []))) for line in lines]
+        QGuiApplication.clipboard().setText("\n".join(texts))

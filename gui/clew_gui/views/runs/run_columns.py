@@ -1,0 +1,109 @@
+"""What the runs table can show beside its usual columns, and what its filter knows of a run. No Qt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+
+from clew_gui.base.state_words import NONE, STATE_WORDS
+from clew_gui.views.presentation import words
+from clew_gui.views.presentation.interfaces import RunLike
+from clew_shared.cards import ExerciseCard, MetricSpec
+from clew_shared.params import Value, format_value
+from clew_shared.run_settings import Facts, label_of, settings_of
+
+NOTED = {"tags": "Tags", "note": "Note"}
+_PLACED = ("seed", "preset", "strategy", "devices", "nodes", "precision")
+_USUAL = ("optimizer", "learning_rate", "batch_size")
+"""Settings that have a column anyway."""
+Best = Callable[[MetricSpec, RunLike], float | None]
+
+
+def more_columns(card: ExerciseCard) -> dict[str, str]:
+    """Columns that may be added for runs of this exercise: names, and headings."""
+    params = {param.name: param.label for param in card.params if param.name not in _USUAL}
+    placed = {name: label_of(name) for name in _PLACED}
+    return NOTED | params | placed | {metric.name: metric.label for metric in card.metrics}
+
+
+def is_number(card: ExerciseCard, name: str) -> bool:
+    """Whether a column's values are numbers, which are aligned to the right."""
+    kinds = {param.name: param.kind for param in card.params}
+    return (
+        name in ("seed", "devices", "nodes") or kinds.get(name) in ("int", "float") or _metric(card, name) is not None
+    )
+
+
+def cells(card: ExerciseCard, run: RunLike, names: Iterable[str], best: Best) -> tuple[tuple[str, str], ...]:
+    """The texts of added columns, by name."""
+    values = settings_of(run.spec, card)
+    return tuple((name, _text(card, run, name, values, best)) for name in names)
+
+
+def keys(card: ExerciseCard, run: RunLike, names: Iterable[str], best: Best) -> tuple[tuple[str, float | str], ...]:
+    """What added columns sort by."""
+    values = settings_of(run.spec, card)
+    return tuple((name, _key(card, run, name, values, best)) for name in names)
+
+
+def _text(card: ExerciseCard, run: RunLike, name: str, values: Mapping[str, Value], best: Best) -> str:
+    if name == "tags":
+        return " ".join(f"#{tag}" for tag in run.note.tags)
+    if name == "note":
+        return run.note.note.replace("\n", " ")
+    metric = _metric(card, name)
+    if metric is not None:
+        return words.metric_value(metric, _result(metric, run, best))
+    spec = next((param for param in card.params if param.name == name), None)
+    value = values.get(name)
+    return words.value_words(spec, value) if spec is not None else (format_value(value) if value != "" else NONE)
+
+
+def _key(card: ExerciseCard, run: RunLike, name: str, values: Mapping[str, Value], best: Best) -> float | str:
+    metric = _metric(card, name)
+    if metric is None and not is_number(card, name):
+        return _text(card, run, name, values, best)
+    value = _result(metric, run, best) if metric is not None else values.get(name)
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
+def _metric(card: ExerciseCard, name: str) -> MetricSpec | None:
+    return next((metric for metric in card.metrics if metric.name == name), None)
+
+
+def _result(metric: MetricSpec, run: RunLike, best: Best) -> float | None:
+    """The best value, the last one where neither side is better."""
+    return best(metric, run) if metric.better != "none" else run.history.last(metric.name)
+
+
+# --- Filter -----------------------------------------------------------------------------------------------------------
+
+
+def known_names(card: ExerciseCard) -> set[str]:
+    """What a filter over runs of this exercise may name."""
+    strategies = {option.name for one in card.strategies for option in one.params}
+    return (
+        {param.name for param in card.params}
+        | {metric.name for metric in card.metrics}
+        | strategies
+        | {
+            *_PLACED,
+            "data",
+        }
+    )
+
+
+def facts(card: ExerciseCard, run: RunLike, best: Best) -> Facts:
+    """A run as the filter sees it."""
+    values = settings_of(run.spec, card)
+    results: dict[str, Value] = {}
+    for metric in card.metrics:
+        value = _result(metric, run, best)
+        if value is not None:
+            results[metric.name] = value
+    name, state, note = words.name_of(run), STATE_WORDS[run.state], run.note
+    shown = (words.value_words(param, values[param.name]) for param in card.params if param.kind == "choice")
+    texts = [str(run.number), name, note.note, *note.tags, state, run.where, *shown, *map(str, values.values())]
+    known: dict[str, Value] = {"name": name, "note": note.note, "state": state, "number": run.number}
+    known |= {"study": run.spec.study, "exercise": run.spec.exercise}
+    return Facts(words=" ".join(texts), values=values | results | known, tags=note.tags)

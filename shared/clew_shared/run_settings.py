@@ -1,0 +1,258 @@
+"""Runs side by side: what each was set to, in what two differ, which repeat each other, and the filter over them.
+
+No NumPy here, so that the window lists runs before it loads any. What needs curves is in ``comparison``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem
+from clew_shared.cards import ExerciseCard
+from clew_shared.params import Value, format_value
+from clew_shared.spec import RunSpec
+
+SEED = "seed"
+_FIELDS = {
+    "seed": "Seed",
+    "data": "Data",
+    "preset": "Preset",
+    "strategy": "Strategy",
+    "devices": "Devices",
+    "nodes": "Nodes",
+    "precision": "Precision",
+}
+"""Settings of a run beside its hyperparameters, and their names for people."""
+MAX_NOTE = 2000
+MAX_TAGS = 12
+MAX_TAG = 30
+
+
+class RunNote(msgspec.Struct, frozen=True):
+    """What a person wrote about a run: a ``name`` instead of the one that it was started with, a note, tags."""
+
+    name: str = ""
+    note: str = ""
+    tags: tuple[str, ...] = ()
+
+
+NO_NOTE = RunNote()
+
+
+def read_tags(text: str) -> tuple[str, ...]:
+    """The tags in ``text``, which are separated by commas or spaces, each once. Raises ``ProblemError``."""
+    tags = tuple(dict.fromkeys(tag.lstrip("#") for tag in re.split(r"[,\s]+", text.strip()) if tag.lstrip("#")))
+    if len(tags) > MAX_TAGS:
+        raise problem("note.tags", f"A run may have {MAX_TAGS} tags, these are {len(tags)}.", "Leave some out.", "tags")
+    long = next((tag for tag in tags if len(tag) > MAX_TAG), None)
+    if long is not None:
+        raise problem("note.tags", f"The tag {long!r} is longer than {MAX_TAG} characters.", "Shorten it.", "tags")
+    return tags
+
+
+# --- Settings ---------------------------------------------------------------------------------------------------------
+
+
+def settings_of(spec: RunSpec, card: ExerciseCard | None = None) -> dict[str, Value]:
+    """Everything that a run was set to, by name: hyperparameters with the card's defaults, the strategy's own settings,
+    seed, data, preset, and where it spread. The name of a data file is its path's last part."""
+    values: dict[str, Value] = {param.name: param.default for param in card.params} if card is not None else {}
+    usual = card.datasets[0] if card is not None and card.datasets else ""
+    data = (spec.data or usual).replace("\\", "/").rsplit("/", 1)[-1]
+    known = {name: getattr(spec, name) for name in _FIELDS} | {"data": data}
+    return values | spec.params | spec.options | known
+
+
+def label_of(name: str, card: ExerciseCard | None = None) -> str:
+    """A setting's name for people."""
+    params = {param.name: param.label for param in card.params} if card is not None else {}
+    return params.get(name) or _FIELDS.get(name) or name.replace("_", " ").capitalize()
+
+
+class Difference(NamedTuple):
+    """A setting, and what each of several runs has for it; None also where a run has no such setting."""
+
+    name: str
+    values: tuple[Value, ...]
+
+
+def differences(runs: Sequence[Mapping[str, Value]]) -> tuple[Difference, ...]:
+    """The settings that are not the same in all ``runs``, in the order of the first run's settings. The preset is no
+    setting of its own: what it set is compared."""
+    names = dict.fromkeys(name for values in runs for name in values if name != "preset")
+    rows = (Difference(name, tuple(values.get(name) for values in runs)) for name in names)
+    return tuple(row for row in rows if any(not _same(row.values[0], value) for value in row.values[1:]))
+
+
+def _same(one: Value, other: Value) -> bool:
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+def differing(runs: Mapping[str, Mapping[str, Value]], limit: int = 0) -> dict[str, str]:
+    """For each run, in short, what tells it from the others of ``runs``: ``adam 0.003, batch size 32``. A lone run gets
+    what its table always shows, its optimizer and its rate; ``limit`` bounds the number of settings (0: all)."""
+    names = [one.name for one in differences(list(runs.values()))] if len(runs) > 1 else list(_PLAIN)
+    chosen = sorted(names, key=lambda name: (name not in _PLAIN, name == SEED))[: limit or None]
+    return {run: short_words(values, chosen) for run, values in runs.items()}
+
+
+_PLAIN = ("optimizer", "learning_rate")
+"""Known by their values alone."""
+
+
+def short_words(values: Mapping[str, Value], names: Iterable[str]) -> str:
+    """``adam 0.003, batch size 32``; what a run does not have is left out."""
+    there = [name for name in names if values.get(name) is not None]
+    plain = " ".join(format_value(values[name]) for name in there if name in _PLAIN)
+    rest = [f"{name.replace('_', ' ')} {format_value(values[name])}" for name in there if name not in _PLAIN]
+    return ", ".join(filter(None, [plain, *rest]))
+
+
+def repeats_of(runs: Mapping[str, Mapping[str, Value]]) -> list[tuple[str, ...]]:
+    """The runs (ids with their settings) in groups that differ in nothing but the seed, in the order given."""
+    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for run, values in runs.items():
+        key = tuple((name, repr(values[name])) for name in sorted(values) if name not in (SEED, "preset"))
+        groups.setdefault(key, []).append(run)
+    return [tuple(group) for group in groups.values()]
+
+
+# --- Filter -----------------------------------------------------------------------------------------------------------
+# "adam learning_rate > 0.01 tag = good -failed": all conditions must hold; a word alone is looked for in the texts.
+
+
+Operator = Literal["=", "!=", "<", "<=", ">", ">="]
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as the filter sees it: ``words`` is all its text, ``values`` are settings and results by name."""
+
+    words: str
+    values: Mapping[str, Value]
+    tags: tuple[str, ...] = ()
+
+
+class Condition(NamedTuple):
+    """One part of a filter. Without a ``key`` the text is looked for in all words of a run."""
+
+    key: str
+    operator: Operator
+    value: str
+    exclude: bool = False
+
+
+class RunFilter(NamedTuple):
+    """Conditions that must all hold; none at all keeps every run."""
+
+    conditions: tuple[Condition, ...] = ()
+
+    def keeps(self, run: Facts) -> bool:
+        """Whether the run is to be listed."""
+        return all(_holds(one, run) != one.exclude for one in self.conditions)
+
+
+_PART = re.compile(
+    r"""(?P<not>-)?
+    (?:(?P<key>[^\W\d][\w.]*)\s*(?P<op><=|>=|!=|==?|<|>|:)\s*|(?P<hash>\#))?
+    (?P<value>"[^"]*"|[^\s,]+(?:\s%)?)""",
+    re.VERBOSE,
+)
+_ALONE = re.compile(r"[^\W\d][\w.]*\s*(<=|>=|!=|==?|<|>|:)\s*$")
+
+
+def parse_filter(text: str, known: Collection[str]) -> RunFilter:
+    """The filter in ``text``. Raises ``ProblemError`` for a name that is not ``known`` (settings and results; those of
+    ``_ALWAYS`` are) and where a value is missing or no number."""
+    if _ALONE.search(text):
+        raise _wrong(f"{text.strip()!r} has no value.", "For example: learning_rate > 0.01")
+    found = [_condition(part, known) for part in _PART.finditer(text) if part["value"].lower() != "and" or part["op"]]
+    return RunFilter(tuple(found))
+
+
+_OPERATORS: Mapping[str, Operator] = {"!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_ALWAYS = ("tag", "tags", "name", "note", "state", "number", "study", "exercise")
+
+
+def _condition(part: re.Match[str], known: Collection[str]) -> Condition:
+    value, exclude = part["value"].strip('"'), part["not"] is not None
+    if part["hash"]:
+        return Condition("tag", "=", value, exclude)
+    key, sign = part["key"], part["op"]
+    if not key:
+        return Condition("", "=", value, exclude)
+    if key not in known and key not in _ALWAYS:
+        names = sorted({*known, "tag", "name", "note", "state"})
+        hint = did_you_mean(key, names) or f"Known names: {', '.join(names)}."
+        raise _wrong(f"No run has a value named {key!r}.", hint)
+    operator = _OPERATORS.get(sign, "=")
+    if operator not in ("=", "!=") and _number(value) is None:
+        raise _wrong(f"{key} {operator} needs a number, got {value!r}.", f"For example: {key} {operator} 0.01")
+    return Condition("tag" if key == "tags" else key, operator, value, exclude)
+
+
+def _wrong(text: str, hint: str) -> ProblemError:
+    return problem("runs.filter", text, hint, "filter")
+
+
+def _number(text: str) -> float | None:
+    """``0.01``, ``25,000``, ``91 %``."""
+    try:
+        return float(text[:-1].rstrip()) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        return None
+
+
+def _holds(one: Condition, run: Facts) -> bool:
+    if not one.key:
+        return one.value.lower() in run.words.lower()
+    if one.key == "tag":
+        return (one.value.lower() in [tag.lower() for tag in run.tags]) == (one.operator == "=")
+    if one.key not in run.values:
+        return one.operator == "!="
+    return _compares(run.values[one.key], one.operator, one.value)
+
+
+def _compares(have: Value, operator: Operator, wanted: str) -> bool:
+    number = _number(wanted)
+    if isinstance(have, int | float) and not isinstance(have, bool) and number is not None:
+        return _numbers(float(have), operator, number)
+    if operator not in ("=", "!="):
+        return False
+    same = (format_value(have) or "none").lower() == wanted.lower()
+    return same == (operator == "=")
+
+
+def _numbers(have: float, operator: Operator, wanted: float) -> bool:
+    if math.isnan(have):
+        return operator == "!="
+    close = math.isclose(have, wanted, rel_tol=1e-9)
+    return {
+        "=": close,
+        "!=": not close,
+        "<": have < wanted and not close,
+        "<=": have <= wanted or close,
+        ">": have > wanted and not close,
+        ">=": have >= wanted or close,
+    }[operator]
+
+
+def names_in(runs: Iterable[Facts]) -> set[str]:
+    """Everything that a filter over these runs may name."""
+    return {name for run in runs for name in run.values}
+
+
+def note_problems(note: RunNote, most: int) -> list[Problem]:
+    """What is wrong with the lengths of a note; ``most``: characters of a name."""
+    found = []
+    if len(note.name) > most:
+        text = f"A run's name may have {most} characters, this one has {len(note.name)}."
+        found.append(Problem("note.name", text, "Shorten it.", "name"))
+    if len(note.note) > MAX_NOTE:
+        text = f"A note may have {MAX_NOTE:,} characters, this one has {len(note.note):,}."
+        found.append(Problem("note.note", text, "Shorten it.", "note"))
+    return found

@@ -1,0 +1,251 @@
+"""Names, filter, columns and details of runs, and the Compare tab, in the real window."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QImage
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from clew_gui.app import Program
+from clew_gui.plotting.compare import CompareScene
+from clew_gui.views.runs.note_dialog import NoteDialog
+from clew_gui.views.window.window import COMPARE_TAB
+from clew_gui.views.window.window_state import NoMemory
+from clew_shared.journal.events import Points
+from tests.gui.conftest import Opener
+from tests.gui.fakes import FakeRun, FakeSession
+
+BESTS = {("sgd", 0.5, 1): 0.80, ("sgd", 0.5, 2): 0.84, ("adam", 0.1, 1): 0.90, ("adam", 0.01, 1): 0.70}
+
+
+def trained(session: FakeSession, optimizer: str, rate: float, seed: int, best: float) -> FakeRun:
+    run = session.add("softmax", optimizer=optimizer, learning_rate=rate)
+    run.spec = msgspec.structs.replace(run.spec, seed=seed)
+    run.begin(100)
+    for part in (0.5, 1.0):
+        run.train(50)
+        run.evaluate(best * part)
+    run.end()
+    return run
+
+
+@pytest.fixture
+def session() -> FakeSession:
+    """Four runs that ended: two repeats with SGD, two rates with Adam."""
+    found = FakeSession()
+    for (optimizer, rate, seed), best in BESTS.items():
+        trained(found, optimizer, rate, seed, best)
+    return found
+
+
+@pytest.fixture
+def program(open_window: Opener, session: FakeSession) -> Program:
+    return open_window(session, size=(1280, 800))
+
+
+def numbers(program: Program) -> list[int]:
+    return [row.number for row in program.window.bottom.model.rows()]
+
+
+def test_runs_are_filtered_by_what_was_set_measured_and_written(program: Program, session: FakeSession) -> None:
+    bottom, runs = program.window.bottom, list(session.runs)
+    program.window.bottom.select(runs[2])
+    program.window.actions_["note"].trigger()
+    dialog = program.window.findChild(NoteDialog)
+    assert dialog is not None
+    dialog.name.setText("Warm start")
+    dialog.tags.setText("good, fast")
+    dialog.keep.click()
+    assert session.runs[runs[2]].note.tags == ("good", "fast")
+    assert program.window.run_view.card.title.text() == "Run 3, Warm start"
+    for text, kept in (
+        ("learning_rate < 0.2", [4, 3]),
+        ("test_accuracy > 80% sgd", [2]),
+        ("#good", [3]),
+        ("warm", [3]),
+        ("nothing has this", []),
+    ):
+        bottom.filter.setText(text)
+        assert numbers(program) == kept, text
+    assert not bottom.bare(), "the filter stays in sight"
+    bottom.filter.setText("learning_rat > 1")
+    assert bottom.filter.accessibleDescription().endswith("Did you mean learning_rate?")
+    assert numbers(program) == [], "the filter before holds"
+    bottom.filter.clear()
+    assert numbers(program) == [4, 3, 2, 1]
+
+
+def test_columns_are_chosen_and_kept_and_deltas_are_to_the_baseline(
+    program: Program, session: FakeSession, tmp_path: Path, open_window: Opener
+) -> None:
+    program.window.bottom.column_toggled.emit("tags", True)
+    program.window.bottom.column_toggled.emit("loss", True)
+    program.window.bottom.column_toggled.emit("batch", False)
+    program.desk.select(next(iter(session.runs)))
+    program.desk.pin(True)
+    program.shell.write_table(tmp_path / "runs.csv")
+    table = list(csv.DictReader((tmp_path / "runs.csv").read_text().splitlines()))
+    assert [row["To baseline"] for row in table] == ["-10.00 %", "+10.00 %", "+4.00 %", ""]
+    assert all(float(row["Training loss"]) > 0 for row in table)
+    columns = program.window.bottom.model.columns
+    hidden = {one.key for place, one in enumerate(columns) if program.window.bottom.table.isColumnHidden(place)}
+    assert "batch" in hidden
+    assert not {"optimizer", "rate", "tags", "loss"} & hidden
+    program.close()
+    again = open_window(session, memory=NoMemory(program.memory.load_window()))
+    assert [one.key for one in again.window.bottom.model.columns][-2:] == ["tags", "loss"]
+    assert again.desk.scope.pinned() == next(iter(session.runs))
+
+
+def test_several_selected_runs_are_ticked_tagged_and_removed_together(program: Program, session: FakeSession) -> None:
+    table, runs = program.window.bottom.table, list(session.runs)
+    table.selectRow(0)
+    table.selectionModel().select(table.model().index(1, 0), table.selectionCommand(table.model().index(1, 0)))
+    QTest.keyClick(table, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+    assert len(table.chosen_runs()) == 4
+    QTest.keyClick(table, Qt.Key.Key_Space)
+    first = {row.shown for row in program.window.bottom.model.rows()}
+    assert len(first) == 1, "all as the one at the cursor"
+    program.window.actions_["note"].trigger()
+    dialog = program.window.findChild(NoteDialog)
+    assert dialog is not None
+    dialog.tags.setText("old")
+    dialog.keep.click()
+    assert {session.runs[run].note.tags for run in runs} == {("old",)}
+    program.window.actions_["remove"].trigger()
+    assert numbers(program) == []
+    program.window.messages.undo()
+    assert numbers(program) == [4, 3, 2, 1]
+
+
+def test_details_stand_beside_the_baseline_or_another_run(program: Program, session: FakeSession) -> None:
+    runs = list(session.runs)
+    program.desk.select(runs[0])
+    program.desk.pin(True)
+    program.desk.select(runs[2])
+    program.window.actions_["details"].trigger()
+    panel = program.window.bottom.details
+    assert panel.said.text() == "2 settings differ"
+    model = panel.table.model()
+    texts = [[model.index(row, place).data() for place in range(3)] for row in range(model.rowCount())]
+    assert ["Learning rate", "0.1", "0.5"] in texts
+    assert ["Run", runs[2], runs[0]] in texts
+    panel.others.setCurrentIndex(panel.others.findData(runs[1]))
+    panel.others.activated.emit(panel.others.currentIndex())
+    assert panel.said.text() == "3 settings differ", "the seed as well"
+
+
+def shown(program: Program, qtbot: QtBot) -> CompareScene:
+    """The scene of all listed runs."""
+    program.window.show_tab(COMPARE_TAB)
+    view = program.shell.compare.view
+    view.sets.button("listed").click()
+    qtbot.waitUntil(lambda: view.canvas.scene is not None and len(view.canvas.scene.groups) > 0)
+    assert view.canvas.scene is not None
+    return view.canvas.scene
+
+
+def test_repeats_are_one_line_with_a_band_and_deltas(program: Program, session: FakeSession, qtbot: QtBot) -> None:
+    program.desk.select(next(iter(session.runs)))
+    program.desk.pin(True)
+    scene = shown(program, qtbot)
+    view = program.shell.compare.view
+    assert [row[:3] for row in scene.table] == [
+        ("Run", "Optimizer", "Learning rate"),
+        ("1, 2 (baseline)", "SGD", "0.5"),
+        ("3", "Adam", "0.1"),
+        ("4", "Adam", "0.01"),
+    ]
+    assert [row[-1] for row in scene.table] == ["To baseline", "", "+8.00 %", "-12.00 %"]
+    assert scene.groups[0].band is not None
+    assert scene.groups[0].band.deviation[-1] == pytest.approx(0.04 / math.sqrt(2), rel=1e-4)
+    view.target.setText("0.75")
+    scene = shown(program, qtbot)
+    assert [row[-2] for row in scene.table] == ["Steps to 75.00 %", "100", "100", "–"]
+    view.colour.setCurrentIndex(view.colour.findData("learning_rate"))
+    scene = shown(program, qtbot)
+    assert [text for _, text in scene.legend] == ["0.01", "0.1", "0.5"]
+    assert scene.groups[2].ink.place == 0.0
+    assert 0.0 < (scene.groups[1].ink.place or 0) < 1.0, "rates that span a factor of 50 lie on a logarithmic scale"
+    program.window.bottom.filter.setText("adam")
+    qtbot.waitUntil(lambda: len(program.shell.compare.view.canvas.scene.groups) == 2)  # type: ignore[union-attr]
+
+
+def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
+    program: Program, session: FakeSession, qtbot: QtBot, tmp_path: Path
+) -> None:
+    shown(program, qtbot)
+    view, compare = program.shell.compare.view, program.shell.compare
+    for page in ("scatter", "parallel", "curves"):
+        view.pages.button(page).click()
+        scene = shown(program, qtbot)
+        art = view.canvas.art(scene)
+        if page == "scatter":
+            place = next(one for one in scene.places if one.group == 2)
+            spot = art.frame.at(place.x, place.y)
+        else:
+            spot = QPointF(*art.line(2)[-1])
+        assert art.nearest(spot) == 2
+        assert art.words(2)[0].startswith("Run 4")
+        compare.export("png", tmp_path / f"{page}.png")
+        assert not QImage(str(tmp_path / f"{page}.png")).isNull()
+        compare.export("svg", tmp_path / f"{page}.svg")
+    assert "sgd 0.5" in (tmp_path / "curves.svg").read_text()
+    QTest.mouseClick(view.canvas, Qt.MouseButton.LeftButton, pos=spot.toPoint())
+    assert program.desk.scope.run() is session.runs[list(session.runs)[3]]
+    compare.export("csv", tmp_path / "table.csv")
+    assert (tmp_path / "table.csv").read_text().startswith("Run,Optimizer,Learning rate,Best,To baseline\n")
+
+
+def test_a_run_that_diverges_does_not_flatten_the_others(program: Program, session: FakeSession, qtbot: QtBot) -> None:
+    bad = session.add("softmax", optimizer="sgd", learning_rate=900.0)
+    bad.begin(100)
+    wild = np.full(100, 1e30, "<f4").tobytes()
+    bad.feed(Points(schema=1, first=0, count=100, seconds=1.0, clock=1.0, values=(wild, wild)))
+    session.tell(new=frozenset((bad.id,)))
+    program.window.show_tab(COMPARE_TAB)
+    view = program.shell.compare.view
+    view.value.setCurrentIndex(view.value.findData("loss"))
+    view.sets.button("listed").click()
+    qtbot.waitUntil(lambda: len(view.canvas.scene.groups) == 4)  # type: ignore[union-attr]
+    assert view.canvas.scene is not None
+    assert view.canvas.scene.y.span.high < 100
+
+
+def test_curve_styles_begin_anew_for_what_is_shown(program: Program, session: FakeSession) -> None:
+    runs = list(session.runs)
+    for run in runs:
+        program.desk.show_curve(run, False)
+    assert program.desk.scope.styles() == {}
+    for run in (runs[3], runs[1]):
+        program.desk.show_curve(run, True)
+    assert program.desk.scope.styles() == {runs[3]: 0, runs[1]: 1}
+    program.desk.show_curve(runs[3], False)
+    program.desk.show_curve(runs[0], True)
+    assert program.desk.scope.styles() == {runs[1]: 1, runs[0]: 0}, "who stays keeps its style"
+    swatches = {row.id: row.index for row in program.window.bottom.model.rows()}
+    assert swatches == {runs[0]: 0, runs[1]: 1, runs[2]: -1, runs[3]: -1}
+
+
+def test_a_run_that_diverged_says_so_in_the_colour_of_a_warning(program: Program, session: FakeSession) -> None:
+    run = session.add("softmax", learning_rate=900.0)
+    run.begin(100)
+    wild = np.full(60, np.nan, "<f4").tobytes()
+    run.feed(Points(schema=1, first=0, count=60, seconds=1.0, clock=1.0, values=(wild, wild)))
+    run.end()
+    session.tell(new=frozenset((run.id,)))
+    assert program.desk.bridge is not None
+    program.desk.bridge.tick()
+    program.desk.select(run.id)
+    card = program.window.run_view.card
+    assert card.pill.accessibleName() == "State: Diverged"
+    row = next(row for row in program.window.bottom.model.rows() if row.id == run.id)
+    assert (row.word, row.detail, row.state) == ("Diverged", "at step 0", "Diverged")
