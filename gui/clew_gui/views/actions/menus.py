@@ -175,6 +175,7 @@ class WindowActions(QObject):
         controls.copy_asked.connect(self.copy_picture)
         controls.export_asked.connect(self.export_plots)
         plots.set_log_y(controls.log.isChecked())
+        plots.set_unit(controls.units.current())
         self._smooth(controls.smoothing.value() / 100)
         plots.run_clicked.connect(desk.select)
         plots.failed.connect(lambda trouble: window.messages.show_problems((trouble,)))
@@ -208,7 +209,7 @@ class WindowActions(QObject):
         wanted = set(scope.shown())
         selected = scope.run()
         runs = [run for run in scope.runs() if run.id in wanted]
-        feed.show(runs, selected.id if selected is not None else "", scope.pinned())
+        feed.show(runs, selected.id if selected is not None else "", scope.pinned(), scope.data)
         self._drawn = tuple(run.id for run in runs)
         self._behind = set(self._drawn)
 

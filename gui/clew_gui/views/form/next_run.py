@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from clew_gui.schedulers.allocation import for_run
-from clew_gui.views.form.data_choice import DataChoice
+from clew_gui.views.form.data_choice import Check, DataChoice
 from clew_gui.views.form.fields import NumberEdit, choose_quietly, combo
 from clew_gui.views.form.form import LABEL_WIDTH, ParamForm, Usual, keep_column
 from clew_gui.views.form.spread import spread_fields, spread_params, spread_values
@@ -76,7 +76,7 @@ class NextRun(QWidget):
         self.preset.activated.connect(
             lambda _index: self._instead(lambda: self._use_preset(str(self.preset.currentData())))
         )
-        self._sets = DataChoice(self)
+        self._sets = DataChoice(self, look)
         self.data, self.own_file, self.there = self._sets.combo, self._sets.own_file, self._sets.there
         self._sets.changed.connect(self._changed)
         self.where = WhereBox(look)
@@ -111,17 +111,19 @@ class NextRun(QWidget):
         self._low = self._grid_of(
             (
                 ("Data set", self.data, None),
-                ("File", self.own_file, None),
+                ("In folder", self.own_file, None),
                 ("Path there", self.there, None),
-                ("Seed", self.seed, self.seed_reset),
             )
         )
-        for field, text in ((self.data, "Data set"), (self.own_file, "File"), (self.there, "Path there")):
+        self._seed_row = self._grid_of((("Seed", self.seed, self.seed_reset),))
+        for field, text in ((self.data, "Data set"), (self.own_file, "In folder"), (self.there, "Path there")):
             self._sets.name(field, self._names[text])
         self.seed_error = label("", "caption", "bad", wrap=True)
         self.seed_error.setContentsMargins(16, 0, 16, 0)
         self.seed_error.hide()
-        for widget in (self._top, self.form, self.spread, self._where_head, self.where, self._low, self.seed_error):
+        data = (self._low, self._sets.trouble)
+        seed = (self._seed_row, self.seed_error)
+        for widget in (self._top, self.form, self.spread, self._where_head, self.where, *data, *seed):
             self._inner_box.addWidget(widget)
         self._inner_box.addStretch(1)
         self._area.setWidget(self._inner)
@@ -195,7 +197,7 @@ class NextRun(QWidget):
         self.preset.clear()
         self.preset.addItem("Slides' values", SLIDES)
         for preset in card.presets:
-            if preset.values or preset.data:
+            if preset.values or preset.seed is not None:
                 self.preset.addItem(preset.title, preset.name)
                 self.preset.setItemData(self.preset.count() - 1, preset.help, Qt.ItemDataRole.ToolTipRole)
         self.preset.addItem("Own values", OWN)
@@ -208,12 +210,17 @@ class NextRun(QWidget):
         self._sets.set_elsewhere(chosen.key != HERE)
         self._changed()
 
-    def data_found(self, names: tuple[str, ...]) -> None:
-        """Say which data sets are on the machine that will run this; empty while that is not known.
+    def data_found(self, names: tuple[str, ...], looking: bool = False) -> None:
+        """Say which data sets are on this computer; empty while that is not known, and ``looking`` if it will be."""
+        self._sets.found(names, looking)
 
-        A set that is missing is marked, and another is chosen in its place.
-        """
-        self._sets.found(names)
+    def check_data_with(self, check: Check) -> None:
+        """Look into files of one's own with this before a run may use them."""
+        self._sets.start_check(check)
+
+    def choose_data(self) -> None:
+        """Let a person choose the file of a data set."""
+        self._sets.ask_file()
 
     def spec(self) -> RunSpec:
         """What would run, without a run id; wrong fields stand at their default."""
@@ -256,22 +263,36 @@ class NextRun(QWidget):
             self.replaced.emit(before)
 
     def use_spec(self, spec: RunSpec) -> None:
-        """Take the values of a run in place of those that stand there."""
-        self._instead(lambda: self.show_spec(spec))
+        """Take the values of a run in place of those that stand there; its data become the lab's."""
+        self._instead(lambda: self.show_spec(spec, with_data=True))
 
     def put_back(self, spec: RunSpec) -> None:
         """Show values that gave way, also when another exercise has been opened since."""
         if self._card is not None and spec.exercise == self._card.id:
-            self.show_spec(spec)
+            self.show_spec(spec, with_data=True)
         else:
             self._drafts[spec.exercise] = spec
 
-    def show_spec(self, spec: RunSpec) -> None:
+    def drafts(self) -> dict[str, RunSpec]:
+        """What the form says for each exercise that was opened, and what an earlier window left for the others."""
+        return self._drafts | ({self._card.id: self.spec()} if self._card is not None else {})
+
+    def recall(self, drafts: Mapping[str, RunSpec], data: str, folder: str) -> None:
+        """What the form said in the window before; before any exercise is opened."""
+        self._drafts.update(drafts)
+        self._sets.choice, self._sets.folder = data, folder
+
+    def data_left(self) -> tuple[str, str]:
+        """The lab's data, and the folder where a file was chosen last."""
+        return self._sets.choice, self._sets.folder
+
+    def show_spec(self, spec: RunSpec, with_data: bool = False) -> None:
         """Show the values of a run, to start it again or to change one thing."""
         self.form.set_values(check(self._card.params, spec.params)[0] if self._card is not None else {})
         self.spread.set_values(spread_values(spec))
         self.seed.set_value(spec.seed)
-        self._sets.show(spec.data)
+        if with_data and spec.data and spec.data != self._sets.value():
+            self._sets.use(spec.data)
         self._changed()
 
     def _use_preset(self, key: str) -> None:
@@ -283,10 +304,6 @@ class NextRun(QWidget):
         self.form.set_values(preset_values(card, key))
         if key == SLIDES:
             self.spread.set_values({})
-        if found is not None and found.data:
-            self._sets.show(found.data)
-        elif key == SLIDES and card.datasets:
-            self._sets.show(self._sets.default())
         if found is not None and found.seed is not None:
             self.seed.set_value(found.seed)
         elif key == SLIDES:
@@ -348,11 +365,7 @@ class NextRun(QWidget):
 
     def _is_preset(self, card: ExerciseCard, name: str, values: Mapping[str, Value]) -> bool:
         wanted = preset_values(card, name)
-        same = all(wanted.get(key) == value for key, value in values.items()) and not self.form.problems()
-        found = next((preset for preset in card.presets if preset.name == name), None)
-        data = found.data if found is not None else ""
-        data = data or (self._sets.default() if name == SLIDES else "")
-        return same and (not data or data == self._sets.value())
+        return all(wanted.get(key) == value for key, value in values.items()) and not self.form.problems()
 
     def ask_run(self) -> None:
         """Start it, or go to the field that is wrong."""

@@ -303,12 +303,12 @@ class LabPanel(QWidget):
         self.tree.fill(catalogue)
         self.show_progress({})
 
-    def show_progress(self, progress: Mapping[str, ExerciseProgress]) -> None:
-        """Ticks, best values and the lab's own progress."""
+    def show_progress(self, progress: Mapping[str, ExerciseProgress], loading: bool = False) -> None:
+        """Ticks, best values and the lab's own progress, which nobody knows while earlier runs are ``loading``."""
         self.tree.show_progress(progress)
         total = len(self.tree.exercise_ids())
         done = sum(found.tick == "done" for found in progress.values())
-        self._done.setText(f"{done} of {total}")
+        self._done.setText("Loading…" if loading else f"{done} of {total}")
         self._bar.show_share(done, total)
 
     def retheme(self) -> None:

@@ -71,6 +71,16 @@ def data_name(name: str) -> str:
     return DATA_NAMES.get(name, name.replace("\\", "/").rsplit("/", 1)[-1])
 
 
+def run_data(run: RunLike, card: ExerciseCard | None) -> str:
+    """The data set or file that a run uses; empty when its exercise needs none."""
+    return run.spec.data or (card.datasets[0] if card is not None and card.datasets else "")
+
+
+def data_short(name: str) -> str:
+    """A data set in a table or beside a curve: "MNIST", "Digits", "own.npz"."""
+    return data_name(name).partition(",")[0]
+
+
 def metric_of(card: ExerciseCard, name: str) -> MetricSpec | None:
     """The metric of that name on the card."""
     return next((spec for spec in card.metrics if spec.name == name), None)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from clew_gui.views.runs.runs_table import RunsTable
 
 HEAD = 42
+_EMPTY = "Your runs will be listed here, each with its settings, so that any two can be compared."
 
 
 class BottomPanel(QWidget):
@@ -56,12 +57,7 @@ class BottomPanel(QWidget):
         self.fold = IconButton(look, "down", "Collapse the runs", "Collapse the runs to their header (F11)")
         self.fold.clicked.connect(self.fold_asked)
         head = row(self.tabs, self._count, None, self._export, self._more, self.fold, gap=8, margins=(16, 3, 10, 0))
-        self._empty = label(
-            "Your runs will be listed here, each with its settings, so that any two can be compared.",
-            "body",
-            "2",
-            wrap=True,
-        )
+        self._empty = label(_EMPTY, "body", "2", wrap=True)
         self._empty.setContentsMargins(16, 10, 16, 10)
         self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.pages = QStackedWidget()
@@ -120,6 +116,15 @@ class BottomPanel(QWidget):
         self._export.setEnabled(bool(number))
         self._more.setEnabled(bool(number))
         self._show_page()
+
+    def recall(self, sorting: tuple[str, bool], log: bool) -> None:
+        """As the window before was left."""
+        self.model.recall(sorting)
+        self.tabs.setCurrentIndex(int(log))
+
+    def show_loading(self, loading: bool) -> None:
+        """Earlier runs are being read, or no longer: until then nobody knows that there are none."""
+        self._empty.setText("Loading earlier runs…" if loading else _EMPTY)
 
     def bare(self) -> bool:
         """Whether there is nothing but the sentence about what will be here."""

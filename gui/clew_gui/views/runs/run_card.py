@@ -14,9 +14,11 @@ from clew_gui.views.theme.parts import (
     Appearance,
     Button,
     Elided,
+    Glyph,
     IconButton,
     Pill,
     column,
+    frame,
     label,
     lay_out_now,
     row,
@@ -94,6 +96,8 @@ class RunCard(QFrame):
         self.pill = Pill(look)
         self.title = label("", "subtitle")
         self.sentence = Elided("", "body", "2")
+        self._data_name = label("", "caption", "2")
+        self.data = frame("sunken", row(Glyph(look, "data", "text3", 12), self._data_name, gap=5, margins=(7, 2, 8, 2)))
         self._make_buttons(look)
         self.bar = ProgressBar("Progress of the run")
         self.progress = label("", "strong")
@@ -105,7 +109,7 @@ class RunCard(QFrame):
         self.reason.hide()
         waiting = (self.why, self.log_in, self.here)
         buttons = (self.pause, self.rate, self.stop, self.cancel, self.reuse, self.go_on)
-        first = row(self.pill, self.title, self.sentence, *waiting, *buttons, gap=8)
+        first = row(self.pill, self.title, self.data, self.sentence, *waiting, *buttons, gap=8)
         last = row(self.progress, self.speed, self.forecast, self.limit, gap=8)
         column(first, self.reason, self.bar, last, gap=9, margins=(14, 12, 14, 11), parent=self)
 
@@ -158,10 +162,18 @@ class RunCard(QFrame):
             self.pill.set_state(state, word if state in ("Draft", "Stale") else "")
         _text(self.title, f"Run {run.number}{', ' + run.spec.name if run.spec.name else ''}")
         self._last = run
+        self._show_data(words.run_data(run, card))
         self._show_reason(run)
         self.sentence.set_text(self._sentence(run))
         self._show_progress(run)
         self._show_buttons(run, has_live)
+
+    def _show_data(self, data: str) -> None:
+        _text(self._data_name, words.data_short(data))
+        self.data.setVisible(bool(data))
+        if self.data.toolTip() != data:
+            self.data.setToolTip(data)
+            self.data.setAccessibleName(f"Data set: {words.data_name(data)}")
 
     def _unfold(self, on: bool) -> None:
         """Said in full below, the reason is not begun above."""

@@ -64,7 +64,7 @@ class EmptyRunView(QWidget):
     def show_card(self, card: ExerciseCard, first: bool, more: bool = False) -> None:
         """Words for this exercise; ``first`` when no exercise has a run yet, ``more`` while earlier runs are read."""
         nothing = "Nothing has run yet. Start with this one." if first else "No run of this exercise yet."
-        self._title.setText("Reading earlier runs…" if more else nothing)
+        self._title.setText("Loading earlier runs…" if more else nothing)
         self._text.setText(unbroken(card.summary or card.subtitle))
         reading = reading_minutes(card.guide)
         self._guide.set_words(f"Read the guide first, {reading} min" if reading else "Read the guide first")
@@ -168,6 +168,17 @@ class PlotControls(QWidget):
         self.pages.button("pictures").setVisible(pictures)
         self._choose_page()
         self._make_room()
+
+    def wish(self) -> str:
+        """The page that a person chose; empty for none."""
+        return self._wish
+
+    def recall(self, unit: str, page: str) -> None:
+        """The x axis and the page of the window before."""
+        if unit in dict(UNITS):
+            self.units.choose(unit)
+        if page in dict(PAGES):
+            self._page_chosen(page)
 
     def _page_chosen(self, page: str) -> None:
         self._wish = page

@@ -33,6 +33,7 @@ class RunRow(msgspec.Struct, frozen=True):
     reached: bool
     time: str
     where: str
+    data: str = ""
     name: str = ""
     shown: bool = False
     pinned: bool = False
@@ -55,6 +56,7 @@ COLUMNS = (
     TableColumn("optimizer", "Optimizer", False, 15, lambda r: r.optimizer),
     TableColumn("rate", "Rate", True, 8, lambda r: r.rate),
     TableColumn("batch", "Batch", True, 6, lambda r: r.batch),
+    TableColumn("data", "Data", False, 9, lambda r: r.data),
     TableColumn("best", "Best", True, 11, lambda r: r.best),
     TableColumn("time", "Time", True, 6, lambda r: r.time),
     TableColumn("where", "Where", False, 13, lambda r: r.where),
@@ -104,6 +106,15 @@ class RunsModel(QAbstractTableModel):
             elif self._rows[place] != new:
                 self._rows[place] = new
                 self.dataChanged.emit(self.index(place, 0), self.index(place, len(COLUMNS) - 1))
+
+    def sorting(self) -> tuple[str, bool]:
+        """The column that rows are sorted by, and whether downwards."""
+        return self._sort
+
+    def recall(self, sorting: tuple[str, bool]) -> None:
+        """Sort as in the window before; for a table that is not made yet."""
+        if sorting[0] in {column.key for column in COLUMNS}:
+            self._sort = sorting
 
     def _insert(self, new: RunRow) -> None:
         place = self._sorted([*self._rows, new]).index(new)

@@ -57,7 +57,7 @@ def _late_page() -> QWidget:
 
 
 class MainWindow(QMainWindow):
-    """Top bar, message bar, three columns, status line. ``closing`` is asked before it closes and may say no."""
+    """Top bar, three columns with messages over them, status line. ``closing`` is asked before it closes and may say no."""
 
     theme_worn = Signal()
     painted = Signal()
@@ -115,8 +115,9 @@ class MainWindow(QMainWindow):
         self.next_run.setMinimumWidth(290)
         work.setMinimumHeight(320)
         whole = panel()
-        box = column(self.top, line(), self.messages, self._columns, line(), self.status, gap=0, parent=whole)
+        box = column(self.top, line(), self._columns, line(), self.status, gap=0, parent=whole)
         box.setStretchFactor(self._columns, 1)
+        self.messages.lie_over(self._rows, whole)
         self.setCentralWidget(whole)
         self.head.tab_chosen.connect(self._show_tab)
         self.bottom.filled.connect(self._apply_folds)
