@@ -52,6 +52,7 @@ class WindowController(QObject):
         self._ticks = 0
         self._awaited = ""
         self._started: set[str] = set()
+        self._listed = False
         window.lab.fill(catalogue)
         window.lab.opened.connect(self.open_exercise)
         window.next_run.run_asked.connect(self._run_asked)
@@ -117,6 +118,7 @@ class WindowController(QObject):
         window.guide.set_card(card)
         window.next_run.set_card(card)
         window.run_view.controls.set_scales(bool(card.datasets))
+        window.order_tabs()
         window.setWindowTitle(f"{card.title} – Clew")
         if card.problem is not None:
             window.messages.show_problems((card.problem,), exercise=card.id)
@@ -367,9 +369,9 @@ class WindowController(QObject):
             self.points.emit(frozenset(mine))
 
     def _link(self) -> None:
-        loading = not self.scope.listed
         self.scope.link_told = True
-        if loading and self.scope.listed:
+        if self.scope.listed and not self._listed:
+            self._listed = True
             self._all_known()
         self.tell.link()
         self._data_found()

@@ -193,25 +193,21 @@ class TextDialog(Dialog):
     """Pairs of name and text: shortcuts, the state of this computer, about."""
 
     def __init__(
-        self, parent: QWidget, look: Appearance, title: str, sentence: str, pairs: Sequence[tuple[str, str]]
+        self,
+        parent: QWidget,
+        look: Appearance,
+        title: str,
+        sentence: str,
+        pairs: Sequence[tuple[str, str]] = (),
+        groups: Sequence[tuple[str, Sequence[tuple[str, str]]]] = (),
     ) -> None:
         super().__init__(parent, title, sentence)
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(20)
-        grid.setVerticalSpacing(6)
-        half = len(pairs) if len(pairs) <= _ONE_COLUMN else -(-len(pairs) // 2)
-        for number, (name, text) in enumerate(pairs):
-            what = label(text, "body", "2", wrap=len(pairs) <= _ONE_COLUMN)
-            what.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            side = 2 * (number // half)
-            grid.addWidget(label(name, "strong"), number % half, side, Qt.AlignmentFlag.AlignTop)
-            grid.addWidget(what, number % half, side + 1)
-            grid.setColumnStretch(side + 1, 1)
-        box = frame("sunken")
-        grid.setContentsMargins(14, 12, 14, 12)
-        box.setLayout(grid)
+        groups = groups or (("", pairs),)
+        columns = _columns(groups)
+        grids = [_grid(column, wrap=len(columns) == 1) for column in columns]
+        box = frame("sunken", row(*grids, gap=28, margins=(14, 12, 14, 12)))
         self.add(box)
-        self._pairs = tuple(pairs)
+        self._pairs = tuple(pair for _, found in groups for pair in found)
         copy = Button(look, "Copy", "", "copy", "Copy as text")
         copy.clicked.connect(self.copy)
         close = Button(look, "Close", "primarySmall")
@@ -223,6 +219,45 @@ class TextDialog(Dialog):
     def copy(self) -> None:
         """All pairs as lines."""
         QGuiApplication.clipboard().setText("\n".join(f"{name}: {text}" for name, text in self._pairs))
+
+
+_Group = tuple[str, Sequence[tuple[str, str]]]
+
+
+def _columns(groups: Sequence[_Group]) -> list[list[_Group]]:
+    """Whole groups in columns of about the same height: one for few pairs, else three."""
+    sizes = [len(pairs) + 2 for _, pairs in groups]
+    if sum(sizes) <= _ONE_COLUMN + 2:
+        return [list(groups)]
+    columns: list[list[_Group]] = [[]]
+    height = 0
+    for group, size in zip(groups, sizes, strict=True):
+        if columns[-1] and len(columns) < 3 and height + size / 2 > sum(sizes) / 3:
+            columns.append([])
+            height = 0
+        columns[-1].append(group)
+        height += size
+    return columns
+
+
+def _grid(groups: Sequence[_Group], wrap: bool) -> QGridLayout:
+    grid = QGridLayout()
+    grid.setHorizontalSpacing(16)
+    grid.setVerticalSpacing(4)
+    for title, pairs in groups:
+        if title:
+            head = label(title, "section", "2")
+            head.setContentsMargins(0, 8 if grid.rowCount() > 1 else 0, 0, 2)
+            grid.addWidget(head, grid.rowCount(), 0, 1, 2)
+        for name, text in pairs:
+            what = label(text, "body", "2", wrap=wrap)
+            what.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            place = grid.rowCount()
+            grid.addWidget(label(name, "strong"), place, 0, Qt.AlignmentFlag.AlignTop)
+            grid.addWidget(what, place, 1)
+    grid.setColumnStretch(1, 1)
+    grid.setRowStretch(grid.rowCount(), 1)
+    return grid
 
 
 class SettingsDialog(Dialog):

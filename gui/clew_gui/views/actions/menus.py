@@ -22,10 +22,12 @@ from clew_gui.views.actions.speedup_actions import SpeedupActions
 from clew_gui.views.runs.runs_model import COLUMNS
 from clew_gui.views.theme.parts import wear
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme, apply, system_theme
+from clew_gui.views.window.message_bar import Remedy
 from clew_gui.views.window.window import CLUSTER_TAB, SPEEDUP_TAB, MainWindow
 from clew_gui.views.window.window_state import ThemeChoice
 from clew_shared import __version__
 from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem
 from clew_shared.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ class WindowActions(QObject):
         self.live = LiveChange(window, desk)
         self.removal = Removal(desk)
         self.continuation = Continuation(desk)
+        self.queue = QueueActions(desk)
         self._join_actions()
         self._join_buttons()
         app.styleHints().colorSchemeChanged.connect(lambda _scheme: self._system_changed())
@@ -75,7 +78,7 @@ class WindowActions(QObject):
 
     def _join_actions(self) -> None:
         window, desk = self._window, self._desk
-        queue = QueueActions(desk)
+        queue = self.queue
         deeds: dict[str, Callable[[], object]] = {
             "find": self._find,
             "next_exercise": lambda: desk.step_exercise(1),
@@ -105,6 +108,7 @@ class WindowActions(QObject):
             "copy_picture": self.copy_picture,
             "export_plots": lambda: self.export_plots("png"),
             "log": self._show_log,
+            "full_screen": window.toggle_full_screen,
             "theme": self.toggle_theme,
             "reset_layout": window.reset_layout,
             "shortcuts": self.show_shortcuts,
@@ -131,19 +135,34 @@ class WindowActions(QObject):
         window.bottom.export_asked.connect(self.export_table)
         window.bottom.remove_asked.connect(self.removal.remove)
         window.run_view.card_made.connect(self._join_card)
+        window.messages.remedy = self._remedy
 
     def _join_card(self, card: RunCard) -> None:
         desk = self._desk
         card.pause_asked.connect(desk.pause_or_resume)
         card.rate_asked.connect(self.live.ask)
         card.stop_asked.connect(desk.stop)
+        card.leave_asked.connect(self.queue.leave_queue)
         card.continue_asked.connect(self.continuation.go_on)
         card.reuse_asked.connect(desk.reuse)
+
+    def _remedy(self, found: Problem, run: str) -> Remedy | None:
+        """The button of a message that helps with what it says."""
+        window, kind = self._window, found.code.partition(".")[0]
+        if kind == "data":
+            return Remedy("Choose file…", window.next_run.choose_data)
+        if run:
+            return Remedy("Show log", lambda: self._show_log_of(run))
+        return None
+
+    def _show_log_of(self, run: str) -> None:
+        self._desk.select(run)
+        self._show_log()
 
     def _offer_back(self, before: RunSpec) -> None:
         """Own values gave way to a preset's or a run's."""
         window = self._window
-        window.messages.show_note("Your own values were replaced.", undo=lambda: window.next_run.put_back(before))
+        window.messages.show_note("Your values were replaced.", undo=lambda: window.next_run.put_back(before))
 
     def _find(self) -> None:
         self._window.fold("lab", False)
@@ -166,6 +185,7 @@ class WindowActions(QObject):
         window, desk = self._window, self._desk
         self.plots, self.feed = plots, feed
         window.run_view.put_plots(plots)
+        window.order_tabs()
         controls = window.run_view.controls
         controls.page_changed.connect(plots.show_page)
         controls.unit_chosen.connect(plots.set_unit)
@@ -326,7 +346,10 @@ class WindowActions(QObject):
 
     def show_shortcuts(self) -> None:
         """Everything the keyboard can do."""
-        self._show_text("Keyboard shortcuts", "", self._window.actions_.shortcuts())
+        from clew_gui.views.actions.dialogs import TextDialog
+
+        window = self._window
+        TextDialog(window, window.look, "Keyboard shortcuts", "", groups=window.actions_.shortcuts()).open()
 
     def _show_text(self, title: str, sentence: str, pairs: list[tuple[str, str]]) -> None:
         from clew_gui.views.actions.dialogs import TextDialog

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ from clew_shared.spec import RunSpec
 if TYPE_CHECKING:
     from clew_gui.session.job_model import Place
 
+AGAIN_S = 0.5
+"""So soon after a click the same values are not run again."""
 OWN = "own"
 SLIDES = "slides"
 USUAL = Usual("As a rule", "Back to the usual value")
@@ -55,6 +58,8 @@ class NextRun(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._look = look
         self._card: ExerciseCard | None = None
+        self.clock: Callable[[], float] = time.monotonic
+        self._asked: tuple[RunSpec | None, float] = (None, 0.0)
         self._refusal = ""
         self._cost2 = ""
         self._drafts: dict[str, RunSpec] = {}
@@ -187,11 +192,6 @@ class NextRun(QWidget):
             one.hide()
         self.form.show()
         self.spread.setVisible(len(card.strategies) > 1)
-        QWidget.setTabOrder(self.preset, self._first_field())
-
-    def _first_field(self) -> QWidget:
-        card = self._card
-        return self.form.row(card.params[0].name).editor.widget() if card is not None and card.params else self.data
 
     def _fill_choices(self, card: ExerciseCard) -> None:
         self.preset.clear()
@@ -200,7 +200,7 @@ class NextRun(QWidget):
             if preset.values or preset.seed is not None:
                 self.preset.addItem(preset.title, preset.name)
                 self.preset.setItemData(self.preset.count() - 1, preset.help, Qt.ItemDataRole.ToolTipRole)
-        self.preset.addItem("Own values", OWN)
+        self.preset.addItem("Custom", OWN)
         self._sets.set_card(card)
 
     def _place_changed(self) -> None:
@@ -368,9 +368,11 @@ class NextRun(QWidget):
         return all(wanted.get(key) == value for key, value in values.items()) and not self.form.problems()
 
     def ask_run(self) -> None:
-        """Start it, or go to the field that is wrong."""
+        """Start it, or go to the field that is wrong. The second click of a double click starts nothing."""
         if self.run.isEnabled() and self._card is not None:
-            self.run_asked.emit(self.spec())
+            before, self._asked = self._asked, (self.spec(), self.clock())
+            if self._asked[0] != before[0] or self._asked[1] - before[1] >= AGAIN_S:
+                self.run_asked.emit(self._asked[0])
         elif self.form.problems():
             self.form.focus_first_problem()
         else:

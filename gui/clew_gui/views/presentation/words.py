@@ -49,6 +49,11 @@ def about(seconds: float) -> str:
     return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
+def roughly(seconds: float) -> str:
+    """An estimate: "about 20 s", "under 1 s"."""
+    return "under 1 s" if seconds < 1 else f"about {about(seconds)}"
+
+
 def wall(when: float) -> str:
     """A moment of today as "09:41", of another day with its date."""
     local = time.localtime(when)

@@ -54,7 +54,7 @@ class BottomPanel(QWidget):
         self._more.clicked.connect(
             lambda: self._menu_at(QPointF(self._more.mapToGlobal(QPoint(0, self._more.height()))))
         )
-        self.fold = IconButton(look, "down", "Collapse the runs", "Collapse the runs to their header (F11)")
+        self.fold = IconButton(look, "down", "Collapse the runs", "Collapse the runs to their header (F8)")
         self.fold.clicked.connect(self.fold_asked)
         head = row(self.tabs, self._count, None, self._export, self._more, self.fold, gap=8, margins=(16, 3, 10, 0))
         self._empty = label(_EMPTY, "body", "2", wrap=True)
@@ -141,7 +141,7 @@ class BottomPanel(QWidget):
         self.fold.set_glyph("up" if folded else "down")
         name = "Expand the runs" if folded else "Collapse the runs"
         self.fold.setAccessibleName(name)
-        self.fold.setToolTip(f"{name} (F11)")
+        self.fold.setToolTip(f"{name} (F8)")
 
     def _menu_at(self, where: QPointF) -> None:
         menu = QMenu(self)

@@ -324,5 +324,5 @@ def estimate(values: Mapping[str, Value], runs: Sequence[RunLike]) -> tuple[str,
         start = run.history.first_point_seconds or 2.0  # what comes later grows with the steps
         batch, before = values.get("batch_size"), run.spec.params.get("batch_size")
         scale = batch / before if isinstance(batch, int) and isinstance(before, int) and before > 0 else 1.0
-        return f"Next run: about {words.about(start + wanted * scale / speed)}, judging by run {run.number}", second
-    return "Time known after the first run", second
+        return f"Next run: {words.roughly(start + wanted * scale / speed)} (based on run {run.number})", second
+    return "Estimate after the first run", second

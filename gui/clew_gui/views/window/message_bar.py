@@ -44,7 +44,7 @@ class _Strip(QFrame):
         self.text = label("", "strong", wrap=True)
         self.hint = label("", "body", "2", wrap=True)
         self.count = label("", "caption", "3")
-        self.help = Button(look, "", "")
+        self.help = Button(look, "Show log")
         self.undo = Button(look, "Undo", "quiet", "reset", "Undo the last action (Ctrl+Z)")
         self.copy = IconButton(look, "copy", "Copy the message")
         self.gone = IconButton(look, "cross", "Dismiss the message", size=14)
