@@ -286,6 +286,8 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     races: tuple[RaceSpec, ...] = ()
     strategies: tuple[StrategyCard, ...] = ()
     datasets: tuple[str, ...] = ()
+    order: int = 100
+    """Among exercises of one's own: chapters and exercises with a smaller number come first, then by name."""
     source: str = ""
     source_hash: str = ""
     earlier_hashes: tuple[str, ...] = ()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -72,7 +74,23 @@ def import_problem(file: ExerciseFile, error: BaseException) -> Problem:
         frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file.path)]
         line, text = (frames[-1].lineno or 0) if frames else 0, f"{type(error).__name__}: {error}"
     place = f"line {line}: " if line else ""
-    return Problem("exercise.broken", f"{file.path.name}, {place}{text}", "Fix the file.", f"{file.shown}:{line}")
+    text = f"{file.path.name}, {place}{text.rstrip('.')}."
+    return Problem(
+        "exercise.broken", text, "Fix the file; Clew reads it again as soon as it is saved.", f"{file.shown}:{line}"
+    )
+
+
+def parse_problem(file: ExerciseFile) -> Problem | None:
+    """What can be seen to be wrong with ``file`` without importing it: it cannot be read, or is not valid Python."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of an odd escape: that is for the one who runs the file
+            compile(read_source(file), str(file.path), "exec", ast.PyCF_ONLY_AST)
+    except ProblemError as error:
+        return error.problems[0]
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # a null byte, endless brackets
+        return import_problem(file, error)
+    return None
 
 
 def import_exercises(file: ExerciseFile) -> list[AnyExercise]:

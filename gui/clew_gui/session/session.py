@@ -30,7 +30,17 @@ from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card
 from clew_shared.params import check
 from clew_shared.spec import MAX_NAME, RunSpec, check_spec, check_strategy, spread_again
-from clew_shared.wire.messages import ContinueRun, DisturbCluster, MoveRun, Pause, SetLive, StartRun, Stop, Unpause
+from clew_shared.wire.messages import (
+    ContinueRun,
+    DisturbCluster,
+    GetCatalogue,
+    MoveRun,
+    Pause,
+    SetLive,
+    StartRun,
+    Stop,
+    Unpause,
+)
 
 if TYPE_CHECKING:
     from clew_gui.session.job_managers import JobManagers
@@ -283,6 +293,10 @@ class Session:
     def renew_agent(self) -> None:
         """End this computer's agent and start another with the present settings; runs go on."""
         self._link.renew()
+
+    def reload_exercises(self) -> None:
+        """Have this computer's agent read the files of its folder again."""
+        self._link.ask(GetCatalogue(fresh=True))
 
     def _ask(self, run: str, command: Command) -> None:
         model = self.runs[self._known(run)]

@@ -202,7 +202,7 @@ def test_a_file_of_one_s_own_is_the_data_of_all_exercises(panel: NextRun, tmp_pa
     mine.touch()
     panel.use_file(str(mine))
     assert panel.run.isEnabled()
-    assert panel.data.currentText() == "my.npz (your file)"
+    assert panel.data.currentText() == "my.npz"
     assert panel.own_file.whole() == str(tmp_path)
     panel.slides.click()
     panel.set_card(fakes.card(id="cnn"))

@@ -45,7 +45,9 @@ def looks(program: Program) -> dict[str, object]:
         "form": window.next_run.spec(),
         "preset": window.next_run.preset.currentText(),
         "data": window.next_run.data.currentText(),
-        "ticks": [window.bottom.model.data(window.bottom.model.index(n, 0), Qt.ItemDataRole.CheckStateRole) for n in (0, 1)],
+        "ticks": [
+            window.bottom.model.data(window.bottom.model.index(n, 0), Qt.ItemDataRole.CheckStateRole) for n in (0, 1)
+        ],
     }
 
 
@@ -129,7 +131,9 @@ def test_the_run_that_was_selected_is_waited_for_while_runs_are_read(open_window
         assert next_window.desk.scope.run() is (first if run is first else None)
 
 
-def test_messages_move_nothing_and_stay_until_they_are_read(open_window: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_move_nothing_and_stay_until_they_are_read(
+    open_window: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
     window = open_window(fakes.example_session(), size=(1280, 800)).window
     monkeypatch.setattr(window.messages, "underMouse", lambda: False)
 
@@ -199,7 +203,8 @@ def test_tab_follows_the_eye(open_window: Opener) -> None:
     found: list[str] = []
     for _ in range(120):
         focus = QApplication.focusWidget()
-        name = focus.accessibleName() if focus is not None else ""
+        assert focus is not None
+        name = focus.accessibleName()
         if name in found and name == found[0]:
             break
         found.append(name)
@@ -283,4 +288,4 @@ def test_the_form_has_no_combo_that_ends_in_dots(open_window: Opener) -> None:
     window = open_window(size=(1280, 800)).window
     window.next_run.use_file(sys.executable)
     assert isinstance(window.next_run.data, QComboBox)
-    assert window.next_run.data.currentText() == f"{Path(sys.executable).name} (your file)"
+    assert window.next_run.data.currentText() == Path(sys.executable).name

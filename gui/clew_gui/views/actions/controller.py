@@ -14,7 +14,7 @@ from clew_gui.views.presentation.interfaces import RunLike, SessionLike
 from clew_gui.views.runs.run_choices import at_work
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
-from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.spec import RunSpec
@@ -26,6 +26,8 @@ SECOND_TICKS = 32
 """What counts down follows about once a second."""
 SLOW_TICKS = 8
 """The table, the card and the log follow every so many ticks, about four times a second; curves every tick."""
+_READING = "exercise.reading"
+"""The problem of a card whose file the agent is reading."""
 _NOTHING_YET = "Clew is still starting; this takes a second or two"
 
 
@@ -89,6 +91,7 @@ class WindowController(QObject):
         """The agent's own exercises are others: show them. What is in the form stays where the card is the same."""
         scope, before = self.scope, self.scope.card
         scope.take(catalogue)
+        self.window.messages.lapse_of("exercise.")
         self.window.lab.fill(catalogue)
         if before is None or scope.cards.get(before.id) != before:
             scope.card = None
@@ -120,7 +123,7 @@ class WindowController(QObject):
         window.run_view.controls.set_scales(bool(card.datasets))
         window.order_tabs()
         window.setWindowTitle(f"{card.title} – Clew")
-        if card.problem is not None:
+        if card.problem is not None and card.problem.code != _READING:
             window.messages.show_problems((card.problem,), exercise=card.id)
         self._show_all()
 

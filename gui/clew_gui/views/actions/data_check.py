@@ -1,4 +1,4 @@
-"""Looks into a file of data before a run uses it: the agent's own reader does it, in a process that is not waited for."""
+"""Looks into a file of data before a run uses it: the agent's own reader does, in a process that nobody waits for."""
 
 from __future__ import annotations
 

@@ -84,6 +84,7 @@ class WindowActions(QObject):
             "next_exercise": lambda: desk.step_exercise(1),
             "previous_exercise": lambda: desk.step_exercise(-1),
             "settings": self.show_settings,
+            "reload": self.reload_exercises,
             "quit": window.close,
             "run": window.next_run.ask_run,
             "race": window.next_run.race.click,
@@ -131,6 +132,7 @@ class WindowActions(QObject):
         window.guide.code_asked.connect(self.show_code)
         window.next_run.code_asked.connect(self.show_code)
         window.next_run.replaced.connect(self._offer_back)
+        window.run_view.hello.code_asked.connect(self.show_code)
         window.run_view.hello.guide_asked.connect(lambda: window.show_tab(0))
         window.bottom.export_asked.connect(self.export_table)
         window.bottom.remove_asked.connect(self.removal.remove)
@@ -151,9 +153,16 @@ class WindowActions(QObject):
         window, kind = self._window, found.code.partition(".")[0]
         if kind == "data":
             return Remedy("Choose file…", window.next_run.choose_data)
+        if kind == "exercise":
+            return Remedy("Reload", self.reload_exercises)
         if run:
             return Remedy("Show log", lambda: self._show_log_of(run))
         return None
+
+    def reload_exercises(self) -> None:
+        """Have the agent read the folder of own exercises again; it does so by itself when a file was changed."""
+        if self._desk.scope.session is not None:
+            self._desk.scope.session.reload_exercises()
 
     def _show_log_of(self, run: str) -> None:
         self._desk.select(run)

@@ -1,4 +1,4 @@
-"""The lab's data: one choice for all exercises, checked before a run may use it; on a site also a path that is there."""
+"""The lab's data: one choice for all exercises, checked before a run may use it; on a site also a path there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
 
 from clew_gui.views.form.fields import choose_quietly, combo
 from clew_gui.views.presentation.words import data_name
-from clew_gui.views.theme.parts import Appearance, Button, Elided, column, label, row
+from clew_gui.views.theme.parts import Appearance, Button, Elided, label
 from clew_shared.base.data_files import NAMES
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
@@ -24,7 +24,8 @@ Check = Callable[[Path, Answer], None]
 
 
 class DataChoice(QObject):
-    """Fields of a form: ``combo``, the folder of the file that was chosen, and the path on the site.
+    """Fields of a form: ``combo``, the folder of the file that was chosen, the path on the site, what is ``said`` of a
+    choice that cannot be used, and ``choose``, the button that helps.
 
     ``choice`` is a set's name, or a file of this computer; empty until a person chooses: then each exercise takes the
     first of its sets that is here. ``check`` looks into a file; until it is given, whether there is one is enough.
@@ -57,9 +58,9 @@ class DataChoice(QObject):
         self.said = label("", "caption", "bad", wrap=True)
         self.choose = Button(look, "Choose file…", "", "data", "Choose the file of the data set on this computer")
         self.choose.clicked.connect(self.ask_file)
-        self.trouble = QWidget()
-        column(self.said, row(self.choose, None), gap=4, margins=(16, 0, 16, 4), parent=self.trouble)
-        self.trouble.hide()
+        self.said.setContentsMargins(16, 0, 16, 4)
+        self.said.hide()
+        self.choose.hide()
 
     def name(self, field: QWidget, text: QLabel) -> None:
         """The label of a field comes and goes with it."""
@@ -147,7 +148,7 @@ class DataChoice(QObject):
         if self.combo.count():
             file = self.choice if self.choice not in ("", *NAMES) else ""
             if file:
-                self.combo.addItem(f"{data_name(file)} (your file)", file)
+                self.combo.addItem(data_name(file), file)
             self.combo.addItem("Choose file…", FILE)
             if self._elsewhere:
                 self.combo.addItem("On the site…", THERE)
@@ -162,14 +163,14 @@ class DataChoice(QObject):
         self.tell()
 
     def tell(self) -> None:
-        """What is wrong, below the choice, with the button that helps."""
+        """What is wrong below the choice, and whether the button that helps is there."""
         found = next(iter(self.problems()), None)
-        bad = found is not None and found.code not in ("data.unknown", "data.checking")
+        bad = found is not None and found.code not in ("data.unknown", "data.checking", "data.there")
         text = f"{found.text} {found.hint}".strip() if found is not None else ""
         if self.said.text() != text:
             self.said.setText(text)
         self.choose.setVisible(bad)
-        self.trouble.setVisible(found is not None and found.code != "data.there")
+        self.said.setVisible(found is not None)
 
     def _is_found(self, name: str) -> bool:
         return self._elsewhere or not self._found or name in self._found

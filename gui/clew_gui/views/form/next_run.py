@@ -126,7 +126,7 @@ class NextRun(QWidget):
         self.seed_error = label("", "caption", "bad", wrap=True)
         self.seed_error.setContentsMargins(16, 0, 16, 0)
         self.seed_error.hide()
-        data = (self._low, self._sets.trouble)
+        data = (self._low, self._sets.said)
         seed = (self._seed_row, self.seed_error)
         for widget in (self._top, self.form, self.spread, self._where_head, self.where, *data, *seed):
             self._inner_box.addWidget(widget)
@@ -134,7 +134,9 @@ class NextRun(QWidget):
         self._area.setWidget(self._inner)
         head = row(label("Next run", "subtitle"), None, self.slides, margins=(16, 10, 10, 4))
         more = row(self.race, None, self.code, gap=0)
-        self._foot = foot = column(self.cost, self.cost2, 4, self.run, more, gap=3, margins=(16, 12, 16, 8))
+        self._foot = foot = column(
+            self.cost, self.cost2, self._sets.choose, 4, self.run, more, gap=3, margins=(16, 12, 16, 8)
+        )
         column(head, self._area, line(), foot, gap=0, parent=self).setStretchFactor(self._area, 1)
 
     def _grid_of(self, rows: tuple[tuple[str, QWidget, QWidget | None], ...]) -> QWidget:
@@ -339,7 +341,8 @@ class NextRun(QWidget):
         self.seed_reset.setVisible(found is not None or seed != 1)
         self._recognise_preset()
         wrong = self.problems()
-        reason = self._refusal or _why_not(wrong)
+        broken = self._card.problem if self._card is not None else None
+        reason = self._refusal or (broken.text if broken is not None else _why_not(wrong))
         self.run.allow(not reason, reason)
         elsewhere = self.where.choice().key != HERE
         self.race.allow(not reason and not elsewhere, reason or "A race runs on this computer: choose it above")

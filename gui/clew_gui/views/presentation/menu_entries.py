@@ -26,6 +26,7 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             Action("find", "&Find an exercise", "Ctrl+K"),
             Action("next_exercise", "&Next exercise", "Ctrl+PgDown"),
             Action("previous_exercise", "&Previous exercise", "Ctrl+PgUp"),
+            Action("reload", "Re&load own exercises", "F5", tip="Read the files of your folder again"),
             None,
             Action("settings", "&Settings…", "Ctrl+,"),
             Action("quit", "&Close the window", "Ctrl+Q"),

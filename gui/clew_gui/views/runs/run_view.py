@@ -41,6 +41,7 @@ class EmptyRunView(QWidget):
     """What to do while this exercise has no run."""
 
     guide_asked = Signal()
+    code_asked = Signal()
 
     def __init__(self, look: Appearance) -> None:
         super().__init__()
@@ -48,9 +49,12 @@ class EmptyRunView(QWidget):
         self._text = label("", "body", "2", wrap=True)
         self._guide = Button(look, "Read the guide first", "", "script", "Open the guide (Ctrl+1)")
         self._guide.clicked.connect(self.guide_asked)
-        press = label("or press <b>Run</b> at the right, Ctrl+Enter", "body", "2")
-        press.setTextFormat(Qt.TextFormat.RichText)
-        buttons = row(self._guide, 8, press, None, gap=6)
+        self._code = Button(look, "Show the file", "", "code", "Show the file at the line of the error (Ctrl+U)")
+        self._code.clicked.connect(self.code_asked)
+        self._code.hide()
+        self._press = label("or press <b>Run</b> at the right, Ctrl+Enter", "body", "2")
+        self._press.setTextFormat(Qt.TextFormat.RichText)
+        buttons = row(self._guide, self._code, 8, self._press, None, gap=6)
         card = frame("card", column(self._title, self._text, 6, buttons, gap=6, margins=(20, 16, 20, 16)))
         self._steps = QWidget()
         box = row(gap=12, parent=self._steps)
@@ -64,8 +68,16 @@ class EmptyRunView(QWidget):
     def show_card(self, card: ExerciseCard, first: bool, more: bool = False) -> None:
         """Words for this exercise; ``first`` when no exercise has a run yet, ``more`` while earlier runs are read."""
         nothing = "Nothing has run yet. Start with this one." if first else "No run of this exercise yet."
-        self._title.setText("Loading earlier runs…" if more else nothing)
-        self._text.setText(unbroken(card.summary or card.subtitle))
+        wrong = card.problem
+        if wrong is not None:
+            self._title.setText("This exercise cannot run yet.")
+            self._text.setText(f"{wrong.text} {wrong.hint}".strip())
+        else:
+            self._title.setText("Loading earlier runs…" if more else nothing)
+            self._text.setText(unbroken(card.summary or card.subtitle))
+        self._press.setVisible(wrong is None)
+        self._guide.setVisible(bool(card.guide))
+        self._code.setVisible(wrong is not None and bool(card.source))
         reading = reading_minutes(card.guide)
         self._guide.set_words(f"Read the guide first, {reading} min" if reading else "Read the guide first")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
@@ -150,7 +151,7 @@ def tab_from(place: QWidget, added: QWidget) -> None:
 def tab_in_order(whole: QWidget) -> None:
     """Let Tab go through everything in ``whole`` as the eye does: as its layouts have it, row by row."""
     found = list(_in_order(whole))
-    for before, after in zip(found, found[1:], strict=False):
+    for before, after in pairwise(found):
         QWidget.setTabOrder(before, after)
 
 
@@ -159,8 +160,8 @@ def _in_order(widget: QWidget) -> Iterator[QWidget]:
     if widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
         yield widget
     if isinstance(widget, QSplitter):
-        for number in range(widget.count()):
-            yield from _in_order(widget.widget(number))
+        for inside in filter(None, map(widget.widget, range(widget.count()))):
+            yield from _in_order(inside)
     elif isinstance(widget, QScrollArea):
         inner = widget.widget()
         yield from _in_order(inner) if inner is not None else ()

@@ -144,6 +144,12 @@ class MessageBar(QWidget):
         if not self._noted:
             self._show()
 
+    def lapse_of(self, kind: str) -> None:
+        """Problems whose code begins so count no longer: what they are about was read again."""
+        self._messages = [one for one in self._messages if not one.problem.code.startswith(kind)]
+        if not self._noted:
+            self._show()
+
     def _here(self) -> list[_Message]:
         return [one for one in self._messages if one.exercise in ("", self._exercise)]
 

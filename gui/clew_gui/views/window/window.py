@@ -57,7 +57,7 @@ def _late_page() -> QWidget:
 
 
 class MainWindow(QMainWindow):
-    """Top bar, three columns with messages over them, status line. ``closing`` is asked before it closes and may say no."""
+    """Top bar, three columns with messages over them, status line. ``closing`` is asked before it closes."""
 
     theme_worn = Signal()
     painted = Signal()
