@@ -286,6 +286,7 @@ class RunTable:
         where = self.record.where.get(spec.run, "")
         model = RunModel(spec, number, self._places.mirrors / spec.run, where or self._here)
         model.elsewhere = bool(where)
+        model.refused = self.record.refused.get(spec.run, "")
         self.models[spec.run] = model
         self.place(model)
         return model

@@ -80,7 +80,7 @@ class Session:
         self._jobs = SiteJobs(places, self._runs, self._inbox, desks, _GRACE_S if only is None else 0.0, only is None)
         self._jobs.reopen(only)
         self._has_link = only is None
-        others = self._record.forgotten | set(self._record.refused) | self._jobs.owned()
+        others = self._record.forgotten | self._jobs.owned()
         fetcher = Fetcher(places.mirrors, self._inbox)
         self._link = self._jobs.here = Link(target, fetcher, self._inbox, frozenset(others), catalogue)
         self._intake = Intake(self._inbox, self._runs, self._jobs, catalogue)
