@@ -194,7 +194,7 @@ class Program(QObject):
 
         what = "A run goes on" if number == 1 else f"{number} runs go on"
         sentence = (
-            f"{what} without this window and will be here when you open Clew again. You see this message only once."
+            f"{what} without this window and will be here when you open Clew again. You won't see this message again."
         )
         dialog = Dialog(self.window, "Close the window?", sentence)
         stay = Button(self.window.look, "Stay")

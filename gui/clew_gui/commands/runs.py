@@ -16,11 +16,11 @@ from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, KeptJobs, KeptRun, find_run, kept_runs
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import curves
-from clew_gui.commands.output.result import ending, goal_lines, measured_lines, update_lines, why
+from clew_gui.commands.output.result import data_used, ending, goal_lines, measured_lines, update_lines, why
 from clew_gui.plotting.cluster import STRATEGY, setup_of
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
-from clew_shared.goals import check_goal
+from clew_shared.goals import check_goal, is_for
 from clew_shared.journal.files import attempts
 from clew_shared.journal.history import History, peer_words
 from clew_shared.journal.run_folder import RunFolder
@@ -54,7 +54,7 @@ def runs(shell: CommandContext, argv: Sequence[str]) -> int:
 
 def _table(kept: Sequence[KeptRun], known: Catalogue, jobs: KeptJobs) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column, justify in (("#", "right"), ("Run", "left"), ("Exercise", "left"), ("State", "left")):
+    for column, justify in (("#", "right"), ("Run", "left"), ("Exercise", "left"), ("Data", "left"), ("State", "left")):
         table.add_column(column, justify=justify, no_wrap=True)  # type: ignore[arg-type]  # Rich's literal type
     table.add_column("Steps", justify="right", no_wrap=True)
     table.add_column("Result")
@@ -70,13 +70,21 @@ def _cells(folder: Path, catalogue: dict[str, ExerciseCard], jobs: KeptJobs) -> 
     try:
         history = read_run(folder)
     except ProblemError as error:
-        return ["", "Unreadable", "", str(error), ""]
+        return ["", "", "Unreadable", "", str(error), ""]
     fold = history.fold
     name = spec_name(folder)
     exercise = f"{fold.exercise} ({name})" if name else fold.exercise
-    result = main_result(history, catalogue.get(fold.exercise))
+    card = catalogue.get(fold.exercise)
+    result, data = main_result(history, card), data_used(folder, card)
     state, _ = jobs.state(folder, fold)
-    return [exercise, words.state_word(state), f"{fold.step:,}", result, words.duration(history.seconds)]
+    return [
+        exercise,
+        data.rpartition("/")[2],
+        words.state_word(state),
+        f"{fold.step:,}",
+        result,
+        words.duration(history.seconds),
+    ]
 
 
 def spec_name(folder: Path) -> str:
@@ -130,7 +138,7 @@ def _show(shell: CommandContext, folder: Path, history: History, jobs: KeptJobs)
     for line in (
         *measured_lines(history, card),
         *update_lines(history, card, folder),
-        *goal_lines(history, card),
+        *goal_lines(history, card, folder),
         "",
         *_spec_lines(folder),
         *_file_lines(folder, history),
@@ -179,7 +187,9 @@ def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, number: int | None 
     state, reason = jobs.state(folder, history.fold)
     found = summary(history, folder) | {"state": state.value} | ({"reason": reason} if reason else {})
     card = _card(known, history)
-    found["goals"] = {goal.id: check_goal(goal, history).reached for goal in card.goals} if card else {}
+    data = data_used(folder, card)
+    judged = [goal for goal in card.goals if not data or is_for(goal, data)] if card else []
+    found["goals"] = {goal.id: check_goal(goal, history).reached for goal in judged}
     try:
         spec = read_spec(RunFolder(folder).latest_spec)
         found |= {"name": spec.name, "preset": spec.preset, "seed": spec.seed, "data": spec.data, "params": spec.params}

@@ -342,11 +342,11 @@ def test_each_finding_stands_there_as_it_comes_with_what_mends_it(
     assert doctor.count.text() == "1 right, still checking …"
     patient.go.release()
     qtbot.waitUntil(lambda: not doctor.busy, timeout=10_000)
-    assert doctor.count.text() == "1 right, 1 to fix"
+    assert doctor.count.text() == "1 passed, 1 failed"
     assert "Load the module Python/3.11.3." in read(doctor)
     doctor.copy()
     assert QGuiApplication.clipboard().text().splitlines() == [
-        "Checking The cave: 1 right, 1 to fix",
+        "Checking The cave: 1 passed, 1 failed",
         "[+] Login node: login.example.org answers",
         "[x] Python: 3.6.8 found",
         "      Load the module Python/3.11.3.",

@@ -317,7 +317,7 @@ class Runs:
         ("resume {broken}", ["is not valid TOML"]),
         ("show nothing", ["There is no run 'nothing'"]),
         ("verify {full}", ["{full}"]),
-        ("export last", ["In which form?", "There is no run 'last'"]),
+        ("export last", ["Choose a format.", "There is no run 'last'"]),
     ],
 )
 def test_bad_input_is_refused_whole_and_leaves_nothing(words: str, told: list[str], tmp_path: Path) -> None:

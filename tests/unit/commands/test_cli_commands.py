@@ -444,7 +444,7 @@ def test_export_names_everything_wrong_at_once(tmp_path: Path, capsys: pytest.Ca
     assert "2 things are wrong" in err
     assert f"{tmp_path / 'file'} is a file, not a folder." in err
     assert "There is no run 'nothing'" in err
-    assert "In which form?" in refused(capsys, "export", "last")
+    assert "Choose a format." in refused(capsys, "export", "last")
     assert (tmp_path / "file").read_text() == "mine"
 
 

@@ -63,10 +63,19 @@ def why(history: History, reason: str = "") -> Iterator[str]:
         yield reason or fold.reason
 
 
-def goal_lines(history: History, card: ExerciseCard | None) -> Iterator[str]:
-    """One line for each goal of the exercise."""
+def data_used(folder: Path, card: ExerciseCard | None) -> str:
+    """The data set or file that the run in ``folder`` used; empty when that is not known or none was needed."""
+    default = card.datasets[0] if card is not None and card.datasets else ""
+    try:
+        return read_spec(RunFolder(folder).latest_spec).data or default
+    except ProblemError:
+        return ""
+
+
+def goal_lines(history: History, card: ExerciseCard | None, folder: Path) -> Iterator[str]:
+    """One line for each goal of the exercise; those of another data set than the run's are not judged."""
     for goal in card.goals if card else ():
-        result = check_goal(goal, history, card.metrics if card else ())
+        result = check_goal(goal, history, card.metrics if card else (), data_used(folder, card))
         yield f"{'[x]' if result.reached else '[ ]'} {goal.text} ({result.text})"
 
 
@@ -128,7 +137,7 @@ def result_lines(
     yield from why(history, reason)
     yield from measured_lines(history, card)
     yield from update_lines(history, card, folder)
-    yield from goal_lines(history, card)
+    yield from goal_lines(history, card, folder)
     yield f"Kept in {folder}"
     yield from resume_line(history, word)
 

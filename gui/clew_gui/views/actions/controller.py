@@ -171,6 +171,7 @@ class WindowController(QObject):
     def _form_edited(self) -> None:
         self.tell.cost()
         self.tell.data()
+        self.tell.pill()
         if self.scope.data != self.window.next_run.spec().data:
             self.scope.data = self.window.next_run.spec().data
             self.tell.goals()

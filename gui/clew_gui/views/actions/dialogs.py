@@ -204,7 +204,7 @@ class LiveDialog(Dialog):
 
     def __init__(self, parent: QWidget, look: Appearance, number: int, live: Sequence[tuple[ParamSpec, Value]]) -> None:
         title = live[0][0].label if len(live) == 1 else "Change while it runs"
-        super().__init__(parent, title, f"Acts on run {number} from the next block on; its step is recorded.")
+        super().__init__(parent, title, f"Takes effect on run {number} within a moment and is marked on its curve.")
         self._fields: list[tuple[ParamSpec, Value, NumberEdit]] = []
         for spec, value in live:
             self._add_field(look, spec, value)

@@ -123,7 +123,9 @@ class PanelUpdater:
             panel.show_run("", ())
             return
         folder = self._places.runs / run.id
-        panel.show_run(run.id, run.history.logs, read_tail(folder / "log.txt") if folder.is_dir() else None)
+        nothing = not run.history.fold.attempt  # it never reached a node, or has not yet
+        output = read_tail(folder / "log.txt") if folder.is_dir() else "" if nothing else None
+        panel.show_run(run.id, run.history.logs, output)
 
     # --- All runs of the exercise -------------------------------------------------------------------------------------
 
@@ -204,9 +206,32 @@ class PanelUpdater:
             text = f"no answer since {words.wall(session.link.since)}; runs go on"
         if not self._job_link():
             window.status.tell("link", f"This computer: {text}", glyph, tone)
-            window.top.show_site(f"This computer, {word}", glyph, tone)
+            self.pill()
         window.next_run.refuse(text if state == "REFUSED" else "")
         self.queue()
+
+    def pill(self) -> None:
+        """The place of the next run and how it is there, unless the selected run is at work on a site."""
+        if self._job_link():
+            return
+        session, chosen = self._scope.session, self._window.next_run.where.choice()
+        if session is None or not chosen.name:
+            self._window.top.show_site(*self._here())
+            return
+        from clew_gui.views.presentation import job_words
+
+        jobs = [job for job in session.jobs.values() if job.order.site == chosen.name and not job.news.over]
+        idle = (f"{chosen.short}, no job", "server", "text2")
+        self._window.top.show_site(*(job_words.pill_words(jobs[-1]) if jobs else idle))
+
+    def _here(self) -> tuple[str, str, str]:
+        """This computer's agent: words, icon, tone."""
+        session = self._scope.session
+        state = str(session.link.state) if session is not None else "CONNECTING"
+        glyph, tone, word = _LINKS.get(state, ("link", "text3", state.lower()))
+        if state == "OFFLINE" and not self._scope.link_told:  # nobody has looked yet
+            glyph, tone, word = "link", "warn", "starting"
+        return f"This computer, {word}", glyph, tone
 
     def _job_link(self) -> bool:
         """The link that the selected run comes through, if that is one to a site."""
