@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.views.actions.dialogs import CodeDialog
 from clew_gui.views.window.window_state import FileMemory, Memory, WindowState
 from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue, ExerciseCard, Goal
@@ -289,3 +290,53 @@ def test_the_form_has_no_combo_that_ends_in_dots(open_window: Opener) -> None:
     window.next_run.use_file(sys.executable)
     assert isinstance(window.next_run.data, QComboBox)
     assert window.next_run.data.currentText() == Path(sys.executable).name
+
+
+# --- The teacher's folder ---------------------------------------------------------------------------------------------
+
+
+def test_a_broken_file_does_not_run_and_is_shown_at_the_line_of_the_error(softmax: Program) -> None:
+    window, session = softmax.window, session_of(softmax)
+    source = "".join(f"x{number} = {number}\n" for number in range(1, 120))
+    text = "own.py, line 67: SyntaxError: invalid syntax."
+    broken = Problem("exercise.broken", text, "Fix the file; Clew reads it again as soon as it is saved.", "own.py:67")
+    before = fakes.catalogue()
+
+    def folder_has(card: ExerciseCard) -> None:
+        session.tell(catalogue=Catalogue(chapters=before.chapters, exercises=(*before.exercises, card)))
+        tick(softmax)
+
+    own = fakes.card(id="own", title="own.py", guide="", source=source, problem=broken)
+    folder_has(own)
+    softmax.desk.open_exercise("own")
+    assert not window.next_run.run.isEnabled()
+    assert window.next_run.run.toolTip() == text
+    assert window.run_view.hello._title.text() == "This exercise cannot run yet."
+    assert not window.run_view.hello._guide.isVisible()
+    window.run_view.hello._code.click()
+    (dialog,) = window.findChildren(CodeDialog)
+    QApplication.processEvents()
+    code = dialog.text
+    assert code.textCursor().blockNumber() == 66
+    assert 0 < code.cursorRect().top() < code.viewport().height()
+    assert code.viewport().geometry().left() > code.fontMetrics().horizontalAdvance("119"), "room for the numbers"
+    assert len(code.extraSelections()) == 1
+    window.messages._strip.help.click()
+    assert session.asked == [("reload",)]
+    reading = Problem("exercise.reading", "own.py is being read.", "This takes some seconds.", "own.py")
+    folder_has(fakes.card(id="own", title="own.py", guide="", source=source, problem=reading))
+    assert window.next_run.run.toolTip() == "own.py is being read."
+    assert window.messages.problems() == ()
+    folder_has(fakes.card(id="own", title="My own", source="x = 1\n"))
+    assert window.head.title.text() == "My own"
+    assert window.next_run.run.isEnabled()
+
+
+def test_keys_are_listed_by_group_with_those_of_the_plots(softmax: Program) -> None:
+    groups = dict(softmax.window.actions_.shortcuts())
+    assert list(groups) == ["Lab", "Run", "Cluster", "View", "Help", "Plots", "Panels"]
+    assert ("Home", "Show everything again") in groups["Plots"]
+    softmax.window.actions_["full_screen"].trigger()
+    assert softmax.window.isFullScreen()
+    softmax.window.actions_["full_screen"].trigger()
+    assert not softmax.window.isFullScreen()
