@@ -26,7 +26,6 @@ from clew_shared.catalogue import load_builtin
 IMPORT_LIMIT_S = 120.0
 """For one child. TensorFlow alone takes two to four seconds, on a cold network disk half a minute."""
 _log = logging.getLogger(__name__)
-_FIX = "Fix the file; Clew reads it again as soon as it is saved."
 _PACKAGE = "clew_agent/exercises/"
 """What the shown path of a built-in file begins with."""
 OWN_CHAPTER = "Your own"
@@ -139,7 +138,7 @@ class _Import:
             text = _died(name, code, _read(self._errors))
         found = read_examined(_read(self._output))
         self._close_files()
-        return found, Problem("exercise.broken", text, _FIX, where)
+        return found, Problem("exercise.broken", text, "Fix the file.", where)
 
     def close(self) -> None:
         """Give up."""

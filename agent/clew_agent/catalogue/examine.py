@@ -75,9 +75,7 @@ def import_problem(file: ExerciseFile, error: BaseException) -> Problem:
         line, text = (frames[-1].lineno or 0) if frames else 0, f"{type(error).__name__}: {error}"
     place = f"line {line}: " if line else ""
     text = f"{file.path.name}, {place}{text.rstrip('.')}."
-    return Problem(
-        "exercise.broken", text, "Fix the file; Clew reads it again as soon as it is saved.", f"{file.shown}:{line}"
-    )
+    return Problem("exercise.broken", text, "Fix the file.", f"{file.shown}:{line}")
 
 
 def parse_problem(file: ExerciseFile) -> Problem | None:

@@ -299,7 +299,7 @@ def test_a_broken_file_does_not_run_and_is_shown_at_the_line_of_the_error(softma
     window, session = softmax.window, session_of(softmax)
     source = "".join(f"x{number} = {number}\n" for number in range(1, 120))
     text = "own.py, line 67: SyntaxError: invalid syntax."
-    broken = Problem("exercise.broken", text, "Fix the file; Clew reads it again as soon as it is saved.", "own.py:67")
+    broken = Problem("exercise.broken", text, "Fix the file.", "own.py:67")
     before = fakes.catalogue()
 
     def folder_has(card: ExerciseCard) -> None:

@@ -71,7 +71,8 @@ class EmptyRunView(QWidget):
         wrong = card.problem
         if wrong is not None:
             self._title.setText("This exercise cannot run yet.")
-            self._text.setText(f"{wrong.text} {wrong.hint}".strip())
+            again = "Clew reads it again as soon as it is saved." if card.source else ""
+            self._text.setText(" ".join(filter(None, (wrong.text, wrong.hint, again))))
         else:
             self._title.setText("Loading earlier runs…" if more else nothing)
             self._text.setText(unbroken(card.summary or card.subtitle))
