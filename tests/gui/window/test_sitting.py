@@ -131,6 +131,20 @@ def test_the_run_that_was_selected_is_waited_for_while_runs_are_read(open_window
         tick(next_window)
         assert next_window.desk.scope.run() is (first if run is first else None)
 
+    # One that is gone is waited for until all are known.
+    without = fakes.FakeSession()
+    without.link.state = "CONNECTING"
+    third = open_window(without)
+    third.desk.scope.board.recall(kept)
+    without.runs[second.id] = second
+    without.tell(new=frozenset({second.id}))
+    tick(third)
+    assert third.desk.scope.run() is None
+    without.link.state = "LIVE"
+    without.tell(link=True)
+    tick(third)
+    assert third.desk.scope.run() is second
+
 
 def test_messages_move_nothing_and_stay_until_they_are_read(
     open_window: Opener, monkeypatch: pytest.MonkeyPatch
@@ -273,6 +287,8 @@ def test_a_goal_belongs_to_its_data_set(open_window: Opener) -> None:
     assert window.head.goal.accessibleName() == "Goal 92%"
     rows = {row.number: row for row in window.bottom.model.rows()}
     assert (rows[1].reached, rows[1].data, rows[2].reached, rows[2].data) == (False, "MNIST", True, "Digits")
+    state = window.bottom.model.index(1, 1)
+    assert window.bottom.model.data(state, Qt.ItemDataRole.ToolTipRole).endswith("\nData: MNIST")
     window.next_run.use_data("digits")
     assert window.head.goal.accessibleName() == "Goal 90% reached"
     assert window.head.goal.toolTip().splitlines()[0] == "Needs MNIST: 92%"

@@ -309,7 +309,7 @@ class TextDialog(Dialog):
         groups = groups or (("", pairs),)
         columns = _columns(groups)
         grids = [_grid(column, wrap=len(columns) == 1) for column in columns]
-        box = frame("sunken", row(*grids, gap=28, margins=(14, 12, 14, 12)))
+        box = frame("sunken", row(*grids, gap=20, margins=(14, 12, 14, 12)))
         self.add(box)
         self._pairs = tuple(pair for _, found in groups for pair in found)
         copy = Button(look, "Copy", "", "copy", "Copy as text")
@@ -346,7 +346,7 @@ def _columns(groups: Sequence[_Group]) -> list[list[_Group]]:
 
 def _grid(groups: Sequence[_Group], wrap: bool) -> QGridLayout:
     grid = QGridLayout()
-    grid.setHorizontalSpacing(16)
+    grid.setHorizontalSpacing(16 if wrap else 10)
     grid.setVerticalSpacing(4)
     for title, pairs in groups:
         if title:
@@ -354,7 +354,7 @@ def _grid(groups: Sequence[_Group], wrap: bool) -> QGridLayout:
             head.setContentsMargins(0, 8 if grid.rowCount() > 1 else 0, 0, 2)
             grid.addWidget(head, grid.rowCount(), 0, 1, 2)
         for name, text in pairs:
-            what = label(text, "body", "2", wrap=wrap)
+            what = label(text, "body" if wrap else "caption", "2", wrap=wrap)
             what.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             place = grid.rowCount()
             grid.addWidget(label(name, "strong"), place, 0, Qt.AlignmentFlag.AlignTop)

@@ -112,9 +112,9 @@ _PANEL_KEYS = [
     (
         "Plots",
         [
-            ("Left, Right", "Move the crosshair; with Shift, ten times as far"),
+            ("Left, Right", "Move the crosshair; Shift: ten times as far"),
             ("+, -", "Zoom in, zoom out"),
-            ("Page up, Page down", "Earlier or later part"),
+            ("PgUp, PgDown", "Earlier or later part"),
             ("Home", "Show everything again"),
             ("Esc", "Take the crosshair away"),
         ],
@@ -124,7 +124,7 @@ _PANEL_KEYS = [
         [
             ("Space", "Runs: show or hide in the plots"),
             ("Del", "Runs: remove from the list"),
-            ("Up, Down", "Fields: step a number; with Shift, a big step"),
+            ("Up, Down", "Fields: step a number; Shift: a big step"),
             ("Enter", "Exercises: open, fold a chapter"),
             ("Esc", "Search: show all exercises"),
         ],

@@ -140,7 +140,7 @@ class RunChoices:
         elif chosen.awaited and not all_known:
             chosen.selected = ""
         elif not chosen.by_hand or chosen.selected not in known:
-            chosen.selected = (at_work(runs) or runs)[-1].id if runs else ""
+            chosen.selected, chosen.awaited = (at_work(runs) or runs)[-1].id if runs else "", ""
 
     def left(self) -> dict[str, ChoicesMemory]:
         """What the next window is to begin with, by exercise."""

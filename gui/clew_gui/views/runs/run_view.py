@@ -56,6 +56,7 @@ class EmptyRunView(QWidget):
         self._press.setTextFormat(Qt.TextFormat.RichText)
         buttons = row(self._guide, self._code, 8, self._press, None, gap=6)
         card = frame("card", column(self._title, self._text, 6, buttons, gap=6, margins=(20, 16, 20, 16)))
+        self._high, self._broken = True, False
         self._steps = QWidget()
         box = row(gap=12, parent=self._steps)
         for number, head, text in _STEPS:
@@ -76,6 +77,8 @@ class EmptyRunView(QWidget):
         else:
             self._title.setText("Loading earlier runs…" if more else nothing)
             self._text.setText(unbroken(card.summary or card.subtitle))
+        self._broken = wrong is not None
+        self._steps.setVisible(not self._broken and self._high)
         self._press.setVisible(wrong is None)
         self._guide.setVisible(bool(card.guide))
         self._code.setVisible(wrong is not None and bool(card.source))
@@ -84,7 +87,8 @@ class EmptyRunView(QWidget):
 
     def make_room(self, height: int) -> None:
         """The three steps go when the plots need the place."""
-        self._steps.setVisible(height >= LOW)
+        self._high = height >= LOW
+        self._steps.setVisible(self._high and not self._broken)
 
 
 class PlotControls(QWidget):

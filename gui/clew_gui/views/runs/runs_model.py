@@ -193,7 +193,9 @@ class RunsModel(QAbstractTableModel):
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
             return column.text(row)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return "Show or hide this run in the plots (Space)" if column.key == "run" else column.text(row)
+            if column.key == "run":
+                return "Show or hide this run in the plots (Space)"
+            return f"{column.text(row)}\nData: {row.data}" if column.key == "state" else column.text(row)
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(column)
         if role == Qt.ItemDataRole.CheckStateRole and column.key == "run":
