@@ -14,8 +14,14 @@ from typing import IO
 
 import msgspec
 
-from clew_agent.catalogue.examine import parse_problem
-from clew_agent.catalogue.exercise_files import Examined, ExerciseFile, broken_card, builtin_files, folder_files
+from clew_agent.catalogue.exercise_files import (
+    Examined,
+    ExerciseFile,
+    broken_card,
+    builtin_files,
+    folder_files,
+    parse_problem,
+)
 from clew_agent.node import operating_system
 from clew_shared import __version__
 from clew_shared.base.foreign import from_json

@@ -343,8 +343,8 @@ def test_data_of_this_computer_go_along_and_data_of_the_site_stay_there(
     mine = str(tmp_path / "my.npz")
     form.use_file(mine)
     assert form.run.toolTip() == f"There is no file {mine}."
-    np.savez(mine, **dict.fromkeys(("x_train", "x_test"), np.zeros((60, 28, 28), np.uint8)),
-             **dict.fromkeys(("y_train", "y_test"), np.zeros(60, np.uint8)))  # fmt: skip
+    images, labels = np.zeros((60, 28, 28), np.uint8), np.zeros(60, np.uint8)
+    np.savez(mine, x_train=images, y_train=labels, x_test=images, y_test=labels)
     form.use_file(mine)
     qtbot.waitUntil(form.run.isEnabled, timeout=30_000)
     place = form.place()

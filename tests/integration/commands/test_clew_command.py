@@ -142,8 +142,6 @@ def test_the_run_is_listed_and_shown(tiny: Tiny) -> None:
     assert shown["params"]["steps"] == 100
     assert shown["goals"].keys() == {"digits"}
     assert " digits Finished " in " ".join(clew("runs", environ=tiny.environ).stdout.split())
-        "digits ", "digits  "
-    )
     assert {name: shown[name] for name in json_line(tiny.done.stdout)} == json_line(tiny.done.stdout)
 
 
