@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 SessionMaker = Callable[["Prompter"], tuple[SessionLike, "JobManagers | None"]]
-TAB_WORDS = ("guide", "run", "speed-up", "cluster")
+TAB_WORDS = ("guide", "run", "speed-up", "cluster", "report")
 _UNPAINTED_MS = 1500
 """A window that is not painted (minimised from the start) loads the rest after this time as well."""
 

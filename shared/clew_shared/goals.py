@@ -43,7 +43,7 @@ def check_goal(goal: Goal, history: History, metrics: Sequence[MetricSpec] = (),
 
     ``metrics`` are the exercise's, for the words where a run ended before it named its own. ``data`` is the data set or
     the file that the run used: on another one than the goal's nothing is judged; empty while that is not known. What a
-    run measured after its loss became NaN or infinite for good reaches no goal, whatever the value.
+    run measured after its loss became NaN or infinite for good reaches no goal, whatever the value. Nor does a replay.
     """
     if data and not is_for(goal, data):
         return GoalResult(False, None, needs_words(goal))
@@ -58,10 +58,12 @@ def check_goal(goal: Goal, history: History, metrics: Sequence[MetricSpec] = (),
         where = f" at step {goal.step}" if goal.which == "at" else ""
         return GoalResult(False, None, f"{label}: no value{where} yet; the goal is {wanted}")
     late = end is not None and goal.which != "best" and _step(goal, column) >= end
-    reached = _reaches(goal, value) and not late
+    reached = _reaches(goal, value) and not late and not history.fold.replay_of
     verdict = "reached" if reached else "not reached"
     if late:
         verdict += f", because the run diverged at step {end:,}"
+    if history.fold.replay_of:
+        verdict = "not judged, because this is a replay"
     return GoalResult(reached, value, f"{label}: {_number(value, percent)}; the goal is {wanted}: {verdict}")
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 import msgspec
 
@@ -15,6 +17,10 @@ from clew_shared.params import Value, check
 
 SPEC_FORMAT = 1
 MAX_NAME = 60
+RATES = 100
+"""So many learning rates a range test tries."""
+MAX_PREDICTED = 1000
+"""Points of a prediction, which a hand draws."""
 MAX_BYTES = 1 << 20
 """A file of a spec or a study has a few thousand."""
 _TABLES = ("params", "options")
@@ -28,6 +34,41 @@ SITE_PATH = "site:"
 """What begins a path of the site itself, where one of this computer could stand."""
 
 
+class Pruning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """That a run ends early when it does worse in ``metric`` than the other runs of its study did at the same step:
+    worse than their ``median``, or not among the best third (successive ``halving``)."""
+
+    pruner: Literal["median", "halving"]
+    metric: str
+
+
+class RateRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A learning-rate range test: the rate grows from ``low`` to ``high`` by equal factors (L. N. Smith, Cyclical
+    Learning Rates for Training Neural Networks, 2017)."""
+
+    low: float
+    high: float
+
+    def rate(self, step: int, steps: int) -> float:
+        """The rate at a step of a run of ``steps``: 100 rates, each for the same number of steps."""
+        levels = max(1, min(RATES, steps) - 1)
+        level = min(levels, step * (levels + 1) // max(1, steps))
+        return float(f"{self.low * (self.high / self.low) ** (level / levels):.6g}")
+
+    def next_change(self, step: int, steps: int) -> int:
+        """The first step after ``step`` at which the rate is another one; ``steps`` when there is none."""
+        now = self.rate(step, steps)
+        return next((one for one in range(step + 1, steps) if self.rate(one, steps) != now), steps)
+
+
+class Prediction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The curve of ``metric`` that a person expected: straight lines between ``values`` at rising ``steps``."""
+
+    metric: str
+    steps: tuple[int, ...]
+    values: tuple[float, ...]
+
+
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One run: the exercise, its hyperparameters, the seed, the data and where it spreads.
 
@@ -35,7 +76,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     a data set's name or a path, empty for the exercise's own default. ``run`` is a UUID made by whoever starts it.
     ``study`` names the race or sweep that the run belongs to (``clew_shared.study``), empty for none. ``devices`` are
     those of each of its ``nodes``; ``options`` are the strategy's own hyperparameters, ``precision`` is the number
-    format in which it computes.
+    format in which it computes. ``student`` is who started it, by the name that hand-ins carry, empty for nobody.
+    ``pruning``, ``rate_range`` and ``prediction`` are there when they were asked for.
     """
 
     exercise: str
@@ -43,6 +85,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     run: str = ""
     name: str = ""
     study: str = ""
+    student: str = ""
     preset: str = ""
     seed: int = 1
     data: str = ""
@@ -53,6 +96,9 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     source_hash: str = ""
     params: dict[str, Value] = {}
     options: dict[str, Value] = {}
+    pruning: Pruning | None = None
+    rate_range: RateRange | None = None
+    prediction: Prediction | None = None
 
 
 def to_toml(spec: RunSpec) -> str:
@@ -70,7 +116,13 @@ def to_table(spec: RunSpec) -> dict[str, Any]:
     table = msgspec.to_builtins(spec)
     empty = {field.name for field in msgspec.structs.fields(spec) if field.default == "" == table[field.name]}
     table = {key: value for key, value in table.items() if key not in empty and value != {}}
-    usual = {"nodes": 1, "precision": "float32"}  # left out, so that an earlier version reads what it can run
+    usual = {
+        "nodes": 1,
+        "precision": "float32",
+        "pruning": None,
+        "rate_range": None,
+        "prediction": None,
+    }  # left out, so that an earlier version reads what it can run
     table = {key: value for key, value in table.items() if key not in usual or value != usual[key]}
     return table | {key: without_null(table[key]) for key in _TABLES if key in table}
 
@@ -151,6 +203,9 @@ def check_spec(spec: RunSpec, origin: str = "the run spec") -> list[Problem]:
     if len(spec.study) > MAX_NAME:
         text = f"The name of a study may have {MAX_NAME} characters, this one has {len(spec.study)}."
         found.append(Problem("spec.study", text, "Shorten it.", where="study"))
+    if len(spec.student) > MAX_NAME:
+        text = f"The name of a student may have {MAX_NAME} characters, this one has {len(spec.student)}."
+        found.append(Problem("spec.student", text, "Shorten it.", where="student"))
     if spec.devices < 1:
         found.append(Problem("spec.devices", f"At least 1 device is needed, got {spec.devices}.", where="devices"))
     if spec.nodes < 1:
@@ -158,7 +213,27 @@ def check_spec(spec: RunSpec, origin: str = "the run spec") -> list[Problem]:
     if spec.precision not in PRECISIONS:
         text = f"The precision must be one of {', '.join(PRECISIONS)}, got {spec.precision!r}."
         found.append(Problem("spec.precision", text, where="precision"))
-    return found
+    return [*found, *_check_rates(spec), *_check_prediction(spec)]
+
+
+def _check_rates(spec: RunSpec) -> list[Problem]:
+    test = spec.rate_range
+    if test is None or 0 < test.low < test.high < math.inf:
+        return []
+    text = f"A range test needs a lowest rate above 0 and a higher highest one, got {test.low:g} and {test.high:g}."
+    return [Problem("spec.rate_range", text, "From 0.000001 to 10, for example.", "rate_range")]
+
+
+def _check_prediction(spec: RunSpec) -> list[Problem]:
+    drawn = spec.prediction
+    if drawn is None:
+        return []
+    rising = all(before < after for before, after in pairwise(drawn.steps)) and min(drawn.steps, default=0) >= 0
+    fits = 2 <= len(drawn.steps) == len(drawn.values) <= MAX_PREDICTED and all(map(math.isfinite, drawn.values))
+    if rising and fits:
+        return []
+    text = f"A prediction needs 2 to {MAX_PREDICTED:,} points with rising steps and finite values."
+    return [Problem("spec.prediction", text, "Check its steps and values.", "prediction")]
 
 
 def check_strategy(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
@@ -192,6 +267,20 @@ def check_strategy(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
         found.append(
             Problem("spec.precision", f"The exercise {card.id!r} has no choice of precision.", where="precision")
         )
+    return found
+
+
+def check_wishes(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
+    """Everything that does not fit the exercise in what is asked of the run besides: pruning, rates, prediction."""
+    found, metrics = [], [metric.name for metric in card.metrics]
+    for wish in (spec.pruning, spec.prediction):
+        if wish is not None and wish.metric not in metrics:
+            text = f"{card.id} has no metric {wish.metric!r}."
+            found.append(Problem("spec.metric", text, f"Known: {', '.join(metrics) or 'none'}.", "metric"))
+    live = any(param.name == "learning_rate" and param.live for param in card.params)
+    if spec.rate_range is not None and (not live or card.kind != "training"):
+        text = f"{card.id} has no learning rate that can change while it trains."
+        found.append(Problem("spec.rate_range", text, "Choose another exercise.", "rate_range"))
     return found
 
 

@@ -1,7 +1,8 @@
 """Studies: one base run becomes several runs that can be compared, because nothing else differs.
 
 Either each run is a lane with values of its own (a race is the study whose lanes are optimizers), or the runs have
-different values on one axis: devices, nodes, or a hyperparameter. As TOML a study is a file that a person can keep and
+different values on one axis: devices, nodes, or a hyperparameter; or they are the points of a sweep over several
+settings (``clew_shared.sweep``). As TOML a study is a file that a person can keep and
 hand on.
 """
 
@@ -10,17 +11,28 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import ExerciseCard, Lane, RaceSpec
 from clew_shared.params import Value, check, format_value
-from clew_shared.spec import MAX_NAME, RunSpec, check_spec, check_strategy, read_text, to_table, without_null
+from clew_shared.spec import (
+    MAX_NAME,
+    Pruning,
+    RunSpec,
+    check_spec,
+    check_strategy,
+    check_wishes,
+    read_text,
+    to_table,
+    without_null,
+)
+from clew_shared.sweep import FIELDS, Point, Sweep, check_sweep, number_of_points, point_title, points
 
-STUDY_FORMAT, AXIS_FORMAT = 1, 2
-"""Of studies with lanes, which earlier versions read as well, and of those over an axis."""
+STUDY_FORMAT, AXIS_FORMAT, SWEEP_FORMAT = 1, 2, 3
+"""Of studies with lanes, which earlier versions read as well, of those over an axis, and of sweeps."""
 MAX_LANES = 32
 MAX_REPEATS = 100
 MOST_DEVICES = 1024
@@ -28,6 +40,8 @@ PLACES = ("devices", "nodes")
 """Axes over which the same training spreads. Their runs are timed; all have the seed of the base."""
 SCALING = "scaling"
 """What the names of scaling studies begin with."""
+SWEEP = "sweep"
+"""What the names of sweeps begin with."""
 _IN_TITLES = {"optimizer", "learning_rate"}
 EQUAL = ("steps", "batch_size", "order")
 """Hyperparameters that no lane may set: with them lanes would see other batches, or more of them."""
@@ -39,13 +53,14 @@ class StudySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ``lanes`` say in what each run differs, or ``axis`` and ``values`` do: one run for each value of ``devices``,
     ``nodes`` or a hyperparameter, all of them ``repeats`` times. ``metric`` and ``target`` decide the order of lanes
     and values, as in ``RaceSpec``. Over devices and nodes the runs are timed without their first ``warm_up`` steps;
-    ``weak`` gives each device a whole batch instead of its share of one.
+    ``weak`` gives each device a whole batch instead of its share of one. A ``sweep`` is over several settings at once.
     """
 
     base: RunSpec
     lanes: tuple[Lane, ...] = ()
     axis: str = ""
     values: tuple[Value, ...] = ()
+    sweep: Sweep | None = None
     repeats: int = 1
     warm_up: int = 0
     weak: bool = False
@@ -113,11 +128,65 @@ def lane_specs(study: StudySpec) -> tuple[RunSpec, ...]:
 
 def study_runs(study: StudySpec) -> tuple[StudyRun, ...]:
     """Every run of the study in order, without run ids. All values come once before any is repeated, so that whatever
-    slows the machine down for a while does so to all of them."""
+    slows the machine down for a while does so to all of them. Of a sweep with a sampler none is known."""
+    if study.sweep is not None:
+        return tuple(run for seed in study.sweep.seeds or (None,) for run in _at(study, points(study.sweep), seed))
     if not study.axis:
         specs = zip(study.lanes, lane_specs(study), strict=True)
         return tuple(StudyRun(lane_title(lane), None, spec) for lane, spec in specs)
     return tuple(_axis_run(study, value, repeat) for repeat in range(study.repeats) for value in study.values)
+
+
+def _at(study: StudySpec, chosen: Sequence[Point], seed: int | None) -> Iterator[StudyRun]:
+    return (sweep_run(study, point, seed) for point in chosen)
+
+
+def sweep_run(study: StudySpec, point: Point, seed: int | None = None) -> StudyRun:
+    """The run of a sweep at this point; ``seed`` None: with the seed of the base."""
+    title = point_title(point, seed)
+    fields = {name: value for name, value in point.items() if name in FIELDS}
+    params = {name: value for name, value in point.items() if name not in FIELDS}
+    name = title[:MAX_NAME] if seed is not None or point.keys() - _IN_TITLES else ""
+    pruner = study.sweep.pruner if study.sweep is not None else ""
+    spec = msgspec.structs.replace(
+        study.base,
+        run="",
+        name=name,
+        study=study.study,
+        preset="",
+        seed=study.base.seed if seed is None else seed,
+        params={**study.base.params, **params},
+        pruning=Pruning(pruner, study.metric) if pruner else None,
+        **fields,
+    )
+    return StudyRun(title, None, spec)
+
+
+def sweep_study(base: RunSpec, sweep: Sweep, *, metric: str, title: str = "") -> StudySpec:
+    """The study of a sweep with a name of its own."""
+    return StudySpec(
+        base=msgspec.structs.replace(base, run="", name="", study="", preset="", prediction=None, rate_range=None),
+        sweep=sweep,
+        study=new_name(SWEEP),
+        format=SWEEP_FORMAT,
+        title=title,
+        metric=metric,
+    )
+
+
+def usual_metric(card: ExerciseCard) -> str:
+    """What runs of the exercise are ranked by unless somebody says otherwise: on validation data if there are, because
+    test data that choose the hyperparameters flatter the winner; else on other held-out data, else at each step."""
+    judged = [metric for metric in card.metrics if metric.better != "none"]
+    held_out = [metric.name for metric in judged if not metric.per_step]
+    for_choosing = [name for name in held_out if name.startswith("validation_")]
+    return next(iter((for_choosing or held_out)[-1:]), next((metric.name for metric in judged), "loss"))
+
+
+def number_of_runs(study: StudySpec) -> int:
+    """How many runs the study has, also where a sampler chooses them later."""
+    sweep = study.sweep
+    return len(study_runs(study)) if sweep is None else number_of_points(sweep) * max(1, len(sweep.seeds))
 
 
 def _axis_run(study: StudySpec, value: Value, repeat: int) -> StudyRun:
@@ -237,16 +306,19 @@ def _key(name: str) -> str:
 
 def check_study(study: StudySpec, card: ExerciseCard | None = None) -> list[Problem]:
     """Everything that is wrong with a study; with its exercise's ``card`` every run's values are checked as well."""
-    known = (STUDY_FORMAT, AXIS_FORMAT)
-    found = [] if study.format in known else [_wrong(f"It has format {study.format}, not {STUDY_FORMAT} or 2.")]
+    known = (STUDY_FORMAT, AXIS_FORMAT, SWEEP_FORMAT)
+    found = [] if study.format in known else [_wrong(f"It has format {study.format}, not 1, 2 or 3.")]
     found += check_spec(study.base, "the base of the study")
-    found += _check_axis(study, card) if study.axis else _check_lanes(study)
+    if study.sweep is not None:
+        found += _check_sweep(study, study.sweep, card)
+    else:
+        found += _check_axis(study, card) if study.axis else _check_lanes(study)
     if card is not None and study.timed and card.kind != "training":
         text = f"{card.id} measures by itself and has no training steps to time."
         found.append(Problem("study.kind", text, f"Run it with: clew run {card.id}", "exercise"))
     if card is not None and study.timed and not found:
         found += dict.fromkeys(wrong for run in study_runs(study) for wrong in check_strategy(run.spec, card))
-    if card is not None and not (study.axis and found):
+    if card is not None and not ((study.axis or study.sweep) and found):
         wrong = (one for run in study_runs(study) for one in check(card.params, run.spec.params)[1])
         found += [one for one in dict.fromkeys(wrong) if one not in found]
         found += [] if study.timed else _check_metric(study, card)
@@ -272,6 +344,17 @@ def _check_lanes(study: StudySpec) -> Iterator[Problem]:
                 yield Problem("study.unfair", text, "Set it for all lanes.", key)
     if study.values or study.repeats != 1 or study.warm_up or study.weak:
         yield _wrong("values, repeats, warm_up and weak need an axis.", "axis")
+
+
+def _check_sweep(study: StudySpec, sweep: Sweep, card: ExerciseCard | None) -> Iterator[Problem]:
+    if study.lanes or study.axis:
+        yield _wrong("A study has lanes, an axis or a sweep, only one of them.", "sweep")
+    wrong = list(check_sweep(sweep, card))
+    yield from wrong
+    if card is not None and not wrong:
+        runs = study_runs(study)
+        yield from dict.fromkeys(one for run in runs for one in check_strategy(run.spec, card))
+        yield from dict.fromkeys(one for run in runs[:1] for one in check_wishes(run.spec, card))
 
 
 def _check_axis(study: StudySpec, card: ExerciseCard | None) -> Iterator[Problem]:
@@ -329,9 +412,27 @@ def to_toml(study: StudySpec) -> str:
             table[name] = value
     if study.values:
         table["values"] = ["none" if value is None else value for value in study.values]
+    if study.sweep is not None:
+        table["sweep"] = _sweep_table(study.sweep)
     if study.lanes:
         table["lanes"] = [{"name": lane.name, "values": without_null(lane.values)} for lane in study.lanes]
     return tomli_w.dumps({**table, "base": to_table(study.base)})
+
+
+def _sweep_table(sweep: Sweep) -> dict[str, Any]:
+    usual = {field.name: field.default for field in msgspec.structs.fields(sweep)}
+    table = {name: value for name, value in msgspec.to_builtins(sweep).items() if value and value != usual[name]}
+    over = {
+        name: ["none" if value is None else value for value in values] if isinstance(values, list | tuple) else values
+        for name, values in table.get("over", {}).items()
+    }
+    chosen = [without_null(point) for point in sweep.points]
+    return {
+        "method": sweep.method,
+        **table,
+        **({"over": over} if over else {}),
+        **({"points": chosen} if chosen else {}),
+    }
 
 
 def from_toml(text: str, origin: str = "the study") -> StudySpec:

@@ -28,6 +28,7 @@ from clew_gui.ssh.prompts import NobodyToAsk, Prompt, PromptKind
 from clew_gui.ssh.reconnecting import PATIENCE_S
 from clew_gui.targets.local_agent import agent_program
 from clew_gui.views.actions.site_actions import the_doctor
+from clew_gui.views.race.sweep_dialog import SweepDialog
 from clew_gui.views.sites import prompts
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, Step
 from clew_gui.views.sites.prompts import HostKeyDialog, PromptDialog, SecretDialog
@@ -35,6 +36,7 @@ from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.window.window_state import NoMemory, WindowState
 from clew_shared.base.places import Places
+from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run, summary
 from clew_shared.spec import RunSpec, to_toml
@@ -301,6 +303,58 @@ def comes_to_its_end(student: Student, cluster: MiniCluster, here: Here) -> None
     mine, local = summary(found.history, found.folder), here.summary()
     assert [mine[name] for name in COMPARED] == [local[name] for name in COMPARED]
     assert (mine["state"], mine["steps"]) == ("FINISHED", SHORT)
+
+
+def test_a_sweep_of_24_runs_that_was_killed_half_way_goes_on_and_does_nothing_twice(
+    cluster: MiniCluster, student: Student
+) -> None:
+    """Four optimizers, three rates and two seeds in one allocation; what is left of it in a second one."""
+    form, scope = student.window.next_run, student.program.desk.scope
+    form.where.choose("site:otp")
+    form.use_data("digits")
+    form.form.row("steps").editor.set_value(20)
+    dialog = sweep_dialog(student)
+    dialog.fields["optimizer"].setText("sgd, momentum, adam, rmsprop")
+    dialog.fields["learning_rate"].setText("0.01, 0.1, 0.5")
+    dialog.seeds.setText("1, 2")
+    assert (dialog.go.text().strip(), dialog.go.isEnabled()) == ("Start 24 runs", True)
+    dialog.go.click()
+
+    def finished() -> set[str]:
+        return {run.id for run in scope.runs() if run.state is RunState.FINISHED}
+
+    student.until(lambda: len(finished()) >= 8, RUN_S)
+    asked = {run.id for run in scope.runs()}
+    (first,) = {run.job.id for run in scope.runs() if run.job is not None}
+    assert len(asked) == 24, "one job for all"
+    cluster.call("on", "login", "scancel", first, limit_s=LIMIT_S)
+    student.until(
+        lambda: all(run.state in TERMINAL and run.job is not None and run.job.over for run in scope.runs()), RUN_S
+    )
+    before = finished()
+    assert 8 <= len(before) < 24, "it was killed half-way"
+
+    dialog = sweep_dialog(student)
+    dialog.go_on.click()
+    student.until(lambda: len(finished()) == 24, RUN_S)
+    student.until(lambda: all(isinstance(run, RunModel) and run.complete for run in scope.runs()), RUN_S)
+    runs = [run for run in scope.runs() if isinstance(run, RunModel)]
+    assert {run.id for run in runs} == asked, "no run was made again under another name"
+    points = {(run.spec.params["optimizer"], run.spec.params["learning_rate"], run.spec.seed) for run in runs}
+    assert len(points) == 24
+    assert {run.history.fold.attempt for run in runs if run.id in before} == {1}, "what was finished stayed as it was"
+    jobs = {run.job.id for run in runs if run.job is not None and run.id not in before}
+    assert len(jobs) == 1, "one further job for what was left"
+    assert first not in jobs
+    for run in runs:
+        folder = RunFolder(run.folder)
+        judge(there(cluster, run.id), folder, run.history, len(folder.attempts()))
+
+
+def sweep_dialog(student: Student) -> SweepDialog:
+    """The dialog behind the form's button."""
+    student.window.next_run.sweep.click()
+    return [one for one in student.window.findChildren(SweepDialog) if one.isVisible()][-1]
 
 
 def test_the_doctors_dialog_shows_what_the_doctor_finds(cluster: MiniCluster, qtbot: QtBot, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from clew_agent.exercises import linear_regression, softmax
 from clew_agent.trainer.control import Command, ControlRequests
 from clew_agent.trainer.first_frame import describe_attempt
 from clew_agent.trainer.loop import SCHEMA, Loop
+from clew_agent.trainer.pruning import EarlyEnd
 from clew_agent.trainer.recorder import Recorder, Reserve
 from clew_agent.trainer.time_limit import Timekeeper
 from clew_agent.training.exercise import Exercise
@@ -103,6 +104,10 @@ def attempt(
         diverged=start.diverged,
         damaged=start.damaged,
         timekeeper=timekeeper(script, recorder) if timekeeper is not None else None,
+        early_end=EarlyEnd(folder, spec, spec.pruning, higher=False, per_step=True, steps=engine.steps)
+        if spec.pruning is not None
+        else None,
+        rate_range=spec.rate_range,
     )
     last: State | None = None
     try:

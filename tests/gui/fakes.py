@@ -354,6 +354,13 @@ class FakeSession:
         self._ask("start_runs", tuple(specs), place)
         return tuple(self.start_run(spec) for spec in specs)
 
+    def continue_study(
+        self, runs: Sequence[str], missing: Sequence[RunSpec], place: Place | None = None
+    ) -> tuple[str, ...]:
+        """Only noted; the missing ones are new runs."""
+        self._ask("continue_study", tuple(runs), tuple(missing), place)
+        return (*runs, *(self.start_run(spec) for spec in missing))
+
     def pause(self, run: str) -> None:
         """Paused at once."""
         self._ask("pause", run)

@@ -13,11 +13,13 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, Protocol
 
 POSIX = os.name == "posix"
+_PROCESSORS = Path("/proc/cpuinfo")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PR_SET_PDEATHSIG = 1
 _MOST_DESCRIPTORS = 65_536
@@ -209,6 +211,19 @@ def signal_name(exit_code: int) -> str:
 def host_name() -> str:
     """The node's own name."""
     return platform.node()
+
+
+def processor() -> str:
+    """Model and number of cores that this process may use: how sums are split, and so rounded, depends on both."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    model = platform.processor() or platform.machine()
+    with (
+        suppress(OSError),
+        _PROCESSORS.open(encoding="utf-8", errors="replace") as file,
+    ):  # the first core's part is enough
+        names = (line.partition(":")[2].strip() for line in islice(file, 12) if line.startswith("model name"))
+        model = next(names, "") or model
+    return f"{model or 'unknown'}, {cores} cores"
 
 
 def boot_id() -> str:

@@ -25,6 +25,7 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import check
 from clew_shared.spec import RunSpec
 
+_LONGEST_SPEC = 32 << 10
 _TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-macos")
 
 
@@ -53,6 +54,7 @@ def describe_attempt(
         earlier_sha256=start.earlier_sha256,
         devices=given(),
         job=read_allocation().job,
+        spec=_short_text(folder.spec_of(attempt)),
     )
     return event, start
 
@@ -72,8 +74,8 @@ def expected_steps(spec: RunSpec, exercises: Path | None) -> int:
 
 
 def software() -> dict[str, str]:
-    """Versions of what the numbers depend on, read without importing any of it."""
-    found = {"clew": __version__, "python": platform.python_version()}
+    """What the numbers depend on: versions, read without importing any of it, and the processor."""
+    found = {"clew": __version__, "python": platform.python_version(), "processor": operating_system.processor()}
     for name, packages in {"tensorflow": _TENSORFLOW, "keras": ("keras",), "numpy": ("numpy",)}.items():
         version = next((one for one in map(_version, packages) if one), "")
         found |= {name: version} if version else {}
@@ -104,6 +106,14 @@ def _source_hash(path: Path) -> str:
     try:
         return source_hash(read_source(ExerciseFile(path)))
     except ProblemError:
+        return ""
+
+
+def _short_text(path: Path) -> str:
+    """What a spec says; nothing of one that would make the first frame long: readers look for it in 64 KiB."""
+    try:
+        return path.read_text(encoding="utf-8") if path.stat().st_size <= _LONGEST_SPEC else ""
+    except (OSError, UnicodeDecodeError):
         return ""
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from clew_agent.trainer.checkpoints import CheckpointPlace, disk_full, files_below
 from clew_agent.trainer.control import ControlRequests, JobEnds, Superseded, TimeIsUp
 from clew_agent.trainer.deadline import Deadline
+from clew_agent.trainer.pruning import EarlyEnd
 from clew_agent.trainer.recorder import PATIENCE_S, Recorder
 from clew_agent.trainer.time_limit import Timekeeper
 from clew_shared.base.problem import Problem, ProblemError
@@ -21,6 +22,7 @@ from clew_shared.journal.events import Checkpoint, Diverged, Evaluation, Event, 
 from clew_shared.journal.history import JOB_ENDED
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder, record_file
+from clew_shared.spec import RateRange
 from clew_shared.wire.messages import DisturbCluster, Pause, SetLive, Stop
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ _FRAME_BYTES = 512 * 1024
 """Values in one ``Points`` frame, well below the 1 MiB that a frame may have."""
 _TICK_S = 0.05
 _RETRY_S = 1.0
+_LOST = 4.0
+"""A range test ends when the loss is so many times its lowest value, as is usual (fast.ai's finder)."""
 _LOOK_EVERY_S = 2.0
 """So often a trainer looks whether a later attempt has taken the run over."""
 
@@ -43,6 +47,7 @@ class Loop:
     ``damaged`` are checkpoints that were passed over and may be replaced. ``patience`` bounds how long a full disk may
     hold up a checkpoint, in seconds. ``timekeeper`` knows when the job around the run is over. ``check`` raises when
     training cannot go on, because a process of the run is lost; ``disturb`` does what somebody asks of its cluster.
+    ``early_end`` compares the run with others; ``rate_range`` makes it a learning-rate range test.
     """
 
     def __init__(
@@ -61,6 +66,8 @@ class Loop:
         timekeeper: Timekeeper | None = None,
         check: Callable[[], None] = lambda: None,
         disturb: Callable[[DisturbCluster], None] = lambda _: None,
+        early_end: EarlyEnd | None = None,
+        rate_range: RateRange | None = None,
     ) -> None:
         self._engine = engine
         self._recorder = recorder
@@ -73,6 +80,8 @@ class Loop:
         self._time = timekeeper or Timekeeper(Deadline(), commands, folder.path.name, recorder.put)
         self._check = check
         self._disturb = disturb
+        self._early_end = early_end
+        self._rate_range = RateTest(rate_range, engine) if rate_range is not None else None
         self._next_look = 0.0
         self._clock = 0.0
         self._saved_at = saved_at
@@ -100,12 +109,22 @@ class Loop:
             if engine.checkpoint_due():
                 self._save()
             self._recorder.wait_for_disk(self._stop_asked)
+            early = self._why_early()
+            if early:
+                self._take_pictures(last=True)
+                return State(state=RunState.FINISHED, reason=early, step=engine.step)
         refused = self._save() if self._saved_at != engine.step else None
         self._take_pictures(last=True)
         if refused is not None:
             return stopped(self._commands.stop, engine.step, refused)
         reason = f"Stopped early after {engine.step} steps." if engine.step < engine.steps else ""
         return State(state=RunState.FINISHED, reason=reason, step=engine.step)
+
+    def _why_early(self) -> str:
+        """Why the run ends before its last step; empty when it goes on."""
+        if self._rate_range is not None and self._rate_range.lost:
+            return f"Stopped early after {self._engine.step:,} steps: the loss grew too far at the last learning rates."
+        return self._early_end.reason() if self._early_end is not None else ""
 
     def _tell_batch(self) -> None:
         asked, size = self._engine.plan.batch_size, self._engine.samples_per_epoch
@@ -118,14 +137,25 @@ class Loop:
         return self._commands.stop is not None
 
     def _block(self) -> None:
-        block = self._engine.run_block(self._waiting[0].step if self._waiting else None)
+        until = self._waiting[0].step if self._waiting else None
+        if self._rate_range is not None:
+            until = self._rate_range.begin_block(until)
+        block = self._engine.run_block(until)
         for points in split(block, self._clock, _FRAME_BYTES):
             self._recorder.put(points)
         if block.updates is not None:
             self._recorder.put(updates_event(block.updates, self._clock))
         self._clock += block.seconds
+        self._judge(block)
         if block.nonfinite is not None:
             self._tell_divergence(block)
+
+    def _judge(self, block: TrainedBlock) -> None:
+        columns = dict(zip((spec.name for spec in self._engine.per_step), block.values, strict=True))
+        if self._rate_range is not None:
+            self._rate_range.end_block(next(iter(columns.values())))
+        if self._early_end is not None and self._early_end.metric in columns:
+            self._early_end.trained(block.first, columns[self._early_end.metric])
 
     def _tell_divergence(self, block: TrainedBlock) -> None:
         for spec, values in zip(self._engine.per_step, block.values, strict=True):
@@ -156,6 +186,8 @@ class Loop:
         seconds = time.perf_counter() - start
         event = Evaluation(step=self._engine.step, values=values, seconds=seconds, clock=self._clock)
         self._recorder.put(event)
+        if self._early_end is not None:
+            self._early_end.evaluated(event.step, values)
         for name, value in values.items():
             if not math.isfinite(value):
                 self._tell_diverged(name, self._engine.step, value)
@@ -275,6 +307,30 @@ class Loop:
         records = tuple(record_file(self._folder.path, path) for path in files_below(self._saved))
         name = self._saved.relative_to(self._folder.path).as_posix()
         self._recorder.put(Checkpoint(step=step, folder=name, files=records, seconds=seconds))
+
+
+class RateTest:
+    """The learning rates of a range test, block by block: a function of the step, so a continued run has the same."""
+
+    def __init__(self, rates: RateRange, engine: Engine) -> None:
+        self._rates, self._engine = rates, engine
+        self._lowest, self._smooth = math.inf, math.nan
+        self.lost = False
+        """Whether higher rates would show nothing more: the loss is no number, or many times its lowest value."""
+
+    def begin_block(self, until: int | None) -> int:
+        """Set the rate of the next step; up to which step it lasts."""
+        step, steps = self._engine.step, self._engine.steps
+        self._engine.set_live("learning_rate", self._rates.rate(step, steps))
+        change = self._rates.next_change(step, steps)
+        return change if until is None else min(until, change)
+
+    def end_block(self, losses: npt.NDArray[np.floating[Any]]) -> None:
+        """Look whether it is over."""
+        loss = float(losses.mean())
+        self._smooth = loss if math.isnan(self._smooth) else 0.7 * self._smooth + 0.3 * loss
+        self._lowest = min(self._lowest, self._smooth)
+        self.lost = not math.isfinite(loss) or (self._lowest > 0 and self._smooth > _LOST * self._lowest)
 
 
 def updates_event(updates: UpdateColumns, clock: float) -> Updates:

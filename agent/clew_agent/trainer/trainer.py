@@ -43,6 +43,7 @@ from clew_agent.trainer.control import Command, Control, ControlRequests, JobEnd
 from clew_agent.trainer.deadline import Deadline
 from clew_agent.trainer.first_frame import describe_attempt, quick_card
 from clew_agent.trainer.loop import SCHEMA, Loop, measure, stopped
+from clew_agent.trainer.pruning import EarlyEnd
 from clew_agent.trainer.recorder import PATIENCE_S, Recorder, Reserve
 from clew_agent.trainer.resuming import AttemptStart
 from clew_agent.trainer.spec_check import combine, data_name, misfits
@@ -51,7 +52,7 @@ from clew_agent.training.tensorflow_import import import_tensorflow
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.cards import ExerciseCard
-from clew_shared.journal.events import Event, Log, Schema, State
+from clew_shared.journal.events import Event, Log, Predicted, Schema, State
 from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.history import no_tensorflow
 from clew_shared.journal.lifecycle import RunFold, RunState
@@ -228,6 +229,9 @@ class _Attempt:
         spec, complaint = self._read_spec()
         first, start = describe_attempt(self._folder, self._attempt, spec, self._exercises)
         self._recorder.put(first)
+        if spec.prediction is not None and not start.resumes:
+            drawn = spec.prediction
+            self._recorder.put(Predicted(metric=drawn.metric, steps=drawn.steps, values=drawn.values))
         self._recorder.put(State(state=RunState.STARTING, step=start.step))
         if complaint is not None:
             raise complaint
@@ -303,7 +307,7 @@ class _Attempt:
             data = self._data(data_name(spec, self._card))
         if exercise.kind == "measurement":
             return self._measure(exercise, spec, data)
-        return self._loop(self._build(exercise, spec, data, start), start)
+        return self._loop(self._build(exercise, spec, data, start), start, spec)
 
     def _start_peers(self, count: int, roles: Sequence[tuple[str, int]] = ()) -> None:
         for name, value in TENSORFLOW_OF_SEVERAL.items():
@@ -446,7 +450,15 @@ class _Attempt:
         self._time.look()
         return self._commands.stop
 
-    def _loop(self, engine: Engine, start: AttemptStart) -> State:
+    def _early_end(self, spec: RunSpec, engine: Engine) -> EarlyEnd | None:
+        card, pruning = self._card, spec.pruning
+        metric = next((one for one in card.metrics if pruning and one.name == pruning.metric), None) if card else None
+        if pruning is None or metric is None:
+            return None
+        higher, steps = metric.better == "higher", engine.steps
+        return EarlyEnd(self._folder, spec, pruning, higher=higher, per_step=metric.per_step, steps=steps)
+
+    def _loop(self, engine: Engine, start: AttemptStart, spec: RunSpec) -> State:
         card = self._card
         later = tuple(metric for metric in card.metrics if not metric.per_step) if card is not None else ()
         schema = Schema(
@@ -478,6 +490,8 @@ class _Attempt:
             timekeeper=self._time,
             check=self._peers.check if self._peers is not None else lambda: None,
             disturb=self._cluster.disturb if self._cluster is not None else lambda _: None,
+            early_end=self._early_end(spec, engine),
+            rate_range=spec.rate_range,
         )
         return loop.run()
 

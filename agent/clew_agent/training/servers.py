@@ -270,6 +270,7 @@ class _Servers:
         first = self._trained[0]
         with cluster.scope(), cluster.beside(first):
             self._version = tf.Variable(0, dtype=tf.int64, trainable=False)
+            self._live = tf.Variable(tf.ones([len(step.live)], tf.float64), trainable=False)
             self._begun = tf.Variable(tf.zeros([_KEPT], tf.int64), trainable=False)
             self._done = tf.Variable(tf.zeros([_KEPT], tf.int64), trainable=False)
             self._results = tf.Variable(tf.zeros([_KEPT, self._width], tf.float64), trainable=False)
@@ -284,6 +285,7 @@ class _Servers:
         self._calls = _Calls(cluster.look)
         self._at, self._batch, self._ticket = 0, 0, 1
         self._usual = 0.0
+        self._live_there: Row = np.ones(len(step.live))
 
     def _slot(self, variable: tf.Variable) -> tf.Variable:
         """Where a share of this variable's gradient is put."""
@@ -324,6 +326,9 @@ class _Servers:
     def run(self, first: int, count: int, live: Row) -> tuple[Row, UpdateColumns]:
         """Do ``count`` steps from ``first``; returns their metrics [count, metrics] and all that came back."""
         started = time.perf_counter()
+        if self._sync and not np.array_equal(live, self._live_there):
+            self._live.assign(live)
+            self._live_there = live.copy()
         if self._at != first:
             self._version.assign(first)
             self._at = self._batch = first
@@ -361,7 +366,7 @@ class _Servers:
             for share in range(self._shared):
                 self._call(share, number, 1, live)
             self._calls.wait()
-            self._apply(tf.constant(number, tf.int64), tf.constant(live))
+            self._apply()
         return self._kept(ticket, count * self._shared)
 
     def _call(self, share: int, batch: int, count: int, live: Row) -> None:
@@ -507,8 +512,7 @@ class _Servers:
         step, (share, ticket, batch, live, pauses) = self._step, self._unpacked(words)
         with tf.device(self._version.device):
             began = self.cluster.clock()
-        with tf.control_dependencies([began]):
-            x, y = self.cluster.here(data)
+        x, y = self.cluster.here(data)
         count = -(-step.batch_size // self._shared)
         rows = Rows(step.batch_size, count, share * count)
         source = step.source.at(x, y)
@@ -530,14 +534,18 @@ class _Servers:
             row = self._timed(tf.stack([batch, tf.constant(0, tf.int64), tf.constant(_APPLIED, tf.int64)]), told, began)
             self._results.scatter_nd_update([[ticket % _KEPT]], row[tf.newaxis])
 
-    def _apply_shares(self, number: tf.Tensor, live: tf.Tensor) -> None:
-        step = self._step
-        self._part.optimizer.rate.set(number, step.named(live))
+    def _apply_shares(self) -> None:
+        """One update by the mean of all shares. It takes no arguments, because each would be a message of its own."""
+        with tf.device(self._version.device):
+            number = self._version.read_value()
+            self._part.optimizer.rate.set(number, self._step.named(self._live.read_value()))
         means = []
         for variable, *slots in zip(self._trained, *self._shares, strict=True):
             with tf.device(variable.device):
                 means.append(tf.add_n([slot.read_value() for slot in slots]) / self._shared)
         apply_on_server(self._part.optimizer.rule, means, self._trained)
+        with tf.control_dependencies([number]):
+            self._version.assign_add(1, read_value=False)
 
 
 def _row(head: tf.Tensor, rest: tf.Tensor) -> tf.Tensor:

@@ -6,6 +6,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from keyword import iskeyword
 from typing import NamedTuple
 
 from clew_gui.commands.context import BAD_INPUT, FAILED, INTERRUPTED, OK, CommandContext, complain, standard_shell
@@ -30,6 +31,7 @@ COMMANDS = (
     Command("Train", "run", "run an exercise on this computer and follow it here", "run.run"),
     Command("Train", "race", "let optimizers run against each other from the same start", "run.race"),
     Command("Train", "scaling", "time an exercise on 1, 2, 4 devices, and say what they gain", "run.scaling"),
+    Command("Train", "sweep", "try many values: a grid, random ones, or what a sampler proposes", "run.sweep"),
     Command("Train", "study", "do the runs of a study, or those that are left of it", "run.study"),
     Command("Train", "resume", "continue an ended run from its last checkpoint", "run.run"),
     Command("Train", "queue", "show which runs wait and which are training, move a run, take it out", "run.queue"),
@@ -47,9 +49,17 @@ COMMANDS = (
     Command("Sites", "logout", "end the logins to sites that stay for a while, or show them", "sites.logout"),
     Command("Look back", "runs", "list the runs that are kept on this computer", "runs"),
     Command("Look back", "show", "show one run: settings, curves, goals, files", "runs"),
+    Command("Hand in", "report", "write a report of runs as one HTML page or as PDF", "reports.report"),
+    Command("Hand in", "answer", "answer the questions of a guide; the answers go into reports", "reports.report"),
+    Command("Hand in", "hand-in", "pack report and journals into one file for the teacher", "reports.report"),
+    Command("Hand in", "verify-handin", "check a hand-in, and repeat its first steps", "reports.verify_handin"),
+    Command(
+        "Hand in", "class", "check all hand-ins of a folder and make the table of the class", "reports.verify_handin"
+    ),
+    Command("Look back", "replay", "show a finished run again as if it were training", "reports.replay"),
     Command("Keep and check", "verify", "check every byte of a run against its journal", "verify_export"),
     Command(
-        "Keep and check", "export", "write a run as CSV, JSON lines, TensorBoard or Parquet files", "verify_export"
+        "Keep and check", "export", "write a run as files for TensorBoard, MLflow, pandas and others", "verify_export"
     ),
 )
 
@@ -111,7 +121,7 @@ def _function(name: str) -> Callable[[CommandContext, Sequence[str]], int]:
     for command in COMMANDS:
         if command.name == name:
             function: Callable[[CommandContext, Sequence[str]], int] = getattr(
-                import_module(f"clew_gui.commands.{command.module}"), name.replace("-", "_")
+                import_module(f"clew_gui.commands.{command.module}"), name.replace("-", "_") + "_" * iskeyword(name)
             )
             return function
     hint = did_you_mean(name, [command.name for command in COMMANDS]) or "See: clew --help"
@@ -128,6 +138,6 @@ def _help(shell: CommandContext, words: Sequence[str]) -> int:
         if command.group != group:
             group = command.group
             shell.say(f"\n{group}:")
-        shell.say(f"  {command.name:<11}{command.about}")
+        shell.say(f"  {command.name:<15}{command.about}")
     shell.say(f"\n{_EXAMPLES}\n\nclew --version shows the version; runs are kept in {shell.places.runs}")
     return OK

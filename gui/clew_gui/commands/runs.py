@@ -16,7 +16,15 @@ from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, KeptJobs, KeptRun, find_run, kept_runs
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import curves
-from clew_gui.commands.output.result import data_used, ending, goal_lines, measured_lines, update_lines, why
+from clew_gui.commands.output.result import (
+    asked_lines,
+    data_used,
+    ending,
+    goal_lines,
+    measured_lines,
+    update_lines,
+    why,
+)
 from clew_gui.plotting.cluster import STRATEGY, setup_of
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
@@ -138,6 +146,7 @@ def _show(shell: CommandContext, folder: Path, history: History, jobs: KeptJobs)
     for line in (
         *measured_lines(history, card),
         *update_lines(history, card, folder),
+        *asked_lines(history, folder),
         *goal_lines(history, card, folder),
         "",
         *_spec_lines(folder),

@@ -12,6 +12,7 @@ from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.exporters import (
     export_csv,
     export_jsonl,
+    export_mlflow,
     export_parquet,
     export_series_csv,
     export_series_jsonl,
@@ -19,6 +20,7 @@ from clew_shared.exporters import (
     export_tensorboard,
     export_updates_csv,
     export_updates_jsonl,
+    export_wandb,
 )
 from clew_shared.journal.history import History
 from clew_shared.journal.verify import Fault, verify_run
@@ -74,8 +76,14 @@ FORMATS = (
         (export_series_csv, export_updates_csv),
     ),
     Format("jsonl", "the same, one JSON object a line", export_jsonl, (export_series_jsonl, export_updates_jsonl)),
-    Format("tensorboard", "an event file that TensorBoard reads", export_tensorboard),
+    Format(
+        "tensorboard",
+        "an event file for TensorBoard, with the settings for HParams",
+        export_tensorboard,
+    ),
     Format("parquet", "a Parquet file (needs the extra clew[parquet])", export_parquet, (export_series_parquet,)),
+    Format("mlflow", "a folder for MLflow: mlflow ui --backend-store-uri DIR", export_mlflow),
+    Format("wandb", "a table with a column for each metric, as Weights & Biases writes it", export_wandb),
 )
 
 

@@ -164,6 +164,11 @@ class JobBook:
             others = (entry for job, entry in self._entries.items() if job != but)
             return any(run in entry.runs and entry.news.id for entry in others)
 
+    def words(self) -> dict[str, str]:
+        """Of each job that a scheduler took: its site and the scheduler's id."""
+        with self._lock:
+            return {job: f"{self.title(job)}, id {self.news(job).id}" for job in self.jobs() if self.news(job).id}
+
     # --- Writing ------------------------------------------------------------------------------------------------------
 
     def note_order(self, order: JobOrder, title: str = "") -> None:

@@ -42,10 +42,12 @@ class RunEvent:
 
 @dataclass(frozen=True)
 class Ghost:
-    """The curve to be expected, drawn while nothing has run: (step, value) pairs and what they are."""
+    """The curve to be expected: (step, value) pairs and what they are. Drawn while nothing has run; a prediction is
+    drawn beside the result as well (``stays``)."""
 
     points: tuple[tuple[float, float], ...]
     text: str
+    stays: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class PlotSetup:
 
 
 EXPECTED = "What the slides show"
+PREDICTED = "Your prediction"
 
 
 def resolve_plots(

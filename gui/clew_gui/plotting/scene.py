@@ -170,7 +170,8 @@ class SceneBuilder:
         empty: bool,
     ) -> PlotScene:
         log = setup.log and view.log_y
-        ghost = _ghost(setup, grid, log) if empty else None
+        stays = setup.ghost is not None and setup.ghost.stays and view.unit is XUnit.STEP
+        ghost = _ghost(setup, grid, log) if empty or stays else None
         drawn = [d for run in runs for d in self._curves(setup, run, grid, log, window, len(runs), lifted)]
         drawn.sort(key=lambda d: (d.run.run_id == lifted, d.run.selected, d.headline))
         span = self._span(setup, view, log, drawn, ghost)
@@ -199,7 +200,7 @@ class SceneBuilder:
         drawn: Sequence[Drawn],
         ghost: tuple[FloatArray, FloatArray] | None,
     ) -> Span:
-        if ghost is not None:
+        if ghost is not None and not drawn:
             return keep_span(None, settled_span(ghost[1], "none", log) or _EMPTY_SPAN[log])
         whole = view.zoom is None
         starts = np.array([d.curve.y[0] for d in drawn if d.curve.y.size])
@@ -210,6 +211,8 @@ class SceneBuilder:
         wanted = _with_raw(wanted, drawn)
         if whole:
             wanted = _with_goals(wanted, setup, log)
+            if ghost is not None and ghost[1].size:
+                wanted = Span(min(wanted.low, float(ghost[1].min())), max(wanted.high, float(ghost[1].max())))
         shown = tuple(dict.fromkeys(d.run.run_id for d in drawn))
         kept = self._spans.get(setup.id)
         old = kept[2] if kept is not None and kept[0] == view and kept[1] == shown else None

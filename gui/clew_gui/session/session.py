@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from clew_gui.base.student import signed
 from clew_gui.jobs.job import as_there
 from clew_gui.schedulers.allocation import Allocation
 from clew_gui.session.conversation import Command
@@ -126,6 +127,7 @@ class Session:
         raise_all(check(card.params, spec.params)[1])
         if not spec.run:
             spec = msgspec.structs.replace(spec, run=str(uuid.uuid4()))
+        spec = signed(self._places, spec)
         try:
             self._runs.mirror(spec.run).keep_spec(spec, lasting=False)
             if place is None or (place.site in ("", LOCAL) and not place.job):
@@ -145,21 +147,46 @@ class Session:
 
     def start_runs(self, specs: Sequence[RunSpec], place: Place) -> tuple[str, ...]:
         """Ask for several runs at a place on a site and return their ids: one job begins them in this order, each as
-        soon as there are devices for it. Their models exist at once. Raises ``ProblemError`` like ``start_run``."""
+        soon as there are devices for it. Their models exist at once. Raises ``ProblemError`` like ``start_run``.
+
+        A spec with the id of a run whose job is over continues that run in the new job."""
         for spec in specs:
             card = find_card(self._intake.catalogue.exercises, spec.exercise)
             raise_all(check(card.params, spec.params)[1])
-        names = sorted(str(uuid.uuid4()) for _ in specs)  # the job's agent begins runs in the order of their names
-        named = [msgspec.structs.replace(spec, run=name) for spec, name in zip(specs, names, strict=True)]
+        names = iter(sorted(str(uuid.uuid4()) for _ in specs))  # the job's agent begins runs in the order of their ids
+        mine = [signed(self._places, spec) for spec in specs]
+        named = [spec if spec.run in self.runs else msgspec.structs.replace(spec, run=next(names)) for spec in mine]
         try:
             for spec in named:
+                if spec.run in self.runs:
+                    continue
                 self._runs.mirror(spec.run).keep_spec(spec, lasting=False)
             self._start_there(named, place)
         except OSError as error:
             raise self._unrecorded(error) from None
         with suppress(OSError):  # a disk is waited for when the agent is running already
             self._record.settle()
-        return tuple(names)
+        return tuple(spec.run for spec in named)
+
+    def continue_study(
+        self, runs: Sequence[str], missing: Sequence[RunSpec], place: Place | None = None
+    ) -> tuple[str, ...]:
+        """Go on with ``runs`` of a study that ended early, and begin those that were never asked for; the ids of all.
+        Runs whose job is over go into one further job like it, with the missing ones; else those go to ``place``.
+        Raises ``ProblemError`` like ``start_run``."""
+        models = [self.runs[self._known(run)] for run in runs]
+        over = [model for model in models if model.job is not None and model.job.over]
+        for model in models:
+            if model not in over:
+                self.continue_run(model.id)
+        if over and over[-1].job is not None:
+            last = self.jobs[over[-1].job.job].order
+            place = Place(site=last.site, allocation=last.allocation, data=last.data, exercises=last.exercises)
+        if place is None:
+            return (*runs, *(self.start_run(spec) for spec in missing))
+        specs = [*(model.spec for model in over), *missing]
+        started = self.start_runs(specs, place) if specs else ()
+        return (*(model.id for model in models if model not in over), *started)
 
     def _unrecorded(self, error: OSError) -> ProblemError:
         return problem("session.disk", f"The run cannot be recorded in {self._places.mirrors}: {error}.")
@@ -175,14 +202,17 @@ class Session:
             job = place.job or self._jobs.submit(place, *specs)
         except BaseException:
             for spec in specs:
+                if spec.run in self.runs:
+                    continue
                 shutil.rmtree(self._places.mirrors / spec.run, ignore_errors=True)
             raise
-        models = []
+        models, again = [], [self.runs[spec.run] for spec in specs if spec.run in self.runs]
         for spec in specs:
-            self._link.release(spec.run)
-            models.append(self._runs.add(spec, lasting=False))
+            if spec.run not in self.runs:
+                self._link.release(spec.run)
+                models.append(self._runs.add(spec, lasting=False))
         if held is None:
-            self._jobs.follow(job)
+            self._jobs.take_over(job, again)
             return
         for model in models:
             model.link = job
@@ -339,4 +369,6 @@ def smaller(spec: RunSpec, card: ExerciseCard) -> RunSpec:
     data = spec.data if known else ""
     usual = RunSpec(exercise=spec.exercise)  # a laptop may have neither the devices nor the arithmetic
     spread = {field: getattr(usual, field) for field in ("strategy", "devices", "nodes", "precision", "options")}
-    return msgspec.structs.replace(spec, run="", name=name, study="", data=data, params=params, **spread)
+    return msgspec.structs.replace(
+        spec, run="", name=name, study="", data=data, params=params, pruning=None, prediction=None, **spread
+    )

@@ -127,6 +127,11 @@ class SiteJobs:
         if self._started:
             link.start()
 
+    def take_over(self, job: str, runs: Collection[RunModel]) -> None:
+        """Follow a job that was sent just now; ``runs`` were in jobs that are over, and go on in this one."""
+        self.follow(job, *runs)
+        self._hand_over(runs)
+
     def give(self, job: str, spec: RunSpec) -> Link:
         """Another run for a job that holds a node; the link that it is to be asked for through. Raises
         ``ProblemError`` when that job is over."""

@@ -72,13 +72,14 @@ def start_agent(places: Places, command: list[str]) -> subprocess.Popen[bytes]:
                 stdout=log,
                 stderr=log,
                 env=os.environ | {"CLEW_HOME": str(places.home)},
-                **_detached(),
+                **detached(),
             )
     except OSError as error:
         raise problem("agent.start", f"{command[0]} cannot be started: {error}.", "Check the path.") from None
 
 
-def _detached() -> dict[str, Any]:
+def detached() -> dict[str, Any]:
+    """Options for ``subprocess.Popen``: the program outlives this one."""
     if os.name == "posix":
         return {"start_new_session": True}
     group = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0) | getattr(subprocess, "DETACHED_PROCESS", 0)

@@ -33,6 +33,11 @@ class Places(msgspec.Struct, frozen=True):
         return self.home / "mirrors"
 
     @property
+    def studies(self) -> Path:
+        """``<name>.toml`` of every sweep: which runs it has, so that it can be continued."""
+        return self.home / "studies"
+
+    @property
     def config(self) -> Path:
         """Settings of the window and of sites."""
         return self.home / "config"

@@ -1,4 +1,5 @@
-"""Journal in, files out: CSV, JSONL, TensorBoard and Parquet. Heavy imports stand inside the functions.
+"""Journal in, files out: CSV, JSONL, TensorBoard, MLflow, Parquet and the CSV of Weights & Biases. Heavy imports are
+inside the functions.
 
 Every exporter takes a ``History`` or a run folder and a folder to write into (made when absent), writes all points of
 the clean curves in long form, and returns the path of the file. What was measured is no curve over steps: the
@@ -9,6 +10,7 @@ cannot be written.
 
 from __future__ import annotations
 
+from clew_shared.exporters.mlflow import export_mlflow
 from clew_shared.exporters.parquet import export_parquet, export_series_parquet
 from clew_shared.exporters.tables import (
     export_csv,
@@ -17,12 +19,14 @@ from clew_shared.exporters.tables import (
     export_series_jsonl,
     export_updates_csv,
     export_updates_jsonl,
+    export_wandb,
 )
 from clew_shared.exporters.tensorboard import export_tensorboard
 
 __all__ = [
     "export_csv",
     "export_jsonl",
+    "export_mlflow",
     "export_parquet",
     "export_series_csv",
     "export_series_jsonl",
@@ -30,4 +34,5 @@ __all__ = [
     "export_tensorboard",
     "export_updates_csv",
     "export_updates_jsonl",
+    "export_wandb",
 ]

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TextIO
 
+import numpy as np
+
 from clew_shared.exporters.rows import (
     ExportRows,
     SeriesRows,
@@ -41,6 +43,32 @@ def export_jsonl(source: History | Path, out: Path) -> Path:
     """``<exercise>-<run>.jsonl`` in ``out``: an object a line with the same five names. JSON has no NaN, so values that
     are not finite are the strings "NaN", "Infinity" and "-Infinity"; an unknown ``wall_time`` is null."""
     return _export(source, out, ".jsonl", "", _json_lines)
+
+
+def export_wandb(source: History | Path, out: Path) -> Path:
+    """``<exercise>-<run>-wandb.csv`` in ``out``: a row for each step with a column for each metric, as Weights & Biases
+    writes the history of a run: ``_step``, ``_runtime`` in seconds, ``_timestamp`` in seconds since 1970. What a step
+    does not have is empty."""
+    history = as_history(source)
+    names = history.recorded()
+    columns = {name: history.column(name) for name in names}
+    steps = np.unique(np.concatenate([column.steps for column in columns.values()])) if names else np.empty(0, np.int64)
+    wall, cells = np.zeros(len(steps)), list[list[str]]()
+    for name, column in columns.items():
+        places, texts = np.searchsorted(steps, column.steps), [""] * len(steps)
+        wall[places] = np.where(wall[places] > 0, wall[places], history.wall(name))
+        for place, value in zip(places.tolist(), column.values.tolist(), strict=True):
+            texts[place] = repr(value) if not math.isnan(value) else "NaN"
+        cells.append(texts)
+    path = out / f"{base_name(history)}-wandb.csv"
+    start = history.fold.first_started
+    with replacing(path, history.fold.run) as part, part.open("w", encoding="utf-8", newline="") as file:
+        file.write(",".join(map(_cell, ("_step", "_runtime", "_timestamp", "run", *names))) + "\n")
+        run = _cell(history.fold.run)
+        for place, (step, when) in enumerate(zip(steps.tolist(), wall.tolist(), strict=True)):
+            times = f"{when - start:.6f},{when:.6f}" if when else ","
+            file.write(f"{step},{times},{run},{','.join(texts[place] for texts in cells)}\n")
+    return path
 
 
 def export_series_csv(source: History | Path, out: Path) -> Path | None:

@@ -18,9 +18,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clew_shared.exporters.rows import ExportRows, as_history, base_name, replacing, rows_of, series_of
+from clew_shared.exporters.rows import ExportRows, as_history, base_name, replacing, rows_of, series_of, spec_of
 from clew_shared.journal.events import Histogram, Image, Matrix
 from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.params import Value
 
 Bytes = NDArray[np.uint8]
 
@@ -30,13 +32,14 @@ def export_tensorboard(source: History | Path, out: Path) -> Path:
 
     TensorBoard holds scalars as float32. A measured relation over whole numbers (time against batch size) becomes a tag
     as well, with x as its step; others have no place there. Pictures become images and histograms, tables have no
-    place. Open it with ``tensorboard --logdir OUT``.
+    place. The run's settings are for the page *HParams*. Open it with ``tensorboard --logdir OUT``.
     """
     history = as_history(source)
     fold = history.fold
     path = out / base_name(history) / f"events.out.tfevents.{int(fold.first_started):010d}.clew"
     with replacing(path, fold.run) as part, part.open("wb") as file:
         file.write(first_record(fold.first_started, fold.run))
+        file.writelines(hparams_records(history))
         for rows in rows_of(history):
             file.writelines(records(rows))
         for measured in _measured(history):
@@ -95,6 +98,52 @@ def _events(
     return np.concatenate([_repeat(part, len(steps)) if isinstance(part, bytes) else part for part in columns], axis=1)
 
 
+# --- Settings ---------------------------------------------------------------------------------------------------------
+
+
+def hparams_records(history: History) -> Iterator[bytes]:
+    """The settings of the run, and how it ended, for the page *HParams*; nothing where the journal has no spec.
+
+    Two summaries without a value whose metadata = 9 {plugin_data = 1 {plugin_name = 1, content = 2}} carry an
+    ``HParamsPluginData`` (tensorboard/plugins/hparams/plugin_data.proto): session_start_info = 3 {hparams = 1 (a map),
+    group_name = 4, start_time_secs = 5} and session_end_info = 4 {status = 1, end_time_secs = 2}.
+    """
+    spec, fold = spec_of(history), history.fold
+    if spec is None:
+        return
+    settings = {**spec.params, **spec.options, "seed": spec.seed, "data": spec.data, "strategy": spec.strategy}
+    pairs = [_field(0x0A, name.encode()) + _field(0x12, _value(value)) for name, value in settings.items()]
+    start = b"".join(_field(0x0A, pair) for pair in pairs) + _field(0x22, fold.run.encode())
+    start += b"\x29" + struct.pack("<d", fold.first_started)
+    yield _plugin_record("_hparams_/session_start_info", _field(0x1A, start), fold.first_started)
+    if fold.done:
+        status = 1 if fold.state is RunState.FINISHED else 2
+        end = b"\x08" + _varint(status) + b"\x11" + struct.pack("<d", fold.ended)
+        yield _plugin_record("_hparams_/session_end_info", _field(0x22, end), fold.ended)
+
+
+def _value(value: Value) -> bytes:
+    """google.protobuf.Value: null_value = 1, number_value = 2, string_value = 3, bool_value = 4."""
+    match value:
+        case None:
+            return b"\x08\x00"
+        case bool():
+            return b"\x20" + _varint(value)
+        case int() | float():
+            return b"\x11" + struct.pack("<d", value)
+        case _:
+            return _field(0x1A, value.encode())
+
+
+def _plugin_record(tag: str, data: bytes, time: float) -> bytes:
+    """A summary value with tag = 1, an empty tensor = 8 (dtype = 1: float, shape = 2) and the plugin's metadata = 9."""
+    plugin = _field(0x0A, _field(0x0A, b"hparams") + _field(0x12, data))
+    value = _field(0x0A, tag.encode()) + _field(0x42, b"\x08\x01\x12\x00") + _field(0x4A, plugin)
+    event = b"\x09" + struct.pack("<d", time) + _field(0x2A, _field(0x0A, value))
+    length = struct.pack("<Q", len(event))
+    return length + _checksum(length) + event + _checksum(event)
+
+
 # --- Pictures ---------------------------------------------------------------------------------------------------------
 
 
@@ -110,13 +159,13 @@ def figure_record(figure: Image | Histogram) -> bytes:
 def _image(figure: Image) -> bytes:
     """height = 1, width = 2, colorspace = 3 (1 grey, 3 RGB), encoded_image_string = 4: all images in rows, as a PNG."""
     images = np.frombuffer(figure.data, np.uint8).reshape(figure.count, figure.height, figure.width, figure.channels)
-    grid = _in_rows(images, figure.columns)
+    grid = in_rows(images, figure.columns)
     height, width, channels = grid.shape
     size = b"\x08" + _varint(height) + b"\x10" + _varint(width) + b"\x18" + _varint(channels)
     return size + _field(0x22, png(grid))
 
 
-def _in_rows(images: Bytes, columns: int) -> Bytes:
+def in_rows(images: Bytes, columns: int) -> Bytes:
     """[n, height, width, channels] as one image, a grey pixel between two; ``columns`` 0: about as many as rows."""
     count, height, width, channels = images.shape
     across = min(columns or math.ceil(math.sqrt(count)), count) or 1

@@ -81,6 +81,11 @@ class Attempt(Event, frozen=True, kw_only=True, tag="attempt"):
     """Names of the devices that the supervisor gave; none when nobody did."""
     job: str = ""
     """Clew's UUID of the batch job in which it ran; empty outside of one."""
+    spec: str = ""
+    """The text of the spec that it runs, so that a copy of the journals says what was asked for; empty where that has
+    more than 32 KiB."""
+    replay_of: str = ""
+    """The recorded run that ``clew replay`` shows again in this one, which trains nothing; empty for a run."""
 
 
 class Schema(Event, frozen=True, kw_only=True, tag="schema"):
@@ -271,6 +276,15 @@ class Diverged(Event, frozen=True, kw_only=True, tag="diverged"):
     value: Literal["NaN", "inf", "-inf"]
 
 
+class Predicted(Event, frozen=True, kw_only=True, tag="predicted"):
+    """The curve of ``metric`` that a person expected, written before the run's first step: straight lines between
+    ``values`` at rising ``steps``."""
+
+    metric: str
+    steps: tuple[int, ...]
+    values: tuple[float, ...]
+
+
 class Log(Event, frozen=True, kw_only=True, tag="log"):
     """A sentence for people, or a timing of a stage (``stage``, ``seconds``): compile, data, import."""
 
@@ -315,6 +329,7 @@ AnyEvent = (
     | Checkpoint
     | Files
     | Diverged
+    | Predicted
     | Log
     | Digest
     | Seal

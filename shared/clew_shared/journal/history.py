@@ -40,6 +40,7 @@ from clew_shared.journal.events import (
     Matrix,
     Peer,
     Points,
+    Predicted,
     Schema,
     Seal,
     Series,
@@ -247,13 +248,15 @@ class History:
     ``series`` and ``figures`` what was measured or pictured by name (figures: all of them, by step), ``damages`` what
     could not be read, ``first_nonfinite`` the first step of each curve that is not a finite number. ``peers`` holds the
     last news of each process of the latest attempt, ``peer_news`` the latest of all attempts, ``updates`` the gradients
-    that parameter servers took (``updates_kept`` as for ``UpdateTable``).
+    that parameter servers took (``updates_kept`` as for ``UpdateTable``). ``prediction`` is the curve that a person
+    expected.
     """
 
     def __init__(self, updates_kept: int | None = KEPT) -> None:
         self.fold = RunFold()
         self.metrics: dict[str, MetricSpec] = {}
         self.schema: Schema | None = None
+        self.prediction: Predicted | None = None
         self.live: list[Live] = []
         self.checkpoints: dict[int, Checkpoint] = {}
         self.series: dict[str, Measured] = {}
@@ -333,7 +336,7 @@ class History:
                 self.metrics |= {metric.name: metric for metric in event.metrics}
             case Attempt():
                 return self._begin(attempt, event)
-            case Log() | Peer():
+            case Log() | Peer() | Predicted():
                 self._said(attempt, event, offset)
             case Series():
                 self._measured(attempt, event, offset)
@@ -343,10 +346,14 @@ class History:
                 self._stepped(attempt, event, offset)
         return Changed()
 
-    def _said(self, attempt: int, event: Log | Peer, offset: int) -> None:
-        """A sentence, and what becomes of the run's other processes: that one is lost is a sentence as well."""
+    def _said(self, attempt: int, event: Log | Peer | Predicted, offset: int) -> None:
+        """A sentence, what a person expected, and what becomes of the run's other processes: that one is lost is a
+        sentence as well."""
         if isinstance(event, Log):
             self._sayings.add(attempt, offset, event)
+            return
+        if isinstance(event, Predicted):
+            self.prediction = event
             return
         self.peers[event.role, event.index] = event
         self.peer_news.append(event)

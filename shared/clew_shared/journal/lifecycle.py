@@ -34,8 +34,10 @@ class RunFold:
     ``reason``, ``problem`` and ``exit_code``; ``step`` is the number of updates done and ``steps`` of how many;
     ``started`` and ``ended`` are wall-clock seconds since 1970 (0.0: not yet), ``updated`` the latest time seen in a
     record, ``first_started`` when the run's first attempt began, ``job`` the batch job around it (Clew's UUID; empty:
-    none), ``devices`` the names of what it was given (none: nobody said). The first terminal state of an attempt stays,
-    whatever is written after it; only LOST, which is the viewer's guess, gives way to what the node says.
+    none), ``devices`` the names of what it was given (none: nobody said), ``spec`` the text of its spec (empty:
+    an earlier version wrote it), ``replay_of`` the run of which it is a replay (empty: it trained). The first terminal
+    state of an attempt stays, whatever is written after it; only LOST, which is the viewer's guess, gives way to what
+    the node says.
     """
 
     def __init__(self) -> None:
@@ -44,6 +46,8 @@ class RunFold:
         self.host = ""
         self.job = ""
         self.devices: tuple[str, ...] = ()
+        self.spec = ""
+        self.replay_of = ""
         self.attempt = 0
         self.state = RunState.DRAFT
         self.reason = ""
@@ -104,7 +108,7 @@ class RunFold:
 
     def _start(self, event: Attempt) -> None:
         self.run, self.exercise, self.host, self.job = event.run, event.exercise, event.host, event.job
-        self.devices = event.devices
+        self.devices, self.spec, self.replay_of = event.devices, event.spec, event.replay_of
         self.step, self.steps = event.start_step, event.steps
         self.started = event.time
         self.first_started = self.first_started or event.time

@@ -263,7 +263,7 @@ def test_lanes_are_runs_as_well() -> None:
         ({"axis": ""}, "need an axis"),
         ({"axis": "batch_size", "metric": "speed"}, "softmax has no metric 'speed'"),
         ({"lanes": RACE.lanes}, "not both"),
-        ({"format": 3}, "format 3"),
+        ({"format": 4}, "format 4"),
     ],
 )
 def test_what_is_wrong_with_an_axis_is_told(change: dict[str, object], words: str) -> None:

@@ -20,6 +20,7 @@ from clew_shared.cards import MetricSpec
 from clew_shared.exporters import (
     export_csv,
     export_jsonl,
+    export_mlflow,
     export_parquet,
     export_series_csv,
     export_series_jsonl,
@@ -27,13 +28,19 @@ from clew_shared.exporters import (
     export_tensorboard,
     export_updates_csv,
     export_updates_jsonl,
+    export_wandb,
 )
 from clew_shared.exporters.rows import CHUNK_ROWS
-from clew_shared.journal.events import Attempt, Histogram, Image, Points, Schema, Series
+from clew_shared.journal.events import Attempt, Evaluation, Histogram, Image, Points, Schema, Series, State
+from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.params import Value
 from clew_shared.reading import read_run
+from clew_shared.spec import RunSpec, to_toml
 from tests.simulated_cluster import SimulatedCluster
-from tests.unit.runs import RUN, small_run
+from tests.unit.runs import METRICS, RUN, describe, end_run, points, small_run
 
 Export = Callable[[History | Path, Path], Path]
 ALL: list[Export] = [export_csv, export_jsonl, export_parquet, export_tensorboard]
@@ -335,3 +342,85 @@ def test_gradients_of_parameter_servers_are_files_of_their_own(tmp_path: Path) -
     found = [json.loads(line, parse_constant=pytest.fail) for line in lines.read_text().splitlines()]
     assert [row["staleness"] for row in found] == columns.staleness.tolist()
     assert found[0]["run"] == RUN
+
+
+# --- Settings, MLflow and Weights & Biases ----------------------------------------------------------------------------
+
+
+def settled_run(path: Path) -> Path:
+    """A run whose journal holds its spec: three settings, 4 steps and an evaluation."""
+    folder = RunFolder(path)
+    path.mkdir()
+    params: dict[str, Value] = {"learning_rate": 0.5, "optimizer": "sgd", "shuffle": True, "decay": None}
+    text = to_toml(RunSpec(exercise="softmax", run=RUN, name="mine", seed=3, params=params))
+    folder.spec.write_text(text)
+    with JournalWriter.create(folder.journal(1)) as writer:
+        writer.append(describe(folder, spec=text))
+        writer.append(Schema(id=1, metrics=METRICS))
+        writer.append(State(time=1_700_000_001.0, state=RunState.RUNNING))
+        writer.append(points(0, [4, 3], time=1_700_000_002.0))
+        writer.append(points(2, [2, math.nan], time=1_700_000_003.0))
+        writer.append(Evaluation(time=1_700_000_003.5, step=4, values={"test_accuracy": 0.9}, clock=4.0))
+        end_run(folder, writer, time=1_700_000_004.0)
+    return path
+
+
+def test_the_settings_are_on_the_page_hparams_of_tensorboard(tmp_path: Path) -> None:
+    loader = importlib.import_module("tensorboard.backend.event_processing.event_file_loader")
+    event = importlib.import_module("tensorboard.compat.proto.event_pb2").Event
+    metadata = importlib.import_module("tensorboard.plugins.hparams.metadata")
+    path = export_tensorboard(settled_run(tmp_path / "run"), tmp_path / "out")
+    events = [event.FromString(raw) for raw in loader.RawEventFileLoader(str(path)).Load()]
+    values = {value.tag: value for one in events for value in one.summary.value}
+    start, end = (values[f"_hparams_/session_{name}_info"].metadata.plugin_data.content for name in ("start", "end"))
+    begun = metadata.parse_session_start_info_plugin_data(start)
+    found = {name: value.WhichOneof("kind") for name, value in begun.hparams.items()}
+    assert found == {
+        "learning_rate": "number_value",
+        "optimizer": "string_value",
+        "shuffle": "bool_value",
+        "decay": "string_value",
+        "seed": "number_value",
+        "data": "string_value",
+        "strategy": "string_value",
+    }
+    assert begun.hparams["learning_rate"].number_value == 0.5
+    assert begun.hparams["shuffle"].bool_value is True
+    assert begun.start_time_secs == 1_700_000_000.0
+    assert metadata.parse_session_end_info_plugin_data(end).end_time_secs == 1_700_000_004.0
+
+
+@pytest.mark.filterwarnings("ignore")  # of mlflow's own imports, and that its file store is in maintenance
+def test_mlflow_reads_every_point_and_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    from mlflow.tracking import MlflowClient
+
+    run = settled_run(tmp_path / "run")
+    for _ in range(2):  # the second replaces the first
+        export_mlflow(run, tmp_path / "out")
+    client = MlflowClient((tmp_path / "out").as_uri())
+    experiment = client.get_experiment_by_name("softmax")
+    assert experiment is not None
+    (found,) = client.search_runs([experiment.experiment_id])
+    assert (found.info.run_name, found.info.status) == ("mine", "FINISHED")
+    assert (found.data.params["learning_rate"], found.data.params["seed"]) == ("0.5", "3")
+    assert found.data.tags["clew.run"] == RUN
+    read = [
+        (point.step, name, point.value, point.timestamp / 1000)
+        for name in ("loss", "W", "test_accuracy")
+        for point in client.get_metric_history(found.info.run_id, name)
+    ]
+    assert str(read) == str(EXPECTED)
+
+
+def test_the_table_for_weights_and_biases_has_a_row_for_each_step(tmp_path: Path) -> None:
+    path = export_wandb(settled_run(tmp_path / "run"), tmp_path)
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    read = [
+        (int(row["_step"]), name, float(row[name]), float(row["_timestamp"]))
+        for name in ("loss", "W", "test_accuracy")
+        for row in rows
+        if row[name]
+    ]
+    assert str(read) == str(EXPECTED)
+    assert [row["_runtime"] for row in rows] == ["1.500000", "2.000000", "2.500000", "3.000000", "3.500000"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
 from clew_shared.goals import check_goal
+from clew_shared.journal.events import Predicted
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
@@ -59,7 +61,7 @@ def why(history: History, reason: str = "") -> Iterator[str]:
         yield words.not_finite(history)
     if fold.problem is not None:
         yield str(fold.problem)
-    elif fold.state is not RunState.FINISHED and (reason or fold.reason):
+    elif (fold.state is not RunState.FINISHED or fold.step < fold.steps) and (reason or fold.reason):
         yield reason or fold.reason
 
 
@@ -70,6 +72,33 @@ def data_used(folder: Path, card: ExerciseCard | None) -> str:
         return read_spec(RunFolder(folder).latest_spec).data or default
     except ProblemError:
         return ""
+
+
+def asked_lines(history: History, folder: Path) -> Iterator[str]:
+    """What a range test shows, and how near a prediction came."""
+    try:
+        spec = read_spec(RunFolder(folder).spec)
+    except ProblemError:
+        return
+    if spec.rate_range is not None:
+        from clew_shared.rate_range import rate_curve, rate_words
+
+        yield rate_words(rate_curve(history, spec.rate_range, history.fold.steps))
+    drawn = history.prediction
+    column = history.column(drawn.metric) if drawn is not None else None
+    if drawn is not None and column is not None and len(column.steps):
+        at, value = int(column.steps[-1]), float(column.values[-1])
+        expected = predicted_at(drawn, at)
+        yield f"Predicted {drawn.metric} at step {at:,}: {expected:.4g}. It is {value:.4g}."
+
+
+def predicted_at(drawn: Predicted, step: int) -> float:
+    """The value that a person expected at a step; beyond the drawing that of its end."""
+    k = bisect_right(drawn.steps, step)
+    if k in (0, len(drawn.steps)):
+        return drawn.values[0 if k == 0 else -1]
+    share = (step - drawn.steps[k - 1]) / (drawn.steps[k] - drawn.steps[k - 1])
+    return drawn.values[k - 1] + share * (drawn.values[k] - drawn.values[k - 1])
 
 
 def goal_lines(history: History, card: ExerciseCard | None, folder: Path) -> Iterator[str]:
@@ -137,6 +166,7 @@ def result_lines(
     yield from why(history, reason)
     yield from measured_lines(history, card)
     yield from update_lines(history, card, folder)
+    yield from asked_lines(history, folder)
     yield from goal_lines(history, card, folder)
     yield f"Kept in {folder}"
     yield from resume_line(history, word)

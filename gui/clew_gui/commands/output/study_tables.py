@@ -52,7 +52,7 @@ def ranking_lines(study: StudySpec, card: ExerciseCard, results: Sequence[StudyR
     """The places, the winner first, aligned for reading."""
     metric = words.metric_of(card, study.metric)
     name = words.inside(metric.label)
-    kind = "run" if study.axis else "lane"
+    kind = "lane" if study.lanes else "run"
     rows = [("", kind, *([f"steps to {name} {study.target:g}"] if study.target is not None else []), f"best {name}")]
     for place, (result, one) in enumerate(_ranked(study, card, results), start=1):
         best = NONE if one.best is None else quantity(one.best, metric.format)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,10 +13,22 @@ import msgspec
 from clew_gui.commands.context import Parser
 from clew_gui.commands.sites.flags import SITE_OPTIONS, add_site_flags, check_site_flags, data_there
 from clew_gui.sites.site import LOCAL
-from clew_shared.base.problem import Problem, did_you_mean, raise_all
+from clew_shared.base.problem import Problem, ProblemError, did_you_mean, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard, Preset
 from clew_shared.params import ParamSpec, Value, check, format_value
-from clew_shared.spec import PRECISIONS, SINGLE, SITE_PATH, RunSpec, check_spec, check_strategy, strategy_for
+from clew_shared.spec import (
+    PRECISIONS,
+    SINGLE,
+    SITE_PATH,
+    Prediction,
+    RateRange,
+    RunSpec,
+    check_spec,
+    check_strategy,
+    check_wishes,
+    read_text,
+    strategy_for,
+)
 
 MAX_SEED = 2**31 - 1
 
@@ -28,7 +41,11 @@ started and nothing is left behind) and 130 when it was stopped with Ctrl+C."""
 
 DATA_HELP = "a data set by name (mnist, digits) or a file or folder; with --site also site:/path, a path there"
 _SPREAD = ("strategy", "devices", "precision")
-_OWN = ("help", "preset", "set", "seed", "data", "name", "out", "queue", "exercises", "json", *_SPREAD, *SITE_OPTIONS)
+_OWN = (
+    *("help", "preset", "set", "seed", "data", "name", "predict", "rate_range", "out", "queue", "exercises", "json"),
+    *_SPREAD,
+    *SITE_OPTIONS,
+)
 """Options of the command itself. A hyperparameter with such a name is reached through ``--set``."""
 
 
@@ -66,6 +83,12 @@ def make_parser(cards: Sequence[ExerciseCard], prog: str = "clew run") -> Parser
     parser.add_argument("--seed", metavar="N", help="the same seed gives the same run, bit by bit (default 1)")
     parser.add_argument("--data", metavar="NAME|PATH", help=DATA_HELP)
     parser.add_argument("--name", metavar="TEXT", default="", help="a name for the run, for your own use")
+    parser.add_argument(
+        "--predict", metavar="FILE", help="the curve that you expect: CSV with the columns step and METRIC"
+    )
+    parser.add_argument(
+        "--rate-range", metavar="LOW,HIGH", help="range test: the learning rate grows from LOW to HIGH during the run"
+    )
     parser.add_argument("--out", metavar="DIR", help="the run's folder (default: a new one where runs are kept)")
     parser.add_argument(
         "--queue",
@@ -164,6 +187,8 @@ class RunArguments(argparse.Namespace):
     seed: str | None
     data: str | None
     name: str
+    predict: str | None
+    rate_range: str | None
     out: str | None
     queue: bool
     exercises: str | None
@@ -271,8 +296,43 @@ def make_spec(request: RunArguments, card: ExerciseCard, run: str) -> tuple[RunS
         source_hash=card.source_hash,
         params={spec.name: _written(spec, typed[spec.name]) for spec in card.params},
     )
+    test, found = _rate_range(request.rate_range)
+    problems += found
+    drawn, found = _prediction(request.predict)
+    problems += found
+    spec = msgspec.structs.replace(spec, rate_range=test, prediction=drawn)
     spec, found = _spread(spec, request, card)
-    return spec, [*problems, *found]
+    return spec, [*problems, *found, *check_wishes(spec, card)]
+
+
+def _rate_range(text: str | None) -> tuple[RateRange | None, list[Problem]]:
+    if text is None:
+        return None, []
+    try:
+        low, high = (float(word) for word in text.split(","))
+    except ValueError:
+        wrong = f"--rate-range takes the lowest and the highest learning rate, got {text!r}."
+        return None, [Problem("cli.rate_range", wrong, "Write --rate-range 0.00001,10.", "rate_range")]
+    return RateRange(low, high), []
+
+
+def _prediction(file: str | None) -> tuple[Prediction | None, list[Problem]]:
+    """The curve in a CSV file: a head with ``step`` and the metric's name, then a line for each point."""
+    if file is None:
+        return None, []
+    try:
+        head, *rows = csv.reader(read_text(Path(file).expanduser(), "cli.predict").splitlines())
+        step, metric = (word.strip() for word in head)
+        points = [(int(row[0]), float(row[1])) for row in rows if row]
+    except ProblemError as error:
+        return None, list(error.problems)
+    except (ValueError, IndexError):
+        step, metric, points = "", "", []
+    if step != "step":
+        text = f"{file} is no prediction: its first line must be step,METRIC and each other line a step and a value."
+        return None, [Problem("cli.predict", text, "For example: step,loss and below it 0,2.3 and 500,0.3.", "predict")]
+    steps, values = zip(*points, strict=True) if points else ((), ())
+    return Prediction(metric, steps, values), []
 
 
 def _spread(spec: RunSpec, request: RunArguments, card: ExerciseCard) -> tuple[RunSpec, list[Problem]]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from clew_gui.base.student import signed
 from clew_gui.commands.agent_program import AgentProgram, agent_command, cards, stop_requests, temporary_file
 from clew_gui.commands.context import BAD_INPUT, FAILED, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, find_run
@@ -49,6 +50,7 @@ def run(shell: CommandContext, argv: Sequence[str]) -> int:
     """``clew run EXERCISE …``: returns the exit status, see ``arguments``."""
     known = cards(shell.places, exercises_folder(argv))
     request, card, spec = parse_run(argv, known, str(uuid.uuid4()))
+    spec = signed(shell.places, spec)
     place = read_place(shell.places, request, spec)
     if place is not None:
         from clew_gui.commands.run.site_run import open_terminal, run_there, show_script  # SSH is loaded there
@@ -89,7 +91,7 @@ def run_outcome(
 ) -> RunOutcome:
     """Run ``spec`` in ``folder`` under this heading, and follow it to its end."""
     own = _own_exercises(exercises)
-    with temporary_file("spec.toml", to_toml(spec)) as path:
+    with temporary_file("spec.toml", to_toml(signed(shell.places, spec))) as path:
         command = agent_command(shell.places, "run", str(path), "--out", str(folder), "--quiet", *own)
         return follow(shell, command, folder, card, heading, as_json)
 

@@ -160,7 +160,7 @@ class SiteStudy:
                 self._say(f"{one.run.title}: finished before, in {self._mirrors / one.there}")
                 continue
             following = self._followed(session, one.there, stops, [later.there for later in plan[number:]])
-            kind = "run" if self._study.axis else "lane"
+            kind = "lane" if self._study.lanes else "run"
             title = self._study.title or self._study.study
             following.to_the_end(
                 self._card, f"{title}, {kind} {number} of {len(plan)}: {one.run.title}, on {following.job.title}"

@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import tomllib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
+from clew_gui.base.student import signed
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import BAD_INPUT, FAILED, INTERRUPTED, OK, CommandContext, Parser
+from clew_gui.commands.output import words
 from clew_gui.commands.output.result import ending, exit_status, why
 from clew_gui.commands.output.study_tables import (
     StudyResult,
@@ -23,6 +26,9 @@ from clew_gui.commands.output.study_tables import (
 )
 from clew_gui.commands.run.run import refusal, run_outcome
 from clew_gui.commands.sites.flags import add_site_flags, check_site_flags, data_there, read_place
+from clew_gui.session.forecast import seconds_each
+from clew_gui.session.kept_studies import study_file
+from clew_gui.session.sampler import next_point
 from clew_gui.sites.site import LOCAL
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem, raise_all
@@ -33,9 +39,21 @@ from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import check
+from clew_shared.ranking import Better, stand
 from clew_shared.reading import read_run
 from clew_shared.spec import MAX_NAME, SITE_PATH, RunSpec, read_spec, read_text
-from clew_shared.study import StudySpec, check_study, from_toml, largest, study_runs, to_toml
+from clew_shared.study import (
+    StudyRun,
+    StudySpec,
+    check_study,
+    from_toml,
+    largest,
+    number_of_runs,
+    study_runs,
+    sweep_run,
+    to_toml,
+)
+from clew_shared.sweep import Point, settled
 
 _DESCRIPTION = """Do the runs of a study one after the other, and show what they have in common and in what they differ.
 
@@ -68,6 +86,8 @@ def study(shell: CommandContext, argv: Sequence[str]) -> int:
     raise_all(check_site_flags(options))
     known = cards(shell.places, options.exercises)
     path = Path(options.file).expanduser()
+    if not path.exists() and study_file(shell.places, options.file).exists():
+        path = study_file(shell.places, options.file)
     text = read_text(path, "study.read")
     found = from_toml(text, str(path))
     card = find_card(known.exercises, found.base.exercise)
@@ -75,6 +95,9 @@ def study(shell: CommandContext, argv: Sequence[str]) -> int:
     found = msgspec.structs.replace(found, study=found.study or path.stem[:MAX_NAME], base=base)
     there = data_there(base.data, options.site is not None) if base.data.startswith(SITE_PATH) else []
     raise_all([*there, *check_study(found, card)])
+    if found.sweep is not None:
+        found = msgspec.structs.replace(found, sweep=settled(found.sweep, card))
+        raise_all(check_study(found, card))
     return run_study(shell, found, card, known, options)
 
 
@@ -101,9 +124,15 @@ def run_study(
 ) -> int:
     """Do what is left of the study where ``options`` (those of the command) say, and show what came out; returns the
     exit status."""
+    study = msgspec.structs.replace(study, base=signed(shell.places, study.base))
     place = read_place(shell.places, options, largest(study))
+    if place is not None and study.sweep is not None and study.sweep.sampled:
+        text = "The method tpe chooses each point by earlier results, so a job cannot get all runs at once."
+        raise problem("sweep.site", text, "Take the method random on a site, or run it on this computer.", "method")
     if place is None:
         kept = finished_runs(shell.places, study, card)
+        for line in forecast_lines(shell.places, study, card, len(kept)):
+            (shell.note if options.json else shell.say)(line)
         finished = run_all(shell, study, card, options.json, options.exercises, kept)
     elif options.dry_run:
         from clew_gui.commands.run.site_run import show_script  # SSH is loaded there
@@ -122,6 +151,31 @@ def run_study(
     return study_status(study, finished)
 
 
+def forecast_lines(places: Places, study: StudySpec, card: ExerciseCard, done: int) -> list[str]:
+    """What is left of a sweep, and how long it will take, judged by the run of the exercise that was made last."""
+    if study.sweep is None:
+        return []
+    total = number_of_runs(study)
+    planned = study_runs(study) or (sweep_run(study, {}),) * total
+    each = seconds_each((run.spec for run in planned), card, _judges(places, card))
+    left = f"{total - done} of {total} runs are left" if done else f"{total} runs"
+    if not each:
+        return [f"{left}. How long they take is known after the first run."]
+    return [f"{left}: about {words.duration(sum(each) * (total - done) / total)}, judged by an earlier run."]
+
+
+def _judges(places: Places, card: ExerciseCard) -> list[tuple[RunSpec, History]]:
+    """The run of the exercise on this computer that has finished last, with its history."""
+    found = []
+    for folder in sorted(places.runs.iterdir() if places.runs.is_dir() else (), key=_made, reverse=True):
+        with suppress(ProblemError):
+            spec = read_spec(RunFolder(folder).spec)
+            if spec.exercise == card.id and is_finished(folder, timed=False):
+                found.append((spec, read_run(folder)))
+                break
+    return found
+
+
 def show_study(
     shell: CommandContext, study: StudySpec, card: ExerciseCard, finished: Sequence[FinishedRun], as_json: bool
 ) -> None:
@@ -137,6 +191,7 @@ def show_study(
 def save_study(path: Path, study: StudySpec) -> None:
     """Write the study as TOML. Raises ``ProblemError`` where that cannot be done."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(to_toml(study), encoding="utf-8")
     except OSError as error:
         text = f"{path} could not be written: {error.strerror or error}."
@@ -156,8 +211,8 @@ def run_all(
 ) -> list[FinishedRun]:
     """The runs of the study in order, as far as nobody stopped it. ``kept`` are the folders of those that need not be
     done again. Raises ``ProblemError`` when the agent refuses one."""
-    runs, left, finished = study_runs(study), list(kept), list[FinishedRun]()
-    for number, (title, value, spec) in enumerate(runs, start=1):
+    left, finished, total = list(kept), list[FinishedRun](), number_of_runs(study)
+    for number, (title, value, spec) in enumerate(_in_turn(study, card, finished), start=1):
         typed = typed_spec(spec, card)
         folder = next((one for one in left if is_same(read_spec(RunFolder(one).spec), typed, card)), None)
         if folder is not None:
@@ -167,11 +222,28 @@ def run_all(
             continue
         folder = shell.places.runs / str(uuid.uuid4())
         new = StudyResult(title, value, msgspec.structs.replace(typed, run=folder.name), folder, History())
-        heading = f"{study.title or study.study}, {'run' if study.axis else 'lane'} {number} of {len(runs)}: {title}"
+        heading = f"{study.title or study.study}, {'lane' if study.lanes else 'run'} {number} of {total}: {title}"
         finished.append(_run_one(shell, new, card, heading, as_json, exercises))
         if finished[-1].asked:
             break
     return finished
+
+
+def _in_turn(study: StudySpec, card: ExerciseCard, finished: Sequence[FinishedRun]) -> Iterator[StudyRun]:
+    """The runs of the study, each when it is due: a sampler looks at what has ``finished`` meanwhile."""
+    sweep = study.sweep
+    if sweep is None or not sweep.sampled:
+        yield from study_runs(study)
+        return
+    metric = next((one for one in card.metrics if one.name == study.metric), None)
+    better: Better = "higher" if metric is not None and metric.better == "higher" else "lower"
+    told: list[tuple[Point, float | None]] = []
+    for _ in range(sweep.count):
+        point, begun = next_point(sweep, card, better, told), len(finished)
+        yield from (sweep_run(study, point, seed) for seed in sweep.seeds or (None,))
+        bests = [stand("", one.result.history, study.metric, better, None).best for one in finished[begun:]]
+        good = [best for best in bests if best is not None]
+        told.append((point, sum(good) / len(good) if good and len(good) == len(bests) else None))
 
 
 def _run_one(
@@ -191,7 +263,7 @@ def _run_one(
 def study_status(study: StudySpec, finished: Sequence[FinishedRun]) -> int:
     """The exit status of a study that ended so."""
     statuses = {run.status for run in finished}
-    if INTERRUPTED in statuses or len(finished) < len(study_runs(study)):
+    if INTERRUPTED in statuses or len(finished) < number_of_runs(study):
         return INTERRUPTED
     return FAILED if statuses - {OK} else OK
 
@@ -231,6 +303,7 @@ def is_finished(folder: Path, timed: bool) -> bool:
 
 
 def is_same(kept: RunSpec, wanted: RunSpec, card: ExerciseCard) -> bool:
-    """Whether a kept run is one that is wanted: everything but its id is equal, the exercise's file as well."""
-    one, other = (msgspec.structs.replace(typed_spec(spec, card), run="") for spec in (kept, wanted))
+    """Whether a kept run is one that is wanted: all but its id and who started it is equal, the exercise's file as
+    well."""
+    one, other = (msgspec.structs.replace(typed_spec(spec, card), run="", student="") for spec in (kept, wanted))
     return one == other

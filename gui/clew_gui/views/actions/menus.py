@@ -15,15 +15,18 @@ from PySide6.QtWidgets import QApplication
 
 from clew_gui.views.actions.cluster_actions import ClusterActions
 from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.actions.demonstrations import Demonstrations
 from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.actions.race_actions import Races
+from clew_gui.views.actions.report_actions import ReportActions
 from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Removal
 from clew_gui.views.actions.speedup_actions import SpeedupActions
+from clew_gui.views.actions.sweep_actions import SweepActions
 from clew_gui.views.runs.runs_model import COLUMNS
 from clew_gui.views.theme.parts import wear
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme, apply, system_theme
 from clew_gui.views.window.message_bar import Remedy
-from clew_gui.views.window.window import CLUSTER_TAB, SPEEDUP_TAB, MainWindow
+from clew_gui.views.window.window import CLUSTER_TAB, REPORT_TAB, SPEEDUP_TAB, MainWindow
 from clew_gui.views.window.window_state import ThemeChoice
 from clew_shared import __version__
 from clew_shared.base.places import Places
@@ -64,8 +67,11 @@ class WindowActions(QObject):
         self._drawn: tuple[str, ...] = ()
         self._curves_due = False
         self.races = Races(window, desk)
+        self.sweeps = SweepActions(window, desk, places)
         self.speedup = SpeedupActions(window, desk)
         self.cluster = ClusterActions(window, desk)
+        self.demonstrations = Demonstrations(window, desk)
+        self.reports = ReportActions(window, desk, places)
         self.live = LiveChange(window, desk)
         self.removal = Removal(desk)
         self.continuation = Continuation(desk)
@@ -106,6 +112,8 @@ class WindowActions(QObject):
             "work": lambda: window.show_tab(1),
             "speedup": lambda: window.show_tab(SPEEDUP_TAB),
             "cluster": lambda: window.show_tab(CLUSTER_TAB),
+            "recordings": self.demonstrations.ask,
+            "hand_in": lambda: window.show_tab(REPORT_TAB),
             "copy_picture": self.copy_picture,
             "export_plots": lambda: self.export_plots("png"),
             "log": self._show_log,

@@ -21,7 +21,7 @@ from clew_gui.views.theme.parts import Appearance, Button, Elided, IconButton, c
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import ParamSpec, Value, check, convert
-from clew_shared.spec import RunSpec
+from clew_shared.spec import Prediction, RunSpec
 
 if TYPE_CHECKING:
     from clew_gui.session.job_model import Place
@@ -48,6 +48,8 @@ class NextRun(QWidget):
     run_asked = Signal(RunSpec)
     code_asked = Signal()
     race_asked = Signal()
+    sweep_asked = Signal()
+    predict_asked = Signal()
     edited = Signal()
     replaced = Signal(RunSpec)
     """Values of a person's own gave way to others; these they were."""
@@ -102,6 +104,14 @@ class NextRun(QWidget):
         self.code.clicked.connect(self.code_asked)
         self.race = Button(look, "Race…", "quiet", "flag", "Let several optimizers run against each other (Ctrl+R)")
         self.race.clicked.connect(self.race_asked)
+        self.prediction: Prediction | None = None
+        self.predict = Button(look, "", "quiet", "", "Draw the curve that you expect, before the run begins")
+        self.predict.clicked.connect(self.predict_asked)
+        self.unpredict = IconButton(look, "cross", "Forget the prediction", "Run without a prediction", size=14)
+        self.unpredict.clicked.connect(lambda: self.predicted(None))
+        self.predicted(None)
+        self.sweep = Button(look, "Sweep…", "quiet", "rate", "Try many values, one run each, or continue a sweep")
+        self.sweep.clicked.connect(self.sweep_asked)
 
     def _make_layout(self) -> None:
         self._area = QScrollArea()
@@ -133,9 +143,11 @@ class NextRun(QWidget):
         self._inner_box.addStretch(1)
         self._area.setWidget(self._inner)
         head = row(label("Next run", "subtitle"), None, self.slides, margins=(16, 10, 10, 4))
-        more = row(self.race, None, self.code, gap=0)
+        more = row(self.race, self.sweep, None, self.code, gap=0)
+        drawn = row(self.predict, self.unpredict, None, gap=0)
+        choose = self._sets.choose
         self._foot = foot = column(
-            self.cost, self.cost2, self._sets.choose, 4, self.run, more, gap=3, margins=(16, 12, 16, 8)
+            self.cost, self.cost2, choose, 4, self.run, more, drawn, gap=3, margins=(16, 12, 16, 8)
         )
         column(head, self._area, line(), foot, gap=0, parent=self).setStretchFactor(self._area, 1)
 
@@ -169,6 +181,7 @@ class NextRun(QWidget):
         if self._card is not None:
             self._drafts[self._card.id] = self.spec()
         self._card = card
+        self.predicted(None)
         self._replace_form(card)
         self._fill_choices(card)
         self.race.setVisible(bool(card.races))
@@ -346,6 +359,7 @@ class NextRun(QWidget):
         self.run.allow(not reason, reason)
         elsewhere = self.where.choice().key != HERE
         self.race.allow(not reason and not elsewhere, reason or "A race runs on this computer: choose it above")
+        self.sweep.allow(not reason, reason)
         self.edited.emit()
         self._tell_cost(reason)
 
@@ -370,12 +384,21 @@ class NextRun(QWidget):
         wanted = preset_values(card, name)
         return all(wanted.get(key) == value for key, value in values.items()) and not self.form.problems()
 
+    def predicted(self, prediction: Prediction | None) -> None:
+        """What a person expects of the next run; None: nothing."""
+        self.prediction = prediction
+        self.predict.set_words("Predict first…" if prediction is None else f"Predicted: {prediction.metric}")
+        self.unpredict.setVisible(prediction is not None)
+
     def ask_run(self) -> None:
         """Start it, or go to the field that is wrong. The second click of a double click starts nothing."""
         if self.run.isEnabled() and self._card is not None:
             before, self._asked = self._asked, (self.spec(), self.clock())
-            if self._asked[0] != before[0] or self._asked[1] - before[1] >= AGAIN_S:
-                self.run_asked.emit(self._asked[0])
+            if self._asked[0] == before[0] and self._asked[1] - before[1] < AGAIN_S:
+                return
+            spec = msgspec.structs.replace(self.spec(), prediction=self.prediction)
+            self.predicted(None)
+            self.run_asked.emit(spec)
         elif self.form.problems():
             self.form.focus_first_problem()
         else:

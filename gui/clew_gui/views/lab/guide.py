@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
@@ -19,6 +20,8 @@ class GuideView(QScrollArea):
     """Scrolls the guide of the open exercise."""
 
     code_asked = Signal()
+    answered = Signal(str, str, str)
+    """An exercise, a question of its guide, and the student's answer."""
 
     def __init__(self, look: Appearance) -> None:
         super().__init__()
@@ -27,6 +30,7 @@ class GuideView(QScrollArea):
         self._results: dict[str, tuple[bool, str]] = {}
         self._card: ExerciseCard | None = None
         self._built: ExerciseCard | None = None
+        self.answers_of: Callable[[str], Mapping[str, str]] = lambda _exercise: {}
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName("Guide")
@@ -48,8 +52,9 @@ class GuideView(QScrollArea):
         from clew_gui.views.lab.guide_page import GuidePage
 
         self._built = card
-        self._page = GuidePage(self._look, card)
+        self._page = GuidePage(self._look, card, self.answers_of(card.id))
         self._page.code_asked.connect(self.code_asked)
+        self._page.answered.connect(lambda question, text: self.answered.emit(card.id, question, text))
         self.setWidget(self._page)
         for goal, (reached, by) in self._results.items():
             self._page.show_goal(goal, reached, by)

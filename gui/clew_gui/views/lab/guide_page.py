@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +11,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QTextBlockFormat, QTextCursor, QTextDocument
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
+from clew_gui.reports.answers import questions
+from clew_gui.views.lab.question_box import QuestionBox
 from clew_gui.views.presentation.words import data_name, minutes, unbroken
 from clew_gui.views.theme.icons import icon
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, column, frame, label, panel, row
@@ -18,6 +20,7 @@ from clew_gui.views.theme.theme import font
 from clew_shared.cards import ExerciseCard, Goal
 
 TEXT_WIDTH = 620
+_ASKED = "## Questions\n"
 LINE_HEIGHT = 142.0
 _HINT = re.compile(r"^\*\*(Hint[^*]*)\*\*\s*", re.IGNORECASE)
 
@@ -174,9 +177,12 @@ class GuidePage(QWidget):
     """The guide of one exercise."""
 
     code_asked = Signal()
+    answered = Signal(str, str)
+    """A question and the student's answer."""
 
-    def __init__(self, look: Appearance, card: ExerciseCard) -> None:
+    def __init__(self, look: Appearance, card: ExerciseCard, answers: Mapping[str, str] | None = None) -> None:
         super().__init__()
+        self._answers = answers or {}
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._look = look
@@ -190,11 +196,16 @@ class GuidePage(QWidget):
 
     def _text_column(self, card: ExerciseCard, parent: QWidget) -> QVBoxLayout:
         box = column(gap=9, parent=parent)
+        asked = False
         for number, piece in enumerate(pieces(card.guide or card.summary)):
             if piece.kind == "heading":
+                asked = bool(questions(f"## {piece.text}\n- ?"))
                 if number:
                     box.addSpacing(4)
                 box.addWidget(label(unbroken(piece.text), "subtitle" if number else "title", wrap=True))
+            elif asked and piece.kind == "text" and questions(f"{_ASKED}{piece.text}"):
+                for question in questions(f"{_ASKED}{piece.text}"):
+                    box.addWidget(self._question(question))
             elif piece.kind == "code":
                 box.addWidget(_code(piece.text))
             elif piece.kind == "hint":
@@ -207,6 +218,11 @@ class GuidePage(QWidget):
             box.addSpacing(4)
             box.addLayout(row(label("The file that runs", "subtitle"), None, show))
         box.addStretch(1)
+        return box
+
+    def _question(self, question: str) -> QuestionBox:
+        box = QuestionBox(question, paragraph(unbroken(question)), self._answers.get(question, ""))
+        box.answered.connect(self.answered)
         return box
 
     def _side(self, card: ExerciseCard) -> QWidget:

@@ -82,6 +82,9 @@ class PlotFeed:
             for run in runs
         ]
         self._plots.set_runs(styles)
+        drawn = next((run.history.prediction for run in runs if run.id == selected), None)
+        points = list(zip(drawn.steps, drawn.values, strict=False)) if drawn is not None else []
+        self._plots.set_prediction(drawn.metric if drawn is not None else "", points)
 
     def _show_goals(self, sets: set[str]) -> None:
         """Only the goals by which the shown runs are judged; all while there is none."""

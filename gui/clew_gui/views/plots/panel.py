@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
 
-from clew_gui.plotting.model import EXPECTED, Ghost, RunEvent, RunStyle, View, resolve_plots
+from clew_gui.plotting.model import EXPECTED, PREDICTED, Ghost, PlotSetup, RunEvent, RunStyle, View, resolve_plots
 from clew_gui.plotting.numbers import count_text
 from clew_gui.plotting.pictures import HEADER, picture_rows
 from clew_gui.plotting.series import SeriesStore, XUnit
@@ -93,6 +93,7 @@ class ConvergencePlots(QWidget):
         self._events: list[RunEvent] = []
         self._specs: tuple[tuple[PlotSpec, ...], tuple[Goal, ...], tuple[MetricSpec, ...]] = ((), (), ())
         self._ghosts: dict[str, Ghost] = {}
+        self._prediction: tuple[str, tuple[tuple[float, float], ...]] = ("", ())
         self.canvas = PlotCanvas(self.store, theme, self)
         self.surface = SurfaceView(self.store, theme, self)
         self.measured = MeasuredView(theme, self)
@@ -139,6 +140,13 @@ class ConvergencePlots(QWidget):
         self._ghosts[plot_id] = Ghost(tuple(points), text)
         self._resolve()
 
+    def set_prediction(self, metric: str = "", points: Sequence[tuple[float, float]] = ()) -> None:
+        """What a person expected of ``metric`` before the selected run, (step, value) pairs; without any none."""
+        drawn = (metric, tuple(points))
+        if drawn != self._prediction:
+            self._prediction = drawn
+            self._resolve()
+
     def set_surfaces(self, surfaces: Sequence[SurfaceSpec]) -> None:
         """Show the first of an exercise's surfaces on the page "surface"; without one there are only curves."""
         self.surface.set_surface(surfaces[0] if surfaces else None, self._specs[2])
@@ -173,7 +181,13 @@ class ConvergencePlots(QWidget):
 
     def _resolve(self) -> None:
         setups = resolve_plots(*self._specs)
-        self.canvas.set_setups([replace(s, ghost=self._ghosts.get(s.id, s.ghost)) for s in setups])
+        self.canvas.set_setups([replace(s, ghost=self._ghost(s)) for s in setups])
+
+    def _ghost(self, setup: PlotSetup) -> Ghost | None:
+        metric, points = self._prediction
+        if points and metric in (setup.headline, *setup.others):
+            return Ghost(points, PREDICTED, stays=True)
+        return self._ghosts.get(setup.id, setup.ghost)
 
     def set_runs(self, runs: Sequence[RunStyle]) -> None:
         """Show these runs, in the order of their labels. Curves of other runs stay in the store."""

@@ -161,6 +161,11 @@ class SessionLike(Protocol):
     def start_runs(self, specs: Sequence[RunSpec], place: Place) -> Sequence[str]:
         """Ask for several runs in one job on a site; their ids."""
 
+    def continue_study(
+        self, runs: Sequence[str], missing: Sequence[RunSpec], place: Place | None = None
+    ) -> Sequence[str]:
+        """Go on with runs of a study that ended early, and begin the missing ones; the ids of all."""
+
     def try_here(self, run: str) -> str:
         """A short run of the same settings on this computer, while that one waits elsewhere; its id."""
 

@@ -176,6 +176,12 @@ class RecordedSession:
         """Refused."""
         raise self._refuse()
 
+    def continue_study(
+        self, runs: Sequence[str], missing: Sequence[RunSpec], place: Place | None = None
+    ) -> Sequence[str]:
+        """Refused."""
+        raise self._refuse()
+
     def try_here(self, run: str) -> str:
         """Refused."""
         raise self._refuse()

@@ -60,12 +60,13 @@ class TopBar(QWidget):
 # The head of the centre: which exercise is open, its goal, and the tabs.
 
 
-TABS = ("Guide", "Run", "Speed-up", "Cluster")
+TABS = ("Guide", "Run", "Speed-up", "Cluster", "Report")
 _TIPS = (
     "What to do and what to watch (Ctrl+1)",
     "The run and its curves (Ctrl+2)",
     "How much faster several devices are (Ctrl+4)",
     "What workers and parameter servers do (Ctrl+5)",
+    "Your report, and the file to hand in (Ctrl+6)",
 )
 
 

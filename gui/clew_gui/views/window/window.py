@@ -30,7 +30,8 @@ SMALLEST = (1000, 640)
 STRIP = 40
 SPEEDUP_TAB = 2
 CLUSTER_TAB = 3
-_FOLDS_RUNS = {0: "runs:guide", SPEEDUP_TAB: "runs:speedup", CLUSTER_TAB: "runs:cluster"}
+REPORT_TAB = 4
+_FOLDS_RUNS = {0: "runs:guide", SPEEDUP_TAB: "runs:speedup", CLUSTER_TAB: "runs:cluster", REPORT_TAB: "runs:report"}
 """Tabs that need the height of the runs below them, and what their fold is called."""
 _NO_BOUND = 16_777_215  # Qt's own word for "no maximum"
 
@@ -93,7 +94,7 @@ class MainWindow(QMainWindow):
         self.pages = QStackedWidget()
         self.pages.addWidget(self.guide)
         self.pages.addWidget(self.run_view)
-        self._late = {SPEEDUP_TAB: _late_page(), CLUSTER_TAB: _late_page()}
+        self._late = {tab: _late_page() for tab in (SPEEDUP_TAB, CLUSTER_TAB, REPORT_TAB)}
         for page in self._late.values():
             self.pages.addWidget(page)
         self.head.tabs.setTabVisible(CLUSTER_TAB, False)
@@ -275,7 +276,7 @@ class MainWindow(QMainWindow):
     # --- Tabs and closing ---------------------------------------------------------------------------------------------
 
     def show_tab(self, tab: int) -> None:
-        """Guide is 0, Run is 1, Speed-up is 2, Cluster is 3, if it is there."""
+        """Guide is 0, Run is 1, Speed-up is 2, Cluster is 3, if it is there, Report is 4."""
         if self.head.tabs.isTabVisible(tab):
             self.head.tabs.setCurrentIndex(tab)
 
@@ -290,7 +291,7 @@ class MainWindow(QMainWindow):
         self.actions_["cluster"].setEnabled(there)
 
     def put_view(self, tab: int, view: QWidget) -> None:
-        """The widgets of Speed-up or Cluster, which are made when the tab is first shown."""
+        """The widgets of Speed-up, Cluster or Report, which are made when the tab is first shown."""
         layout = self._late[tab].layout()
         if layout is not None:
             layout.addWidget(view)

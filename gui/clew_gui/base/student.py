@@ -1,0 +1,50 @@
+"""Whose runs these are: a name that goes into the spec of every run that is started here, and so under its journal's
+hash. A hand-in with the run of another student is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from clew_shared.base.foreign import read_file
+from clew_shared.base.places import Places
+from clew_shared.base.private_files import write_private
+from clew_shared.base.problem import problem
+from clew_shared.spec import MAX_NAME, RunSpec
+
+
+def _file(places: Places) -> Path:
+    return places.config / "student.txt"
+
+
+def student_name(places: Places) -> str:
+    """The name that runs and hand-ins of this computer carry; empty for none."""
+    try:
+        return _tidy(read_file(_file(places), 4096).decode())[:MAX_NAME]
+    except ValueError:
+        return ""
+
+
+def keep_student(places: Places, name: str) -> str:
+    """Remember the name; returns it as it is kept. Raises ``ProblemError`` for one that is too long."""
+    tidy = _tidy(name)
+    if len(tidy) > MAX_NAME:
+        text = f"The name of a student may have {MAX_NAME} characters, this one has {len(tidy)}."
+        raise problem("student.name", text, "Shorten it.", tidy)
+    try:
+        places.config.mkdir(parents=True, exist_ok=True)
+        write_private(_file(places), f"{tidy}\n".encode())
+    except OSError as error:
+        text = f"The name cannot be kept in {places.config}: {error.strerror or error}."
+        raise problem("student.write", text, "Free some space, or check the folder.", str(places.config)) from None
+    return tidy
+
+
+def signed(places: Places, spec: RunSpec) -> RunSpec:
+    """``spec`` as the student of this computer starts it."""
+    return msgspec.structs.replace(spec, student=student_name(places))
+
+
+def _tidy(name: str) -> str:
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in name).split())

@@ -1,0 +1,143 @@
+"""``clew report``, ``clew answer`` and ``clew hand-in``: what a student makes of finished runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from clew_gui.base.student import keep_student, student_name
+from clew_gui.commands.agent_program import cards
+from clew_gui.commands.context import OK, CommandContext, Parser
+from clew_gui.commands.find import RUN_HELP, find_run
+from clew_gui.jobs.job_book import job_book
+from clew_gui.reports.answers import answered, keep_answer, read_answers
+from clew_gui.reports.facts import RunSource, read_source
+from clew_gui.reports.handin import digest_of, file_name, write_handin
+from clew_gui.reports.page import Report, render, report_of
+from clew_shared.base.problem import problem
+from clew_shared.catalogue import find_card
+
+_REPORT = """Write a report of one or several runs: goals, figures, values, settings, environment, answers and evidence.
+
+All of it is computed from the journals. The HTML page holds everything in one file and loads nothing."""
+
+
+def report(shell: CommandContext, argv: Sequence[str]) -> int:
+    """``clew report RUN… --html FILE``: says which files it wrote."""
+    parser = _parser("clew report", _REPORT)
+    parser.add_argument("--html", metavar="FILE", help="write one HTML page")
+    parser.add_argument("--pdf", metavar="FILE", help="write a PDF; needs the extra clew[gui]")
+    options = parser.parse_args(list(argv))
+    if not options.html and not options.pdf:
+        raise problem("cli.format", "Where should the report go?", "Give --html FILE or --pdf FILE.")
+    made, _ = _made(shell, options.runs, options.exercises, options.student)
+    if options.html:
+        path = Path(options.html).expanduser()
+        write_text(path, render(made))
+        shell.say(str(path))
+    if options.pdf:
+        path = Path(options.pdf).expanduser()
+        _write_pdf(made, path)
+        shell.say(str(path))
+    return OK
+
+
+def _write_pdf(made: Report, path: Path) -> None:
+    if find_spec("PySide6") is None:
+        text = "A PDF needs PySide6, which is not installed."
+        raise problem("report.qt", text, "Install it with: pip install 'clew[gui]', or take --html.")
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    from clew_gui.views.report.pdf import application, write_pdf
+
+    app = application()
+    write_pdf(made, path)
+    del app
+
+
+_HAND_IN = """Pack the report of finished runs, their journals and specs into one file that a teacher can check.
+
+The name is remembered: runs that are started from then on carry it, and only their student can hand them in."""
+
+
+def hand_in(shell: CommandContext, argv: Sequence[str]) -> int:
+    """``clew hand-in RUN… --student NAME``: says where the bundle is."""
+    parser = _parser("clew hand-in", _HAND_IN)
+    parser.add_argument(
+        "--out", metavar="FILE", help="the file to write (default: one named after exercise and student)"
+    )
+    parser.add_argument("--json", action="store_true", help="one line of JSON with the file and its SHA-256")
+    options = parser.parse_args(list(argv))
+    made, sources = _made(shell, options.runs, options.exercises, options.student)
+    if not made.facts.student:
+        text = "A hand-in needs the name of its student."
+        raise problem("handin.student", text, 'Give it once: clew hand-in RUN --student "Anna Example".', "student")
+    path = Path(options.out).expanduser() if options.out else Path(file_name(made.facts))
+    write_handin(path, made, sources)
+    with path.open("rb") as file:
+        digest = digest_of(file)
+    if options.json:
+        shell.say_json({"file": str(path), "sha256": digest, "goals": {g.id: g.reached for g in made.facts.goals}})
+        return OK
+    for goal in made.facts.goals:
+        shell.say(f"{'[x]' if goal.reached else '[ ]'} {goal.text}")
+    open_questions = sum(not one.text for exercise in made.facts.exercises for one in exercise.answers)
+    if open_questions:
+        shell.say(
+            f"Questions without an answer: {open_questions}. `clew answer {made.facts.exercises[0].id}` shows them."
+        )
+    shell.say(f"Hand in this file: {path}")
+    return OK
+
+
+def answer(shell: CommandContext, argv: Sequence[str]) -> int:
+    """``clew answer EXERCISE [NUMBER TEXT]``: shows the questions of a guide, or answers one."""
+    parser = Parser("clew answer", "Show the questions of an exercise's guide with your answers, or answer one.")
+    parser.add_argument("exercise", metavar="EXERCISE", help="which exercise; `clew catalogue` lists them")
+    parser.add_argument("number", metavar="NUMBER", nargs="?", type=int, help="which question, from 1 on")
+    parser.add_argument("text", metavar="TEXT", nargs="?", help="the answer; it replaces an earlier one")
+    parser.add_argument("--exercises", metavar="DIR", help="the folder of your own exercises, if it is one of them")
+    options = parser.parse_args(list(argv))
+    card = find_card(cards(shell.places, options.exercises).exercises, options.exercise)
+    known = answered(card.guide, read_answers(shell.places, card.id))
+    if not known:
+        shell.say(f"The guide of {card.id} asks no questions.")
+        return OK
+    if options.number is None:
+        for number, one in enumerate(known, 1):
+            shell.say(f"{number}. {one.question}\n   {one.text or '(no answer yet)'}")
+        return OK
+    if not 1 <= options.number <= len(known) or options.text is None:
+        text = f"{card.id} has the questions 1 to {len(known)}."
+        raise problem("cli.question", text, f'Write: clew answer {card.id} 1 "my answer"', "number")
+    keep_answer(shell.places, card.id, known[options.number - 1].question, options.text)
+    return OK
+
+
+def _parser(name: str, about: str) -> Parser:
+    parser = Parser(name, about)
+    parser.add_argument("runs", metavar="RUN", nargs="+", help=RUN_HELP)
+    parser.add_argument("--student", metavar="NAME", help="your name; it is remembered")
+    parser.add_argument("--exercises", metavar="DIR", help="the folder of your own exercises, if a run is one of them")
+    return parser
+
+
+def _made(
+    shell: CommandContext, words: Sequence[str], exercises: str | None, name: str | None
+) -> tuple[Report, list[RunSource]]:
+    student = keep_student(shell.places, name) if name else student_name(shell.places)
+    folders = dict.fromkeys(find_run(shell.places, word) for word in words)
+    sources = [read_source(folder) for folder in folders]
+    known = {card.id: card for card in cards(shell.places, exercises).exercises}
+    return report_of(shell.places, sources, known, student, job_book(shell.places).words()), sources
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file. Raises ``ProblemError`` where that is refused."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        words = f"Cannot write {path}: {error.strerror or error}."
+        raise problem("report.write", words, "Choose another place.", str(path)) from None

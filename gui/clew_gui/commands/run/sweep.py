@@ -1,0 +1,104 @@
+"""``clew sweep``: many values of settings, each in a run of its own, and which of them did best."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from clew_gui.commands.agent_program import cards
+from clew_gui.commands.context import CommandContext, Parser
+from clew_gui.commands.run.arguments import exercises_folder, parse_run
+from clew_gui.commands.run.study import run_study, save_study, study
+from clew_gui.session.kept_studies import study_file
+from clew_shared.base.problem import Problem, problem, raise_all
+from clew_shared.cards import ExerciseCard
+from clew_shared.params import ParamSpec
+from clew_shared.study import check_study, sweep_study, usual_metric
+from clew_shared.sweep import FIELDS, Sweep, Values, is_many, read_range, read_values, settled
+
+_DESCRIPTION = """Train an exercise with many values of its settings, one run for each point, and rank the runs.
+
+SPEC.toml is a study with a [sweep]: `clew sweep EXERCISE --save` writes one, and docs/command-line.md has an example
+to write by hand. Or name an exercise and what to try:
+
+  clew sweep softmax --over optimizer="sgd, adam" --over learning_rate="0.01 to 1 log 3" --seeds 1,2
+  clew sweep softmax --over learning_rate="0.001 to 1 log" --method random --count 20 --pruner median
+
+Every option of `clew run EXERCISE` that is about all runs can be given as well. With --site one job does all runs.
+Runs that are finished are not done again: after Ctrl+C the same study goes on with `clew study FILE`.
+
+The exit status is 0 when every run finished, 1 when one failed, 2 when something asked for is wrong (then nothing was
+started) and 130 when it was stopped."""
+_NOT_HERE = ("out", "name", "queue")
+
+
+def sweep(shell: CommandContext, argv: Sequence[str]) -> int:
+    """``clew sweep …``: returns the exit status."""
+    if any(word.endswith(".toml") for word in argv[:1]):
+        return study(shell, argv)
+    parser = Parser("clew sweep", _DESCRIPTION, usage="clew sweep SPEC.toml | EXERCISE --over NAME=VALUES [options]")
+    parser.add_argument("--over", metavar="NAME=VALUES", action="append", default=[], help="a setting and what to try")
+    parser.add_argument("--method", choices=("grid", "random", "tpe"), default="grid", help="default grid")
+    parser.add_argument("--count", metavar="N", default="0", help="points of the methods random and tpe")
+    parser.add_argument("--seeds", metavar="N,N", default="", help="run each point once with each of these seeds")
+    parser.add_argument("--pruner", choices=("median", "halving"), default="", help="end runs early that do worse")
+    parser.add_argument("--metric", metavar="NAME", default="", help="what the runs are ranked by")
+    parser.add_argument("--save", metavar="FILE", help="write the study there; default: where Clew keeps studies")
+    options, rest = parser.parse_known_args(list(argv))
+    known = cards(shell.places, exercises_folder(rest))
+    request, card, spec = parse_run(rest, known, "")
+    given = [name for name in _NOT_HERE if getattr(request, name)]
+    raise_all([Problem("cli.sweep", f"clew sweep does not take --{name}.", "Leave it out.") for name in given])
+    asked = Sweep(
+        method=options.method,
+        over=_over(card, options.over, options.method),
+        count=_whole("count", options.count),
+        seeds=tuple(_whole("seeds", word) for word in options.seeds.split(",") if word.strip()),
+        pruner=options.pruner,
+    )
+    new = sweep_study(spec, asked, metric=options.metric or usual_metric(card), title=f"{card.title}, sweep")
+    raise_all(check_study(new, card))
+    new = msgspec.structs.replace(new, sweep=settled(asked, card))
+    raise_all(check_study(new, card))
+    file = Path(options.save).expanduser() if options.save else study_file(shell.places, new.study)
+    save_study(file, new)
+    (shell.note if request.json else shell.say)(f"The study is kept in {file}; to continue it: clew study {file}")
+    return run_study(shell, new, card, known, request)
+
+
+def _over(card: ExerciseCard, words: Sequence[str], method: str) -> dict[str, Values]:
+    over: dict[str, Values] = {}
+    found: list[Problem] = []
+    for word in words:
+        name, equals, text = word.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not text.strip():
+            found.append(
+                Problem("cli.over", f"--over {word} has no values.", 'Write --over learning_rate="0.01, 0.1".')
+            )
+            continue
+        spec = next((param for param in card.params if param.name == name), None)
+        between = read_range(text) if spec is not None and method != "grid" else None
+        over[name], wrong = (between, []) if between is not None else _values(spec, name, text)
+        found += wrong
+    raise_all(found)
+    return over
+
+
+def _values(spec: ParamSpec | None, name: str, text: str) -> tuple[Values, list[Problem]]:
+    if spec is None:  # where it spreads, or a name that the study's check refuses
+        words = [word.strip() for word in text.split(",") if word.strip()]
+        whole = name in FIELDS and all(re.fullmatch("[0-9]+", word) for word in words)
+        return tuple(int(word) if whole else word for word in words), []
+    return read_values(spec, text if is_many(text) else text.replace(",", ", "))
+
+
+def _whole(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        hint = "Write --seeds 1,2,3." if name == "seeds" else f"Write --{name} 20."
+        raise problem("cli.sweep", f"--{name} takes whole numbers, got {text!r}.", hint, name) from None

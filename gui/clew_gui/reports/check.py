@@ -1,0 +1,271 @@
+"""Checks a hand-in: hashes, journals, whose runs they are, the report's facts and page, computed again from the
+journals alone; and compares a repeated run with the one that was handed in."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from clew_gui.reports.facts import Facts, RunSource, differences, make_facts, read_source, starts
+from clew_gui.reports.handin import PAGE, OpenedHandin
+from clew_gui.reports.page import make_report, render
+from clew_shared import __version__
+from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.cards import ExerciseCard
+from clew_shared.journal.curves import Floats
+from clew_shared.journal.events import Attempt
+from clew_shared.journal.history import History
+from clew_shared.journal.run_folder import RunFolder, recorded_files
+from clew_shared.journal.verify import verify_run
+
+_MAX_NAMED = 12
+"""So many differences between a report and its journals are named."""
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check found. ``problems`` name what was altered; ``notes`` what could not be checked, and why."""
+
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...] = ()
+    facts: Facts | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the hand-in is accepted."""
+        return not self.problems
+
+
+def check_handin(handin: OpenedHandin, cards: Mapping[str, ExerciseCard]) -> Verdict:
+    """Everything that can be found without training anything."""
+    claimed = handin.manifest.facts
+    problems, notes, sources = [*handin.faults], list[str](), list[RunSource]()
+    by_id = handin.run_folders()
+    for run in claimed.runs:
+        folder = by_id.get(run.id)
+        found = list(_check_run(run.id, folder, claimed, cards, notes)) if folder is not None else [_no_run(run.id)]
+        problems += found
+        if folder is not None:
+            try:
+                sources.append(read_source(folder))
+            except ProblemError as error:
+                problems += error.problems
+    surplus = [name for name in by_id if name not in {run.id for run in claimed.runs}]
+    problems += [
+        Problem("handin.run", f"Run {one[:8]} is in the bundle but not in its report.", where=one) for one in surplus
+    ]
+    if len(sources) == len(claimed.runs):
+        try:
+            problems += _check_report(handin, claimed, sources, cards, notes)
+        except ProblemError as error:
+            problems += error.problems
+    return Verdict(problems=tuple(dict.fromkeys(problems)), notes=tuple(notes), facts=claimed)
+
+
+def _no_run(run: str) -> Problem:
+    return Problem("handin.run", f"Run {run[:8]} of the report is not in the bundle.", where=run)
+
+
+# --- Runs -------------------------------------------------------------------------------------------------------------
+
+
+def _check_run(
+    run: str, folder: Path, claimed: Facts, cards: Mapping[str, ExerciseCard], notes: list[str]
+) -> Iterator[Problem]:
+    """A run's journals, spec, owner and exercise."""
+    short = run[:8]
+    for fault in verify_run(folder, journals_only=True).findings:
+        yield Problem("handin.journal", f"Run {short}: {fault}.", where=f"{run}/{fault.file}")
+    begun = [start for _, start in starts(folder)]
+    if any(start.run != run for start in begun):
+        yield Problem("handin.run", f"The journals that are named {short} belong to run {begun[0].run[:8]}.", where=run)
+    yield from _check_specs(run, folder, begun)
+    if any(start.replay_of for start in begun):
+        text = f"Run {short} is a replay of run {begun[0].replay_of[:8]}, not a run."
+        yield Problem("handin.replay", text, "Hand in the run itself.", run)
+    try:
+        spec = read_source(folder).spec
+    except ProblemError as error:
+        yield from error.problems
+        return
+    if spec.student and spec.student != claimed.student:
+        text = f"Run {short} was started by {spec.student!r}, not by {claimed.student or 'nobody'!r}."
+        yield Problem("handin.student", text, "Ask both.", run)
+    if not spec.student:
+        notes.append(f"Run {short} names no student: no name was set when it was started.")
+    card = cards.get(spec.exercise)
+    known = {card.source_hash, *card.earlier_hashes} if card is not None else set()
+    if card is not None and any(start.source_sha256 not in {*known, ""} for start in begun):
+        text = f"Run {short} trained with another file of the exercise {spec.exercise} than the one here."
+        yield Problem("handin.exercise", text, "Compare the versions of Clew, or name the file with --exercises.", run)
+
+
+def _check_specs(run: str, folder: Path, begun: Sequence[Attempt]) -> Iterator[Problem]:
+    """The spec in the first journal, or the file of an earlier version, against the hash in every journal."""
+    path, texts = RunFolder(folder).spec, [start.spec for start in begun if start.spec]
+    content = texts[0].encode() if texts else path.read_bytes() if path.exists() else b""
+    if {start.spec_sha256 for start in begun} - {"", hashlib.sha256(content).hexdigest()}:
+        text = f"Run {run[:8]}: its spec is not the one that it was started with."
+        yield Problem("handin.spec", text, where=f"{run}/spec.toml")
+    records = recorded_files(folder)
+    for path in sorted(folder.glob("spec.*.toml")):
+        record = records.get(path.name)
+        if record is None or hashlib.sha256(path.read_bytes()).hexdigest() != record.sha256:
+            text = f"Run {run[:8]}: {path.name} is not what its journal recorded."
+            yield Problem("handin.spec", text, where=f"{run}/{path.name}")
+
+
+# --- Report -----------------------------------------------------------------------------------------------------------
+
+
+def _check_report(
+    handin: OpenedHandin,
+    claimed: Facts,
+    sources: list[RunSource],
+    cards: Mapping[str, ExerciseCard],
+    notes: list[str],
+) -> Iterator[Problem]:
+    """The facts and the page against the journals."""
+    answers = {one.id: {answer.question: answer.text for answer in one.answers} for one in claimed.exercises}
+    found = make_facts(
+        sources,
+        cards,
+        student=claimed.student,
+        created=claimed.created,
+        version=claimed.version,
+        answers=answers,
+        jobs=claimed.jobs,
+    )
+    same = claimed.version == __version__
+    if not same:
+        text = (
+            f"The report is of Clew {claimed.version}, this is {__version__}: its numbers were compared, not its words."
+        )
+        notes.append(text)
+    wrong = differences(*((claimed, found) if same else (_numbers(claimed), _numbers(found))))
+    for one in wrong[:_MAX_NAMED]:
+        text = f"The report and the journals differ in {one.place}: {one.claimed} was handed in, {one.found} is true."
+        yield Problem("handin.report", text, where=one.place)
+    if len(wrong) > _MAX_NAMED:
+        yield Problem("handin.report", f"{len(wrong) - _MAX_NAMED} more differences.", where=PAGE)
+    if same and not wrong:
+        yield from compare_pages(handin.page, render(make_report(found, sources, cards)))
+
+
+def _numbers(facts: Facts) -> Facts:
+    """The facts without the words that change from version to version."""
+    replace = msgspec.structs.replace
+    runs = tuple(
+        replace(
+            run,
+            label="",
+            state=run.state,
+            speed="",
+            settings={},
+            changes=(),
+            metrics=tuple(replace(one, label="", last_text="", best_text="") for one in run.metrics),
+        )
+        for run in facts.runs
+    )
+    goals = tuple(replace(goal, text="", sentence="") for goal in facts.goals)
+    exercises = tuple(replace(one, title="", course="", answers=()) for one in facts.exercises)
+    return replace(facts, runs=runs, goals=goals, exercises=exercises)
+
+
+_NUMBER = re.compile(r"-?\d+\.\d+")
+_ROUNDING = 0.15
+"""Pixels: figures are written to a tenth, and two machines may round a value to either side."""
+
+
+def compare_pages(claimed: str, found: str) -> Iterator[Problem]:
+    """The first line in which the page is not the one that the facts make, with what it should say."""
+    for number, (ours, theirs) in enumerate(zip_longest(found.splitlines(), claimed.splitlines(), fillvalue=""), 1):
+        if ours != theirs and not _same_figure(ours, theirs):
+            text = f"Line {number} of {PAGE} was changed: it says {_shown(theirs, ours)}, not {_shown(ours, theirs)}."
+            yield Problem("handin.page", text, where=PAGE)
+            return
+
+
+def _same_figure(one: str, other: str) -> bool:
+    """Whether two figures are the same but for the rounding of places."""
+    if not one.startswith("<svg") or _NUMBER.sub("#", one) != _NUMBER.sub("#", other):
+        return False
+    pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
+    return all(abs(float(a) - float(b)) < _ROUNDING for a, b in pairs)
+
+
+def _shown(line: str, other: str) -> str:
+    """The part of a line around its first difference from ``other``."""
+    start = next((n for n, (a, b) in enumerate(zip(line, other, strict=False)) if a != b), min(len(line), len(other)))
+    return repr(line[max(0, start - 20) : start + 30])
+
+
+# --- Repeated runs ----------------------------------------------------------------------------------------------------
+
+TOLERANCE = 1e-3
+"""Of the largest value of a curve: by so much it may differ on other hardware or software (``TOLERANCE_WORDS``)."""
+SAMPLES = 2
+"""By so many samples of a batch a share may differ there."""
+
+
+def same_machine(one: Path, other: Path) -> bool:
+    """Whether two runs name the same processor, devices and versions, so that the same bits must come out."""
+    first, second = (next((start for _, start in starts(folder)), None) for folder in (one, other))
+    if first is None or second is None or not first.software.get("processor"):
+        return False
+    ignored = {"clew"}
+    names = {*first.software, *second.software} - ignored
+    return first.devices == second.devices and all(first.software.get(n) == second.software.get(n) for n in names)
+
+
+def repeats_until(history: History) -> int:
+    """How many steps of a run can be repeated: up to where a setting was changed by hand, or an attempt ended."""
+    return min((one.step for one in history.live), default=history.fold.step)
+
+
+def compare_repeat(handed_in: History, again: History, steps: int, exact: bool) -> Iterator[str]:
+    """In which curves the first ``steps`` steps differ, as sentences. ``exact``: bit by bit."""
+    for name, metric in handed_in.metrics.items():
+        if not metric.per_step:
+            continue
+        ours, theirs = again.column(name), handed_in.column(name)
+        count = min(steps, int(np.searchsorted(theirs.steps, steps)), int(np.searchsorted(ours.steps, steps)))
+        if not count:
+            continue
+        one, other = ours.values[:count], theirs.values[:count]
+        if exact:
+            wrong = _bits(one) != _bits(other)
+        else:
+            wrong = _apart(one.astype(np.float64), other.astype(np.float64), _slack(handed_in, other, metric.format))
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            yield (
+                f"{metric.label} differs at step {int(theirs.steps[at]):,}: {float(other[at]):.9g} was handed in, "
+                f"{float(one[at]):.9g} comes out here ({'bit by bit' if exact else 'within the tolerance'}, "
+                f"{int(wrong.sum()):,} of {count:,} steps)."
+            )
+
+
+def _bits(values: Floats) -> npt.NDArray[np.unsignedinteger]:
+    return np.ascontiguousarray(values).view(f"u{values.itemsize}")
+
+
+def _slack(history: History, values: Floats, form: str) -> float:
+    finite = np.abs(values[np.isfinite(values)].astype(np.float64))
+    largest = float(finite.max(initial=0.0))
+    batch = history.schema.batch_size if history.schema is not None else 0
+    return max(TOLERANCE * largest, SAMPLES / batch if form == "percent" and batch else 0.0)
+
+
+def _apart(one: Floats, other: Floats, slack: float) -> npt.NDArray[np.bool_]:
+    """Where two curves are more than ``slack`` apart, or only one is a finite number."""
+    both = np.isfinite(one) & np.isfinite(other)
+    far: npt.NDArray[np.bool_] = np.abs(np.where(both, one, 0.0) - np.where(both, other, 0.0)) > slack
+    far |= np.isfinite(one) != np.isfinite(other)
+    return far

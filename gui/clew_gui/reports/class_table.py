@@ -1,0 +1,134 @@
+"""The hand-ins of a class as a table: who reached what, and what was altered."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from html import escape
+
+import msgspec
+
+from clew_gui.reports.check import Verdict
+from clew_gui.reports.facts import Facts
+
+
+class ClassRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One hand-in. ``by_goal`` has for each goal of it whether it was reached and the sentence with the value."""
+
+    file: str
+    student: str
+    exercises: str
+    goals: str
+    by_goal: dict[str, tuple[bool, str]]
+    answers: str
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was altered."""
+        return not self.problems
+
+
+def class_rows(checked: Sequence[tuple[str, Verdict]]) -> list[ClassRow]:
+    """The rows in the order of the students' names. A run that two students handed in is a problem of both."""
+    owners: dict[str, set[str]] = {}
+    for _, verdict in checked:
+        for run in verdict.facts.runs if verdict.facts is not None else ():
+            owners.setdefault(run.id, set()).add(verdict.facts.student if verdict.facts is not None else "")
+    rows = [_row(name, verdict, owners) for name, verdict in checked]
+    return sorted(rows, key=lambda row: (row.student.casefold(), row.file))
+
+
+def _row(name: str, verdict: Verdict, owners: dict[str, set[str]]) -> ClassRow:
+    facts = verdict.facts
+    if facts is None:
+        problems = tuple(map(str, verdict.problems))
+        return ClassRow(
+            file=name,
+            student="",
+            exercises="",
+            goals="",
+            by_goal={},
+            answers="",
+            problems=problems,
+            notes=verdict.notes,
+        )
+    shared = [
+        f"Run {run.id[:8]} was also handed in by {', '.join(sorted(owners[run.id] - {facts.student}))}."
+        for run in facts.runs
+        if owners[run.id] - {facts.student}
+    ]
+    return ClassRow(
+        file=name,
+        student=facts.student,
+        exercises=", ".join(one.title for one in facts.exercises),
+        goals=f"{sum(goal.reached for goal in facts.goals)} of {len(facts.goals)}",
+        by_goal={f"{goal.exercise}: {goal.text}": (goal.reached, goal.sentence) for goal in facts.goals},
+        answers=_answers(facts),
+        problems=(*map(str, verdict.problems), *shared),
+        notes=verdict.notes,
+    )
+
+
+def _answers(facts: Facts) -> str:
+    every = [answer for one in facts.exercises for answer in one.answers]
+    return f"{sum(bool(answer.text) for answer in every)} of {len(every)}" if every else ""
+
+
+def _goals(rows: Sequence[ClassRow]) -> list[str]:
+    return list(dict.fromkeys(goal for row in rows for goal in row.by_goal))
+
+
+def table_csv(rows: Sequence[ClassRow]) -> str:
+    """A line for each hand-in; a column for each goal with 1, 0 or nothing."""
+    goals, buffer = _goals(rows), io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["student", "file", "as_recorded", "goals", "answers", *goals, "problems", "notes"])
+    for row in rows:
+        marks = [str(int(row.by_goal[goal][0])) if goal in row.by_goal else "" for goal in goals]
+        words = (" ".join(row.problems), " ".join(row.notes))
+        writer.writerow(
+            [*map(_cell, (row.student, row.file)), int(row.ok), row.goals, row.answers, *marks, *map(_cell, words)]
+        )
+    return buffer.getvalue()
+
+
+def _cell(text: str) -> str:
+    """A student's words in a table that is opened in a spreadsheet: never a formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text
+
+
+_STYLE = """body { font: 15px/1.45 Inter, system-ui, sans-serif; color: #18202B; margin: 28px; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; vertical-align: top; padding: 6px 14px 6px 0; border-bottom: 1px solid #DDE2EA; }
+th { color: #465162; max-width: 11em; } .ok { color: #14773F; } .bad { color: #B3261E; } .faint { color: #5F6A7A; }"""
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def table_html(rows: Sequence[ClassRow]) -> str:
+    """The same as a page that loads nothing."""
+    goals = _goals(rows)
+    heads = "".join(f"<th>{escape(head)}</th>" for head in ("Student", "Checked", "Goals", *goals, "Answers", "File"))
+    body = "\n".join(_html_row(row, goals) for row in rows)
+    good = sum(row.ok for row in rows)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Class</title>\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><style>{_STYLE}</style></head><body>\n'
+        f"<h1>{len(rows)} hand-ins</h1><p>{good} as recorded, {len(rows) - good} altered.</p>\n"
+        f"<table><tr>{heads}</tr>\n{body}\n</table></body></html>\n"
+    )
+
+
+def _html_row(row: ClassRow, goals: Sequence[str]) -> str:
+    words = [f'<div class="bad">{escape(text)}</div>' for text in row.problems]
+    words += [f'<div class="faint">{escape(text)}</div>' for text in row.notes]
+    checked = f'<b class="{"ok" if row.ok else "bad"}">{"✓ as recorded" if row.ok else "✗ altered"}</b>{"".join(words)}'
+    cells = [escape(row.student) or "–", checked, escape(row.goals)]
+    for goal in goals:
+        reached, sentence = row.by_goal.get(goal, (False, ""))
+        mark = ("✓" if reached else "–") if sentence else ""
+        cells.append(f'<span class="{"ok" if reached else "faint"}" title="{escape(sentence)}">{mark}</span>')
+    cells += [escape(row.answers), escape(row.file)]
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"

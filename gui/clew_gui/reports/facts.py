@@ -1,0 +1,405 @@
+"""What a report states: goals, settings, values, environment and evidence, all computed from the journals.
+
+A hand-in carries these facts, and whoever checks it computes them again from the journals in it. So nothing here may
+depend on the machine, the time or the language: two computers make the same facts of the same journals.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from clew_gui.base.state_words import STATE_WORDS, quantity, rate, spread_words
+from clew_gui.reports.answers import Answer, answered
+from clew_shared.base.problem import problem
+from clew_shared.cards import ExerciseCard, Goal
+from clew_shared.goals import check_goal
+from clew_shared.journal.events import Attempt, Seal
+from clew_shared.journal.files import Record, read_journal
+from clew_shared.journal.history import History
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.params import format_value
+from clew_shared.reading import read_run
+from clew_shared.spec import RunSpec, from_toml, read_spec
+
+FACTS_FORMAT = 1
+_DATA = re.compile(r"Data set (?P<name>\S+) from .*\(SHA-256 (?P<sha256>[0-9a-f]{64})\).*", re.DOTALL)
+"""The trainer's sentence about its data."""
+
+
+class GoalFact(msgspec.Struct, frozen=True, kw_only=True):
+    """A goal of an exercise, and how far the run came that is nearest to it."""
+
+    exercise: str
+    id: str
+    text: str
+    reached: bool
+    value: float | None
+    sentence: str
+    run: str
+
+
+class MetricFact(msgspec.Struct, frozen=True, kw_only=True):
+    """A recorded quantity: how many points, the last and the best value as numbers (None: not finite) and in words."""
+
+    name: str
+    label: str
+    points: int
+    last: float | None
+    last_text: str
+    best: float | None = None
+    best_text: str = ""
+    best_step: int = 0
+
+
+class AttemptFact(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt: where it ran and on what, its journal's length and SHA-256, and what it says of the one before."""
+
+    number: int
+    host: str
+    began: str
+    job: str
+    devices: tuple[str, ...]
+    software: dict[str, str]
+    start_step: int
+    size: int
+    sha256: str
+    sealed: bool
+    resumes: int = 0
+    earlier_sha256: str = ""
+
+
+class PredictionFact(msgspec.Struct, frozen=True):
+    """The curve that the student expected before the run began: straight lines between ``values`` at ``steps``."""
+
+    metric: str
+    steps: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+class RunFact(msgspec.Struct, frozen=True, kw_only=True):
+    """One run."""
+
+    id: str
+    label: str
+    exercise: str
+    student: str
+    state: str
+    reason: str
+    steps: int
+    seconds: float
+    speed: str
+    settings: dict[str, str]
+    data: str
+    spec_sha256: str
+    source_sha256: str
+    metrics: tuple[MetricFact, ...]
+    attempts: tuple[AttemptFact, ...]
+    changes: tuple[str, ...]
+    """What was changed or went wrong while it trained, in sentences."""
+    prediction: PredictionFact | None = None
+
+
+class ExerciseFact(msgspec.Struct, frozen=True, kw_only=True):
+    """An exercise of the report, with its questions and the student's answers."""
+
+    id: str
+    title: str
+    course: str = ""
+    answers: tuple[Answer, ...] = ()
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a report states. ``created`` and ``student`` are what the student says; ``jobs`` what the list of
+    jobs on the student's computer says of the batch jobs, by Clew's id of the job. All else follows from the
+    journals."""
+
+    format: int
+    version: str
+    student: str
+    created: float
+    exercises: tuple[ExerciseFact, ...]
+    goals: tuple[GoalFact, ...]
+    runs: tuple[RunFact, ...]
+    jobs: dict[str, str] = {}
+
+
+class RunSource(NamedTuple):
+    """A run that was read: its folder, its journals as curves, its spec as it was at first and as it was last."""
+
+    folder: Path
+    history: History
+    spec: RunSpec
+    latest: RunSpec
+
+
+def read_source(folder: Path) -> RunSource:
+    """Read a run folder or a copy. The specs are those in the journals; of runs of earlier versions, the files.
+
+    Raises ``ProblemError`` when journals or spec cannot be read.
+    """
+    found = RunFolder(folder)
+    history = read_run(folder)
+    texts = [start.spec for _, start in starts(folder) if start.spec]
+    if not texts:
+        return RunSource(folder, history, read_spec(found.spec), read_spec(found.latest_spec))
+    return RunSource(folder, history, from_toml(texts[0]), from_toml(texts[-1]))
+
+
+def make_facts(
+    sources: Sequence[RunSource],
+    cards: Mapping[str, ExerciseCard],
+    *,
+    student: str,
+    created: float,
+    version: str,
+    answers: Mapping[str, Mapping[str, str]],
+    jobs: Mapping[str, str],
+) -> Facts:
+    """The facts of these runs. ``answers`` are by exercise and question. Raises ``ProblemError`` without runs, and for
+    an exercise that ``cards`` do not have: its goals could not be judged."""
+    if not sources:
+        raise problem("report.runs", "A report needs at least one run.", "Name the runs; `clew runs` lists them.")
+    ids = tuple(dict.fromkeys(source.spec.exercise for source in sources))
+    for missing in (exercise for exercise in ids if exercise not in cards):
+        text = f"The exercise {missing!r} is not known here, so its goals cannot be judged."
+        raise problem("report.exercise", text, "Name the folder of its file with --exercises.", missing)
+    named = labels([source.latest for source in sources])
+    used = {one.job for source in sources for _, one in starts(source.folder) if one.job}
+    return Facts(
+        format=FACTS_FORMAT,
+        version=version,
+        student=student,
+        created=created,
+        exercises=tuple(_exercise(cards[one], answers.get(one, {})) for one in ids),
+        goals=tuple(goal for one in ids for goal in _goals(cards[one], sources)),
+        runs=tuple(
+            _run(source, cards[source.spec.exercise], label) for source, label in zip(sources, named, strict=True)
+        ),
+        jobs={job: words for job, words in jobs.items() if job in used},
+    )
+
+
+def labels(specs: Sequence[RunSpec]) -> tuple[str, ...]:
+    """A name for each run that tells it from the others of its exercise: the one it was given, else the settings in
+    which they differ, else optimizer and rate; numbered where that leaves two alike."""
+    found = [_label(spec, [one for one in specs if one.exercise == spec.exercise]) for spec in specs]
+    return tuple(
+        f"{label} ({found[:place].count(label) + 1})" if found.count(label) > 1 else label
+        for place, label in enumerate(found)
+    )
+
+
+def _label(spec: RunSpec, others: Sequence[RunSpec]) -> str:
+    if spec.name:
+        return spec.name
+    values = [_differing(one) for one in others]
+    mine = _differing(spec)
+    keys = [key for key in mine if any(one.get(key) != mine[key] for one in values)]
+    keys = keys or [key for key in ("optimizer", "learning_rate") if key in mine]
+    words = [mine[key] if key in ("optimizer", "strategy") else f"{key.replace('_', ' ')} {mine[key]}" for key in keys]
+    return ", ".join(words) or f"seed {spec.seed}"
+
+
+def _differing(spec: RunSpec) -> dict[str, str]:
+    spread = {"data": Path(spec.data).name, "seed": str(spec.seed), "strategy": spec.strategy}
+    spread |= {"devices": str(spec.devices), "nodes": str(spec.nodes)}
+    return {name: _value(value) for name, value in (spec.params | spec.options).items()} | spread
+
+
+def settings_of(spec: RunSpec) -> dict[str, str]:
+    """The settings of a run by name, in words."""
+    about = {"preset": spec.preset, "seed": str(spec.seed), "data": spec.data, "devices": spread_words(spec)}
+    values = {name: _value(value) for name, value in (spec.params | spec.options).items()}
+    return {name: value for name, value in about.items() if value} | values
+
+
+def _value(value: object) -> str:
+    return format_value(value) or "none"  # type: ignore[arg-type]  # the values of a spec
+
+
+def _exercise(card: ExerciseCard, known: Mapping[str, str]) -> ExerciseFact:
+    return ExerciseFact(id=card.id, title=card.title, course=card.course, answers=answered(card.guide, known))
+
+
+def _goals(card: ExerciseCard, sources: Sequence[RunSource]) -> Iterator[GoalFact]:
+    mine = [source for source in sources if source.spec.exercise == card.id]
+    for goal in card.goals:
+        results = [(check_goal(goal, source.history, card.metrics), source) for source in mine]
+        result, source = max(results, key=lambda pair: (pair[0].reached, _nearness(goal, pair[0].value)))
+        yield GoalFact(
+            exercise=card.id,
+            id=goal.id,
+            text=goal.text,
+            reached=result.reached,
+            value=_finite(result.value),
+            sentence=result.text,
+            run=source.history.fold.run,
+        )
+
+
+class DataUsed(NamedTuple):
+    """The data set of a run as its trainer found it: the whole sentence, the name, and the SHA-256 of the content."""
+
+    sentence: str = ""
+    name: str = ""
+    sha256: str = ""
+
+
+def data_of(history: History) -> DataUsed:
+    """What the run trained on; empty where it needed none."""
+    found = (_DATA.fullmatch(log.text) for log in history.logs)
+    return next((DataUsed(one[0], one["name"], one["sha256"]) for one in found if one is not None), DataUsed())
+
+
+def _nearness(goal: Goal, value: float | None) -> float:
+    """How near a value comes to a goal; the larger, the nearer."""
+    if value is None or not math.isfinite(value):
+        return -math.inf
+    return value if goal.op == ">=" else -value if goal.op == "<=" else -abs(value - goal.value)
+
+
+def _run(source: RunSource, card: ExerciseCard, label: str) -> RunFact:
+    history, fold = source.history, source.history.fold
+    first = next((one for _, one in starts(source.folder)), None)
+    return RunFact(
+        id=fold.run,
+        label=label,
+        exercise=fold.exercise,
+        student=source.spec.student,
+        state=STATE_WORDS[fold.state],
+        reason=fold.reason,
+        steps=fold.step,
+        seconds=round(history.seconds, 3),
+        speed=rate(history.steps_per_second()),
+        settings=settings_of(source.latest),
+        data=data_of(history).sentence,
+        spec_sha256=first.spec_sha256 if first else "",
+        source_sha256=first.source_sha256 if first else "",
+        metrics=tuple(_metric(history, card, name) for name in history.recorded()),
+        attempts=tuple(_attempts(source.folder)),
+        changes=tuple(_changes(history)),
+        prediction=prediction_of(source.spec),
+    )
+
+
+def prediction_of(spec: RunSpec) -> PredictionFact | None:
+    """What the spec says that its student expected; None where it says nothing of the kind."""
+    drawn = msgspec.to_builtins(spec).get("prediction")
+    return msgspec.convert(drawn, PredictionFact) if drawn else None
+
+
+def _metric(history: History, card: ExerciseCard, name: str) -> MetricFact:
+    known = {spec.name: spec for spec in card.metrics} | history.metrics
+    spec, column, best = known[name], history.column(name), history.best(name)
+    last, unit = float(column.values[-1]), f" {known[name].unit}" if known[name].unit else ""
+    fact = MetricFact(
+        name=name,
+        label=spec.label,
+        points=len(column.values),
+        last=_finite(last),
+        last_text=f"{quantity(last, spec.format)}{unit}",
+    )
+    if best is None:
+        return fact
+    words = f"{quantity(best.value, spec.format)}{unit}"
+    return msgspec.structs.replace(fact, best=_finite(best.value), best_text=words, best_step=best.step)
+
+
+def starts(folder: Path) -> Iterator[tuple[int, Attempt]]:
+    """The first event of each attempt whose journal begins as it should."""
+    for number in RunFolder(folder).attempts():
+        first = next(read_journal(RunFolder(folder).journal(number)), None)
+        if isinstance(first, Record) and isinstance(first.event, Attempt):
+            yield number, first.event
+
+
+def _attempts(folder: Path) -> Iterator[AttemptFact]:
+    for number, start in starts(folder):
+        path = RunFolder(folder).journal(number)
+        sealed = any(isinstance(item, Record) and isinstance(item.event, Seal) for item in read_journal(path))
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        yield AttemptFact(
+            number=number,
+            host=start.host,
+            began=utc(start.time),
+            job=start.job,
+            devices=start.devices,
+            software=dict(start.software),
+            start_step=start.start_step,
+            size=path.stat().st_size,
+            sha256=digest,
+            sealed=sealed,
+            resumes=start.resumes,
+            earlier_sha256=start.earlier_sha256,
+        )
+
+
+def _changes(history: History) -> Iterator[str]:
+    yield from (f"{one.name} set to {one.value:g} at step {one.step:,}." for one in history.live)
+    yield from (log.text for log in history.logs if log.level in ("warning", "error"))
+
+
+def utc(time: float) -> str:
+    """``2026-03-04 10:20:30 UTC``, the same on every computer."""
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+# --- Differences ------------------------------------------------------------------------------------------------------
+
+
+class Difference(NamedTuple):
+    """A place where two reports differ, in words, and what each of them says there."""
+
+    place: str
+    claimed: str
+    found: str
+
+
+_FREE = ("format", "version", "created", "student", "jobs")
+"""Fields that no journal knows."""
+
+
+def differences(claimed: Facts, found: Facts) -> list[Difference]:
+    """Where ``claimed`` states something else than ``found``, which was computed from the journals."""
+    ours, theirs = msgspec.to_builtins(found), msgspec.to_builtins(claimed)
+    return [
+        one
+        for field in ours
+        if field not in _FREE
+        for one in _compare(theirs[field], ours[field], (field.rstrip("s"),))
+    ]
+
+
+def _compare(claimed: object, found: object, place: tuple[str, ...]) -> Iterator[Difference]:
+    if isinstance(claimed, dict) and isinstance(found, dict):
+        for key in dict.fromkeys((*claimed, *found)):
+            yield from _compare(claimed.get(key), found.get(key), (*place, str(key).replace("_", " ")))
+    elif isinstance(claimed, list | tuple) and isinstance(found, list | tuple) and len(claimed) == len(found):
+        for one, other in zip(claimed, found, strict=True):
+            name = _named(other) or _named(one)
+            yield from _compare(one, other, (*place, name) if name else place)
+    elif claimed != found:
+        yield Difference(", ".join(place), _short(claimed), _short(found))
+
+
+def _named(item: object) -> str:
+    names = ("label", "text", "name", "question", "number", "title")
+    return next((repr(item[key]) for key in names if key in item), "") if isinstance(item, dict) else ""
+
+
+def _short(value: object) -> str:
+    text = "nothing" if value in (None, "", [], {}) else str(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"

@@ -1,0 +1,405 @@
+"""The figures of a report as SVG, drawn without Qt, so that commands make the same report as the window.
+
+Only attributes are used, no style sheets and no scripts: a browser and Qt's SVG renderer draw the same picture.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from clew_gui.plotting.measured import MeasuredPlot, axis_ticks, measured_plots, span_of
+from clew_gui.plotting.numbers import Format
+from clew_gui.plotting.pictures import distribution, pixels, points, table
+from clew_gui.plotting.series import XUnit
+from clew_gui.plotting.ticks import Span, Tick, linear_ticks, log_ticks, settled_span, x_ticks
+from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PictureSpec, PlotSpec
+from clew_shared.exporters.tensorboard import in_rows, png
+from clew_shared.journal.events import Histogram, Image, Matrix
+from clew_shared.journal.history import History
+
+Floats = npt.NDArray[np.float64]
+
+WIDTH: Final = 760
+HEIGHT: Final = 270
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 14, 12, 40
+_COLUMNS: Final = 340
+"""So many pieces of x a curve is drawn in: about one for two pixels."""
+_COLOURS: Final = ("#2F5BD7", "#F0690F", "#003C1E", "#D269B4", "#96875A", "#5A0F69")
+"""The curve colours of the window's light theme, which were chosen for colour-blind eyes."""
+_DASHES: Final = ("", "7 4", "2 3", "9 3 2 3")
+_INK, _FAINT, _GRID = "#18202B", "#5F6A7A", "#E3E7EE"
+
+
+class ReportFigure(NamedTuple):
+    """A picture with its caption; ``height`` in pixels for a width of ``WIDTH``."""
+
+    title: str
+    caption: str
+    svg: str
+    height: int = HEIGHT
+
+
+class LabelledRun(NamedTuple):
+    """A run as figures name it; with the metric, steps and values that its student expected, if any."""
+
+    label: str
+    history: History
+    expected: tuple[str, Floats, Floats] | None = None
+
+
+def figures_of(card: ExerciseCard, runs: Sequence[LabelledRun]) -> list[ReportFigure]:
+    """All figures of an exercise: curves with all runs in one plot, what was measured, and the last pictures of each
+    run. A plot without a point is left out."""
+    found = [_curves(plot, card, runs) for plot in card.plots]
+    for run in runs:
+        alone = "" if len(runs) == 1 else f", {run.label}"
+        found += [_measured(plot, alone) for plot in measured_plots(card.measured, run.history.series)]
+        found += [_picture(spec, run, alone) for spec in card.pictures]
+    return [figure for figure in found if figure is not None]
+
+
+# --- Canvas -----------------------------------------------------------------------------------------------------------
+
+
+class _Axes:
+    """A plot's frame, ticks and clip, and the way from values to pixels."""
+
+    def __init__(self, x: Span, y: Span, height: int = HEIGHT, *, log_x: bool = False, log_y: bool = False) -> None:
+        self._x, self._y, self._log = x, y, (log_x, log_y)
+        self._height = height
+        self.parts: list[str] = []
+
+    @property
+    def _bottom(self) -> int:
+        return self._height - _BOTTOM
+
+    def across(self, x: Floats) -> Floats:
+        """Pixels from the left."""
+        place = np.log10(x) if self._log[0] else x
+        return _LEFT + (place - self._x.low) / self._x.size * (WIDTH - _LEFT - _RIGHT)
+
+    def down(self, y: Floats) -> Floats:
+        """Pixels from the top; what is above or below the axis is drawn at its end."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            place = np.log10(y) if self._log[1] else y
+        part = (place - self._y.low) / self._y.size
+        return self._bottom - np.clip(part, 0.0, 1.0) * (self._bottom - _TOP)
+
+    def ticks(self, x: Sequence[Tick], y: Sequence[Tick], x_title: str, y_title: str = "") -> None:
+        """Grid lines with their numbers, and the titles of the axes."""
+        for tick in y:
+            at = self._bottom - (tick.at - self._y.low) / self._y.size * (self._bottom - _TOP)
+            self.parts.append(_line(_LEFT, at, WIDTH - _RIGHT, at, _GRID))
+            self.parts.append(_text(_LEFT - 8, at + 4, tick.text, "end"))
+        for tick in x:
+            at = _LEFT + (tick.at - self._x.low) / self._x.size * (WIDTH - _LEFT - _RIGHT)
+            self.parts.append(_line(at, self._bottom, at, self._bottom + 4, _FAINT))
+            self.parts.append(_text(at, self._bottom + 17, tick.text, "middle"))
+        self.parts.append(_line(_LEFT, self._bottom, WIDTH - _RIGHT, self._bottom, _FAINT))
+        self.parts.append(_text((_LEFT + WIDTH - _RIGHT) / 2, self._height - 6, x_title, "middle"))
+        if y_title:
+            self.parts.append(_text(_LEFT + 6, _TOP + 12, y_title, "start"))
+
+    def level(self, y: float, words: str) -> None:
+        """A goal as a dashed line."""
+        at = float(self.down(np.array([y]))[0])
+        if _TOP <= at <= self._bottom:
+            self.parts.append(_line(_LEFT, at, WIDTH - _RIGHT, at, "#14773F", dash="5 4"))
+            width = 6.6 * len(words) + 8
+            ground = f'x="{WIDTH - _RIGHT - width:.1f}" y="{at - 16:.1f}" width="{width:.1f}" height="14"'
+            self.parts.append(f'<rect {ground} fill="#FFFFFF" fill-opacity="0.85"/>')
+            self.parts.append(_text(WIDTH - _RIGHT - 4, at - 4, words, "end", "#14773F"))
+
+    def expectation(self, x: Floats, y: Floats) -> None:
+        """A curve that was drawn by hand before the run."""
+        inside = (x >= self._x.low) & (x <= self._x.high)
+        places = zip(self.across(x[inside]).tolist(), self.down(y[inside]).tolist(), strict=True)
+        path = "L".join(f"{a:.1f} {b:.1f}" for a, b in places)
+        if path:
+            self.parts.append(f'<path d="M{path}" fill="none" stroke="{_FAINT}" stroke-dasharray="4 4"/>')
+
+    def curve(self, x: Floats, y: Floats, number: int, marks: bool = False) -> None:
+        """A line through the points that are finite, interrupted at those that are not; with dots where ``marks``."""
+        colour, dash = _style(number)
+        across, down = self.across(x), self.down(y)
+        good = np.isfinite(across) & np.isfinite(down)
+        for piece in _stretches(good):
+            path = "L".join(
+                f"{a:.1f} {b:.1f}" for a, b in zip(across[piece].tolist(), down[piece].tolist(), strict=True)
+            )
+            dashes = f' stroke-dasharray="{dash}"' if dash else ""
+            self.parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="1.6"{dashes}/>')
+        if marks:
+            ends = zip(across[good].tolist(), down[good].tolist(), strict=True)
+            self.parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{colour}"/>' for a, b in ends]
+
+    def band(self, x: Floats, low: Floats, high: Floats, number: int) -> None:
+        """The range of a noisy curve, faint."""
+        across, top, bottom = self.across(x), self.down(high), self.down(low)
+        good = np.isfinite(across) & np.isfinite(top) & np.isfinite(bottom)
+        if good.sum() > 1:
+            there = [*zip(across[good].tolist(), top[good].tolist(), strict=True)]
+            back = [*zip(across[good].tolist(), bottom[good].tolist(), strict=True)][::-1]
+            path = "L".join(f"{a:.1f} {b:.1f}" for a, b in there + back)
+            self.parts.append(f'<path d="M{path}Z" fill="{_style(number)[0]}" fill-opacity="0.16" stroke="none"/>')
+
+    def svg(self, title: str, legend: Sequence[str] = ()) -> tuple[str, int]:
+        """The whole picture with its legend below, and its height."""
+        rows = list(_legend(legend, self._height + 12)) if len(legend) > 1 else []
+        height = self._height + (18 * rows[-1][0] + 8 if rows else 0)
+        body = "".join([*self.parts, *(part for _, part in rows)])
+        return _svg(body, height, title), height
+
+
+def _svg(body: str, height: int, title: str) -> str:
+    names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+    head = f'<svg {names} width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}"'
+    fonts = 'font-family="Inter, Helvetica, Arial, sans-serif" font-size="12"'
+    ground = f'<rect width="{WIDTH}" height="{height}" fill="#FFFFFF"/>'
+    return f'{head} role="img" {fonts}><title>{escape(title)}</title>{ground}{body}</svg>'
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, colour: str, dash: str = "") -> str:
+    dashes = f' stroke-dasharray="{dash}"' if dash else ""
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}"{dashes}/>'
+
+
+def _text(x: float, y: float, words: str, anchor: str, colour: str = _FAINT) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(words)}</text>'
+
+
+def _style(number: int) -> tuple[str, str]:
+    return _COLOURS[number % len(_COLOURS)], _DASHES[number // len(_COLOURS) % len(_DASHES)]
+
+
+def _legend(names: Sequence[str], top: int) -> Iterator[tuple[int, str]]:
+    """Each name with its line, as many in a row as fit; with the number of rows so far."""
+    x, row = float(_LEFT), 0
+    for number, name in enumerate(names):
+        width = 44 + 6.6 * len(name)
+        if x > _LEFT and x + width > WIDTH:
+            x, row = float(_LEFT), row + 1
+        colour, dash = _style(number)
+        y = top + 18 * row
+        yield row + 1, _line(x, y - 4, x + 24, y - 4, colour, dash) + _text(x + 30, y, name, "start", _INK)
+        x += width
+
+
+def _stretches(good: npt.NDArray[np.bool_]) -> Iterator[slice]:
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], good.astype(np.int8), [0]])))
+    yield from (slice(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True))
+
+
+# --- Curves -----------------------------------------------------------------------------------------------------------
+
+
+class _Drawn(NamedTuple):
+    """A curve in at most ``_COLUMNS`` pieces: mean, least and greatest of each."""
+
+    number: int
+    x: Floats
+    mean: Floats
+    low: Floats
+    high: Floats
+    evaluated: bool
+
+
+def _curves(plot: PlotSpec, card: ExerciseCard, runs: Sequence[LabelledRun]) -> ReportFigure | None:
+    metrics = {spec.name: spec for spec in card.metrics}
+    drawn = [
+        _thinned(run.history, metrics.get(name), name, number)
+        for number, run in enumerate(runs)
+        for name in plot.metrics
+        if len(run.history.column(name).steps)
+    ]
+    heights = [_placed(values, plot.log) for one in drawn for values in (one.mean, one.low, one.high)]
+    better = metrics[plot.metrics[0]].better if plot.metrics[0] in metrics else "none"
+    shown = settled_span(np.concatenate(heights), better, plot.log) if heights else None
+    if shown is None:
+        return None
+    goals = [goal for goal in card.goals if goal.metric in plot.metrics and (not plot.log or goal.value > 0)]
+    for goal in goals:
+        at = math.log10(goal.value) if plot.log else goal.value
+        shown = shown.union(Span(at, at)) if abs(at - shown.low) < 2 * shown.size else shown
+    y, x = shown.padded(0.06), Span(0.0, max(float(one.x[-1]) for one in drawn) or 1.0)
+    axes = _Axes(x, y, log_y=plot.log)
+    form: Format = plot.format
+    marks = log_ticks(y, 5, form, 0.1) if plot.log else linear_ticks(y, 5, form)
+    axes.ticks(x_ticks(x, 8, XUnit.STEP, log=False), marks, "Step")
+    _draw(axes, drawn)
+    expected = [run.expected for run in runs if run.expected is not None and run.expected[0] in plot.metrics]
+    for _, steps, values in expected:
+        axes.expectation(steps, values)
+    for goal in goals:
+        axes.level(goal.value, _goal_words(goal, form))
+    svg, height = axes.svg(plot.title, [run.label for run in runs])
+    outside = any(bool(((found < y.low) | (found > y.high)).any()) for found in heights)
+    caption = _curves_caption(plot, metrics, drawn, outside)
+    caption += " The thin dashed curve is what was expected before the run." if expected else ""
+    return ReportFigure(plot.title, caption, svg, height)
+
+
+def _draw(axes: _Axes, drawn: Sequence[_Drawn]) -> None:
+    for one in drawn:
+        if not one.evaluated:
+            axes.band(one.x, one.low, one.high, one.number)
+    for one in drawn:
+        axes.curve(one.x, one.mean, one.number, marks=one.evaluated)
+
+
+def _placed(values: Floats, log: bool) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Floats = np.log10(values) if log else values
+    return found[np.isfinite(found)]
+
+
+def _thinned(history: History, metric: MetricSpec | None, name: str, number: int) -> _Drawn:
+    column = history.column(name)
+    x, y = column.steps.astype(np.float64), column.values.astype(np.float64)
+    known = history.metrics.get(name, metric)
+    evaluated = known is not None and not known.per_step
+    if len(x) <= _COLUMNS:
+        return _Drawn(number, x, y, y, y, evaluated)
+    edges = np.linspace(0, len(x), _COLUMNS + 1).astype(np.intp)[:-1]
+    counts = np.diff(np.append(edges, len(x)))
+    mean, middle = np.add.reduceat(y, edges) / counts, np.add.reduceat(x, edges) / counts
+    return _Drawn(number, middle, mean, np.minimum.reduceat(y, edges), np.maximum.reduceat(y, edges), evaluated)
+
+
+def _goal_words(goal: Goal, form: Format) -> str:
+    value = f"{100 * goal.value:.4g} %" if form == "percent" else f"{goal.value:.4g}"
+    return f"goal {value}"
+
+
+def _curves_caption(plot: PlotSpec, metrics: Mapping[str, MetricSpec], drawn: Sequence[_Drawn], outside: bool) -> str:
+    names = ", ".join(metrics[name].label if name in metrics else name for name in plot.metrics)
+    thin = any(one.low is not one.mean for one in drawn)
+    dots = any(one.evaluated for one in drawn) and any(not one.evaluated for one in drawn)
+    parts = [f"{names} over steps{', logarithmic' if plot.log else ''}."]
+    parts += ["Lines are means of neighbouring steps, the pale bands their range."] if thin else []
+    parts += ["Dots are values measured on held-out data."] if dots else []
+    parts += ["What is outside of the axis is drawn at its end."] if outside else []
+    return " ".join(parts)
+
+
+# --- What was measured ------------------------------------------------------------------------------------------------
+
+
+def _measured(plot: MeasuredPlot, alone: str) -> ReportFigure | None:
+    lines = [line for line in plot.lines if line.x.size]
+    if not lines or plot.spec.form == "timeline":
+        return None
+    log_x, log_y = plot.spec.log_x, plot.spec.log_y
+    x, y = (span_of([getattr(line, name) for line in lines], log) for name, log in (("x", log_x), ("y", log_y)))
+    x, y = x.padded(0.03), y.padded(0.06)
+    axes = _Axes(x, y, log_x=log_x, log_y=log_y)
+    marks = axis_ticks(x, 8, log_x, plot.x.unit), axis_ticks(y, 5, log_y, plot.y.unit, plot.spec.format)
+    axes.ticks(*marks, plot.x.title, plot.y.title)
+    for number, line in enumerate(lines):
+        axes.curve(line.x, line.y, number, marks=True)
+    svg, height = axes.svg(plot.spec.title, [line.name for line in lines])
+    return ReportFigure(f"{plot.spec.title}{alone}", "Measured by the run.", svg, height)
+
+
+# --- Pictures ---------------------------------------------------------------------------------------------------------
+
+
+def _picture(spec: PictureSpec, run: LabelledRun, alone: str) -> ReportFigure | None:
+    """The last picture that a run took, in its own form."""
+    taken = run.history.figures.get(spec.id, ())
+    if not taken:
+        return None
+    last = taken[-1]
+    match last:
+        case Image():
+            svg, height = _image(last, spec.title)
+        case Histogram():
+            svg, height = _histogram(last, spec)
+        case Matrix() if spec.form == "scatter":
+            svg, height = _scatter(last, spec.title)
+        case Matrix() if spec.form == "bars":
+            svg, height = _bars(last, spec)
+        case _:
+            svg, height = _matrix(last, spec)
+    return ReportFigure(f"{spec.title}{alone}", f"As it was after {last.step:,} steps.", svg, height)
+
+
+def _image(image: Image, title: str) -> tuple[str, int]:
+    grid = in_rows(pixels(image), image.columns)
+    rows, columns, _ = grid.shape
+    scale = min((WIDTH - 20) / columns, 420 / rows, 8.0)
+    height = round(rows * scale) + 20
+    data = base64.b64encode(png(grid)).decode()
+    size = f'x="10" y="10" width="{columns * scale:.1f}" height="{rows * scale:.1f}"'
+    part = f'<image {size} image-rendering="pixelated" xlink:href="data:image/png;base64,{data}"/>'
+    return _svg(part, height, title), height
+
+
+def _histogram(histogram: Histogram, spec: PictureSpec) -> tuple[str, int]:
+    found = distribution(histogram)
+    middles = (found.edges[:-1] + found.edges[1:]) / 2
+    x, y = Span(float(found.edges[0]), float(found.edges[-1])), Span(0.0, max(1.0, float(found.counts.max()) * 1.06))
+    axes = _Axes(x, y)
+    axes.ticks(linear_ticks(x, 8), linear_ticks(y, 5), "Value", "Count")
+    for number, counts in enumerate(found.counts):
+        axes.band(middles, np.zeros(len(counts)), counts, number)
+        axes.curve(middles, counts, number)
+    names = [spec.labels[one] if 0 <= one < len(spec.labels) else f"class {one}" for one in found.classes]
+    return axes.svg(spec.title, names)
+
+
+def _scatter(matrix: Matrix, title: str) -> tuple[str, int]:
+    places, classes = points(matrix)
+    x, y = (span_of([places[:, axis]], log=False).padded(0.04) for axis in (0, 1))
+    axes = _Axes(x, y, 420)
+    axes.ticks(linear_ticks(x, 8), linear_ticks(y, 6), "")
+    across, down = axes.across(places[:, 0]), axes.down(places[:, 1])
+    for a, b, one in zip(across.tolist(), down.tolist(), classes.tolist(), strict=True):
+        axes.parts.append(f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2" fill="{_COLOURS[one % len(_COLOURS)]}"/>')
+    return axes.svg(title)
+
+
+def _bars(matrix: Matrix, spec: PictureSpec) -> tuple[str, int]:
+    values = np.nan_to_num(table(matrix)[0], posinf=0.0, neginf=0.0)
+    names = [*(matrix.column_labels or spec.labels), *(str(number) for number in range(len(values)))][: len(values)]
+    span = span_of([np.append(values, 0.0)], log=False)
+    axes = _Axes(Span(0.0, float(len(values))), span.padded(0.06))
+    axes.ticks([], linear_ticks(span, 5), "")
+    zero, tops = float(axes.down(np.zeros(1))[0]), axes.down(values).tolist()
+    width = (WIDTH - _LEFT - _RIGHT) / max(len(values), 1)
+    every = -(-len(values) // 14)
+    for number, (top, name) in enumerate(zip(tops, names, strict=True)):
+        left, high = _LEFT + (number + 0.12) * width, min(top, zero)
+        size = f'x="{left:.1f}" y="{high:.1f}" width="{0.76 * width:.1f}" height="{abs(zero - top):.1f}"'
+        axes.parts.append(f'<rect {size} fill="{_COLOURS[0]}"/>')
+        if number % every == 0:
+            axes.parts.append(_text(left + 0.38 * width, HEIGHT - 22, name, "middle"))
+    return axes.svg(spec.title)
+
+
+def _matrix(matrix: Matrix, spec: PictureSpec) -> tuple[str, int]:
+    values = table(matrix)
+    side = min(44.0, (WIDTH - 110) / max(matrix.columns, 1))
+    height, most = round(side * matrix.rows) + 56, float(np.nanmax(np.abs(values), initial=1e-300))
+    rows, columns = (
+        [*(found or spec.labels), *map(str, range(count))][:count]
+        for found, count in ((matrix.row_labels, matrix.rows), (matrix.column_labels, matrix.columns))
+    )
+    parts = [_text(90 + (n + 0.5) * side, 20, name, "middle") for n, name in enumerate(columns)]
+    for row, line in enumerate(values.tolist()):
+        parts.append(_text(82, 28 + (row + 0.62) * side, rows[row], "end"))
+        for column, value in enumerate(line):
+            x, y = 90 + column * side, 28 + row * side
+            shade = abs(value) / most if math.isfinite(value) else 0.0
+            size = f'x="{x:.1f}" y="{y:.1f}" width="{side:.1f}" height="{side:.1f}"'
+            parts.append(f'<rect {size} fill="#2F5BD7" fill-opacity="{0.9 * shade:.2f}" stroke="#FFFFFF"/>')
+            ink = "#FFFFFF" if shade > 0.55 else _INK
+            parts.append(_text(x + side / 2, y + 0.62 * side, f"{value:.3g}", "middle", ink))
+    return _svg("".join(parts), height, spec.title), height

@@ -1,0 +1,41 @@
+"""What runs will take, judged by one that trained before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from clew_shared.cards import ExerciseCard
+from clew_shared.journal.history import History
+from clew_shared.spec import RunSpec
+
+_START_S = 2.0
+"""From the start of a run to its first point where nothing is known of that."""
+
+
+def seconds_each(
+    specs: Iterable[RunSpec], card: ExerciseCard, before: Sequence[tuple[RunSpec, History]]
+) -> list[float]:
+    """Seconds of each run, judged by the first of ``before`` that has a speed; nothing when none has."""
+    for judge, history in before:
+        speed = history.steps_per_second()
+        if speed and math.isfinite(speed) and history.fold.step:
+            start = history.first_point_seconds or _START_S
+            return [start + _work(spec, judge, card, history.fold.step) / speed for spec in specs]
+    return []
+
+
+def _work(spec: RunSpec, judge: RunSpec, card: ExerciseCard, steps_before: int) -> float:
+    """Steps, in steps of the run that is judged by."""
+    steps, batch, size = (
+        _number(spec, card, "steps"),
+        _number(spec, card, "batch_size"),
+        _number(judge, card, "batch_size"),
+    )
+    return (steps or steps_before) * (batch / size if batch and size else 1.0)
+
+
+def _number(spec: RunSpec, card: ExerciseCard, name: str) -> float:
+    usual = next((param.default for param in card.params if param.name == name), None)
+    value = spec.params.get(name, usual)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0

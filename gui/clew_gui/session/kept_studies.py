@@ -1,0 +1,95 @@
+"""The sweeps that were started on this computer, one TOML file each, and what of one is done, under way and missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError, problem
+from clew_shared.cards import ExerciseCard
+from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.params import check
+from clew_shared.spec import RunSpec
+from clew_shared.study import StudySpec, read_study, study_runs, to_toml
+
+
+def study_file(places: Places, name: str) -> Path:
+    """Where the study of this name is kept."""
+    return places.studies / f"{name}.toml"
+
+
+def keep_study(places: Places, study: StudySpec) -> Path:
+    """Write the study before its first run is asked for; its file. Raises ``ProblemError``."""
+    path = study_file(places, study.study)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(to_toml(study), encoding="utf-8")
+    except OSError as error:
+        text = f"The study cannot be kept in {path}: {error.strerror or error}."
+        raise problem("study.keep", text, "Make room, or move CLEW_HOME.", str(path)) from None
+    return path
+
+
+def kept_study(places: Places, name: str) -> StudySpec | None:
+    """The study of this name; None when it was not kept here, or cannot be read."""
+    path = study_file(places, name)
+    try:
+        return read_study(path) if name and path.is_file() else None
+    except ProblemError:
+        return None
+
+
+class KnownRun(NamedTuple):
+    """A run that there is already."""
+
+    id: str
+    spec: RunSpec
+    state: RunState
+
+
+class Progress(NamedTuple):
+    """A study's runs: finished ones, those under way, those that ended otherwise and can go on, and what was never
+    asked for."""
+
+    finished: tuple[str, ...]
+    under_way: tuple[str, ...]
+    ended: tuple[str, ...]
+    missing: tuple[RunSpec, ...]
+
+    @property
+    def total(self) -> int:
+        """How many runs the study has."""
+        return sum(map(len, self))
+
+
+def progress(study: StudySpec, card: ExerciseCard, runs: Iterable[KnownRun]) -> Progress:
+    """For each run of the study one of ``runs``, rather a finished one, then one under way: none is done twice."""
+    left = sorted((run for run in runs if run.spec.study == study.study), key=lambda run: _order(run.state))
+    missing: list[RunSpec] = []
+    finished: list[str] = []
+    under_way: list[str] = []
+    ended: list[str] = []
+    for planned in study_runs(study):
+        wanted = bare(planned.spec, card)
+        run = next((one for one in left if bare(one.spec, card) == wanted), None)
+        if run is None:
+            missing.append(planned.spec)
+        else:
+            left.remove(run)
+            (finished, under_way, ended)[_order(run.state)].append(run.id)
+    return Progress(tuple(finished), tuple(under_way), tuple(ended), tuple(missing))
+
+
+def _order(state: RunState) -> int:
+    return 0 if state is RunState.FINISHED else 2 if state in TERMINAL else 1
+
+
+def bare(spec: RunSpec, card: ExerciseCard) -> RunSpec:
+    """The spec without its id and with values of the right kind: equal for runs that do the same."""
+    typed, _ = check(card.params, spec.params)
+    params = {name: typed.get(name, value) for name, value in spec.params.items()}
+    return msgspec.structs.replace(spec, run="", params=params)

@@ -1,0 +1,88 @@
+"""Recorded runs of the cluster exercises, shown as if they were training: for a lesson without a cluster."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QObject
+
+from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.theme.dialog import Dialog
+from clew_gui.views.theme.parts import Button, label, row
+from clew_gui.views.window.window import MainWindow
+from clew_shared.base.problem import Problem, ProblemError
+
+_SENTENCE = (
+    "A recording is shown as if it were training now, with its curves, its workers and servers. It is listed among "
+    "your runs, called a recording, reaches no goal, and cannot be handed in."
+)
+Start = Callable[[Sequence[str]], object]
+
+
+def begin(command: Sequence[str]) -> None:
+    """Start a program that goes on without the window. Raises ``OSError`` as it comes."""
+    import subprocess  # after the first frame, as all that a link needs
+
+    from clew_gui.targets.local_agent import detached
+
+    nothing = subprocess.DEVNULL
+    process = subprocess.Popen(list(command), stdin=nothing, stdout=nothing, stderr=nothing, **detached())
+    process.returncode = 0  # nobody waits for it
+
+
+class Demonstrations(QObject):
+    """One for each window."""
+
+    def __init__(self, window: MainWindow, desk: WindowController, start: Start = begin) -> None:
+        super().__init__(window)
+        self._window, self._desk = window, desk
+        self.start = start
+
+    def ask(self) -> Dialog:
+        """Have a person choose a recording."""
+        from clew_gui.reports.replay import demonstrations
+
+        dialog = Dialog(self._window, "Show a recording", _SENTENCE)
+        for name, folder in demonstrations().items():
+            show = Button(self._window.look, "Show", "", "play", f"Show the recording {name}")
+            show.setAccessibleName(f"Show the recording {name}")
+            show.clicked.connect(partial(self._chosen, dialog, name))
+            dialog.add(row(label(self._title(folder), "strong"), None, show))
+        close = Button(self._window.look, "Close")
+        close.clicked.connect(dialog.reject)
+        dialog.finish(None, close)
+        dialog.open()
+        return dialog
+
+    def _chosen(self, dialog: Dialog, name: str) -> None:
+        dialog.accept()
+        self.show_recording(name)
+
+    def _title(self, folder: Path) -> str:
+        from clew_gui.reports.facts import read_source
+
+        try:
+            return read_source(folder).spec.name or folder.name
+        except ProblemError:
+            return folder.name
+
+    def show_recording(self, name: str) -> None:
+        """Open its exercise and let it begin; the agent finds it like any run."""
+        from clew_gui.reports.facts import read_source
+        from clew_gui.reports.replay import DEMONSTRATION, find_demonstration
+
+        try:
+            exercise = read_source(find_demonstration(name)).spec.exercise
+            self.start([sys.executable, "-m", "clew_gui", "replay", f"{DEMONSTRATION}{name}"])
+        except ProblemError as error:
+            self._window.messages.show_problems(error.problems)
+            return
+        except OSError as error:
+            text = f"The recording could not be started: {error.strerror or error}."
+            self._window.messages.show_problems((Problem("replay.start", text, "Try: clew replay --list"),))
+            return
+        self._desk.open_exercise(exercise)
+        self._window.show_tab(1)

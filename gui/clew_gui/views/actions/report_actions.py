@@ -1,0 +1,200 @@
+"""Joins the Report tab to the window: which runs are offered, the report itself, the files, and the guide's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from clew_gui.base.student import keep_student, student_name
+from clew_gui.views.actions.controller import SLOW_TICKS, WindowController
+from clew_gui.views.actions.files import ask_and_write, write_told
+from clew_gui.views.presentation.interfaces import RunLike
+from clew_gui.views.window.window import REPORT_TAB, MainWindow
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.journal.lifecycle import TERMINAL
+
+if TYPE_CHECKING:
+    from clew_gui.reports.facts import RunSource
+    from clew_gui.reports.page import Report
+    from clew_gui.views.report.report_view import ReportView
+    from clew_gui.views.sites.background import BackgroundWork
+
+_USUAL = 4
+"""So many of the latest runs are in a report until a person chooses."""
+_KINDS = {"html": "Web page (*.html)", "pdf": "PDF (*.pdf)"}
+Made = tuple["Report", list["RunSource"]]
+
+
+class ReportActions(QObject):
+    """One for each window. The tab's widgets are made when it is first shown; reports are made in a thread."""
+
+    def __init__(self, window: MainWindow, desk: WindowController, places: Places) -> None:
+        super().__init__(window)
+        self._window, self._desk, self._places = window, desk, places
+        self._view: ReportView | None = None
+        self._ticks = 0
+        self._offered: object = None
+        self._wished: dict[str, set[str]] = {}
+        self._work: BackgroundWork[Made] | None = None
+        self.made: Made | None = None
+        window.guide.answers_of = self.answers
+        window.guide.answered.connect(self.answer)
+        window.head.tab_chosen.connect(lambda _tab: self.tell())
+        desk.curves_changed.connect(self.tell)
+        desk.ticked.connect(self._ticked)
+
+    def _ticked(self) -> None:
+        self._ticks += 1
+        if self._ticks % SLOW_TICKS == 0:
+            self.tell()
+
+    @property
+    def view(self) -> ReportView:
+        """The tab's widgets."""
+        if self._view is None:
+            from clew_gui.views.report.report_view import ReportView
+
+            self._view = ReportView(self._window.look)
+            self._view.changed.connect(self._chosen)
+            self._view.file_asked.connect(self.save)
+            self._view.hand_in_asked.connect(self.hand_in)
+            self._view.guide_asked.connect(lambda: self._window.show_tab(0))
+            self._window.put_view(REPORT_TAB, self._view)
+        return self._view
+
+    # --- The guide's questions ----------------------------------------------------------------------------------------
+
+    def answers(self, exercise: str) -> Mapping[str, str]:
+        """What was answered so far; none where that cannot be read, which is shown."""
+        from clew_gui.reports.answers import read_answers
+
+        try:
+            return read_answers(self._places, exercise)
+        except ProblemError as error:
+            self._window.messages.show_problems(error.problems)
+            return {}
+
+    def answer(self, exercise: str, question: str, text: str) -> None:
+        """Keep an answer."""
+        from clew_gui.reports.answers import keep_answer
+
+        try:
+            keep_answer(self._places, exercise, question, text)
+        except ProblemError as error:
+            self._window.messages.show_problems(error.problems)
+        self._offered = None
+
+    # --- Showing ------------------------------------------------------------------------------------------------------
+
+    def tell(self) -> None:
+        """Offer the runs of the open exercise; cheap where nothing changed, and nothing while out of sight."""
+        scope = self._desk.scope
+        if self._window.pages.currentIndex() != REPORT_TAB or scope.session is None or scope.card is None:
+            return
+        runs = [run for run in scope.runs() if run.state in TERMINAL and not run.history.fold.replay_of]
+        now = (scope.card.id, tuple((run.id, run.state) for run in runs))
+        if now == self._offered:
+            return
+        self._offered = now
+        from clew_gui.views.report.report_view import OfferedRun
+
+        usual = {run.id for run in runs[-_USUAL:] if run.history.fold.step}
+        wished = self._wished.get(scope.card.id, usual)
+        offered = [OfferedRun(run.id, _title(run), run.id in wished) for run in reversed(runs)]
+        self.view.offer(offered, student_name(self._places))
+        self._make()
+
+    def _chosen(self) -> None:
+        card = self._desk.scope.card
+        if card is not None:
+            self._wished[card.id] = set(self.view.chosen())
+        try:
+            if self.view.name.text() != student_name(self._places):
+                keep_student(self._places, self.view.name.text())
+        except ProblemError as error:
+            self._window.messages.show_problems(error.problems)
+        self._make()
+
+    def _make(self) -> None:
+        """Read the runs in a thread; the last wish wins."""
+        scope, chosen = self._desk.scope, set(self.view.chosen())
+        if self._work is not None:
+            self._work.stop()
+            self._work = None
+        self.made = None
+        folders = [run.folder for run in scope.runs() if run.id in chosen]
+        if not folders or scope.card is None:
+            offered = self.view.runs.count()
+            self.view.show_nothing(
+                "Tick the runs that belong into it." if offered else "A report needs a run that is over."
+            )
+            return
+        from clew_gui.views.sites.background import call_elsewhere
+
+        cards, places = {scope.card.id: scope.card}, self._places
+
+        def make() -> Made:
+            from clew_gui.jobs.job_book import job_book
+            from clew_gui.reports.facts import read_source
+            from clew_gui.reports.page import report_of
+
+            sources = [read_source(folder) for folder in folders]
+            return report_of(places, sources, cards, student_name(places), job_book(places).words()), sources
+
+        self._work = call_elsewhere(self, "report", make, self._show, self._failed)
+
+    def _show(self, made: Made) -> None:
+        self._work, self.made = None, made
+        self.view.show_report(made[0])
+
+    def _failed(self, problems: tuple[Problem, ...]) -> None:
+        self._work = None
+        self.view.show_nothing(" ".join(map(str, problems)))
+
+    # --- Files --------------------------------------------------------------------------------------------------------
+
+    def save(self, kind: str, path: Path | None = None) -> None:
+        """Write the report as "html" or "pdf"; asks for the place when ``path`` is None."""
+        if self.made is None:
+            return
+        report = self.made[0]
+
+        def write(place: Path) -> None:
+            from clew_gui.reports.page import render
+            from clew_gui.views.report.pdf import write_pdf
+
+            if kind == "pdf":
+                write_pdf(report, place)
+            else:
+                place.write_text(render(report), encoding="utf-8", newline="\n")
+
+        if path is not None:
+            write_told(self._window, path, write)
+        else:
+            ask_and_write(self._window, "Save the report", f"report.{kind}", _KINDS[kind], write)
+
+    def hand_in(self, path: Path | None = None) -> None:
+        """Write the bundle for the teacher; asks for the place when ``path`` is None."""
+        if self.made is None:
+            return
+        report, sources = self.made
+        from clew_gui.reports.handin import file_name, write_handin
+
+        def write(place: Path) -> None:
+            write_handin(place, report, sources)
+
+        if path is not None:
+            write_told(self._window, path, write)
+        else:
+            ask_and_write(self._window, "Hand in", file_name(report.facts), "Hand-in (*.clew.zip)", write)
+
+
+def _title(run: RunLike) -> str:
+    name = run.spec.name or ", ".join(
+        str(run.spec.params[key]) for key in ("optimizer", "learning_rate") if key in run.spec.params
+    )
+    return f"{run.number}  {name}".rstrip()

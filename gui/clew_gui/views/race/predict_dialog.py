@@ -1,0 +1,195 @@
+"""Predict, then run: a person draws the curve that they expect before the run begins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from clew_gui.views.form.fields import NumberEdit, combo
+from clew_gui.views.presentation import words
+from clew_gui.views.theme.dialog import Dialog
+from clew_gui.views.theme.parts import Appearance, Button, label, row
+from clew_gui.views.theme.theme import font
+from clew_shared.cards import ExerciseCard, MetricSpec
+from clew_shared.params import ParamSpec, convert
+from clew_shared.spec import Prediction
+
+_HELP = (
+    "Drag from left to right to draw the curve that you expect. It is written into the run's journal before the first"
+    " step, and is shown dashed beside the result."
+)
+_COLUMNS = 60
+"""Points of a drawing at most, evenly over the steps."""
+_LEFT, _BOTTOM, _TOP, _RIGHT = 58, 26, 10, 24
+_HEIGHT = ParamSpec(name="height", kind="float", label="Top of the axis", default=3.0, gt=0)
+
+
+class PredictDialog(Dialog):
+    """Draws one curve and hands it over; ``steps`` are those of the run."""
+
+    drawn = Signal(Prediction)
+
+    def __init__(self, parent: QWidget, look: Appearance, card: ExerciseCard, steps: int) -> None:
+        super().__init__(parent, "Predict the curve", _HELP)
+        self._card = card
+        self.metrics = combo([(one.name, one.label.capitalize()) for one in _judged(card)], "Metric")
+        self.height_field = NumberEdit(_HEIGHT)
+        self.height_field.setAccessibleName(_HEIGHT.label)
+        self.height_field.set_value(_HEIGHT.default)
+        self.metrics.currentIndexChanged.connect(lambda _index: self._metric_changed())
+        self.height_field.edited.connect(self._height_changed)
+        self._height_label = label(_HEIGHT.label)
+        line = row(label("Metric"), self.metrics, self._height_label, self.height_field, gap=8)
+        line.setStretch(1, 2)
+        line.setStretch(3, 1)
+        self.add(line)
+        self.board = DrawingBoard(look, steps)
+        self.board.changed.connect(self._edited)
+        self.add(self.board)
+        clear = Button(look, "Clear", "quiet", "reset")
+        clear.clicked.connect(self.board.clear)
+        cancel = Button(look, "Cancel")
+        cancel.clicked.connect(self.reject)
+        self.go = Button(look, "Keep for the next run", "primarySmall", "check")
+        self.go.setDefault(True)
+        self.go.clicked.connect(self._keep)
+        self.finish(clear, cancel, self.go)
+        self.setMinimumWidth(560)
+        self._metric_changed()
+
+    def _metric_changed(self) -> None:
+        metric = self._metric()
+        percent = metric is not None and metric.format == "percent"
+        self._height_label.setVisible(not percent)
+        self.height_field.setVisible(not percent)
+        self._height_changed()
+        self.board.clear()
+
+    def _metric(self) -> MetricSpec | None:
+        return next((one for one in self._card.metrics if one.name == self.metrics.currentData()), None)
+
+    def _height_changed(self) -> None:
+        value, wrong = convert(_HEIGHT, self.height_field.raw())
+        metric = self._metric()
+        percent = metric is not None and metric.format == "percent"
+        if percent or (wrong is None and isinstance(value, float)):
+            self.board.set_height(1.0 if percent or not isinstance(value, float) else value, percent)
+
+    def prediction(self) -> Prediction | None:
+        """What was drawn; None without two points."""
+        points = self.board.points()
+        if len(points) < 2:
+            return None
+        steps, values = zip(*points, strict=True)
+        return Prediction(str(self.metrics.currentData()), steps, values)
+
+    def _edited(self) -> None:
+        self.go.allow(self.prediction() is not None, "Draw a curve first")
+
+    def _keep(self) -> None:
+        found = self.prediction()
+        if found is not None:
+            self.drawn.emit(found)
+            self.accept()
+
+
+def _judged(card: ExerciseCard) -> list[MetricSpec]:
+    """Metrics that can be better or worse: those of each step first."""
+    found = [one for one in card.metrics if one.better != "none"]
+    return sorted(found or card.metrics, key=lambda one: not one.per_step)
+
+
+class DrawingBoard(QWidget):
+    """Axes on which a curve is drawn by hand: one value for each of some columns of steps."""
+
+    changed = Signal()
+
+    def __init__(self, look: Appearance, steps: int) -> None:
+        super().__init__()
+        self._look, self._steps = look, max(1, steps)
+        self._columns = min(_COLUMNS, self._steps)
+        self._shares: dict[int, float] = {}
+        self._height, self._percent = 1.0, False
+        self._last: tuple[int, float] | None = None
+        self.setMinimumHeight(240)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setCursor(Qt.CursorShape.CrossCursor)
+        self.setAccessibleName("The curve that you expect")
+
+    def set_height(self, height: float, percent: bool) -> None:
+        """The value at the top of the axis."""
+        self._height, self._percent = height, percent
+        self.update()
+        self.changed.emit()
+
+    def clear(self) -> None:
+        """Take the curve away."""
+        self._shares = {}
+        self.update()
+        self.changed.emit()
+
+    def points(self) -> Sequence[tuple[int, float]]:
+        """(step, value) pairs, steps rising."""
+        return [
+            (round(column * self._steps / self._columns), float(f"{share * self._height:.4g}"))
+            for column, share in sorted(self._shares.items())
+        ]
+
+    def _area(self) -> QRectF:
+        return QRectF(self.rect()).adjusted(_LEFT, _TOP, -_RIGHT, -_BOTTOM)
+
+    def _at(self, place: QPointF) -> tuple[int, float]:
+        area = self._area()
+        share = min(1.0, max(0.0, (place.x() - area.left()) / area.width()))
+        return round(share * self._columns), min(1.0, max(0.0, (area.bottom() - place.y()) / area.height()))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Begin a stroke."""
+        self._last = None
+        self.mouseMoveEvent(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Go on with it; columns that the pointer jumped over lie on the line between."""
+        column, share = self._at(event.position())
+        before, start = self._last or (column, share)
+        for one in range(min(before, column), max(before, column) + 1):
+            part = (one - before) / (column - before) if column != before else 1.0
+            self._shares[one] = start + part * (share - start)
+        self._last = (column, share)
+        self.update()
+        self.changed.emit()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Axes, and the curve dashed, as it will be shown."""
+        theme, area = self._look.theme, self._area()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(font("caption"))
+        for k in range(5):
+            y = area.bottom() - k / 4 * area.height()
+            painter.setPen(QPen(QColor(theme.grid), 1))
+            painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
+            painter.setPen(QColor(theme.text2))
+            value = k / 4 * self._height
+            text = f"{100 * value:.0f} %" if self._percent else f"{value:.3g}"
+            painter.drawText(
+                QRectF(0, y - 9, _LEFT - 8, 18), Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, text
+            )
+            x, step = area.left() + k / 4 * area.width(), math.floor(k / 4 * self._steps)
+            painter.drawText(
+                QRectF(x - 40, area.bottom() + 4, 80, 18), Qt.AlignmentFlag.AlignHCenter, words.count(step)
+            )
+        painter.setPen(QPen(QColor(theme.accent), 2, Qt.PenStyle.DashLine))
+        line = [
+            QPointF(area.left() + column / self._columns * area.width(), area.bottom() - share * area.height())
+            for column, share in sorted(self._shares.items())
+        ]
+        painter.drawPolyline(line)
+        if not line:
+            painter.setPen(QColor(theme.text3))
+            painter.drawText(area, Qt.AlignmentFlag.AlignCenter, "Draw here")
+        painter.end()

@@ -1,0 +1,215 @@
+"""The window in which a sweep is put together: which values of which settings, which seeds, and what it will take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QGridLayout, QLineEdit, QScrollArea, QWidget
+
+from clew_gui.views.form.fields import combo
+from clew_gui.views.presentation.words import shown
+from clew_gui.views.theme.dialog import Dialog
+from clew_gui.views.theme.parts import Appearance, Button, frame, label, row
+from clew_shared.base.problem import Problem
+from clew_shared.cards import ExerciseCard
+from clew_shared.params import ParamSpec, Value, format_value
+from clew_shared.spec import RunSpec
+from clew_shared.study import StudySpec, check_study, study_runs, sweep_study, usual_metric
+from clew_shared.sweep import Sweep, Values, is_many, read_range, read_values, settled
+
+_METHODS = [("grid", "All combinations"), ("random", "Random points")]
+_PRUNERS = [("", "Never"), ("median", "Worse than the median"), ("halving", "Not in the best third")]
+_HELP = (
+    "Write several values with a comma and a space between them (0.01, 0.1), or a range: 0.001 to 1 log 4."
+    " Each combination is a run of its own."
+)
+_SEEDS = ParamSpec(name="seeds", kind="int", label="Seeds", default=1, ge=0, lt=2**31)
+_COUNT = ParamSpec(name="count", kind="int", label="Points", default=20, ge=1, le=1000)
+
+
+class Unfinished(NamedTuple):
+    """A sweep that was begun: how far it is, and whether runs of it are under way."""
+
+    title: str
+    words: str
+    under_way: bool
+    open: bool
+    """Whether something is left to continue."""
+
+
+class SweepDialog(Dialog):
+    """Puts a study together and hands it over. ``base`` is what the form says, ``forecast`` says what runs take."""
+
+    started = Signal(StudySpec)
+    continued = Signal()
+    cancelled = Signal()
+    paused = Signal()
+
+    def __init__(
+        self,
+        parent: QWidget,
+        look: Appearance,
+        card: ExerciseCard,
+        base: RunSpec,
+        forecast: Callable[[tuple[RunSpec, ...]], str],
+        before: Unfinished | None = None,
+    ) -> None:
+        super().__init__(parent, "Sweep", _HELP)
+        self._card, self._base, self._forecast = card, base, forecast
+        self.fields: dict[str, QLineEdit] = {}
+        if before is not None:
+            self._add_before(look, before)
+        self._add_fields()
+        self._add_choices()
+        self.cost = label("", "body", "2", wrap=True)
+        self.add(self.cost)
+        self.error = label("", "caption", "bad", wrap=True)
+        self.error.hide()
+        self.add(self.error)
+        cancel = Button(look, "Cancel")
+        cancel.clicked.connect(self.reject)
+        self.go = Button(look, "Start", "primarySmall", "play", "Start these runs where the form says")
+        self.go.setDefault(True)
+        self.go.clicked.connect(self._start)
+        self.finish(None, cancel, self.go)
+        self.setMinimumWidth(560)
+        self._edited()
+
+    def _add_before(self, look: Appearance, before: Unfinished) -> None:
+        self.go_on = Button(look, "Continue", "secondary", "play", "Do what is left of this sweep; nothing runs twice")
+        self.pause = Button(look, "Pause", "secondary", "", "Pause the run that trains; the others wait for it")
+        self.end = Button(look, "Cancel the sweep", "secondary", "", "Stop its runs; it can be continued later")
+        for button, signal in ((self.go_on, self.continued), (self.pause, self.paused), (self.end, self.cancelled)):
+            button.clicked.connect(signal)
+            button.clicked.connect(self.accept)
+        self.go_on.setVisible(before.open and not before.under_way)
+        self.pause.setVisible(before.under_way)
+        self.end.setVisible(before.under_way)
+        text = label(f"{before.title}: {before.words}", "strong", wrap=True)
+        self.add(row(text, None, self.go_on, self.pause, self.end, gap=6))
+
+    def _add_fields(self) -> None:
+        grid = QGridLayout()
+        grid.setContentsMargins(14, 10, 14, 12)
+        grid.setHorizontalSpacing(16)
+        grid.setVerticalSpacing(6)
+        values = {spec.name: self._base.params.get(spec.name, spec.default) for spec in self._card.params}
+        line = 0
+        for spec in self._card.params:
+            if not shown(spec, values):
+                continue
+            field = self._field(spec.label, format_value(values[spec.name]), _known(spec))
+            self.fields[spec.name] = field
+            name = label(spec.label)
+            name.setBuddy(field)
+            grid.addWidget(name, line, 0)
+            grid.addWidget(field, line, 1)
+            line += 1
+        self.seeds = self._field("Seeds", str(self._base.seed), "1, 2, 3")
+        grid.addWidget(label("Seeds"), line, 0)
+        grid.addWidget(self.seeds, line, 1)
+        grid.setColumnStretch(1, 1)
+        box = frame("sunken")
+        box.setLayout(grid)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setWidget(box)
+        area.setMinimumHeight(min(320, box.sizeHint().height() + 4))
+        self.add(area)
+
+    def _field(self, name: str, text: str, known: str) -> QLineEdit:
+        field = QLineEdit(text)
+        field.setAccessibleName(f"Values of {name}")
+        field.setPlaceholderText(known or "not set")
+        field.setToolTip(known)
+        field.textChanged.connect(self._edited)
+        return field
+
+    def _add_choices(self) -> None:
+        self.method = combo(list(_METHODS), "Points")
+        self.count = self._field("Points", str(_COUNT.default), "20")
+        self.pruner = combo(list(_PRUNERS), "End runs early")
+        self.method.currentIndexChanged.connect(lambda _index: self._edited())
+        self.pruner.currentIndexChanged.connect(lambda _index: self._edited())
+        line = row(label("Points"), self.method, self.count, label("End a run early"), self.pruner, gap=8)
+        line.setStretch(1, 2)
+        line.setStretch(2, 1)
+        line.setStretch(4, 2)
+        self.add(line)
+
+    # --- What was chosen ----------------------------------------------------------------------------------------------
+
+    def _read(self) -> tuple[StudySpec, list[Problem]]:
+        """The study as it stands, and what is wrong with it."""
+        over: dict[str, Values] = {}
+        fixed: dict[str, Value] = {}
+        wrong: list[Problem] = []
+        method = str(self.method.currentData())
+        for spec in self._card.params:
+            if spec.name not in self.fields:
+                continue
+            text = self.fields[spec.name].text().strip()
+            if not is_many(text):
+                values, found = read_values(spec, text) if text else ((None,), [])
+                fixed |= {spec.name: values[0]} if values else {}
+            elif method == "random" and (limits := read_range(text)) is not None:
+                over[spec.name], found = limits, []
+            else:
+                over[spec.name], found = read_values(spec, text)
+            wrong += found
+        seeds, found = read_values(_SEEDS, self.seeds.text().replace(",", ", "))
+        count, more = read_values(_COUNT, self.count.text())
+        wrong += [*found, *(more if method == "random" else [])]
+        base = msgspec.structs.replace(
+            self._base, seed=int(seeds[0] or 0) if seeds else 1, params={**self._base.params, **fixed}
+        )
+        sweep = self._sweep(method, over, [int(s or 0) for s in seeds], count)
+        study = sweep_study(base, sweep, metric=usual_metric(self._card), title=f"{self._card.title}, sweep")
+        if not over and len(seeds) < 2 and not wrong:
+            wrong.append(Problem("sweep.single", "No setting has several values.", "Write 0.01, 0.1, for example."))
+        return self._settled(study, wrong)
+
+    def _sweep(self, method: str, over: dict[str, Values], seeds: list[int], count: tuple[Value, ...]) -> Sweep:
+        several = tuple(seeds) if len(seeds) > 1 else ()
+        pruner = str(self.pruner.currentData())
+        number = int(count[0] or 0) if method == "random" and count else 0
+        if not over:  # the same point with several seeds
+            return msgspec.convert({"method": "list", "points": [{}], "seeds": several, "pruner": pruner}, Sweep)
+        given = {"method": method, "over": over, "count": number, "seeds": several, "pruner": pruner}
+        return msgspec.convert(msgspec.to_builtins(given), Sweep)
+
+    def _settled(self, study: StudySpec, wrong: list[Problem]) -> tuple[StudySpec, list[Problem]]:
+        wrong = wrong or check_study(study, self._card)
+        if wrong or study.sweep is None:
+            return study, wrong
+        study = msgspec.structs.replace(study, sweep=settled(study.sweep, self._card))
+        return study, check_study(study, self._card)
+
+    def study(self) -> StudySpec:
+        """The study as it stands."""
+        return self._read()[0]
+
+    def _edited(self) -> None:
+        if not hasattr(self, "go"):
+            return
+        study, problems = self._read()
+        self.count.setVisible(self.method.currentData() == "random")
+        self.go.allow(not problems, problems[0].text if problems else "")
+        specs = () if problems else tuple(run.spec for run in study_runs(study))
+        self.go.set_words(f"Start {len(specs)} runs" if specs else "Start")
+        self.cost.setText(self._forecast(specs) if specs else "")
+        self.say_wrong(self.error, [problem.text for problem in problems])
+
+    def _start(self) -> None:
+        study, problems = self._read()
+        if not problems:
+            self.started.emit(study)
+            self.accept()
+
+
+def _known(spec: ParamSpec) -> str:
+    """What can be written, for a choice."""
+    return ", ".join(choice.value for choice in spec.choices)

@@ -1,0 +1,1 @@
+"""The Report tab, and reports as PDF."""

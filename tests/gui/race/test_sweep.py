@@ -1,0 +1,93 @@
+"""A sweep from the window: many values in one dialog, its forecast, and what is left of one that was interrupted; and a
+prediction."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from clew_gui.app import Program
+from clew_gui.session.kept_studies import kept_study
+from clew_gui.views.race.predict_dialog import PredictDialog
+from clew_gui.views.race.sweep_dialog import SweepDialog
+from clew_shared.catalogue import load_builtin
+from clew_shared.journal.events import Predicted, State
+from clew_shared.journal.lifecycle import RunState
+from tests.gui.conftest import Opener
+from tests.gui.fakes import FakeSession
+
+
+@pytest.fixture
+def session() -> FakeSession:
+    return FakeSession()
+
+
+@pytest.fixture
+def program(open_window: Opener, session: FakeSession) -> Program:
+    return open_window(session, exercise="linear-regression", catalogue=load_builtin())
+
+
+def opened(program: Program) -> SweepDialog:
+    program.window.next_run.sweep.click()
+    return [one for one in program.window.findChildren(SweepDialog) if one.isVisible()][-1]
+
+
+def test_several_values_become_runs_and_what_is_left_is_continued(program: Program, session: FakeSession) -> None:
+    dialog = opened(program)
+    assert not dialog.go.isEnabled()
+    assert dialog.error.text() == "No setting has several values."
+    dialog.fields["learning_rate"].setText("0.01 to 10000 log 2")
+    assert "at most" in dialog.error.text(), "the exercise's own limits hold for each value"
+    dialog.fields["learning_rate"].setText("0.001 to 0.1 log 3")
+    dialog.seeds.setText("1, 2")
+    assert dialog.go.text().strip() == "Start 6 runs"
+    assert dialog.cost.text() == "6 runs. How long they take is known after the first run."
+    dialog.go.click()
+    runs = list(session.runs.values())
+    assert [(run.spec.params["learning_rate"], run.spec.seed) for run in runs] == [
+        (rate, seed) for seed in (1, 2) for rate in (0.001, 0.01, 0.1)
+    ]
+    study = kept_study(program.places, runs[0].spec.study)
+    assert study is not None, "it can be continued by another program as well"
+    runs[0].feed(State(state=RunState.FINISHED))
+    runs[1].feed(State(state=RunState.STOPPED))
+    for run in runs[2:]:
+        del session.runs[run.id]
+    session.tell(states=frozenset(session.runs))
+    program.desk.select(runs[0].id)
+    dialog = opened(program)
+    assert dialog.go_on.isVisibleTo(dialog)
+    assert not dialog.end.isVisibleTo(dialog)
+    dialog.go_on.click()
+    name, again, missing, place = next(one for one in session.asked if one[0] == "continue_study")
+    assert (name, again, place) == ("continue_study", (runs[1].id,), None)
+    assert [spec.params["learning_rate"] for spec in missing] == [0.1, 0.001, 0.01, 0.1]  # type: ignore[attr-defined]
+
+
+def test_a_drawn_curve_goes_with_the_next_run_alone_and_is_shown_beside_its_result(
+    program: Program, session: FakeSession, qtbot: QtBot
+) -> None:
+    form = program.window.next_run
+    form.predict.click()
+    dialog = next(one for one in program.window.findChildren(PredictDialog) if one.isVisible())
+    assert not dialog.go.isEnabled(), "nothing is drawn"
+    board = dialog.board
+    QTest.mousePress(board, Qt.MouseButton.LeftButton, pos=QPoint(60, 20))
+    QTest.mouseMove(board, QPoint(board.width() - 20, board.height() - 30))
+    dialog.go.click()
+    drawn = form.prediction
+    assert drawn is not None
+    assert (drawn.metric, drawn.steps[0], len(drawn.steps) > 50) == ("loss", 0, True)
+    assert drawn.values[0] > 2.5 > 0.3 > drawn.values[-1]
+    form.run.click()
+    form.run.click()
+    first, second = list(session.runs.values())[:2]
+    assert (first.spec.prediction, second.spec.prediction) == (drawn, None)
+    first.feed(Predicted(metric="loss", steps=drawn.steps, values=drawn.values))
+    program.desk.select(first.id)
+    qtbot.waitUntil(lambda: program.shell.plots is not None, timeout=10_000)
+    plots = program.shell.plots
+    assert plots is not None
+    qtbot.waitUntil(lambda: any(one.ghost is not None and one.ghost.stays for one in plots.canvas.drawn_setups))

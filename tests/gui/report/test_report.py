@@ -1,0 +1,78 @@
+"""The Report tab makes what the commands make, and the guide keeps the answers that go into it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytestqt.qtbot import QtBot
+
+from clew_gui.base.student import student_name
+from clew_gui.reports.answers import read_answers
+from clew_gui.reports.check import check_handin
+from clew_gui.reports.handin import open_handin
+from clew_gui.session.run_record import run_record
+from clew_gui.views.lab.question_box import AnswerEdit
+from clew_gui.views.runs.recorded import RecordedSession, read_heads
+from clew_gui.views.theme.parts import Button
+from clew_gui.views.window.window import REPORT_TAB
+from clew_shared.base.places import Places
+from clew_shared.catalogue import load_builtin
+from tests.gui.conftest import Opener
+from tests.unit.reports.test_handin import CARDS, made_run
+
+
+def test_the_tab_shows_the_report_and_writes_page_pdf_and_hand_in(
+    open_window: Opener, places: Places, qtbot: QtBot, tmp_path: Path
+) -> None:
+    run = made_run(places.runs / "5f2b8c1e-0000-4000-8000-000000000001")
+    session = RecordedSession(read_heads([run]), run_record(places))
+    program = open_window(session, size=(1280, 800), catalogue=load_builtin())
+    reports = program.shell.reports
+    program.window.show_tab(REPORT_TAB)
+    qtbot.waitUntil(lambda: reports.made is not None, timeout=20_000)
+    view = reports.view
+    assert view.sentence.whole().startswith("1 of 2 goals reached in 1 run.")
+    assert "test accuracy: 90.79 %; the goal is" in view.page.toPlainText()
+    assert not view.hand_in.isEnabled()
+
+    view.name.setText("  Anna   Example ")
+    view.name.editingFinished.emit()
+    qtbot.waitUntil(view.hand_in.isEnabled, timeout=20_000)
+    assert student_name(places) == "Anna Example"
+    for kind in ("html", "pdf"):
+        reports.save(kind, tmp_path / f"report.{kind}")
+    assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF-")
+    assert "<svg" in (tmp_path / "report.html").read_text()
+    reports.hand_in(tmp_path / "anna.clew.zip")
+    (tmp_path / "in").mkdir()
+    assert check_handin(open_handin(tmp_path / "anna.clew.zip", tmp_path / "in"), CARDS).problems == ()
+
+    view.runs.item(0).setCheckState(view.runs.item(0).checkState().Unchecked)
+    assert view.sentence.whole() == "Tick the runs that belong into it."
+    assert not view.hand_in.isEnabled()
+
+
+def test_an_answer_in_the_guide_is_kept_and_there_again(open_window: Opener, places: Places, qtbot: QtBot) -> None:
+    program = open_window(size=(1280, 800), catalogue=load_builtin(), exercise="rnn")
+    program.window.show_tab(0)
+    first = program.window.guide.findChildren(AnswerEdit)[0]
+    first.setPlainText("Four times as many.")
+    question = "How many weights does each cell have? Is the comparison fair with the same number of units?"
+    qtbot.waitUntil(lambda: read_answers(places, "rnn") == {question: "Four times as many."}, timeout=10_000)
+    program.desk.open_exercise("softmax")
+    assert program.window.guide.findChildren(AnswerEdit) == []
+    program.desk.open_exercise("rnn")
+    assert program.window.guide.findChildren(AnswerEdit)[0].toPlainText() == "Four times as many."
+
+
+def test_a_recording_is_offered_and_started_as_a_program_of_its_own(open_window: Opener, qtbot: QtBot) -> None:
+    program = open_window(size=(1280, 800), catalogue=load_builtin(), exercise="softmax")
+    started: list[list[str]] = []
+    program.shell.demonstrations.start = lambda command: started.append(list(command))
+    dialog = program.shell.demonstrations.ask()
+    buttons = {button.accessibleName(): button for button in dialog.findChildren(Button)}
+    assert set(buttons) >= {"Show the recording parameter-servers", "Show the recording two-nodes"}
+    buttons["Show the recording parameter-servers"].click()
+    assert [command[1:] for command in started] == [["-m", "clew_gui", "replay", "demo:parameter-servers"]]
+    assert program.desk.scope.card is not None
+    assert program.desk.scope.card.id == "ps-lab"

@@ -1,0 +1,69 @@
+"""From runs to a hand-in and its check, as student and teacher do it, with a real trainer that repeats first steps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from clew_gui.commands.main import main
+from clew_gui.reports.facts import read_source
+from clew_shared.journal.events import Files, Points
+from clew_shared.journal.files import JournalWriter, Record, journal_path, read_journal
+from clew_shared.journal.run_folder import RunFolder
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> str:
+    found = main(words)
+    shown = capsys.readouterr()
+    assert found == status, shown.err + shown.out
+    return shown.out
+
+
+def forge(run: Path, into: Path) -> Path:
+    """A copy of a run in which every loss from step 3 on is a little better, with journals that verify."""
+    into.mkdir(parents=True)
+    RunFolder(into).spec.write_bytes(RunFolder(run).spec.read_bytes())
+    with JournalWriter.create(journal_path(into, 1)) as writer:
+        for item in read_journal(journal_path(run, 1)):
+            assert isinstance(item, Record)
+            event = item.event
+            if isinstance(event, Points):
+                loss = np.frombuffer(event.values[0], "<f4").copy()
+                loss[max(0, 3 - event.first) :] *= 0.5
+                event = msgspec.structs.replace(event, values=(loss.tobytes(), *event.values[1:]))
+            if (
+                event is not None
+                and event.__struct_config__.tag not in ("digest", "seal")
+                and not isinstance(event, Files)
+            ):
+                writer.append(event)
+        writer.seal("trainer")
+    return into
+
+
+@pytest.mark.timeout(280)
+def test_a_hand_in_is_checked_by_training_its_first_steps_again(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = json.loads(said(capsys, "run", "softmax", "--preset", "tiny", "--steps", "20", "--json"))
+    run = Path(ended["run_dir"])
+    said(capsys, "hand-in", str(run), "--student", "Anna Example", "--out", "class/anna.clew.zip")
+    shown = json.loads(said(capsys, "verify-handin", "class/anna.clew.zip", "--rerun", "8", "--json"))
+    assert shown["ok"]
+    assert shown["notes"][-1].endswith("the first 8 steps came out the same, bit by bit.")
+
+    forged = forge(run, tmp_path / "forged" / run.name)
+    said(capsys, "hand-in", str(forged), "--student", "Ben Example", "--out", "class/ben.clew.zip")
+    assert "all as it was recorded" in said(capsys, "verify-handin", "class/ben.clew.zip")
+    out = said(capsys, "verify-handin", "class/ben.clew.zip", "--rerun", "8", status=1)
+    assert f"Altered: Run {run.name[:8]} trained again gives other values: Training loss differs at step 3" in out
+
+    table = said(capsys, "class", "class", "--html", "class.html", "--csv", "class.csv", status=1)
+    assert f"ben.clew.zip: Run {run.name[:8]} was also handed in by Anna Example." in table
+    assert len((tmp_path / "class.csv").read_text().splitlines()) == 3
+    assert read_source(run).spec.student == ""

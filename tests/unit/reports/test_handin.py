@@ -1,0 +1,301 @@
+"""A hand-in is accepted when it is as it was recorded, and refused by name when anything in it was altered."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import zipfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from clew_gui.reports.answers import keep_answer, questions, read_answers
+from clew_gui.reports.check import Verdict, check_handin, compare_repeat, same_machine
+from clew_gui.reports.class_table import class_rows, table_csv, table_html
+from clew_gui.reports.facts import Facts, PredictionFact, data_of, labels, make_facts, read_source
+from clew_gui.reports.handin import MANIFEST, PAGE, Manifest, digest_of, open_handin, pack, write_handin
+from clew_gui.reports.page import make_report, render
+from clew_gui.reports.replay import Replay
+from clew_shared import __version__
+from clew_shared.base.places import find_places
+from clew_shared.base.problem import ProblemError
+from clew_shared.catalogue import load_builtin
+from clew_shared.journal.events import Evaluation, Log, Schema, State
+from clew_shared.journal.files import JournalWriter, journal_path
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.reading import read_run
+from clew_shared.spec import RunSpec, to_toml
+from tests.unit.runs import METRICS, RUN, describe, end_run, points, small_run
+
+CARDS = {card.id: card for card in load_builtin().exercises}
+STUDENT = "Anna Example"
+Edit = Callable[[dict[str, bytes], Facts], Facts]
+
+
+def made_run(path: Path, student: str = STUDENT, loss: Iterable[float] = (4, 3, 2, 1)) -> Path:
+    """A finished run whose journal holds its spec, as trainers write it now."""
+    folder = RunFolder(path)
+    path.mkdir(parents=True)
+    text = to_toml(RunSpec(exercise="softmax", run=RUN, student=student, params={"learning_rate": 0.5}))
+    folder.spec.write_text(text)
+    software = {"clew": __version__, "processor": "a processor, 2 cores"}
+    with JournalWriter.create(folder.journal(1)) as writer:
+        writer.append(describe(folder, spec=text, software=software))
+        writer.append(Schema(id=1, metrics=METRICS, batch_size=100))
+        writer.append(State(time=1_700_000_001.0, state=RunState.RUNNING))
+        writer.append(points(0, loss, time=1_700_000_002.0))
+        values = {"test_accuracy": 0.9079}
+        writer.append(Evaluation(time=1_700_000_003.0, step=4, values=values, clock=4.0))
+        end_run(folder, writer, time=1_700_000_004.0)
+    return path
+
+
+def bundle_of(folder: Path, path: Path, student: str = STUDENT) -> Path:
+    sources = [read_source(folder)]
+    about = {"student": student, "created": 1_700_000_010.0, "version": __version__}
+    answers = {"softmax": {"Why?": "Because <b>of this</b>."}}
+    facts = make_facts(sources, CARDS, answers=answers, jobs={}, **about)  # type: ignore[arg-type]
+    return write_handin(path, make_report(facts, sources, CARDS), sources)
+
+
+def checked(path: Path, into: Path) -> Verdict:
+    into.mkdir()
+    return check_handin(open_handin(path, into), CARDS)
+
+
+def test_a_bundle_as_it_was_recorded_is_accepted_and_its_page_loads_nothing(tmp_path: Path) -> None:
+    bundle = bundle_of(made_run(tmp_path / "run"), tmp_path / "anna.clew.zip")
+    verdict = checked(bundle, tmp_path / "in")
+    assert verdict.problems == ()
+    assert verdict.notes == ()
+    assert verdict.facts is not None
+    assert {goal.id: goal.reached for goal in verdict.facts.goals} == {"slides": True, "better": False}
+    page = (tmp_path / "in" / PAGE).read_text()
+    assert "default-src 'none'" in page
+    assert not [word for word in ("<script", "<link", "src=", "url(", "@import", 'http-equiv="refresh') if word in page]
+    assert "Because &lt;b&gt;of this&lt;/b&gt;." in page
+    assert "90.79 %" in page
+    assert "figure:0" in render(make_report(verdict.facts, [read_source(tmp_path / "run")], CARDS), for_print=True)
+
+
+def test_any_altered_byte_is_found_and_its_file_is_named(tmp_path: Path) -> None:
+    content = bundle_of(made_run(tmp_path / "run"), tmp_path / "anna.clew.zip").read_bytes()
+    with zipfile.ZipFile(tmp_path / "anna.clew.zip") as archive:
+        starts = {info.filename: content.index(archive.read(info)) for info in archive.infolist()}
+        sizes = {info.filename: info.file_size for info in archive.infolist()}
+    dice = random.Random(7)
+    inside = [(name, start + dice.randrange(sizes[name])) for name, start in starts.items() for _ in range(4)]
+    anywhere = [("", dice.randrange(len(content))) for _ in range(40)] + [("", len(content) - k) for k in range(1, 140)]
+    for number, (name, place) in enumerate(inside + anywhere):
+        altered = tmp_path / f"{number}.clew.zip"
+        altered.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        try:
+            found = checked(altered, tmp_path / str(number)).problems
+        except ProblemError as error:
+            found = error.problems
+        assert found, f"byte {place}"
+        if name:
+            assert name in str(found[0]), f"byte {place} of {name}: {found[0]}"
+
+
+def number_of_goal(files: dict[str, bytes], facts: Facts) -> Facts:
+    better = msgspec.structs.replace(facts.goals[1], reached=True, value=0.95)
+    return msgspec.structs.replace(facts, goals=(facts.goals[0], better))
+
+
+def number_of_page(files: dict[str, bytes], facts: Facts) -> Facts:
+    files[PAGE] = files[PAGE].replace(b"90.79 %</td>", b"98.79 %</td>")
+    return facts
+
+
+def point_of_figure(files: dict[str, bytes], facts: Facts) -> Facts:
+    start = files[PAGE].index(b'<path d="M') + 10
+    digit = files[PAGE][start : start + 1]
+    files[PAGE] = files[PAGE][:start] + (b"9" if digit != b"9" else b"8") + files[PAGE][start + 1 :]
+    return facts
+
+
+def byte_of_journal(files: dict[str, bytes], facts: Facts) -> Facts:
+    name = next(name for name in files if "journal" in name)
+    middle = len(files[name]) // 2
+    files[name] = files[name][:middle] + bytes([files[name][middle] ^ 1]) + files[name][middle + 1 :]
+    return facts
+
+
+def other_spec(files: dict[str, bytes], facts: Facts) -> Facts:
+    run = msgspec.structs.replace(facts.runs[0], settings={**facts.runs[0].settings, "learning_rate": "0.1"})
+    return msgspec.structs.replace(facts, runs=(run,))
+
+
+def other_prediction(files: dict[str, bytes], facts: Facts) -> Facts:
+    run = msgspec.structs.replace(facts.runs[0], prediction=PredictionFact("loss", (0, 4), (4.0, 1.0)))
+    return msgspec.structs.replace(facts, runs=(run,))
+
+
+@pytest.mark.parametrize(
+    ("edit", "code", "word"),
+    [
+        (number_of_goal, "handin.report", "Better than 90.79 %"),
+        (number_of_page, "handin.page", "98.79 %"),
+        (point_of_figure, "handin.page", "<path"),
+        (byte_of_journal, "handin.journal", "journal.0001"),
+        (other_spec, "handin.report", "learning rate"),
+        (other_prediction, "handin.report", "prediction"),
+    ],
+)
+def test_what_was_altered_is_named_even_when_all_hashes_were_made_again(
+    tmp_path: Path, edit: Edit, code: str, word: str
+) -> None:
+    opened = open_handin(bundle_of(made_run(tmp_path / "run"), tmp_path / "a.clew.zip"), tmp_path / "opened")
+    files = {name: (opened.folder / name).read_bytes() for name in opened.manifest.files}
+    facts = edit(files, opened.manifest.facts)
+    pack(tmp_path / "forged.clew.zip", facts, dict(files))
+    problems = checked(tmp_path / "forged.clew.zip", tmp_path / "in").problems
+    assert any(found.code == code and word in found.text for found in problems), problems
+
+
+def test_files_that_were_exchanged_or_added_are_named_when_only_the_archive_was_made_again(tmp_path: Path) -> None:
+    bundle = bundle_of(made_run(tmp_path / "run"), tmp_path / "a.clew.zip")
+    (tmp_path / "run" / "spec.toml").unlink()  # the journal holds it
+    assert checked(bundle_of(tmp_path / "run", tmp_path / "c.clew.zip"), tmp_path / "in c").problems == ()
+    with zipfile.ZipFile(bundle) as old, zipfile.ZipFile(tmp_path / "b.clew.zip", "w") as new:
+        new.comment = old.comment
+        contents = {info.filename: old.read(info) for info in old.infolist()}
+        contents[PAGE] = contents[PAGE].replace(b"Lab report", b"Lab repost")
+        for name, content in {**contents, "runs/other/journal.0001": b"x"}.items():
+            new.writestr(name, content)
+    with (tmp_path / "b.clew.zip").open("r+b") as whole:
+        digest = digest_of(whole)
+        whole.seek(-64, os.SEEK_END)
+        whole.write(digest.encode())
+    texts = [one.text for one in open_handin(tmp_path / "b.clew.zip", tmp_path / "opened").faults]
+    assert texts == [f"{PAGE} was changed since it was handed in.", "runs/other/journal.0001 was added to the bundle."]
+
+
+def test_runs_of_other_students_replays_and_missing_files_are_refused_by_name(tmp_path: Path) -> None:
+    other = made_run(tmp_path / "run", student="Ben Example")
+    found = checked(bundle_of(other, tmp_path / "a.clew.zip"), tmp_path / "in").problems
+    assert [(one.code, "'Ben Example', not by 'Anna Example'" in one.text) for one in found] == [
+        ("handin.student", True)
+    ]
+
+    shown = Replay(other, tmp_path / "runs")
+    shown.advance(shown.seconds, 1_700_000_100.0)
+    replayed = read_source(shown.folder.path)
+    original = read_run(other).column("loss")
+    assert replayed.history.column("loss").values.tolist() == original.values.tolist()
+    with pytest.raises(ProblemError, match="is a replay of run 5f2b8c1e"):
+        bundle_of(shown.folder.path, tmp_path / "b.clew.zip")
+
+    opened = open_handin(tmp_path / "a.clew.zip", tmp_path / "opened")
+    pack(tmp_path / "c.clew.zip", opened.manifest.facts, {PAGE: opened.page.encode()})
+    texts = [one.text for one in checked(tmp_path / "c.clew.zip", tmp_path / "in c").problems]
+    assert texts == [f"Run {RUN[:8]} of the report is not in the bundle."]
+
+
+def test_an_earlier_version_whose_journals_hold_no_spec_hands_in_the_file(tmp_path: Path) -> None:
+    small_run(tmp_path / "run")
+    verdict = checked(bundle_of(tmp_path / "run", tmp_path / "a.clew.zip"), tmp_path / "in")
+    assert verdict.problems == ()
+    assert verdict.notes == (f"Run {RUN[:8]} names no student: no name was set when it was started.",)
+    opened = open_handin(tmp_path / "a.clew.zip", tmp_path / "opened")
+    files = {name: (opened.folder / name).read_bytes() for name in opened.manifest.files}
+    spec = next(name for name in files if name.endswith("spec.toml"))
+    files[spec] = files[spec].replace(b"0.5", b"0.1")
+    pack(tmp_path / "b.clew.zip", opened.manifest.facts, dict(files))
+    problems = checked(tmp_path / "b.clew.zip", tmp_path / "in b").problems
+    assert any(one.code == "handin.spec" for one in problems), problems
+
+
+def test_a_repeated_run_is_compared_bit_by_bit_on_the_same_machine_and_within_the_tolerance_elsewhere(
+    tmp_path: Path,
+) -> None:
+    first, same = made_run(tmp_path / "1"), made_run(tmp_path / "2")
+    near = made_run(tmp_path / "3", loss=[4, 3, 2.002, 1])
+    far = made_run(tmp_path / "4", loss=[4, 3, 2.02, 1])
+    history = read_run(first)
+    assert same_machine(first, same)
+    assert list(compare_repeat(history, read_run(same), 4, exact=True)) == []
+    assert "loss differs at step 2: 2 was handed in, 2.00" in next(
+        compare_repeat(history, read_run(near), 4, exact=True)
+    )
+    assert list(compare_repeat(history, read_run(near), 2, exact=True)) == []
+    assert list(compare_repeat(history, read_run(near), 4, exact=False)) == []
+    assert "within the tolerance" in next(compare_repeat(history, read_run(far), 4, exact=False))
+    small_run(tmp_path / "5")
+    assert not same_machine(first, tmp_path / "5")
+    diverged = made_run(tmp_path / "6", loss=[4, 3, np.nan, 1])
+    assert next(compare_repeat(history, read_run(diverged), 4, exact=False), "")
+
+
+def test_the_table_of_a_class_names_a_run_that_two_students_handed_in(tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", student="")
+    names = ("Zoe", "=Anna")
+    found = [
+        (f"{name}.clew.zip", checked(bundle_of(run, tmp_path / f"{name}.clew.zip", name), tmp_path / name))
+        for name in names
+    ]
+    rows = class_rows(found)
+    assert [(row.student, row.ok, row.goals) for row in rows] == [("=Anna", False, "1 of 2"), ("Zoe", False, "1 of 2")]
+    assert rows[1].problems == (f"Run {RUN[:8]} was also handed in by =Anna.",)
+    lines = table_csv(rows).splitlines()
+    assert lines[0].startswith("student,file,as_recorded,goals,answers,softmax: 90.79 %,softmax: Better than 90.79 %,")
+    assert lines[1].startswith("'=Anna,'=Anna.clew.zip,0,1 of 2,")
+    assert "1,0," in lines[2]
+    assert table_html(rows).count("✗ altered") == 2
+
+
+def test_the_data_of_a_run_are_known_by_name_and_content(tmp_path: Path) -> None:
+    text = f"Data set mnist from /home/anna (1)/mnist.npz (SHA-256 {'ab' * 32}): 55,000 training images."
+    folder = small_run(tmp_path / "run", extra=[Log(text="Data set of mine"), Log(text=text)])
+    history = read_run(folder.path)
+    assert data_of(history) == (text, "mnist", "ab" * 32)
+    assert data_of(read_run(made_run(tmp_path / "none"))) == ("", "", "")
+
+
+def test_runs_are_called_by_what_tells_them_apart() -> None:
+    base = RunSpec(exercise="softmax", params={"optimizer": "sgd", "learning_rate": 0.5})
+    other = msgspec.structs.replace(base, params={"optimizer": "adam", "learning_rate": 0.5})
+    named = msgspec.structs.replace(base, name="mine")
+    assert labels([base, other, named]) == ("sgd", "adam", "mine")
+    assert labels([base, base]) == ("sgd, learning rate 0.5 (1)", "sgd, learning rate 0.5 (2)")
+
+
+def test_answers_belong_to_the_questions_of_the_guide(home: Path) -> None:
+    guide = "# Title\n\n- no question\n\n## Questions\n\n- How many\n  weights?\n- Why?\n\n## After\n\n- none\n"
+    assert questions(guide) == ("How many weights?", "Why?")
+    assert questions(CARDS["rnn"].guide)[1] == "Why does an LSTM's forget gate begin open?"
+    places = find_places()
+    assert read_answers(places, "rnn") == {}
+    keep_answer(places, "rnn", "Why?", 'Two lines,\n"quoted".')
+    keep_answer(places, "rnn", "How?", "So.")
+    keep_answer(places, "rnn", "How?", " ")
+    assert read_answers(places, "rnn") == {"Why?": 'Two lines,\n"quoted".'}
+    with pytest.raises(ProblemError, match="20,000 characters"):
+        keep_answer(places, "rnn", "Why?", "x" * 20_001)
+
+
+def test_a_file_that_is_no_hand_in_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a.clew.zip").write_bytes(b"nothing of the kind")
+    with pytest.raises(ProblemError, match="not a hand-in that can be read"):
+        open_handin(tmp_path / "a.clew.zip", tmp_path / "in")
+    with zipfile.ZipFile(tmp_path / "b.clew.zip", "w") as archive:
+        archive.writestr("../evil.txt", "x")
+    with pytest.raises(ProblemError, match=rf"its {MANIFEST} is missing"):
+        open_handin(tmp_path / "b.clew.zip", tmp_path / "in")
+    assert not (tmp_path / "evil.txt").exists()
+
+
+def test_the_manifest_says_what_is_in_the_bundle(tmp_path: Path) -> None:
+    folder = made_run(tmp_path / "run")
+    opened = open_handin(bundle_of(folder, tmp_path / "a.clew.zip"), tmp_path / "in")
+    assert isinstance(opened.manifest, Manifest)
+    name = f"runs/{RUN}/journal.0001"
+    content = journal_path(folder, 1).read_bytes()
+    assert opened.manifest.files[name].sha256 == hashlib.sha256(content).hexdigest()
+    assert opened.manifest.facts.runs[0].attempts[0].sha256 == hashlib.sha256(content).hexdigest()
